@@ -1,1 +1,5 @@
-//! Placeholder.
+//! Azure Blob and Queue Storage, in process or as one binary.
+
+pub mod clock;
+pub mod ids;
+pub mod store;
