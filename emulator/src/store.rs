@@ -1,156 +1,48 @@
-//! The store: one ordered map of small values, one committer, append-only extents for large payloads.
+//! The store: one ordered map of small values, one committer, append-only extents for payloads.
 //!
-//! - [`View`]: what a check sees. Readers get published, durable state of one moment; inside a commit
-//!   the view is that state plus what the group has done so far.
+//! - [`View`]: what a check sees. Readers get published, durable state of one moment; inside a
+//!   commit the view is that state plus what the group has done so far.
 //! - [`Transaction`]: a view that collects writes. It is dropped whole when the operation refuses.
 //! - [`Stamp`]: the time of the commit, given in commit order.
+//! - [`Store`]: opens, reads, commits, stages payloads, maintains.
+//! - [`adopt`], [`retain`], [`release`], [`location`]: payloads inside commits and views. Records of
+//!   operations name payloads by [`PayloadId`] only, so that compaction moves bytes by rewriting
+//!   one record of the store's own.
+//!
+//! # Keys
+//! The first byte of a key says whose it is: `0x00..=0x0F` belong to the store, all others to the
+//! operations. Numbers are big-endian, so that byte order is their order.
+//!
+//! | key | value | |
+//! | --- | --- | --- |
+//! | `00 01` | `now`, `tick` (u64 each) | the last stamp |
+//! | `00 02` | u64 | the last payload id |
+//! | `00 03` | u32 | format version: absent means an empty or lost store |
+//! | `01`, payload id (u64) | `00` + bytes, or `01` + segment, offset, length (u64 each) | where a payload is |
+//! | `02`, payload id | u64 | references beyond the first; absent for none |
+//! | `03`, segment (u64) | u64 | bytes of the segment that live payloads take; absent for none |
+//! | `04`, segment, payload id | empty | which payloads a segment holds, for compaction |
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+mod commit;
+mod config;
+mod engine;
+mod error;
+mod extents;
+mod handle;
+mod keys;
+mod payload;
+mod reader;
+mod staging;
+mod view;
 
-use bytes::Bytes;
-use smalt_protocol::Timestamp;
-
-/// The two times of one commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
-    /// The emulator's time, never before that of an earlier commit: conditions, leases, visibility.
-    pub now: Timestamp,
-    /// The persisted counter, at least `now` and rising by at least one tick a commit: ETags,
-    /// snapshot and version ids.
-    pub tick: Timestamp,
-}
-
-/// Why the store cannot answer. Operations never see why a commit failed; they see that it did.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The disk failed; the store takes no more writes until it is opened again.
-    #[error("the store cannot reach its disk: {0}")]
-    Io(String),
-    /// Stored bytes are not what was written.
-    #[error("the store holds damaged data: {0}")]
-    Corrupt(String),
-    /// A write failed earlier: what is on disk is unknown, so nothing more is acknowledged.
-    #[error("the store is read-only since a failed write: {0}")]
-    ReadOnly(String),
-    /// The store was closed.
-    #[error("the store is closed")]
-    Closed,
-}
-
-impl From<StoreError> for smalt_protocol::StorageError {
-    fn from(error: StoreError) -> Self {
-        smalt_protocol::StorageError::internal(error)
-    }
-}
-
-/// Shorthand for the store's results.
-pub type StoreResult<T> = Result<T, StoreError>;
-
-/// What a scan calls for each entry: key, value.
-pub type Visit<'a> = dyn FnMut(&[u8], &Bytes) -> ControlFlow<()> + 'a;
-
-/// State of one moment.
-pub trait View {
-    /// The value of a key.
-    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>>;
-
-    /// Visits `from <= key < to` in order until told to stop.
-    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()>;
-}
-
-/// Writes of an operation over a view. `None` deletes.
-pub type Writes = BTreeMap<Vec<u8>, Option<Bytes>>;
-
-/// A view that collects writes and sees its own.
-pub struct Transaction<'a> {
-    below: &'a dyn View,
-    writes: Writes,
-}
-
-impl<'a> Transaction<'a> {
-    /// Starts with nothing written.
-    pub fn new(below: &'a dyn View) -> Self {
-        Transaction {
-            below,
-            writes: Writes::new(),
-        }
-    }
-
-    /// Sets a value. At most [`VALUE_BYTES_MAX`]: larger payloads belong into extents.
-    pub fn put(&mut self, key: Vec<u8>, value: impl Into<Bytes>) {
-        self.writes.insert(key, Some(value.into()));
-    }
-
-    /// Removes a key.
-    pub fn delete(&mut self, key: Vec<u8>) {
-        self.writes.insert(key, None);
-    }
-
-    /// What was written.
-    pub fn into_writes(self) -> Writes {
-        self.writes
-    }
-}
-
-/// Largest value of the metadata engine. sled leaks disk from 16 KiB on (measured, ADR 2); a little
-/// room is for the record around an inline payload of [`INLINE_BYTES_MAX`].
-pub const VALUE_BYTES_MAX: usize = 17 * 1024;
-/// Payloads up to this size stay in the metadata engine.
-pub const INLINE_BYTES_MAX: usize = 16 * 1024;
-
-impl View for Transaction<'_> {
-    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        match self.writes.get(key) {
-            Some(written) => Ok(written.clone()),
-            None => self.below.get(key),
-        }
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        merged_scan(self.below, &self.writes, from, to, visit)
-    }
-}
-
-/// Scans `below` with `writes` laid over it.
-pub fn merged_scan(
-    below: &dyn View,
-    writes: &Writes,
-    from: &[u8],
-    to: &[u8],
-    visit: &mut Visit<'_>,
-) -> StoreResult<()> {
-    if from >= to {
-        return Ok(());
-    }
-    let mut over = writes.range(from.to_vec()..to.to_vec()).peekable();
-    let mut stopped = false;
-    below.scan(from, to, &mut |key, value| {
-        while let Some((written_key, written)) = over.next_if(|(k, _)| k.as_slice() < key) {
-            if let Some(value) = written
-                && visit(written_key, value).is_break()
-            {
-                stopped = true;
-                return ControlFlow::Break(());
-            }
-        }
-        let flow = match over.next_if(|(k, _)| k.as_slice() == key) {
-            Some((_, Some(written))) => visit(key, written),
-            Some((_, None)) => ControlFlow::Continue(()),
-            None => visit(key, value),
-        };
-        stopped = flow.is_break();
-        flow
-    })?;
-    if stopped {
-        return Ok(());
-    }
-    for (key, written) in over {
-        if let Some(value) = written
-            && visit(key, value).is_break()
-        {
-            break;
-        }
-    }
-    Ok(())
-}
+pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
+pub use error::{OpenError, StoreError, StoreResult};
+pub use extents::Segment;
+pub use handle::{MaintainReport, Store};
+pub use keys::OWN_PREFIXES;
+pub use payload::{Payload, PayloadId, adopt, location, release, retain};
+pub use reader::PayloadReader;
+pub use staging::{PayloadWriter, Staged};
+pub use view::{
+    INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
+};
