@@ -15,6 +15,7 @@ pub mod signing;
 pub mod time;
 pub mod uri;
 pub mod version;
+pub mod xml;
 
 pub use conditions::{ConditionHeaders, ConditionSubject, TagCondition};
 pub use connection_string::ConnectionString;
