@@ -1,5 +1,6 @@
 //! Words of the Azure Storage wire: names and limits, error codes, time and ETags, typed headers,
-//! XML documents, signing. No IO, no clock, no async: everything here is a value or a pure function.
+//! XML documents, signing. No IO, no clock, no async: everything here is a value or a pure
+//! function.
 
 pub mod conditions;
 pub mod connection_string;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ErrorCode, StorageError};
+use crate::error::StorageError;
 use crate::limits::{STORED_POLICIES_MAX, STORED_POLICY_ID_CHARS_MAX};
 use crate::signing::permissions::Permissions;
 use crate::time::Timestamp;
@@ -41,7 +41,7 @@ impl SignedIdentifiersDocument {
         }
         let root = read_document(body, ELEMENTS_MAX)?;
         if root.name != "SignedIdentifiers" {
-            return Err(ErrorCode::InvalidXmlDocument.into());
+            return Err(root.unexpected());
         }
         let mut identifiers: Vec<SignedIdentifier> = Vec::new();
         for child in &root.children {
@@ -76,10 +76,11 @@ impl SignedIdentifiersDocument {
     }
 }
 
+/// `AccessPolicy`; recordings leave an empty one out, whatever was sent.
 fn push_policy(xml: &mut XmlWriter, identifier: &SignedIdentifier) {
     if identifier.start.is_none() && identifier.expiry.is_none() && identifier.permissions.is_none()
     {
-        return xml.empty("AccessPolicy");
+        return;
     }
     xml.open("AccessPolicy");
     xml.optional(
@@ -96,7 +97,7 @@ fn push_policy(xml: &mut XmlWriter, identifier: &SignedIdentifier) {
 
 fn read_identifier(element: &Element<'_>) -> Result<SignedIdentifier, StorageError> {
     if element.name != "SignedIdentifier" {
-        return Err(element.refuse("The element is not expected here."));
+        return Err(element.unexpected());
     }
     let id = element.required("Id")?.trimmed();
     if id.is_empty() || id.encode_utf16().count() > STORED_POLICY_ID_CHARS_MAX {
@@ -118,7 +119,8 @@ fn read_identifier(element: &Element<'_>) -> Result<SignedIdentifier, StorageErr
             ("Permission", letters) if Permissions::parse(letters).is_some() => {
                 identifier.permissions = Some(letters.to_owned());
             }
-            _ => return Err(field.refuse("The value is not expected here.")),
+            ("Permission", _) => return Err(field.refuse("The permissions are not valid.")),
+            _ => return Err(field.unexpected()),
         }
     }
     Ok(identifier)
@@ -138,6 +140,7 @@ fn read_time(field: &Element<'_>) -> Result<Timestamp, StorageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorCode;
     use crate::xml::write::tests::body_of;
     use proptest::prelude::*;
 
@@ -169,9 +172,8 @@ mod tests {
             "<SignedIdentifiers><SignedIdentifier><Id>full</Id><AccessPolicy>\
              <Start>2050-12-20T21:55:06.0000000Z</Start>\
              <Expiry>2050-12-21T00:00:00.0000000Z</Expiry><Permission>raud</Permission>\
-             </AccessPolicy></SignedIdentifier><SignedIdentifier><Id>empty</Id><AccessPolicy />\
-             </SignedIdentifier><SignedIdentifier><Id>none</Id><AccessPolicy />\
-             </SignedIdentifier></SignedIdentifiers>"
+             </AccessPolicy></SignedIdentifier><SignedIdentifier><Id>empty</Id></SignedIdentifier>\
+             <SignedIdentifier><Id>none</Id></SignedIdentifier></SignedIdentifiers>"
         );
         assert_eq!(
             body_of(SignedIdentifiersDocument::render(&[])),
@@ -194,7 +196,8 @@ mod tests {
     fn a_long_id_is_refused_as_recorded() {
         let first = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<SignedIdentifiers>\
             <SignedIdentifier><AccessPolicy><Permission>r</Permission>\
-            <Expiry>2021-06-11T20:00:00Z</Expiry><Start>2021-06-11T20:05:00Z</Start></AccessPolicy>";
+            <Expiry>2021-06-11T20:00:00Z</Expiry><Start>2021-06-11T20:05:00Z</Start>\
+            </AccessPolicy>";
         let body = format!(
             "{first}<Id>{}</Id></SignedIdentifier><SignedIdentifier></SignedIdentifier>\
              </SignedIdentifiers>",

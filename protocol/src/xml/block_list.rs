@@ -34,7 +34,7 @@ pub fn read_block_list(body: &[u8]) -> Result<Vec<BlockListEntry>, StorageError>
     // One more than a full list and its root, so that a list too long is still told apart.
     let root = read_document(body, BLOCKS_COMMITTED_MAX + 2)?;
     if root.name != "BlockList" {
-        return Err(ErrorCode::InvalidXmlDocument.into());
+        return Err(root.unexpected());
     }
     if root.children.len() > BLOCKS_COMMITTED_MAX {
         return Err(ErrorCode::BlockListTooLong.into());
@@ -45,10 +45,10 @@ pub fn read_block_list(body: &[u8]) -> Result<Vec<BlockListEntry>, StorageError>
             "Committed" => BlockSource::Committed,
             "Uncommitted" => BlockSource::Uncommitted,
             "Latest" => BlockSource::Latest,
-            _ => return Err(ErrorCode::InvalidXmlDocument.into()),
+            _ => return Err(child.unexpected()),
         };
-        if !child.children.is_empty() {
-            return Err(ErrorCode::InvalidXmlDocument.into());
+        if let Some(inner) = child.children.first() {
+            return Err(inner.unexpected());
         }
         entries.push(BlockListEntry {
             source,

@@ -56,7 +56,8 @@ mod tests {
             "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error>\
              <Code>InvalidHeaderValue</Code><Message>The value for one of the HTTP headers is not \
              in the correct format.\nRequestId:2c9d\nTime:2021-04-13T15:57:49.0465551Z</Message>\
-             <HeaderName>x-ms-lease-id</HeaderName><HeaderValue>a&lt;b\u{fffd}</HeaderValue></Error>"
+             <HeaderName>x-ms-lease-id</HeaderName>\
+             <HeaderValue>a&lt;b\u{fffd}</HeaderValue></Error>"
         );
     }
 }

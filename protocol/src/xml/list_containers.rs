@@ -142,7 +142,8 @@ mod tests {
         let lease = "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>";
         let start = "<Properties><Last-Modified>Thu, 09 May 2019 00:57:59 GMT</Last-Modified>\
                      <Etag>\"0x8D6D419613E05C1\"</Etag>";
-        let immutability = "<HasImmutabilityPolicy>false</HasImmutabilityPolicy><HasLegalHold>false</HasLegalHold>";
+        let immutability = "<HasImmutabilityPolicy>false</HasImmutabilityPolicy>\
+                            <HasLegalHold>false</HasLegalHold>";
         assert_eq!(
             body_of(list.finish("")),
             format!(
@@ -153,7 +154,8 @@ mod tests {
                  <PublicAccess>blob</PublicAccess>\
                  <DefaultEncryptionScope>$account-encryption-key</DefaultEncryptionScope>\
                  <DenyEncryptionScopeOverride>false</DenyEncryptionScopeOverride>{immutability}\
-                 <ImmutableStorageWithVersioningEnabled>false</ImmutableStorageWithVersioningEnabled>\
+                 <ImmutableStorageWithVersioningEnabled>false\
+                 </ImmutableStorageWithVersioningEnabled>\
                  <DeletedTime>Thu, 09 May 2019 00:57:59 GMT</DeletedTime>\
                  <RemainingRetentionDays>7</RemainingRetentionDays></Properties></Container>\
                  </Containers><NextMarker /></EnumerationResults>"

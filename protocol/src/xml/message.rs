@@ -1,6 +1,6 @@
 //! Messages of a queue: the body of Put and Update Message, the answers of Put, Get and Peek.
 
-use crate::error::{ErrorCode, StorageError};
+use crate::error::StorageError;
 use crate::time::Timestamp;
 use crate::version::ApiVersion;
 use crate::xml::read::{ELEMENTS_MAX, read_document};
@@ -14,7 +14,7 @@ use crate::xml::write::XmlWriter;
 pub fn read_queue_message(body: &[u8]) -> Result<String, StorageError> {
     let root = read_document(body, ELEMENTS_MAX)?;
     if root.name != "QueueMessage" {
-        return Err(ErrorCode::InvalidXmlDocument.into());
+        return Err(root.unexpected());
     }
     Ok(root.required("MessageText")?.text.clone().into_owned())
 }
@@ -99,6 +99,7 @@ impl QueueMessagesDocument {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorCode;
     use crate::xml::write::tests::body_of;
     use proptest::prelude::*;
 

@@ -27,6 +27,7 @@ pub struct Element<'a> {
     pub text: Cow<'a, str>,
     /// Its children in order.
     pub children: Vec<Element<'a>>,
+    at: Position<'a>,
     end: Position<'a>,
     after: Position<'a>,
 }
@@ -53,6 +54,11 @@ impl<'a> Element<'a> {
     /// The refusal of this element's value, with the reason that the service gives.
     pub fn refuse(&self, reason: &str) -> StorageError {
         invalid(self.after, reason)
+    }
+
+    /// The refusal of an element that has no place here; without a reason, as some recorded ones.
+    pub fn unexpected(&self) -> StorageError {
+        invalid_at(self.at)
     }
 
     /// The text without the white space around it.
@@ -180,6 +186,7 @@ impl<'a> Tree<'a> {
             name: written,
             text,
             children,
+            at: name,
             end: name,
             after,
         });
@@ -291,11 +298,14 @@ impl Position<'_> {
 }
 
 fn invalid(at: Position<'_>, reason: &str) -> StorageError {
+    invalid_at(at).with_element("Reason", &printable(reason))
+}
+
+fn invalid_at(at: Position<'_>) -> StorageError {
     let (line, position) = at.line_and_position();
     StorageError::new(ErrorCode::InvalidXmlDocument)
         .with_element("LineNumber", &line.to_string())
         .with_element("LinePosition", &position.to_string())
-        .with_element("Reason", &printable(reason))
 }
 
 fn parsing(problem: &str) -> String {

@@ -77,6 +77,13 @@ fn positions_are_those_of_the_recordings() {
     let document = format!("{declaration}<StorageServiceProperties />");
     let root = read_document(document.as_bytes(), 9).unwrap();
     assert_eq!(refusal(&root.refuse("r")).1, "29");
+    let error = root.unexpected();
+    assert_eq!(error.code(), ErrorCode::InvalidXmlDocument);
+    let expected = [("LineNumber", "2"), ("LinePosition", "2")];
+    assert_eq!(
+        error.elements(),
+        expected.map(|(name, value)| (name, value.to_owned()))
+    );
 }
 
 #[test]
