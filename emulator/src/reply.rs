@@ -188,7 +188,15 @@ pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply 
     let mut reply = if status == 304 {
         Reply::new(status)
     } else {
-        Reply::xml(status, ErrorDocument { error, request_id: &request_id.to_string(), time: now }.render())
+        Reply::xml(
+            status,
+            ErrorDocument {
+                error,
+                request_id: &request_id.to_string(),
+                time: now,
+            }
+            .render(),
+        )
     };
     reply.set("x-ms-error-code", error.code().as_str());
     for (name, value) in error.headers() {

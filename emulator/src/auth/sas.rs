@@ -55,7 +55,11 @@ impl Terms {
                 expiry: sas.expiry(),
             });
         };
-        let permissions = one_of("sp", Some(sas.get("sp")).filter(|sp| !sp.is_empty()), policy.permissions.as_deref())?;
+        let permissions = one_of(
+            "sp",
+            Some(sas.get("sp")).filter(|sp| !sp.is_empty()),
+            policy.permissions.as_deref(),
+        )?;
         let permissions = permissions.ok_or_else(|| refused("sp is mandatory. Cannot be empty"))?;
         let expiry = one_of("se", sas.expiry(), policy.expiry)?;
         Ok(Terms {
@@ -67,9 +71,15 @@ impl Terms {
     }
 }
 
-fn one_of<T>(field: &str, in_sas: Option<T>, in_policy: Option<T>) -> Result<Option<T>, StorageError> {
+fn one_of<T>(
+    field: &str,
+    in_sas: Option<T>,
+    in_policy: Option<T>,
+) -> Result<Option<T>, StorageError> {
     if in_sas.is_some() && in_policy.is_some() {
-        return Err(refused(&format!("{field} cannot be set in both the SAS and its policy.")));
+        return Err(refused(&format!(
+            "{field} cannot be set in both the SAS and its policy."
+        )));
     }
     Ok(in_sas.or(in_policy))
 }

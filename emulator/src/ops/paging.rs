@@ -35,11 +35,17 @@ impl Paging {
 /// `maxresults` as given, for the echo in the document.
 pub fn max_results(call: &Call) -> Result<Option<u32>, StorageError> {
     let name = "maxresults";
-    let Some(text) = call.query(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let number: i64 = text.parse().map_err(|_| StorageError::invalid_query(name, text, ""))?;
+    let Some(text) = call.query(name).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let number: i64 = text
+        .parse()
+        .map_err(|_| StorageError::invalid_query(name, text, ""))?;
     if number < 1 {
         let most = i64::from(LIST_RESULTS_MAX);
         return Err(StorageError::query_out_of_range(name, text, 1, most));
     }
-    u32::try_from(number).map(Some).map_err(|_| ErrorCode::OutOfRangeQueryParameterValue.into())
+    u32::try_from(number)
+        .map(Some)
+        .map_err(|_| ErrorCode::OutOfRangeQueryParameterValue.into())
 }

@@ -29,7 +29,9 @@ impl Read for GetQueueAcl {
     type Output = Vec<SignedIdentifier>;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(GetQueueAcl { name: QueueName::of(call)? })
+        Ok(GetQueueAcl {
+            name: QueueName::of(call)?,
+        })
     }
 
     fn read(&self, view: &dyn View, _: Timestamp) -> Result<Self::Output, StorageError> {
@@ -42,7 +44,8 @@ impl Read for GetQueueAcl {
         _: &Call,
         _: &Store,
     ) -> Result<Reply, StorageError> {
-        Ok(Reply::xml(200, SignedIdentifiersDocument::render(&stored)).header("cache-control", "no-cache"))
+        Ok(Reply::xml(200, SignedIdentifiersDocument::render(&stored))
+            .header("cache-control", "no-cache"))
     }
 }
 
@@ -57,11 +60,16 @@ impl Write for SetQueueAcl {
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(SetQueueAcl { name: QueueName::of(call)?, policies: Vec::new() })
+        Ok(SetQueueAcl {
+            name: QueueName::of(call)?,
+            policies: Vec::new(),
+        })
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document { most: XML_BODY_BYTES_MAX }
+        Takes::Document {
+            most: XML_BODY_BYTES_MAX,
+        }
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

@@ -28,7 +28,9 @@ impl Write for ClearMessages {
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(ClearMessages { name: QueueName::of(call)? })
+        Ok(ClearMessages {
+            name: QueueName::of(call)?,
+        })
     }
 
     fn check(&self, view: &dyn View, _: &Stamp) -> Result<QueueRecord, StorageError> {

@@ -37,7 +37,10 @@ impl Write for CreateQueue {
     type Output = Outcome;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(CreateQueue { name: QueueName::of(call)?, metadata: call.metadata()? })
+        Ok(CreateQueue {
+            name: QueueName::of(call)?,
+            metadata: call.metadata()?,
+        })
     }
 
     fn check(&self, view: &dyn View, _: &Stamp) -> Result<Outcome, StorageError> {

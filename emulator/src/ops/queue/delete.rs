@@ -28,7 +28,9 @@ impl Write for DeleteQueue {
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(DeleteQueue { name: QueueName::of(call)? })
+        Ok(DeleteQueue {
+            name: QueueName::of(call)?,
+        })
     }
 
     fn check(&self, view: &dyn View, _: &Stamp) -> Result<QueueRecord, StorageError> {

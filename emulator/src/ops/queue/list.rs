@@ -40,7 +40,10 @@ impl Read for ListQueues {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let paging = Paging::of(call)?;
-        let marker = paging.marker.as_deref().map(|marker| resume(call.account(), marker));
+        let marker = paging
+            .marker
+            .as_deref()
+            .map(|marker| resume(call.account(), marker));
         Ok(ListQueues {
             account: call.account().to_owned(),
             from: marker.transpose()?.unwrap_or_default(),
@@ -53,7 +56,10 @@ impl Read for ListQueues {
         let start = self.from.as_str().max(&self.paging.prefix);
         let from = keys::queue(&self.account, start);
         let to = keys::after(keys::queue(&self.account, &self.paging.prefix));
-        let mut page = Page { queues: Vec::new(), next: None };
+        let mut page = Page {
+            queues: Vec::new(),
+            next: None,
+        };
         let mut failed = None;
         view.scan(&from, &to, &mut |key, value| {
             let name = keys::resource_name(key, &self.account).into_owned();
@@ -88,14 +94,20 @@ impl Read for ListQueues {
         for (name, queue) in &page.queues {
             document.push(name, self.with_metadata.then_some(&queue.metadata));
         }
-        let next = page.next.map(|name| format!("/{}/{name}", self.account)).unwrap_or_default();
+        let next = page
+            .next
+            .map(|name| format!("/{}/{name}", self.account))
+            .unwrap_or_default();
         Ok(Reply::xml(200, document.finish(&next)).header("cache-control", "no-cache"))
     }
 }
 
 /// The name in a marker of ours: `/account/queue`.
 fn resume(account: &str, marker: &str) -> Result<String, StorageError> {
-    let name = marker.strip_prefix('/').and_then(|rest| rest.strip_prefix(account));
+    let name = marker
+        .strip_prefix('/')
+        .and_then(|rest| rest.strip_prefix(account));
     let name = name.and_then(|rest| rest.strip_prefix('/'));
-    name.map(str::to_owned).ok_or_else(|| ErrorCode::InvalidMarker.into())
+    name.map(str::to_owned)
+        .ok_or_else(|| ErrorCode::InvalidMarker.into())
 }

@@ -39,7 +39,9 @@ impl Message {
         now: Timestamp,
     ) -> StoreResult<Option<Self>> {
         let record = MessageRecord::load(view, &keys::message(generation, id.as_bytes()))?;
-        Ok(record.filter(|record| now < record.expires).map(|record| Message { id, record }))
+        Ok(record
+            .filter(|record| now < record.expires)
+            .map(|record| Message { id, record }))
     }
 
     /// The message of this id and receipt.
@@ -82,7 +84,11 @@ impl Message {
         visible: Timestamp,
         place: u64,
     ) -> StoreResult<()> {
-        tx.delete(keys::visible(generation, self.record.visible, self.record.place));
+        tx.delete(keys::visible(
+            generation,
+            self.record.visible,
+            self.record.place,
+        ));
         self.record.visible = visible;
         self.record.place = place;
         self.place(tx, generation)
@@ -91,14 +97,23 @@ impl Message {
     fn place(&self, tx: &mut Transaction<'_>, generation: Generation) -> StoreResult<()> {
         let order = keys::visible(generation, self.record.visible, self.record.place);
         tx.put(order, self.id.as_bytes().to_vec());
-        self.record.save(tx, keys::message(generation, self.id.as_bytes()))
+        self.record
+            .save(tx, keys::message(generation, self.id.as_bytes()))
     }
 
     /// Removes the message from everything.
     pub fn remove(self, tx: &mut Transaction<'_>, generation: Generation) -> StoreResult<()> {
         tx.delete(keys::message(generation, self.id.as_bytes()));
-        tx.delete(keys::visible(generation, self.record.visible, self.record.place));
-        tx.delete(keys::expiry(generation, self.record.expires, self.record.sequence));
+        tx.delete(keys::visible(
+            generation,
+            self.record.visible,
+            self.record.place,
+        ));
+        tx.delete(keys::expiry(
+            generation,
+            self.record.expires,
+            self.record.sequence,
+        ));
         if let MessageText::Payload(payload, _) = self.record.text {
             release(tx, payload)?;
         }
@@ -145,7 +160,11 @@ pub fn reap(
     let mut ids = Vec::new();
     tx.scan(&from, &to, &mut |_, id| {
         ids.extend(uuid(id));
-        if ids.len() < REAPED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if ids.len() < REAPED_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     for id in &ids {
         let key = keys::message(generation, id.as_bytes());
@@ -167,18 +186,27 @@ pub fn approximate_count(
     let mut expired = 0;
     view.scan(&from, &to, &mut |_, _| {
         expired += 1;
-        if expired < EXPIRED_COUNTED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if expired < EXPIRED_COUNTED_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     })?;
     Ok(count(view, generation)?.saturating_sub(expired))
 }
 
 fn count(view: &dyn View, generation: Generation) -> StoreResult<u64> {
     let value = view.get(&keys::message_count(generation))?;
-    Ok(value.and_then(|v| v.as_ref().try_into().ok()).map_or(0, u64::from_be_bytes))
+    Ok(value
+        .and_then(|v| v.as_ref().try_into().ok())
+        .map_or(0, u64::from_be_bytes))
 }
 
 fn set_count(tx: &mut Transaction<'_>, generation: Generation, count: u64) {
-    tx.put(keys::message_count(generation), count.to_be_bytes().to_vec());
+    tx.put(
+        keys::message_count(generation),
+        count.to_be_bytes().to_vec(),
+    );
 }
 
 fn uuid(bytes: &[u8]) -> Option<Uuid> {

@@ -29,7 +29,9 @@ impl Read for GetQueueMetadata {
     type Output = (Metadata, u64);
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(GetQueueMetadata { name: QueueName::of(call)? })
+        Ok(GetQueueMetadata {
+            name: QueueName::of(call)?,
+        })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<(Metadata, u64), StorageError> {
@@ -62,7 +64,10 @@ impl Write for SetQueueMetadata {
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        Ok(SetQueueMetadata { name: QueueName::of(call)?, metadata: call.metadata()? })
+        Ok(SetQueueMetadata {
+            name: QueueName::of(call)?,
+            metadata: call.metadata()?,
+        })
     }
 
     fn check(&self, view: &dyn View, _: &Stamp) -> Result<QueueRecord, StorageError> {

@@ -20,7 +20,10 @@ impl QueueName {
     /// The queue that a call addresses, alone or through its messages.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         names::validate_queue_name(call.queue())?;
-        Ok(QueueName { account: call.account().to_owned(), queue: call.queue().to_owned() })
+        Ok(QueueName {
+            account: call.account().to_owned(),
+            queue: call.queue().to_owned(),
+        })
     }
 
     /// Its key.

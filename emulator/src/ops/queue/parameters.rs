@@ -15,14 +15,21 @@ pub fn seconds(
     name: &'static str,
     range: RangeInclusive<i64>,
 ) -> Result<Option<i64>, StorageError> {
-    let Some(text) = call.query(name) else { return Ok(None) };
+    let Some(text) = call.query(name) else {
+        return Ok(None);
+    };
     let Ok(number) = text.trim().parse::<i64>() else {
         return Err(StorageError::invalid_query(name, text, "Not a number."));
     };
     if range.contains(&number) {
         return Ok(Some(number));
     }
-    Err(StorageError::query_out_of_range(name, text, *range.start(), *range.end()))
+    Err(StorageError::query_out_of_range(
+        name,
+        text,
+        *range.start(),
+        *range.end(),
+    ))
 }
 
 /// A message id; `None` for text that is no id of ours and so names no message.
@@ -33,7 +40,10 @@ pub fn message_id(call: &Call) -> Option<Uuid> {
 /// The receipt of the query.
 pub fn pop_receipt(call: &Call) -> Result<u64, StorageError> {
     let name = "popreceipt";
-    receipt::parse(call.query(name).ok_or_else(|| StorageError::missing_query(name))?)
+    receipt::parse(
+        call.query(name)
+            .ok_or_else(|| StorageError::missing_query(name))?,
+    )
 }
 
 /// Refuses a text beyond the limit: recorded as 413 with the limit of the text.

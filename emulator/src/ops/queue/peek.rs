@@ -31,7 +31,10 @@ impl Read for PeekMessages {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let count = seconds(call, "numofmessages", DEQUEUE_COUNT)?.unwrap_or(DEQUEUE_COUNT_DEFAULT);
-        Ok(PeekMessages { name: QueueName::of(call)?, count: count.unsigned_abs() as usize })
+        Ok(PeekMessages {
+            name: QueueName::of(call)?,
+            count: count.unsigned_abs() as usize,
+        })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Self::Output, StorageError> {
@@ -44,12 +47,7 @@ impl Read for PeekMessages {
         located.collect()
     }
 
-    fn render(
-        self,
-        found: Self::Output,
-        call: &Call,
-        _: &Store,
-    ) -> Result<Reply, StorageError> {
+    fn render(self, found: Self::Output, call: &Call, _: &Store) -> Result<Reply, StorageError> {
         render::peeked(found, call)
     }
 }

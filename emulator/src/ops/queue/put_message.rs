@@ -51,7 +51,11 @@ impl Write for PutMessage {
         if ttl_s != MESSAGE_TTL_INFINITE && visibility_timeout_s >= ttl_s {
             let value = visibility_timeout_s.to_string();
             let reason = "messagettl must be greater than visibilitytimeout.";
-            return Err(StorageError::invalid_query("visibilitytimeout", &value, reason));
+            return Err(StorageError::invalid_query(
+                "visibilitytimeout",
+                &value,
+                reason,
+            ));
         }
         Ok(PutMessage {
             name: QueueName::of(call)?,
@@ -64,7 +68,9 @@ impl Write for PutMessage {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document { most: MESSAGE_BODY_BYTES_MAX }
+        Takes::Document {
+            most: MESSAGE_BODY_BYTES_MAX,
+        }
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {

@@ -32,13 +32,17 @@ pub fn updated(tick: u64) -> String {
 pub fn parse(text: &str) -> Result<u64, StorageError> {
     let invalid = || StorageError::invalid_query("popreceipt", text, "Invalid pop receipt format");
     // A plus sign that was not escaped arrives as a space from some clients.
-    let bytes = BASE64.decode(text.replace(' ', "+")).map_err(|_| invalid())?;
+    let bytes = BASE64
+        .decode(text.replace(' ', "+"))
+        .map_err(|_| invalid())?;
     let tick = match bytes.len() {
         20 if bytes.starts_with(&TAKEN) => bytes.get(12..20),
         24 if bytes.starts_with(&UPDATED) => bytes.get(12..20),
         _ => None,
     };
-    let tick = tick.and_then(|tick| tick.try_into().ok()).ok_or_else(invalid)?;
+    let tick = tick
+        .and_then(|tick| tick.try_into().ok())
+        .ok_or_else(invalid)?;
     Ok(u64::from_le_bytes(tick))
 }
 

@@ -42,8 +42,8 @@ impl Write for UpdateMessage {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let name = "visibilitytimeout";
-        let timeout_s =
-            seconds(call, name, VISIBILITY_PUT_S)?.ok_or_else(|| StorageError::missing_query(name))?;
+        let timeout_s = seconds(call, name, VISIBILITY_PUT_S)?
+            .ok_or_else(|| StorageError::missing_query(name))?;
         Ok(UpdateMessage {
             name: QueueName::of(call)?,
             id: message_id(call),
@@ -55,7 +55,9 @@ impl Write for UpdateMessage {
     }
 
     fn takes(&self) -> Takes {
-        Takes::Document { most: MESSAGE_BODY_BYTES_MAX }
+        Takes::Document {
+            most: MESSAGE_BODY_BYTES_MAX,
+        }
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
@@ -107,7 +109,12 @@ impl Write for UpdateMessage {
         }
         let tick = stamp.tick.ticks();
         message.record.receipt = tick;
-        message.move_to(tx, generation, stamp.now.plus_s(self.visibility_timeout_s), tick)?;
+        message.move_to(
+            tx,
+            generation,
+            stamp.now.plus_s(self.visibility_timeout_s),
+            tick,
+        )?;
         Ok(message)
     }
 
