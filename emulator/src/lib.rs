@@ -25,6 +25,8 @@ pub mod ids;
 #[cfg(feature = "server")]
 pub mod log;
 pub mod register;
+#[cfg(feature = "sdk")]
+pub mod sdk;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod store;
