@@ -1,5 +1,6 @@
 //! Azure Blob and Queue Storage, in process or as one binary.
 
 pub mod clock;
+pub mod disk;
 pub mod ids;
 pub mod store;
