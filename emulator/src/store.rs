@@ -39,6 +39,8 @@ mod shared;
 mod sled_engine;
 mod staging;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
