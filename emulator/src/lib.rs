@@ -17,6 +17,7 @@ pub mod clock;
 pub mod config;
 #[cfg(feature = "server")]
 pub mod control;
+pub mod disk;
 pub mod emulator;
 pub mod faults;
 #[cfg(feature = "server")]
