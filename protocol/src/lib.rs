@@ -3,8 +3,15 @@
 
 pub mod error;
 pub mod etag;
+pub mod limits;
+pub mod metadata;
+pub mod names;
 pub mod time;
+pub mod uri;
+pub mod version;
 
 pub use error::{ErrorCode, StorageError};
 pub use etag::ETag;
+pub use metadata::Metadata;
 pub use time::Timestamp;
+pub use version::ApiVersion;
