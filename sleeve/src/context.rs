@@ -109,9 +109,17 @@ mod tests {
             ("", false, None),
             ("", true, Some(r#"{"muted":true}"#)),
             (r#"{"worker":"w1"}"#, false, Some(r#"{"worker":"w1"}"#)),
-            (r#"{"worker":"w1"}"#, true, Some(r#"{"muted":true,"worker":"w1"}"#)),
+            (
+                r#"{"worker":"w1"}"#,
+                true,
+                Some(r#"{"muted":true,"worker":"w1"}"#),
+            ),
             ("8a1c", true, Some(r#"{"id":"8a1c","muted":true}"#)),
-            (r#"{"n":"é😀"}"#, false, Some(r#"{"n":"\u00e9\ud83d\ude00"}"#)),
+            (
+                r#"{"n":"é😀"}"#,
+                false,
+                Some(r#"{"n":"\u00e9\ud83d\ude00"}"#),
+            ),
         ];
         for (id, muted, expected) in table {
             let text = wire(id, muted).unwrap();

@@ -29,7 +29,10 @@ pub(crate) fn check_blob(blob: &BlobId, joined: &Url) -> Result<(), String> {
     if percent_decode_str(last).decode_utf8().ok().as_deref() == Some(blob.name.as_str()) {
         return Ok(());
     }
-    Err(format!("the blob name {:?} cannot be sent in a URL", blob.name))
+    Err(format!(
+        "the blob name {:?} cannot be sent in a URL",
+        blob.name
+    ))
 }
 
 /// Checks metadata: the SDK writes it into headers, which carry printable ASCII only.
@@ -56,7 +59,10 @@ pub(crate) fn check_metadata(metadata: &Metadata) -> Result<(), String> {
 /// change the name (`a//b`, `a/../b`).
 pub(crate) fn blob_url(endpoint: &Url, blob: &BlobId) -> String {
     let base = endpoint.as_str().trim_end_matches('/');
-    let fragile = blob.name.split('/').any(|part| matches!(part, "" | "." | ".."));
+    let fragile = blob
+        .name
+        .split('/')
+        .any(|part| matches!(part, "" | "." | ".."));
     let name = if fragile {
         uri::encode_query(&blob.name)
     } else {
@@ -92,7 +98,11 @@ mod tests {
     #[test]
     fn metadata_is_printable_ascii() {
         let of = |name: &str, value: &str| Metadata::from([(name.to_owned(), value.to_owned())]);
-        for (name, value) in [("TimeToLive", "2026-11-21T00:00:00Z"), ("a_1", ""), ("A", "a b~")] {
+        for (name, value) in [
+            ("TimeToLive", "2026-11-21T00:00:00Z"),
+            ("a_1", ""),
+            ("A", "a b~"),
+        ] {
             assert_eq!(check_metadata(&of(name, value)), Ok(()), "{name}");
         }
         for (name, value) in [
@@ -105,7 +115,10 @@ mod tests {
             ("a", " x"),
             ("a", "\t"),
         ] {
-            assert!(check_metadata(&of(name, value)).is_err(), "{name} {value:?}");
+            assert!(
+                check_metadata(&of(name, value)).is_err(),
+                "{name} {value:?}"
+            );
         }
     }
 }

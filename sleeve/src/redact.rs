@@ -44,7 +44,10 @@ mod tests {
         let table = [
             ("nothing here", "nothing here"),
             ("sig=abc%3D", "sig=REDACTED"),
-            ("https://h/c/b?sv=1&sig=a/b+c=&se=2", "https://h/c/b?sv=1&sig=REDACTED&se=2"),
+            (
+                "https://h/c/b?sv=1&sig=a/b+c=&se=2",
+                "https://h/c/b?sv=1&sig=REDACTED&se=2",
+            ),
             ("two SIG=x y sig=z>", "two SIG=REDACTED y sig=REDACTED>"),
             ("ü sig=é&x", "ü sig=REDACTED&x"),
         ];

@@ -59,7 +59,9 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_last_try() {
         let settings = RetrySettings::default();
-        let waits: Vec<_> = (1..=5).map(|failed| settings.delay(failed, None, 1.0)).collect();
+        let waits: Vec<_> = (1..=5)
+            .map(|failed| settings.delay(failed, None, 1.0))
+            .collect();
         let expected = [800, 1600, 3200, 6400].map(|ms| Some(Duration::from_millis(ms)));
         assert_eq!(waits[..4], expected);
         assert_eq!(waits[4], None);

@@ -72,8 +72,16 @@ mod tests {
     fn spaces_and_sas() {
         let table = [
             ("http://h/c", None, "http://h/c"),
-            ("http://h/c", Some("sv=1&sig=x%2B"), "http://h/c?sv=1&sig=x%2B"),
-            ("http://h/c?prefix=a+b%2Bc", None, "http://h/c?prefix=a%20b%2Bc"),
+            (
+                "http://h/c",
+                Some("sv=1&sig=x%2B"),
+                "http://h/c?sv=1&sig=x%2B",
+            ),
+            (
+                "http://h/c?prefix=a+b%2Bc",
+                None,
+                "http://h/c?prefix=a%20b%2Bc",
+            ),
             ("http://h/c?a=1", Some("sig=y"), "http://h/c?a=1&sig=y"),
         ];
         for (url, sas, expected) in table {

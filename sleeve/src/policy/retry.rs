@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use azure_core::error::ErrorKind;
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{AsyncRawResponse, Context, Request};
 use rand_chacha::ChaCha8Rng;
@@ -97,6 +98,10 @@ impl RetryPolicy {
     fn judge(&self, result: &PolicyResult) -> Attempt {
         match result {
             Ok(response) => self.judge_answer(response),
+            // A token that could not be fetched: the request itself never left.
+            Err(error) if matches!(error.kind(), ErrorKind::Credential) => {
+                transport_error(error).map_or(Attempt::Answered, |_| Attempt::Unsent)
+            }
             Err(error) => transport_error(error).map_or(Attempt::Answered, Attempt::from_error),
         }
     }
@@ -146,10 +151,19 @@ impl Policy for RetryPolicy {
             if !attempt.may_repeat(call.repeat) {
                 return result;
             }
-            let Some(wait) = self.settings.delay(failed, attempt.retry_after(), self.roll()) else {
+            let Some(wait) = self
+                .settings
+                .delay(failed, attempt.retry_after(), self.roll())
+            else {
                 return result;
             };
-            tracing::debug!(operation = call.operation, failed, ?attempt, ?wait, "trying again");
+            tracing::debug!(
+                operation = call.operation,
+                failed,
+                ?attempt,
+                ?wait,
+                "trying again"
+            );
             tokio::time::sleep(wait).await;
             request.body_mut().reset().await?;
         }
@@ -200,7 +214,11 @@ mod tests {
             (504, None, failed),
         ];
         for (status, code, expected) in table {
-            assert_eq!(Attempt::from_answer(status, code, none), expected, "{status} {code:?}");
+            assert_eq!(
+                Attempt::from_answer(status, code, none),
+                expected,
+                "{status} {code:?}"
+            );
         }
     }
 
@@ -240,7 +258,11 @@ mod tests {
             ("", None),
         ];
         for (text, seconds) in table {
-            assert_eq!(parse_retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
+            assert_eq!(
+                parse_retry_after(text, now),
+                seconds.map(Duration::from_secs),
+                "{text}"
+            );
         }
         let later = Timestamp::from_unix_s(60);
         let past = parse_retry_after("Thu, 01 Jan 1970 00:00:30 GMT", later);

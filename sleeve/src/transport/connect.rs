@@ -60,7 +60,10 @@ impl Connector {
     }
 
     async fn open(&self, origin: &Origin) -> Result<Sender, TransportError> {
-        let stream = self.dial(origin).await.map_err(|error| unreachable(origin, error))?;
+        let stream = self
+            .dial(origin)
+            .await
+            .map_err(|error| unreachable(origin, error))?;
         // Small requests must not wait for the peer's acknowledgement. A failure costs only time.
         let _ = stream.set_nodelay(true);
         if !origin.tls {
@@ -85,7 +88,9 @@ async fn shake<T>(origin: &Origin, io: T) -> Result<Sender, TransportError>
 where
     T: Read + Write + Unpin + Send + 'static,
 {
-    let (sender, connection) = handshake(io).await.map_err(|error| unreachable(origin, error))?;
+    let (sender, connection) = handshake(io)
+        .await
+        .map_err(|error| unreachable(origin, error))?;
     // The task ends when either side closes; its error also reaches whoever waits for an answer.
     tokio::spawn(async move {
         if let Err(error) = connection.await {

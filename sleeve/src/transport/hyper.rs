@@ -69,7 +69,9 @@ impl HyperTransport {
         Ok(HyperTransport {
             connector: Connector {
                 tls: tls::connector(&settings.extra_ca_pem)?,
-                resolve: named.map(|(host, to)| (host.to_ascii_lowercase(), to)).collect(),
+                resolve: named
+                    .map(|(host, to)| (host.to_ascii_lowercase(), to))
+                    .collect(),
                 timeout: settings.connect_timeout,
             },
             pool: Pool::new(settings.idle_most, settings.idle_timeout),
@@ -103,10 +105,10 @@ impl HyperTransport {
         let mut sender = self.connector.connect(origin).await?;
         match self.in_time(sender.try_send_request(request)).await? {
             Ok(response) => Ok((response, sender)),
-            Err(mut failed) if failed.take_message().is_some() => {
-                Err(TransportError::Unreachable(failed.into_error().to_string()))
-            }
-            Err(failed) => Err(no_answer(failed.error())),
+            Err(mut failed) => Err(match failed.take_message() {
+                Some(_) => TransportError::Unreachable(failed.error().to_string()),
+                None => no_answer(failed.error()),
+            }),
         }
     }
 
@@ -164,7 +166,9 @@ impl Transport for HyperTransport {
 }
 
 /// Servers are asked with path and query only; the host stands in its header.
-fn origin_form(request: http::Request<Bytes>) -> Result<http::Request<Full<Bytes>>, TransportError> {
+fn origin_form(
+    request: http::Request<Bytes>,
+) -> Result<http::Request<Full<Bytes>>, TransportError> {
     let (mut head, body) = request.into_parts();
     let target = (head.uri.path_and_query()).map_or("/", PathAndQuery::as_str);
     head.uri = (target.parse())

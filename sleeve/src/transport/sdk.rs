@@ -61,7 +61,12 @@ fn to_http(request: &Request) -> Result<http::Request<Bytes>, TransportError> {
     let host = http::HeaderValue::from_str(&authority).map_err(|_| malformed("host"))?;
     built.headers_mut().insert(HOST, host);
     for (name, value) in request.headers().iter() {
-        let named = |_| malformed(&format!("header {} has characters that HTTP cannot carry", name.as_str()));
+        let named = |_| {
+            malformed(&format!(
+                "header {} has characters that HTTP cannot carry",
+                name.as_str()
+            ))
+        };
         let parsed = http::HeaderName::from_bytes(name.as_str().as_bytes())
             .map_err(|_| malformed("a header name that HTTP cannot carry"))?;
         let value = http::HeaderValue::from_str(value.as_str()).map_err(named)?;
@@ -135,8 +140,14 @@ mod tests {
         let answer = http::Response::builder()
             .status(412)
             .header("x-ms-error-code", "ConditionNotMet")
-            .header("x-ms-meta-u", http::HeaderValue::from_bytes("é".as_bytes()).unwrap())
-            .header("x-ms-meta-l", http::HeaderValue::from_bytes(b"\xe9").unwrap())
+            .header(
+                "x-ms-meta-u",
+                http::HeaderValue::from_bytes("é".as_bytes()).unwrap(),
+            )
+            .header(
+                "x-ms-meta-l",
+                http::HeaderValue::from_bytes(b"\xe9").unwrap(),
+            )
             .body(Bytes::from_static(b"x"))
             .unwrap();
         let raw = from_http(answer);

@@ -45,7 +45,10 @@ mod tests {
     fn broken_ca_files_are_refused_not_ignored() {
         assert!(connector(b"").is_ok());
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert!(matches!(connector(broken), Err(TransportError::Malformed(_))));
+        assert!(matches!(
+            connector(broken),
+            Err(TransportError::Malformed(_))
+        ));
     }
 
     #[test]
