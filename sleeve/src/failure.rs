@@ -56,7 +56,6 @@ const BY_CODE: &[(&str, ErrorKind)] = &[
     ("SnapshotsPresent", ErrorKind::SnapshotsPresent),
     ("BlobImmutableDueToLegalHold", ErrorKind::Immutable),
     ("BlobImmutableDueToPolicy", ErrorKind::Immutable),
-    ("ContainerImmutabilityPolicyLocked", ErrorKind::Immutable),
     ("BlobArchived", ErrorKind::Archived),
     ("BlobBeingRehydrated", ErrorKind::Archived),
     ("PendingCopyOperation", ErrorKind::CopyPending),

@@ -13,6 +13,8 @@ mod policy;
 pub mod port;
 mod redact;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod tracked;
 pub mod transport;
 

@@ -10,9 +10,6 @@ mod listing;
 mod messages;
 mod open;
 
-#[cfg(test)]
-mod tests;
-
 use std::fmt;
 use std::sync::Arc;
 
