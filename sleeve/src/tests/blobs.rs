@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use smalt_protocol::service::Service as ServiceName;
+use smalt_protocol::signing::AccountKey;
+use smalt_protocol::signing::sas::{Sas, SasTarget};
+use smalt_protocol::uri::parse_query;
 
-use super::service::{DATE, Service, blob, cx, date, refuse, reply};
+use super::service::{DATE, KEY, Service, blob, cx, date, refuse, reply};
 use crate::ErrorKind;
 use crate::port::*;
 
@@ -404,6 +408,16 @@ async fn urls() {
     assert_eq!(plain, format!("{URL}/b.txt"));
     let fields = "sv=2021-12-02&sr=b&sp=r&se=2026-11-21T11%3A00%3A00Z&sig=";
     assert!(sas.starts_with(fields), "{sas}");
+    let read = Sas::parse(&parse_query(sas).unwrap()).unwrap().unwrap();
+    let target = SasTarget {
+        service: ServiceName::Blob,
+        account: "acct",
+        name: "cont",
+        blob: Some("b.txt"),
+        snapshot: "",
+    };
+    read.verify(&target, AccountKey::parse(KEY).unwrap().as_bytes())
+        .unwrap();
     let dots = BlobId::new("cont", "..");
     let error = storage
         .readable_url(&dots, Duration::from_secs(1))
