@@ -96,7 +96,8 @@ async fn get_blob_whole() {
     );
 }
 
-/// A blob that is too long is an error and never cut short, and costs no more than its permitted part.
+/// A blob that is too long is an error and never cut short, and costs no more than its permitted
+/// part.
 #[tokio::test]
 async fn get_blob_too_long() {
     let mut head = HEAD.to_vec();
