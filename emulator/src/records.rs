@@ -13,7 +13,7 @@ pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
     ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
 };
-pub use container::{ContainerRecord, PublicAccess, StoredPolicy};
+pub use container::{ContainerRecord, PublicAccess};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};
