@@ -1,1 +1,43 @@
-//! Placeholder.
+//! Azure Blob and Queue Storage, in process or as one binary.
+//!
+//! # Layout
+//! - [`emulator`]: the library's face, [`Emulator`].
+//! - `pipeline`: one request's life. `arrival` and `target` are the way in, `register` names the
+//!   operations, `auth` decides who may, `stage` streams bodies in, `reply` is the way out.
+//! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
+//!   what the store keeps.
+//! - [`store`]: the map, its one committer, and extents for large payloads.
+//! - [`clock`], [`ids`]: time and randomness, injected everywhere.
+
+pub mod auth;
+pub mod body;
+pub mod clock;
+pub mod config;
+pub mod emulator;
+pub mod faults;
+pub mod ids;
+pub mod register;
+pub mod store;
+
+mod arrival;
+mod call;
+mod core;
+mod keys;
+mod metrics;
+mod operation;
+mod ops;
+mod pipeline;
+mod records;
+mod reply;
+mod rules;
+mod stage;
+mod target;
+
+pub use arrival::Socket;
+pub use body::Body;
+pub use clock::Clock;
+pub use config::{Account, Config};
+pub use emulator::{Builder, Emulator};
+pub use pipeline::ConnectionLost;
+pub use smalt_protocol::Timestamp;
+pub use target::Service;

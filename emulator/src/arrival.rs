@@ -1,0 +1,102 @@
+//! The way in: from the head of an HTTP request to a [`Call`].
+
+use std::net::IpAddr;
+
+use http::header::{CONTENT_LENGTH, HOST};
+use http::request::Parts;
+use http_body::Body as _;
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, limits, uri};
+use uuid::Uuid;
+
+use crate::auth::Identity;
+use crate::body::Body;
+use crate::call::Call;
+use crate::core::Core;
+use crate::target::{self, Address, Service};
+
+/// What the transport knows about a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Socket {
+    /// Service of the listening socket; absent in process, where host or port decide.
+    pub service: Option<Service>,
+    /// Peer.
+    pub peer: Option<IpAddr>,
+    /// Whether it came over TLS.
+    pub secure: bool,
+}
+
+/// Version of requests that name none (anonymous access since the root container was introduced).
+const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
+
+/// Reads the head of a request. Nothing is authorised yet.
+pub fn arrive(
+    core: &Core,
+    head: Parts,
+    body: &Body,
+    socket: &Socket,
+    request_id: Uuid,
+) -> Result<Call, StorageError> {
+    let host = match head.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => head.headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default(),
+    };
+    let query = uri::parse_query(head.uri.query().unwrap_or_default())?;
+    let restype = uri::lookup(&query, "restype").unwrap_or_default();
+    let address = Address {
+        host,
+        raw_path: head.uri.path(),
+        socket: socket.service,
+        names_container: ["container", "account"].contains(&restype.to_ascii_lowercase().as_str()),
+        host_style: core.config.host_style,
+    };
+    let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
+    let named = match head.headers.get("x-ms-version") {
+        Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
+        None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
+    };
+    let version = named.map(|text| version(core, text)).transpose()?;
+    check_client_request_id(&head.headers)?;
+    let scheme = if socket.secure { "https" } else { "http" };
+    let declared = head.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    Ok(Call {
+        origin: format!("{scheme}://{host}"),
+        body_length: declared.or_else(|| body.size_hint().exact()),
+        method: head.method,
+        target,
+        query,
+        headers: head.headers,
+        version: version.unwrap_or(UNNAMED),
+        version_given: version.is_some(),
+        arrival: core.store.now(),
+        request_id,
+        fresh_id: core.ids.next(),
+        peer: socket.peer,
+        secure: socket.secure,
+        identity: Identity::Anonymous,
+    })
+}
+
+fn version(core: &Core, text: &str) -> Result<ApiVersion, StorageError> {
+    let refused = || StorageError::invalid_header("x-ms-version", text);
+    let resolved = ApiVersion::resolve(text).map_err(|_| refused())?;
+    if resolved.newer_than_known {
+        if core.config.strict_api_version {
+            return Err(refused());
+        }
+        core.note_newer_version(text, resolved.version);
+    }
+    Ok(resolved.version)
+}
+
+fn check_client_request_id(headers: &http::HeaderMap) -> Result<(), StorageError> {
+    let name = "x-ms-client-request-id";
+    match headers.get(name) {
+        Some(id) if id.len() > limits::CLIENT_REQUEST_ID_BYTES_MAX => {
+            let shown = String::from_utf8_lossy(&id.as_bytes()[..64]).into_owned();
+            Err(StorageError::invalid_header(name, &shown))
+        }
+        Some(id) if id.as_bytes().is_ascii() => Ok(()),
+        Some(_) => Err(ErrorCode::InvalidHeaderValue.into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,53 @@
+//! Bodies in and out, the same in process and over a socket.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
+
+/// A streamed body.
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// No body.
+pub fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body that is at hand.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// The first `after_bytes` of a body, then a broken connection.
+pub fn cut(body: Body, after_bytes: u64) -> Body {
+    Cut { body, left: after_bytes }.boxed_unsync()
+}
+
+struct Cut {
+    body: Body,
+    left: u64,
+}
+
+impl http_body::Body for Cut {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if self.left == 0 {
+            return Poll::Ready(Some(Err(io::ErrorKind::ConnectionReset.into())));
+        }
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+            return Poll::Ready(None);
+        };
+        let Ok(mut data) = frame?.into_data() else { return Poll::Ready(None) };
+        data.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= data.len() as u64;
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+}

@@ -1,0 +1,57 @@
+//! What every request is served from: configuration, ids, store, faults, metrics.
+
+use parking_lot::Mutex;
+use smalt_protocol::ApiVersion;
+use std::collections::BTreeSet;
+
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::faults::Faults;
+use crate::ids::Ids;
+use crate::metrics::Metrics;
+use crate::store::Store;
+
+/// The parts of one emulator.
+#[derive(Debug)]
+pub struct Core {
+    /// Settings, accounts among them.
+    pub config: Config,
+    /// Time.
+    pub clock: Clock,
+    /// Ids.
+    pub ids: Ids,
+    /// State.
+    pub store: Store,
+    /// Fault rules.
+    pub faults: Faults,
+    /// Counters.
+    pub metrics: Metrics,
+    /// Versions newer than any known that were logged already.
+    newer_versions: Mutex<BTreeSet<String>>,
+}
+
+/// Most distinct versions that are remembered as logged.
+const NEWER_VERSIONS_MAX: usize = 64;
+
+impl Core {
+    /// Puts the parts together.
+    pub fn new(config: Config, clock: Clock, ids: Ids, store: Store) -> Self {
+        Core {
+            config,
+            clock,
+            ids,
+            store,
+            faults: Faults::default(),
+            metrics: Metrics::default(),
+            newer_versions: Mutex::default(),
+        }
+    }
+
+    /// Logs once that a version newer than any known is served as the newest known.
+    pub fn note_newer_version(&self, asked: &str, served: ApiVersion) {
+        let mut noted = self.newer_versions.lock();
+        if noted.len() < NEWER_VERSIONS_MAX && noted.insert(asked.to_owned()) {
+            tracing::warn!(asked, %served, "x-ms-version is newer than any known: served as newest");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The emulator as a library: build one, hand it requests.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use smalt_protocol::Timestamp;
+
+use crate::arrival::Socket;
+use crate::body::Body;
+use crate::clock::Clock;
+use crate::config::{Account, Config};
+use crate::core::Core;
+use crate::ids::Ids;
+use crate::pipeline::{self, ConnectionLost};
+use crate::store::{Mode, OpenError, Store, StoreConfig};
+
+/// A running emulator. Clones share it; the last one closes the store.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use smalt::{Clock, Emulator, Timestamp, body};
+///
+/// let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+/// let emulator = Emulator::builder().clock(clock).seed(1).open()?;
+/// let request = http::Request::get("http://127.0.0.1:10000/devstoreaccount1/c/b")
+///     .body(body::empty())?;
+/// let response = emulator.call(request).await?;
+/// // Nobody signed it, and there is no public container of that name.
+/// assert_eq!(response.status(), 404);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct Emulator(Arc<Core>);
+
+/// Settings of an emulator to be opened.
+#[derive(Debug)]
+pub struct Builder {
+    config: Config,
+    clock: Clock,
+    ids: Option<u64>,
+    mode: Mode,
+    dir: Option<PathBuf>,
+}
+
+impl Emulator {
+    /// An emulator with Azurite's account, in memory, on the system's clock.
+    pub fn builder() -> Builder {
+        Builder {
+            config: Config::default(),
+            clock: Clock::system(),
+            ids: None,
+            mode: Mode::Memory,
+            dir: None,
+        }
+    }
+
+    /// Serves a request in process. The host and port of its URI say which service it is for, as
+    /// they do on the wire: `http://127.0.0.1:10000/devstoreaccount1/...` or
+    /// `https://devstoreaccount1.blob.core.windows.net/...`.
+    ///
+    /// # Errors
+    /// [`ConnectionLost`] when a fault rule cuts the connection.
+    pub async fn call(&self, request: Request<Body>) -> Result<Response<Body>, ConnectionLost> {
+        let secure = request.uri().scheme_str() == Some("https");
+        self.call_on(request, Socket { secure, ..Socket::default() }).await
+    }
+
+    /// Serves a request that came in by a socket.
+    ///
+    /// # Errors
+    /// [`ConnectionLost`] when a fault rule cuts the connection.
+    pub async fn call_on(
+        &self,
+        request: Request<Body>,
+        socket: Socket,
+    ) -> Result<Response<Body>, ConnectionLost> {
+        pipeline::serve(&self.0, request, socket).await
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The time that requests are served at.
+    pub fn now(&self) -> Timestamp {
+        self.0.store.now()
+    }
+
+    /// The parts, for the control endpoint.
+    pub(crate) fn core(&self) -> &Core {
+        &self.0
+    }
+}
+
+impl Builder {
+    /// Settings in place of the defaults.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// One more account, with its key as bytes.
+    #[must_use]
+    pub fn account(mut self, name: impl Into<String>, key: Vec<u8>) -> Self {
+        self.config.accounts.insert(name.into(), Account::with_key(key));
+        self
+    }
+
+    /// The clock in place of the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Ids from this seed: the same requests get the same ids.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.ids = Some(seed);
+        self
+    }
+
+    /// Keeps everything in this directory. Durable: nothing is acknowledged before it is on disk.
+    #[must_use]
+    pub fn durable(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.mode = Mode::Durable;
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Keeps everything in this directory; a crash may lose the last moments, never more.
+    #[must_use]
+    pub fn fast(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.mode = Mode::Fast;
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// What is wrong with the directory, and what to do about it.
+    pub fn open(self) -> Result<Emulator, OpenError> {
+        let store = match (self.mode, self.dir) {
+            (Mode::Durable, Some(dir)) => StoreConfig::durable(dir, self.clock.clone()),
+            (Mode::Fast, Some(dir)) => StoreConfig::fast(dir, self.clock.clone()),
+            _ => StoreConfig::memory(self.clock.clone()),
+        };
+        let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
+        Ok(Emulator(Arc::new(Core::new(self.config, self.clock, ids, Store::open(store)?))))
+    }
+}

@@ -1,0 +1,68 @@
+//! The one source of randomness: request ids, message ids, lease ids, copy ids, pop receipts.
+//!
+//! One seeded stream: the same seed and the same requests give the same ids. The binary seeds it from
+//! the system; tests give a number. The nth id does not depend on what the ids before it were for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+use uuid::{Builder, Uuid};
+
+/// A stream of ids from one seed.
+#[derive(Debug)]
+pub struct Ids {
+    stream: ChaCha8Rng,
+    drawn: AtomicU64,
+}
+
+impl Ids {
+    /// The stream of this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Ids {
+            stream: ChaCha8Rng::seed_from_u64(seed),
+            drawn: AtomicU64::new(0),
+        }
+    }
+
+    /// A stream that no other start of the process has.
+    pub fn from_system() -> Self {
+        let mut seed = [0_u8; 32];
+        // Without entropy the time since the epoch still keeps two starts apart.
+        if getrandom::fill(&mut seed).is_err() {
+            let now = crate::clock::Clock::system().now();
+            seed[..8].copy_from_slice(&now.ticks().to_le_bytes());
+        }
+        Ids {
+            stream: ChaCha8Rng::from_seed(seed),
+            drawn: AtomicU64::new(0),
+        }
+    }
+
+    /// The next id, as a version 4 UUID.
+    pub fn next(&self) -> Uuid {
+        let place = self.drawn.fetch_add(1, Ordering::Relaxed);
+        let mut stream = self.stream.clone();
+        // Each id takes four words of the stream: draws never overlap and need no lock.
+        stream.set_word_pos(u128::from(place) * 4);
+        let mut bytes = [0_u8; 16];
+        stream.fill_bytes(&mut bytes);
+        Builder::from_random_bytes(bytes).into_uuid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_ids_and_no_id_twice() {
+        let (a, b) = (Ids::seeded(7), Ids::seeded(7));
+        let first: Vec<Uuid> = (0..100).map(|_| a.next()).collect();
+        let again: Vec<Uuid> = (0..100).map(|_| b.next()).collect();
+        assert_eq!(first, again);
+        let distinct: std::collections::BTreeSet<_> = first.iter().collect();
+        assert_eq!(distinct.len(), first.len());
+        assert_ne!(Ids::seeded(8).next(), first[0]);
+    }
+}

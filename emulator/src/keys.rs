@@ -1,0 +1,219 @@
+//! Keys of the operations' records.
+//!
+//! One prefix byte, then fixed-width big-endian numbers and names, so that the order of bytes is the
+//! order that Azure lists in. Contents are keyed by the *generation* of their container or queue and
+//! never by its name: delete and clear are one write, re-creation starts clean.
+//!
+//! | prefix | key | value |
+//! | --- | --- | --- |
+//! | `0x10` | account 0 container | `ContainerRecord` |
+//! | `0x11` | generation, blob | base blob: `BlobRecord` |
+//! | `0x12` | generation, blob 0 tick | snapshot: `BlobRecord` |
+//! | `0x13` | generation, blob 0 block id | uncommitted block: `BlockRecord` |
+//! | `0x14` | generation, blob | blob that has uncommitted blocks: `UncommittedRecord` |
+//! | `0x15` | content id, chunk | part of a committed block list |
+//! | `0x16` | content id | number of blobs and snapshots that share the list |
+//! | `0x20` | account 0 queue | `QueueRecord` |
+//! | `0x21` | generation, message id | `MessageRecord` |
+//! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
+//! | `0x23` | generation, expires at, sequence | message id, in the order of expiry |
+//! | `0x24` | generation | number of messages |
+//! | `0x30` | account 0 service | properties of a service |
+//! | `0x40` | generation | what `maintain` still has to remove |
+//!
+//! Prefixes below `0x10` belong to the store itself.
+
+use smalt_protocol::Timestamp;
+
+const CONTAINER: u8 = 0x10;
+const BLOB: u8 = 0x11;
+const SNAPSHOT: u8 = 0x12;
+const BLOCK: u8 = 0x13;
+const UNCOMMITTED: u8 = 0x14;
+const BLOCK_LIST: u8 = 0x15;
+const BLOCK_LIST_REFS: u8 = 0x16;
+const QUEUE: u8 = 0x20;
+const MESSAGE: u8 = 0x21;
+const VISIBLE: u8 = 0x22;
+const EXPIRY: u8 = 0x23;
+const MESSAGE_COUNT: u8 = 0x24;
+const SERVICE: u8 = 0x30;
+const GARBAGE: u8 = 0x40;
+
+/// What sets one life of a container or queue apart from the next: the tick of its creation.
+pub type Generation = u64;
+
+fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + parts.iter().map(|p| p.len()).sum::<usize>());
+    key.push(prefix);
+    for part in parts {
+        key.extend_from_slice(part);
+    }
+    key
+}
+
+/// The first key behind every key that starts with this one.
+pub fn after(mut prefix: Vec<u8>) -> Vec<u8> {
+    while let Some(last) = prefix.pop() {
+        if last < u8::MAX {
+            prefix.push(last + 1);
+            return prefix;
+        }
+    }
+    vec![u8::MAX; 1]
+}
+
+/// A container. With an empty name: where the account's containers start.
+pub fn container(account: &str, name: &str) -> Vec<u8> {
+    key(CONTAINER, &[account.as_bytes(), &[0], name.as_bytes()])
+}
+
+/// A base blob. With an empty name: where the container's blobs start.
+pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
+    key(BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
+}
+
+/// A snapshot.
+pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
+    key(SNAPSHOT, &[
+        &generation.to_be_bytes(),
+        name.as_bytes(),
+        &[0],
+        &tick.ticks().to_be_bytes(),
+    ])
+}
+
+/// Where the snapshots of a blob start; with [`after`], where they end.
+pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
+    key(SNAPSHOT, &[&generation.to_be_bytes(), name.as_bytes(), &[0]])
+}
+
+/// Where the snapshots of a container start that belong to blobs from this name on.
+pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
+    key(SNAPSHOT, &[&generation.to_be_bytes(), name.as_bytes()])
+}
+
+/// An uncommitted block.
+pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
+    key(BLOCK, &[&generation.to_be_bytes(), name.as_bytes(), &[0], block_id])
+}
+
+/// Where the uncommitted blocks of a blob start; with [`after`], where they end.
+pub fn blocks(generation: Generation, name: &str) -> Vec<u8> {
+    block(generation, name, &[])
+}
+
+/// A blob that has uncommitted blocks.
+pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
+    key(UNCOMMITTED, &[&generation.to_be_bytes(), name.as_bytes()])
+}
+
+/// A part of a committed block list.
+pub fn block_list(content: u64, chunk: u32) -> Vec<u8> {
+    key(BLOCK_LIST, &[&content.to_be_bytes(), &chunk.to_be_bytes()])
+}
+
+/// Where a committed block list starts; with [`after`], where it ends.
+pub fn block_list_chunks(content: u64) -> Vec<u8> {
+    key(BLOCK_LIST, &[&content.to_be_bytes()])
+}
+
+/// How many records share a committed block list.
+pub fn block_list_refs(content: u64) -> Vec<u8> {
+    key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
+}
+
+/// A queue. With an empty name: where the account's queues start.
+pub fn queue(account: &str, name: &str) -> Vec<u8> {
+    key(QUEUE, &[account.as_bytes(), &[0], name.as_bytes()])
+}
+
+/// A message.
+pub fn message(generation: Generation, id: &[u8; 16]) -> Vec<u8> {
+    key(MESSAGE, &[&generation.to_be_bytes(), id])
+}
+
+/// Place of a message in the order of delivery.
+pub fn visible(generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
+    ordered(VISIBLE, generation, at, sequence)
+}
+
+/// Place of a message in the order of expiry.
+pub fn expiry(generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
+    ordered(EXPIRY, generation, at, sequence)
+}
+
+fn ordered(prefix: u8, generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
+    key(prefix, &[
+        &generation.to_be_bytes(),
+        &at.ticks().to_be_bytes(),
+        &sequence.to_be_bytes(),
+    ])
+}
+
+/// Number of messages of a queue.
+pub fn message_count(generation: Generation) -> Vec<u8> {
+    key(MESSAGE_COUNT, &[&generation.to_be_bytes()])
+}
+
+/// Properties of a service of an account.
+pub fn service(account: &str, service: &str) -> Vec<u8> {
+    key(SERVICE, &[account.as_bytes(), &[0], service.as_bytes()])
+}
+
+/// A generation whose contents `maintain` still has to remove.
+pub fn garbage(generation: Generation) -> Vec<u8> {
+    key(GARBAGE, &[&generation.to_be_bytes()])
+}
+
+/// The prefixes of everything that a generation keys, with what its records hold.
+pub fn contents(generation: Generation) -> [Vec<u8>; 8] {
+    [BLOB, SNAPSHOT, BLOCK, UNCOMMITTED, MESSAGE, VISIBLE, EXPIRY, MESSAGE_COUNT]
+        .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
+}
+
+/// The name behind the generation in a key of a blob or uncommitted blob.
+pub fn blob_name(key: &[u8]) -> String {
+    String::from_utf8_lossy(key.get(9..).unwrap_or_default()).into_owned()
+}
+
+/// Name and tick of a key of a snapshot.
+pub fn snapshot_name(key: &[u8]) -> (String, Timestamp) {
+    let rest = key.get(9..).unwrap_or_default();
+    let (name, tick) = rest.split_at(rest.len().saturating_sub(9));
+    let tick = tick.get(1..).and_then(|t| t.try_into().ok()).map_or(0, u64::from_be_bytes);
+    (String::from_utf8_lossy(name).into_owned(), Timestamp::from_ticks(tick))
+}
+
+/// The name behind the account in a key of a container or queue.
+pub fn resource_name<'a>(key: &'a [u8], account: &str) -> std::borrow::Cow<'a, str> {
+    String::from_utf8_lossy(key.get(account.len() + 2..).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix_is_behind_all_of_it() {
+        assert_eq!(after(vec![1, 2]), vec![1, 3]);
+        assert_eq!(after(vec![1, 255]), vec![2]);
+        assert!(blob(7, "\u{10FFFF}") < after(blob(7, "")));
+    }
+
+    #[test]
+    fn names_read_back() {
+        let tick = Timestamp::from_unix_s(5);
+        assert_eq!(blob_name(&blob(7, "a/b")), "a/b");
+        assert_eq!(snapshot_name(&snapshot(7, "a/b", tick)), ("a/b".to_owned(), tick));
+        assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
+    }
+
+    #[test]
+    fn snapshots_of_a_blob_do_not_reach_into_a_longer_name() {
+        let (from, to) = (snapshots(7, "a"), after(snapshots(7, "a")));
+        let tick = Timestamp::from_unix_s(5);
+        assert!((from.clone()..to.clone()).contains(&snapshot(7, "a", tick)));
+        assert!(!(from..to).contains(&snapshot(7, "a!", tick)));
+    }
+}

@@ -1,0 +1,25 @@
+//! Counters of served requests, for `/metrics`.
+
+use std::collections::BTreeMap;
+
+use parking_lot::Mutex;
+
+use crate::register::Entry;
+
+/// Requests served, by operation and status.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    served: Mutex<BTreeMap<(&'static str, &'static str, u16), u64>>,
+}
+
+impl Metrics {
+    /// Counts one answer.
+    pub fn count(&self, entry: &'static Entry, status: u16) {
+        *self.served.lock().entry((entry.service.as_str(), entry.id, status)).or_default() += 1;
+    }
+
+    /// Every counter: service, operation, status, number.
+    pub fn snapshot(&self) -> Vec<(&'static str, &'static str, u16, u64)> {
+        self.served.lock().iter().map(|((s, o, c), n)| (*s, *o, *c, *n)).collect()
+    }
+}

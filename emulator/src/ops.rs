@@ -1,0 +1,5 @@
+//! The operations, one file each. The register names them.
+
+pub mod blob;
+pub mod container;
+pub mod lookup;

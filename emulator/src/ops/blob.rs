@@ -1,0 +1,2 @@
+//! Operations on blobs.
+

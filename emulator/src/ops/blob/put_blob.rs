@@ -1,0 +1,1 @@
+//! Put Blob: a block blob in one shot.

@@ -1,0 +1,4 @@
+//! Operations on containers.
+
+pub mod access;
+pub mod create;

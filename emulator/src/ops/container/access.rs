@@ -1,0 +1,30 @@
+//! Public access and its header, `x-ms-blob-public-access`.
+
+use smalt_protocol::{ErrorCode, StorageError};
+
+use crate::call::Call;
+use crate::records::PublicAccess;
+
+const HEADER: &str = "x-ms-blob-public-access";
+
+impl PublicAccess {
+    /// Its name on the wire; private has none.
+    pub const fn header(self) -> Option<&'static str> {
+        match self {
+            PublicAccess::Private => None,
+            PublicAccess::Blob => Some("blob"),
+            PublicAccess::Container => Some("container"),
+        }
+    }
+}
+
+/// Reads the header. Absent means private.
+pub fn parse_public_access(call: &Call) -> Result<PublicAccess, StorageError> {
+    match call.header(HEADER)? {
+        None => Ok(PublicAccess::Private),
+        Some(_) if !call.public_access_permitted => Err(ErrorCode::PublicAccessNotPermitted.into()),
+        Some("blob") => Ok(PublicAccess::Blob),
+        Some("container" | "true") => Ok(PublicAccess::Container),
+        Some(other) => Err(StorageError::invalid_header(HEADER, other)),
+    }
+}

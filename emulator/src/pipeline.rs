@@ -1,0 +1,161 @@
+//! One request's life: arrive, route, authorise, parse, stage, check and apply, render.
+//!
+//! ```text
+//! bytes -> http (or in process) -> arrive -> route -> authorise -> parse -> stage body
+//!       -> [ check -> apply ] one commit -> render -> bytes
+//! ```
+
+use std::pin::Pin;
+
+use http::{Method, Request, Response};
+use smalt_protocol::{ErrorCode, StorageError};
+use uuid::Uuid;
+
+use crate::arrival::{self, Socket};
+use crate::auth;
+use crate::body::Body;
+use crate::call::Call;
+use crate::core::Core;
+use crate::faults::Faulted;
+use crate::operation::{Read, Takes, Write};
+use crate::register::{self, Entry};
+use crate::reply::{self, Common, Reply};
+use crate::stage;
+use crate::store::Stamp;
+use crate::target::Service;
+
+/// A request in flight.
+pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, StorageError>> + Send + 'a>>;
+
+/// How an operation of the register runs.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// Named, and answered with 501.
+    NotBuilt,
+    /// Built.
+    Built(for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>),
+}
+
+/// A register line without a file yet.
+pub const NOT_BUILT: Run = Run::NotBuilt;
+
+/// Runs an operation that changes nothing.
+pub const fn read<O: Read>() -> Run {
+    Run::Built(|core, call, body| Box::pin(run_read::<O>(core, call, body)))
+}
+
+/// Runs an operation that changes state.
+pub const fn write<O: Write>() -> Run {
+    Run::Built(|core, call, body| Box::pin(run_write::<O>(core, call, body)))
+}
+
+/// No answer: a fault rule cut the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection was cut by a fault rule")]
+pub struct ConnectionLost;
+
+/// Serves one request.
+pub async fn serve(
+    core: &Core,
+    request: Request<Body>,
+    socket: Socket,
+) -> Result<Response<Body>, ConnectionLost> {
+    let (head, mut body) = request.into_parts();
+    let method = head.method.clone();
+    let request_id = core.ids.next();
+    let mut call = match arrival::arrive(core, head, &body, &socket, request_id) {
+        Ok(call) => call,
+        Err(error) => {
+            stage::drain(&mut body).await;
+            let service = socket.service.unwrap_or(Service::Blob);
+            let common = Common::bare(service, request_id, core.store.now());
+            let reply = refuse(&error, &method, request_id, &common);
+            return Ok(reply::finish(reply, &method, &common));
+        }
+    };
+    let entry = register::find(&call);
+    let plan = entry.as_ref().ok().and_then(|entry| core.faults.plan(entry, &call));
+    let faulted = match &plan {
+        Some(plan) => plan.before().await,
+        None => Faulted::No,
+    };
+    let outcome = match (faulted, &entry) {
+        (Faulted::Lost, _) => return Err(ConnectionLost),
+        (Faulted::Refused(error), _) => Err(error),
+        (Faulted::No, Ok(entry)) => run(core, &mut call, entry, &mut body).await,
+        (Faulted::No, Err(error)) => Err(error.clone()),
+    };
+    stage::drain(&mut body).await;
+    let common = Common::of(&call, core.store.now());
+    let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, request_id, &common));
+    if let Ok(entry) = entry {
+        core.metrics.count(entry, reply.status.as_u16());
+    }
+    let response = reply::finish(reply, &method, &common);
+    match plan {
+        Some(plan) => plan.after(response),
+        None => Ok(response),
+    }
+}
+
+async fn run(
+    core: &Core,
+    call: &mut Call,
+    entry: &'static Entry,
+    body: &mut Body,
+) -> Result<Reply, StorageError> {
+    call.identity = auth::authorise(core, call, entry)?;
+    match entry.run {
+        Run::Built(run) => run(core, call, body).await,
+        Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)
+            .with_message(format!("smalt does not implement {} yet.", entry.title))
+            .with_element("Operation", entry.id)),
+    }
+}
+
+fn refuse(error: &StorageError, method: &Method, request_id: Uuid, common: &Common<'_>) -> Reply {
+    if let Some(cause) = error.cause() {
+        tracing::error!(%request_id, status = error.status(), cause, "a request failed");
+    }
+    let reply = reply::refusal(error, request_id, common.now);
+    if method == Method::HEAD { reply::without_entity(reply) } else { reply }
+}
+
+async fn run_read<O: Read>(
+    core: &Core,
+    call: &Call,
+    body: &mut Body,
+) -> Result<Reply, StorageError> {
+    let mut operation = O::parse(call)?;
+    if let Takes::Document { most } = operation.takes() {
+        operation.document(stage::document(call, body, most).await?)?;
+    }
+    let now = core.store.now();
+    let output = core.store.read(|view| operation.read(view, now))?;
+    operation.render(output, call, &core.store)
+}
+
+async fn run_write<O: Write>(
+    core: &Core,
+    call: &Call,
+    body: &mut Body,
+) -> Result<Reply, StorageError> {
+    let mut operation = O::parse(call)?;
+    match operation.takes() {
+        Takes::Nothing => {}
+        Takes::Document { most } => {
+            operation.document(stage::document(call, body, most).await?)?;
+        }
+        Takes::Payload { most } => {
+            let length = stage::payload_length(call, most)?;
+            let now = core.store.now();
+            core.store.read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))?;
+            operation.payload(stage::payload(&core.store, body, length).await?)?;
+        }
+    }
+    let commit = core.store.commit(move |tx, stamp| {
+        let checked = operation.check(tx, stamp)?;
+        operation.apply(checked, tx, stamp)
+    });
+    O::render(commit.await?, call)
+}

@@ -1,0 +1,51 @@
+//! What the store keeps: one type per kind of record, as named MessagePack so that a later field
+//! has a default in an older store.
+
+mod blob;
+mod container;
+mod queue;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use blob::{
+    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, CommittedBlock, ContentHeaders,
+    CopyRecord, CopyStatus, UncommittedRecord,
+};
+pub use container::{ContainerRecord, PublicAccess, StoredPolicy};
+pub use queue::{MessageRecord, MessageText, QueueRecord};
+
+use crate::store::{StoreError, StoreResult, Transaction, View};
+
+/// A record of the store.
+pub trait Record: Serialize + DeserializeOwned {
+    /// Reads a stored value.
+    fn decode(value: &[u8]) -> StoreResult<Self> {
+        rmp_serde::from_slice(value).map_err(|e| StoreError::Corrupt(e.to_string()))
+    }
+
+    /// Writes a value to store.
+    fn encode(&self) -> StoreResult<Bytes> {
+        rmp_serde::to_vec_named(self).map(Bytes::from).map_err(|e| StoreError::Corrupt(e.to_string()))
+    }
+
+    /// The record of a key.
+    fn load(view: &dyn View, key: &[u8]) -> StoreResult<Option<Self>> {
+        view.get(key)?.map(|value| Self::decode(&value)).transpose()
+    }
+
+    /// Stores the record.
+    fn save(&self, tx: &mut Transaction<'_>, key: Vec<u8>) -> StoreResult<()> {
+        tx.put(key, self.encode()?);
+        Ok(())
+    }
+}
+
+impl Record for ContainerRecord {}
+impl Record for BlobRecord {}
+impl Record for BlockRecord {}
+impl Record for UncommittedRecord {}
+impl Record for Vec<CommittedBlock> {}
+impl Record for QueueRecord {}
+impl Record for MessageRecord {}

@@ -1,0 +1,193 @@
+//! Blobs, snapshots, blocks.
+
+use serde::{Deserialize, Serialize};
+use smalt_protocol::{ETag, Metadata, Timestamp};
+
+use crate::rules::lease::LeaseState;
+use crate::store::PayloadId;
+
+/// A blob or a snapshot of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlobRecord {
+    /// Kind.
+    pub kind: BlobKind,
+    /// First creation under this name.
+    pub created: Timestamp,
+    /// Tag of this version.
+    pub etag: ETag,
+    /// Last change.
+    pub last_modified: Timestamp,
+    /// Length in bytes.
+    pub length: u64,
+    /// Where the bytes are.
+    pub content: BlobContent,
+    /// Content headers.
+    #[serde(default)]
+    pub headers: ContentHeaders,
+    /// User metadata.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// Index tags.
+    #[serde(default)]
+    pub tags: Vec<(String, String)>,
+    /// Lease; always available in a snapshot.
+    #[serde(default)]
+    pub lease: LeaseState,
+    /// The last copy into this blob.
+    #[serde(default)]
+    pub copy: Option<CopyRecord>,
+    /// Access tier.
+    #[serde(default)]
+    pub access: Access,
+    /// How many snapshots stand beside the base blob.
+    #[serde(default)]
+    pub snapshots: u64,
+}
+
+/// `x-ms-blob-type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlobKind {
+    /// BlockBlob.
+    Block,
+    /// PageBlob.
+    Page,
+    /// AppendBlob.
+    Append,
+}
+
+impl BlobKind {
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BlobKind::Block => "BlockBlob",
+            BlobKind::Page => "PageBlob",
+            BlobKind::Append => "AppendBlob",
+        }
+    }
+}
+
+/// Where the bytes of a blob are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BlobContent {
+    /// No bytes.
+    Empty,
+    /// One payload.
+    Payload(PayloadId),
+    /// A committed block list, shared by the blob, its snapshots and copies.
+    Blocks {
+        /// Content id of the list.
+        id: u64,
+        /// Number of blocks.
+        count: u32,
+    },
+}
+
+/// The six content headers, which Set Blob Properties treats as a unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContentHeaders {
+    /// `Content-Type`.
+    #[serde(default)]
+    pub content_type: Option<String>,
+    /// `Content-Encoding`.
+    #[serde(default)]
+    pub content_encoding: Option<String>,
+    /// `Content-Language`.
+    #[serde(default)]
+    pub content_language: Option<String>,
+    /// `Content-MD5`, base64.
+    #[serde(default)]
+    pub content_md5: Option<String>,
+    /// `Cache-Control`.
+    #[serde(default)]
+    pub cache_control: Option<String>,
+    /// `Content-Disposition`.
+    #[serde(default)]
+    pub content_disposition: Option<String>,
+}
+
+/// Access tier of a blob.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    /// Set explicitly; absent: the account's default, inferred.
+    #[serde(default)]
+    pub tier: Option<String>,
+    /// When it was last set.
+    #[serde(default)]
+    pub changed: Option<Timestamp>,
+}
+
+/// The last copy into a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyRecord {
+    /// `x-ms-copy-id`.
+    pub id: String,
+    /// `x-ms-copy-source`, without credentials.
+    pub source: String,
+    /// `x-ms-copy-status`.
+    pub status: CopyStatus,
+    /// Bytes copied of bytes to copy.
+    pub progress: (u64, u64),
+    /// When it ended.
+    pub completed: Option<Timestamp>,
+    /// Why it failed.
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// `x-ms-copy-status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CopyStatus {
+    /// Running.
+    Pending,
+    /// Done.
+    Success,
+    /// Stopped.
+    Aborted,
+    /// Failed.
+    Failed,
+}
+
+impl CopyStatus {
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            CopyStatus::Pending => "pending",
+            CopyStatus::Success => "success",
+            CopyStatus::Aborted => "aborted",
+            CopyStatus::Failed => "failed",
+        }
+    }
+}
+
+/// An uncommitted block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockRecord {
+    /// Length in bytes.
+    pub length: u64,
+    /// Bytes; absent for an empty block.
+    pub payload: Option<PayloadId>,
+}
+
+/// A block of a committed list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedBlock {
+    /// Block id, decoded.
+    pub id: Vec<u8>,
+    /// Length in bytes.
+    pub length: u64,
+    /// Bytes; absent for an empty block.
+    pub payload: Option<PayloadId>,
+}
+
+/// A blob that has uncommitted blocks, committed or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UncommittedRecord {
+    /// First block.
+    pub created: Timestamp,
+    /// Last block: uncommitted data is collected a week after it.
+    pub touched: Timestamp,
+    /// Number of uncommitted blocks.
+    pub blocks: u32,
+    /// Length that every block id of the blob has, in bytes.
+    pub id_length: u32,
+}

@@ -1,0 +1,64 @@
+//! Containers.
+
+use serde::{Deserialize, Serialize};
+use smalt_protocol::{ETag, Metadata, Timestamp};
+
+use crate::keys::Generation;
+use crate::rules::lease::LeaseState;
+
+/// A container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContainerRecord {
+    /// What its contents are keyed by.
+    pub generation: Generation,
+    /// Tag of the last change of the container itself.
+    pub etag: ETag,
+    /// Last change of the container itself.
+    pub last_modified: Timestamp,
+    /// User metadata.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// Who may read without credentials.
+    #[serde(default)]
+    pub public_access: PublicAccess,
+    /// Stored access policies.
+    #[serde(default)]
+    pub policies: Vec<StoredPolicy>,
+    /// Lease.
+    #[serde(default)]
+    pub lease: LeaseState,
+    /// Set when it was deleted and its name is not free yet.
+    #[serde(default)]
+    pub deleted_at: Option<Timestamp>,
+    /// Default encryption scope, and whether requests may name another.
+    #[serde(default)]
+    pub encryption_scope: Option<(String, bool)>,
+}
+
+/// Public access to a container.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PublicAccess {
+    /// None.
+    #[default]
+    Private,
+    /// Blobs can be read.
+    Blob,
+    /// Blobs can be read and listed.
+    Container,
+}
+
+/// A stored access policy of a container or queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPolicy {
+    /// Id, 1 to 64 characters.
+    pub id: String,
+    /// Start, as given.
+    #[serde(default)]
+    pub start: Option<String>,
+    /// Expiry, as given.
+    #[serde(default)]
+    pub expiry: Option<String>,
+    /// Permission letters, as given.
+    #[serde(default)]
+    pub permission: Option<String>,
+}

@@ -1,0 +1,158 @@
+//! The register: one line per operation of the three services, built or not.
+//!
+//! Router, fault selectors, metrics, the harness's report rows and `docs/operations.md` derive from
+//! it. Adding an operation is its file and its line here.
+
+mod access;
+mod blob;
+mod queue;
+mod table;
+pub mod when;
+
+use http::Method;
+use smalt_protocol::{ErrorCode, StorageError};
+
+pub use access::{Access, Anonymous, Scope};
+
+use crate::call::Call;
+use crate::pipeline::Run;
+use crate::target::{Kind, Service};
+
+/// One operation.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Service.
+    pub service: Service,
+    /// Id of the interface definition, unique within the service: `BlockBlob_Upload`.
+    pub id: &'static str,
+    /// Title of its REST document: `Put Blob`.
+    pub title: &'static str,
+    /// Methods.
+    pub verb: Verb,
+    /// Kind of resource addressed.
+    pub on: Kind,
+    /// `restype` of the query, empty for none.
+    pub restype: &'static str,
+    /// `comp` of the query, empty for none.
+    pub comp: &'static str,
+    /// What else tells it from its neighbours.
+    pub when: fn(&Call) -> bool,
+    /// What the caller must hold.
+    pub access: Access,
+    /// How it runs.
+    pub run: Run,
+}
+
+/// Methods of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// GET.
+    Get,
+    /// HEAD.
+    Head,
+    /// GET, or HEAD for the same without a body.
+    GetOrHead,
+    /// PUT.
+    Put,
+    /// POST.
+    Post,
+    /// DELETE.
+    Delete,
+    /// PATCH, or its older name MERGE.
+    Patch,
+    /// OPTIONS.
+    Options,
+}
+
+impl Verb {
+    fn is(self, method: &Method) -> bool {
+        match self {
+            Verb::Get => method == Method::GET,
+            Verb::Head => method == Method::HEAD,
+            Verb::GetOrHead => method == Method::GET || method == Method::HEAD,
+            Verb::Put => method == Method::PUT,
+            Verb::Post => method == Method::POST,
+            Verb::Delete => method == Method::DELETE,
+            Verb::Patch => method == Method::PATCH || method.as_str() == "MERGE",
+            Verb::Options => method == Method::OPTIONS,
+        }
+    }
+}
+
+const PREFLIGHT: &str = "Preflight";
+
+/// Number of operations that Azure Storage documents for the three services.
+pub const OPERATIONS: usize = 106;
+
+/// Every operation, blob first.
+pub fn all() -> impl Iterator<Item = &'static Entry> {
+    [blob::ENTRIES, queue::ENTRIES, table::ENTRIES].into_iter().flatten()
+}
+
+/// The operation that a call is for.
+pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
+    let restype = call.query("restype").unwrap_or_default();
+    let comp = call.query("comp").unwrap_or_default();
+    let kind = call.target.resource.kind();
+    let of_resource = |e: &&Entry| {
+        e.on == kind && e.comp.eq_ignore_ascii_case(comp) && e.restype.eq_ignore_ascii_case(restype)
+    };
+    let entries = entries_of(call.service());
+    if call.method == Method::OPTIONS {
+        // A preflight asks about whatever resource its path names.
+        return by_id(call.service(), PREFLIGHT).ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
+    }
+    let found =
+        entries.iter().filter(of_resource).find(|e| e.verb.is(&call.method) && (e.when)(call));
+    if let Some(entry) = found {
+        return Ok(entry);
+    }
+    Err(unmatched(call, entries.iter().any(|e| of_resource(&e)), comp))
+}
+
+/// The operation of this service and id.
+pub fn by_id(service: Service, id: &str) -> Option<&'static Entry> {
+    entries_of(service).iter().find(|e| e.id == id)
+}
+
+fn entries_of(service: Service) -> &'static [Entry] {
+    match service {
+        Service::Blob => blob::ENTRIES,
+        Service::Queue => queue::ENTRIES,
+        Service::Table => table::ENTRIES,
+    }
+}
+
+fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
+    let is_known_verb = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"]
+        .contains(&call.method.as_str());
+    if !is_known_verb || other_verb {
+        return ErrorCode::UnsupportedHttpVerb.into();
+    }
+    if comp.is_empty() {
+        return match call.query("restype") {
+            Some(restype) => StorageError::invalid_query("restype", restype, ""),
+            None => ErrorCode::UnsupportedHttpVerb.into(),
+        };
+    }
+    StorageError::invalid_query("comp", comp, "")
+}
+
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.service.as_str(), self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_stands_once() {
+        assert_eq!(all().count(), OPERATIONS);
+        let ids: std::collections::BTreeSet<_> =
+            all().map(|e| (e.service.as_str(), e.id)).collect();
+        assert_eq!(ids.len(), OPERATIONS);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a caller must hold for an operation.
+//!
+//! Sources: the tables of "Create an account SAS" and "Create a service SAS", and the anonymous
+//! access table of "Set Container ACL".
+
+/// Resource type of an account SAS (`srt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// `s`: the service itself.
+    Service,
+    /// `c`: containers, queues, tables.
+    Container,
+    /// `o`: blobs, messages, entities.
+    Object,
+}
+
+impl Scope {
+    /// Its letter.
+    pub const fn letter(self) -> char {
+        match self {
+            Scope::Service => 's',
+            Scope::Container => 'c',
+            Scope::Object => 'o',
+        }
+    }
+}
+
+/// Least level of public access that lets anybody do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anonymous {
+    /// Never.
+    No,
+    /// With public access to blobs or to the container.
+    Blob,
+    /// With public access to the container only.
+    Container,
+    /// Always: CORS preflight carries no credentials.
+    Always,
+}
+
+/// What the caller must hold: the account key, or a SAS with any one of these letters.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// Resource type of an account SAS.
+    pub scope: Scope,
+    /// Permission letters of an account SAS, any of them; empty: no SAS can do it.
+    pub account_sas: &'static str,
+    /// Permission letters of a service SAS, any of them; empty: no service SAS can do it.
+    pub service_sas: &'static str,
+    /// Anonymous access.
+    pub anonymous: Anonymous,
+}
+
+impl Access {
+    /// An account SAS with any of these letters at the service.
+    pub const fn service(account_sas: &'static str) -> Self {
+        Access {
+            scope: Scope::Service,
+            account_sas,
+            service_sas: "",
+            anonymous: Anonymous::No,
+        }
+    }
+
+    /// An account SAS with any of these letters at containers; no service SAS.
+    pub const fn container(account_sas: &'static str) -> Self {
+        Access { scope: Scope::Container, ..Self::service(account_sas) }
+    }
+
+    /// An account or service SAS with any of these letters at objects.
+    pub const fn object(letters: &'static str) -> Self {
+        Access { scope: Scope::Object, service_sas: letters, ..Self::service(letters) }
+    }
+
+    /// The account key only: no SAS can do it.
+    pub const fn owner() -> Self {
+        Self::container("")
+    }
+
+    /// Other letters for a service SAS.
+    #[must_use]
+    pub const fn with_service_sas(mut self, letters: &'static str) -> Self {
+        self.service_sas = letters;
+        self
+    }
+
+    /// Open to anybody at this level of public access.
+    #[must_use]
+    pub const fn public(mut self, anonymous: Anonymous) -> Self {
+        self.anonymous = anonymous;
+        self
+    }
+}

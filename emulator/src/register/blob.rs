@@ -1,0 +1,95 @@
+//! Operations of the Blob service.
+
+use super::access::{Access, Anonymous};
+use super::when::*;
+use super::{Entry, Verb};
+use crate::pipeline::{NOT_BUILT, Run};
+use crate::target::{Kind, Service};
+
+/// One line of the table below: id, title, method, resource, query, predicate, access, run.
+#[rustfmt::skip]
+#[expect(clippy::too_many_arguments, reason = "a table's columns")]
+const fn op(
+    id: &'static str, title: &'static str, verb: Verb, on: Kind, query: (&'static str, &'static str),
+    when: fn(&crate::call::Call) -> bool, access: Access, run: Run,
+) -> Entry {
+    let (restype, comp) = query;
+    Entry { service: Service::Blob, id, title, verb, on, restype, comp, when, access, run }
+}
+
+/// Where several lines share method, resource and query, the first whose predicate holds serves.
+#[rustfmt::skip]
+pub(super) const ENTRIES: &[Entry] = &[
+    op("Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), NOT_BUILT),
+    op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), NOT_BUILT),
+    op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), NOT_BUILT),
+    op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), NOT_BUILT),
+    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
+    op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), NOT_BUILT),
+    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), NOT_BUILT),
+    op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), NOT_BUILT),
+    op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), NOT_BUILT),
+    op("Container_GetProperties", "Get Container Properties", Verb::GetOrHead, Kind::Container, ("container", ""), always, Access::container("r").public(Anonymous::Container), NOT_BUILT),
+    op("Container_GetMetadata", "Get Container Metadata", Verb::GetOrHead, Kind::Container, ("container", "metadata"), always, Access::container("r").public(Anonymous::Container), NOT_BUILT),
+    op("Container_Delete", "Delete Container", Verb::Delete, Kind::Container, ("container", ""), always, Access::container("d"), NOT_BUILT),
+    op("Container_SetMetadata", "Set Container Metadata", Verb::Put, Kind::Container, ("container", "metadata"), always, Access::container("w"), NOT_BUILT),
+    op("Container_GetAccessPolicy", "Get Container ACL", Verb::GetOrHead, Kind::Container, ("container", "acl"), always, Access::owner(), NOT_BUILT),
+    op("Container_SetAccessPolicy", "Set Container ACL", Verb::Put, Kind::Container, ("container", "acl"), always, Access::owner(), NOT_BUILT),
+    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), NOT_BUILT),
+    op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), NOT_BUILT),
+    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_service_sas("rwdlacupxtfiy"), NOT_BUILT),
+    op("Container_FilterBlobs", "Find Blobs by Tags in Container", Verb::Get, Kind::Container, ("container", "blobs"), always, Access::container("f").with_service_sas("f"), NOT_BUILT),
+    op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), NOT_BUILT),
+    op("Container_ChangeLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_change, Access::container("w"), NOT_BUILT),
+    op("Container_ReleaseLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_release, Access::container("w"), NOT_BUILT),
+    op("Container_BreakLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_break, Access::container("wd"), NOT_BUILT),
+    op("Container_AcquireLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), always, Access::container("w"), NOT_BUILT),
+    op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), NOT_BUILT),
+    op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), NOT_BUILT),
+    op("Container_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Container, ("account", "properties"), always, Access::container("rwdlacup").with_service_sas("rwdlacup"), NOT_BUILT),
+    op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
+    op("Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
+    op("Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
+    op("Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("dxy"), NOT_BUILT),
+    op("PageBlob_Create", "Put Blob (page)", Verb::Put, Kind::Blob, ("", ""), page_blob, Access::object("cw"), NOT_BUILT),
+    op("AppendBlob_Create", "Put Blob (append)", Verb::Put, Kind::Blob, ("", ""), append_blob, Access::object("cw"), NOT_BUILT),
+    op("BlockBlob_Upload", "Put Blob", Verb::Put, Kind::Blob, ("", ""), block_blob, Access::object("cw"), NOT_BUILT),
+    op("BlockBlob_PutBlobFromUrl", "Put Blob From URL", Verb::Put, Kind::Blob, ("", ""), put_from_url, Access::object("cw"), NOT_BUILT),
+    op("Blob_CopyFromURL", "Copy Blob From URL", Verb::Put, Kind::Blob, ("", ""), copy_sync, Access::object("cw"), NOT_BUILT),
+    op("Blob_StartCopyFromURL", "Copy Blob", Verb::Put, Kind::Blob, ("", ""), from_url, Access::object("cw"), NOT_BUILT),
+    op("Blob_AbortCopyFromURL", "Abort Copy Blob", Verb::Put, Kind::Blob, ("", "copy"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_SetExpiry", "Set Blob Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), NOT_BUILT),
+    op("PageBlob_Resize", "Set Blob Properties (resize)", Verb::Put, Kind::Blob, ("", "properties"), resize, Access::object("w"), NOT_BUILT),
+    op("PageBlob_UpdateSequenceNumber", "Set Blob Properties (sequence number)", Verb::Put, Kind::Blob, ("", "properties"), sequence_number, Access::object("w"), NOT_BUILT),
+    op("Blob_SetHTTPHeaders", "Set Blob Properties", Verb::Put, Kind::Blob, ("", "properties"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_SetImmutabilityPolicy", "Set Blob Immutability Policy", Verb::Put, Kind::Blob, ("", "immutabilityPolicies"), always, Access::object("i"), NOT_BUILT),
+    op("Blob_DeleteImmutabilityPolicy", "Delete Blob Immutability Policy", Verb::Delete, Kind::Blob, ("", "immutabilityPolicies"), always, Access::object("i"), NOT_BUILT),
+    op("Blob_SetLegalHold", "Set Blob Legal Hold", Verb::Put, Kind::Blob, ("", "legalhold"), always, Access::object("i"), NOT_BUILT),
+    op("Blob_SetMetadata", "Set Blob Metadata", Verb::Put, Kind::Blob, ("", "metadata"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_RenewLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_renew, Access::object("w"), NOT_BUILT),
+    op("Blob_ChangeLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_change, Access::object("w"), NOT_BUILT),
+    op("Blob_ReleaseLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_release, Access::object("w"), NOT_BUILT),
+    op("Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd"), NOT_BUILT),
+    op("Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), NOT_BUILT),
+    op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object("rwdlacup"), NOT_BUILT),
+    op("BlockBlob_StageBlockFromURL", "Put Block From URL", Verb::Put, Kind::Blob, ("", "block"), from_url, Access::object("w"), NOT_BUILT),
+    op("BlockBlob_StageBlock", "Put Block", Verb::Put, Kind::Blob, ("", "block"), always, Access::object("w"), NOT_BUILT),
+    op("BlockBlob_CommitBlockList", "Put Block List", Verb::Put, Kind::Blob, ("", "blocklist"), always, Access::object("w"), NOT_BUILT),
+    op("BlockBlob_GetBlockList", "Get Block List", Verb::Get, Kind::Blob, ("", "blocklist"), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
+    op("PageBlob_UploadPagesFromURL", "Put Page From URL", Verb::Put, Kind::Blob, ("", "page"), from_url, Access::object("w"), NOT_BUILT),
+    op("PageBlob_ClearPages", "Put Page (clear)", Verb::Put, Kind::Blob, ("", "page"), page_clear, Access::object("w"), NOT_BUILT),
+    op("PageBlob_UploadPages", "Put Page", Verb::Put, Kind::Blob, ("", "page"), always, Access::object("w"), NOT_BUILT),
+    op("PageBlob_GetPageRangesDiff", "Get Page Ranges (difference)", Verb::Get, Kind::Blob, ("", "pagelist"), page_diff, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
+    op("PageBlob_GetPageRanges", "Get Page Ranges", Verb::Get, Kind::Blob, ("", "pagelist"), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
+    op("PageBlob_CopyIncremental", "Incremental Copy Blob", Verb::Put, Kind::Blob, ("", "incrementalcopy"), always, Access::object("cw"), NOT_BUILT),
+    op("AppendBlob_AppendBlockFromUrl", "Append Block From URL", Verb::Put, Kind::Blob, ("", "appendblock"), from_url, Access::object("aw"), NOT_BUILT),
+    op("AppendBlob_AppendBlock", "Append Block", Verb::Put, Kind::Blob, ("", "appendblock"), always, Access::object("aw"), NOT_BUILT),
+    op("AppendBlob_Seal", "Append Blob Seal", Verb::Put, Kind::Blob, ("", "seal"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), NOT_BUILT),
+    op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), NOT_BUILT),
+    op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), NOT_BUILT),
+    op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), NOT_BUILT),
+];

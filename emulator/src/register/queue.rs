@@ -1,0 +1,41 @@
+//! Operations of the Queue service.
+
+use super::access::{Access, Anonymous};
+use super::when::*;
+use super::{Entry, Verb};
+use crate::pipeline::{NOT_BUILT, Run};
+use crate::target::{Kind, Service};
+
+/// One line of the table below: id, title, method, resource, query, predicate, access, run.
+#[rustfmt::skip]
+#[expect(clippy::too_many_arguments, reason = "a table's columns")]
+const fn op(
+    id: &'static str, title: &'static str, verb: Verb, on: Kind, query: (&'static str, &'static str),
+    when: fn(&crate::call::Call) -> bool, access: Access, run: Run,
+) -> Entry {
+    let (restype, comp) = query;
+    Entry { service: Service::Queue, id, title, verb, on, restype, comp, when, access, run }
+}
+
+/// Where several lines share method, resource and query, the first whose predicate holds serves.
+#[rustfmt::skip]
+pub(super) const ENTRIES: &[Entry] = &[
+    op("Service_SetProperties", "Set Queue Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), NOT_BUILT),
+    op("Service_GetProperties", "Get Queue Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), NOT_BUILT),
+    op("Service_GetStatistics", "Get Queue Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), NOT_BUILT),
+    op("Service_ListQueuesSegment", "List Queues", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), NOT_BUILT),
+    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
+    op("Queue_Create", "Create Queue", Verb::Put, Kind::Queue, ("", ""), always, Access::container("cw"), NOT_BUILT),
+    op("Queue_Delete", "Delete Queue", Verb::Delete, Kind::Queue, ("", ""), always, Access::container("d"), NOT_BUILT),
+    op("Queue_GetProperties", "Get Queue Metadata", Verb::GetOrHead, Kind::Queue, ("", "metadata"), always, Access::container("r").with_service_sas("r"), NOT_BUILT),
+    op("Queue_SetMetadata", "Set Queue Metadata", Verb::Put, Kind::Queue, ("", "metadata"), always, Access::container("w"), NOT_BUILT),
+    op("Queue_GetAccessPolicy", "Get Queue ACL", Verb::GetOrHead, Kind::Queue, ("", "acl"), always, Access::owner(), NOT_BUILT),
+    op("Queue_SetAccessPolicy", "Set Queue ACL", Verb::Put, Kind::Queue, ("", "acl"), always, Access::owner(), NOT_BUILT),
+    op("Messages_Peek", "Peek Messages", Verb::Get, Kind::Messages, ("", ""), peek, Access::object("r"), NOT_BUILT),
+    op("Messages_Dequeue", "Get Messages", Verb::Get, Kind::Messages, ("", ""), always, Access::object("p"), NOT_BUILT),
+    op("Messages_Clear", "Clear Messages", Verb::Delete, Kind::Messages, ("", ""), always, Access::object("d").with_service_sas(""), NOT_BUILT),
+    op("Messages_Enqueue", "Put Message", Verb::Post, Kind::Messages, ("", ""), always, Access::object("a"), NOT_BUILT),
+    op("MessageId_Update", "Update Message", Verb::Put, Kind::Message, ("", ""), always, Access::object("u"), NOT_BUILT),
+    op("MessageId_Delete", "Delete Message", Verb::Delete, Kind::Message, ("", ""), always, Access::object("p"), NOT_BUILT),
+    op("Preflight", "Preflight Queue Request", Verb::Options, Kind::Messages, ("", ""), always, Access::owner().public(Anonymous::Always), NOT_BUILT),
+];

@@ -1,0 +1,137 @@
+//! Predicates that tell operations of one method, resource and query apart.
+
+use crate::call::Call;
+
+/// Nothing else matters.
+pub fn always(_: &Call) -> bool {
+    true
+}
+
+fn has(call: &Call, header: &str) -> bool {
+    call.headers.contains_key(header)
+}
+
+fn is(call: &Call, header: &str, value: &str) -> bool {
+    call.headers
+        .get(header)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|v| v.trim().eq_ignore_ascii_case(value))
+}
+
+/// `x-ms-copy-source` names where the bytes come from.
+pub fn from_url(call: &Call) -> bool {
+    has(call, "x-ms-copy-source")
+}
+
+/// Put Blob, of any type that has no entry of its own: the type decides inside.
+pub fn block_blob(call: &Call) -> bool {
+    !from_url(call)
+}
+
+/// Put Blob of a page blob.
+pub fn page_blob(call: &Call) -> bool {
+    !from_url(call) && is(call, "x-ms-blob-type", "PageBlob")
+}
+
+/// Put Blob of an append blob.
+pub fn append_blob(call: &Call) -> bool {
+    !from_url(call) && is(call, "x-ms-blob-type", "AppendBlob")
+}
+
+/// Put Blob From URL: a copy source and a blob type.
+pub fn put_from_url(call: &Call) -> bool {
+    from_url(call) && has(call, "x-ms-blob-type")
+}
+
+/// Copy Blob From URL: a copy source and the wish to wait.
+pub fn copy_sync(call: &Call) -> bool {
+    from_url(call) && is(call, "x-ms-requires-sync", "true")
+}
+
+/// Put Page with a range of the blob cleared.
+pub fn page_clear(call: &Call) -> bool {
+    is(call, "x-ms-page-write", "clear")
+}
+
+/// Get Page Ranges as a difference.
+pub fn page_diff(call: &Call) -> bool {
+    call.query("prevsnapshot").is_some() || has(call, "x-ms-previous-snapshot-url")
+}
+
+/// Set Blob Properties with a new length.
+pub fn resize(call: &Call) -> bool {
+    has(call, "x-ms-blob-content-length")
+}
+
+/// Set Blob Properties with a sequence number action.
+pub fn sequence_number(call: &Call) -> bool {
+    has(call, "x-ms-sequence-number-action")
+}
+
+/// A listing with a delimiter.
+pub fn hierarchical(call: &Call) -> bool {
+    call.query("delimiter").is_some_and(|d| !d.is_empty())
+}
+
+/// Peek instead of get.
+pub fn peek(call: &Call) -> bool {
+    call.query("peekonly").is_some_and(|v| v.eq_ignore_ascii_case("true"))
+}
+
+/// Lease action `renew`.
+pub fn lease_renew(call: &Call) -> bool {
+    is(call, "x-ms-lease-action", "renew")
+}
+
+/// Lease action `change`.
+pub fn lease_change(call: &Call) -> bool {
+    is(call, "x-ms-lease-action", "change")
+}
+
+/// Lease action `release`.
+pub fn lease_release(call: &Call) -> bool {
+    is(call, "x-ms-lease-action", "release")
+}
+
+/// Lease action `break`.
+pub fn lease_break(call: &Call) -> bool {
+    is(call, "x-ms-lease-action", "break")
+}
+
+fn table_path(call: &Call) -> &str {
+    match &call.target.resource {
+        crate::target::Resource::Table(path) => path,
+        _ => "",
+    }
+}
+
+/// The account's table service.
+pub fn table_service(call: &Call) -> bool {
+    table_path(call).is_empty()
+}
+
+/// `/Tables`.
+pub fn tables(call: &Call) -> bool {
+    matches!(table_path(call), "Tables" | "Tables()")
+}
+
+/// `/Tables('name')`.
+pub fn table_by_name(call: &Call) -> bool {
+    table_path(call).starts_with("Tables('")
+}
+
+/// `/$batch`.
+pub fn table_batch(call: &Call) -> bool {
+    table_path(call) == "$batch"
+}
+
+/// `/name(PartitionKey='..',RowKey='..')`.
+pub fn table_entity(call: &Call) -> bool {
+    let path = table_path(call);
+    path.contains("(PartitionKey=") || path.contains("(RowKey=")
+}
+
+/// `/name` or `/name()`.
+pub fn table(call: &Call) -> bool {
+    !table_service(call) && !tables(call) && !table_by_name(call) && !table_batch(call)
+}

@@ -1,0 +1,196 @@
+//! Responses: what operations render, and what every response carries besides.
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, SERVER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use smalt_protocol::{ApiVersion, ETag, StorageError, Timestamp, xml};
+use uuid::Uuid;
+
+use crate::body::{self, Body};
+use crate::call::Call;
+use crate::store::PayloadReader;
+use crate::target::Service;
+
+/// A rendered outcome, before the common headers.
+#[derive(Debug)]
+pub struct Reply {
+    /// Status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Content.
+    pub content: Content,
+}
+
+/// The body of a reply.
+#[derive(Debug)]
+pub enum Content {
+    /// None.
+    Empty,
+    /// At hand. A document is sent with its length or, as Azure does, in chunks.
+    Bytes(Bytes),
+    /// Read from the store while it is sent.
+    Payload(PayloadReader),
+    /// What a HEAD would have sent: the length without the bytes.
+    Length(u64),
+}
+
+impl Reply {
+    /// A reply without headers or body.
+    pub fn new(status: u16) -> Self {
+        Reply {
+            status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            headers: HeaderMap::new(),
+            content: Content::Empty,
+        }
+    }
+
+    /// An XML document.
+    pub fn xml(status: u16, document: Vec<u8>) -> Self {
+        let mut reply = Reply::new(status).header("content-type", "application/xml");
+        reply.content = Content::Bytes(document.into());
+        reply
+    }
+
+    /// Adds a header. A value that HTTP cannot carry is left out.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// Adds a header when there is a value.
+    #[must_use]
+    pub fn maybe(mut self, name: &str, value: Option<impl AsRef<[u8]>>) -> Self {
+        if let Some(value) = value {
+            self.set(name, value);
+        }
+        self
+    }
+
+    /// Adds a header in place.
+    pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let value = HeaderValue::from_bytes(value.as_ref());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            self.headers.insert(name, value);
+        }
+    }
+
+    /// `ETag` and `Last-Modified`.
+    #[must_use]
+    pub fn version(self, etag: ETag, last_modified: Timestamp) -> Self {
+        self.header(ETAG.as_str(), etag.quoted())
+            .header(LAST_MODIFIED.as_str(), last_modified.rfc1123())
+    }
+
+    /// With this content.
+    #[must_use]
+    pub fn content(mut self, content: Content) -> Self {
+        self.content = content;
+        self
+    }
+}
+
+/// What the common headers say.
+#[derive(Clone, Copy, Debug)]
+pub struct Common<'a> {
+    /// Service, for `Server`.
+    pub service: Service,
+    /// `x-ms-request-id`.
+    pub request_id: Uuid,
+    /// `x-ms-version`, where the request is answered under one.
+    pub version: Option<ApiVersion>,
+    /// `x-ms-client-request-id`, echoed.
+    pub client_request_id: Option<&'a HeaderValue>,
+    /// `Date`.
+    pub now: Timestamp,
+}
+
+impl<'a> Common<'a> {
+    /// Of a request that was understood.
+    pub fn of(call: &'a Call, now: Timestamp) -> Self {
+        Common {
+            service: call.service(),
+            request_id: call.request_id,
+            version: Some(call.version),
+            client_request_id: call.headers.get("x-ms-client-request-id"),
+            now,
+        }
+    }
+
+    /// Of a request that was not.
+    pub fn bare(service: Service, request_id: Uuid, now: Timestamp) -> Self {
+        Common { service, request_id, version: None, client_request_id: None, now }
+    }
+}
+
+/// Completes a reply.
+pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Body> {
+    let mut headers = reply.headers;
+    let is_head = method == Method::HEAD;
+    let (length, body) = match reply.content {
+        Content::Empty => (Some(0), body::empty()),
+        Content::Bytes(bytes) => (Some(bytes.len() as u64), body::full(bytes)),
+        Content::Payload(reader) => (Some(reader.remaining()), reader.into_body()),
+        Content::Length(length) => (Some(length), body::empty()),
+    };
+    let body = if is_head { body::empty() } else { body };
+    let bodiless = matches!(reply.status.as_u16(), 204 | 304);
+    if let Some(length) = length
+        && !bodiless
+    {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    insert(&mut headers, DATE, &common.now.rfc1123());
+    insert(&mut headers, SERVER, server(common.service));
+    let mut id = Uuid::encode_buffer();
+    let id: &str = common.request_id.hyphenated().encode_lower(&mut id);
+    insert(&mut headers, HeaderName::from_static("x-ms-request-id"), id);
+    if let Some(version) = common.version {
+        insert(&mut headers, HeaderName::from_static("x-ms-version"), &version.to_string());
+    }
+    if let Some(echo) = common.client_request_id {
+        headers.insert(HeaderName::from_static("x-ms-client-request-id"), echo.clone());
+    }
+    let mut response = Response::new(body);
+    *response.status_mut() = reply.status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Renders a refusal: status, `x-ms-error-code`, extra headers, XML body with its byte-order mark.
+pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply {
+    let status = error.status();
+    let mut reply = if status == 304 {
+        Reply::new(status)
+    } else {
+        Reply::xml(status, xml::error_document(error, &request_id.to_string(), now))
+    };
+    reply.set("x-ms-error-code", error.code().as_str());
+    for (name, value) in error.headers() {
+        reply.set(name, value);
+    }
+    reply
+}
+
+/// Drops the entity headers of a refusal to HEAD: Azure sends none.
+pub fn without_entity(mut reply: Reply) -> Reply {
+    reply.headers.remove(CONTENT_TYPE);
+    reply.content = Content::Empty;
+    reply
+}
+
+fn server(service: Service) -> &'static str {
+    match service {
+        Service::Blob => "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0",
+        Service::Queue => "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0",
+        Service::Table => "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0",
+    }
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,100 @@
+//! Bodies on their way in: the only asynchronous step of a request.
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use md5::{Digest, Md5};
+use smalt_protocol::{ErrorCode, StorageError};
+
+use crate::body::Body;
+use crate::call::Call;
+use crate::operation::Received;
+use crate::store::Store;
+
+/// What is read of a body that nobody wants, so that the connection can go on.
+const DRAIN_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Reads a document whole.
+pub async fn document(call: &Call, body: &mut Body, most: u64) -> Result<Bytes, StorageError> {
+    if call.body_length.is_some_and(|length| length > most) {
+        return Err(too_large(most));
+    }
+    let mut document = BytesMut::new();
+    while let Some(chunk) = next(body).await? {
+        if (document.len() + chunk.len()) as u64 > most {
+            return Err(too_large(most));
+        }
+        document.extend_from_slice(&chunk);
+    }
+    Ok(document.freeze())
+}
+
+/// The declared length of a payload: required, and within the limit.
+pub fn payload_length(call: &Call, most: u64) -> Result<u64, StorageError> {
+    match call.body_length {
+        None => Err(ErrorCode::MissingContentLengthHeader.into()),
+        Some(length) if length > most => Err(too_large(most)),
+        Some(length) => Ok(length),
+    }
+}
+
+/// Streams a payload into the store, hashed on the way.
+pub async fn payload(
+    store: &Store,
+    body: &mut Body,
+    length: u64,
+) -> Result<Received, StorageError> {
+    let mut writer = store.stage(length)?;
+    let mut md5 = Md5::new();
+    let mut crc64 = crc64fast_nvme::Digest::new();
+    let mut got = 0_u64;
+    while let Some(chunk) = next(body).await? {
+        got += chunk.len() as u64;
+        if got > length {
+            return Err(ErrorCode::InvalidInput.into());
+        }
+        md5.update(&chunk);
+        crc64.write(&chunk);
+        writer.write(&chunk)?;
+    }
+    if got != length {
+        return Err(ErrorCode::InvalidInput.into());
+    }
+    Ok(Received {
+        staged: writer.finish()?,
+        length,
+        md5: md5.finalize().into(),
+        crc64: crc64.sum64().to_le_bytes(),
+    })
+}
+
+/// Reads and drops what is left of a body, up to a bound; past it the connection will be closed.
+pub async fn drain(body: &mut Body) {
+    let mut left = DRAIN_BYTES_MAX;
+    while let Ok(Some(chunk)) = next(body).await {
+        left = left.saturating_sub(chunk.len() as u64);
+        if left == 0 {
+            return;
+        }
+    }
+}
+
+async fn next(body: &mut Body) -> Result<Option<Bytes>, StorageError> {
+    while let Some(frame) = body.frame().await {
+        // A cut or stalled upload: nothing is stored, and nobody is left to read the answer.
+        let frame = frame.map_err(|error: io::Error| {
+            StorageError::new(ErrorCode::InvalidInput).with_message(format!("Body: {error}"))
+        })?;
+        if let Ok(data) = frame.into_data()
+            && !data.is_empty()
+        {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+fn too_large(most: u64) -> StorageError {
+    StorageError::new(ErrorCode::RequestBodyTooLarge).with_element("MaxLimit", &most.to_string())
+}

@@ -1,0 +1,48 @@
+//! The store: one ordered map of small values, one committer, append-only extents for payloads.
+//!
+//! - [`View`]: what a check sees. Readers get published, durable state of one moment; inside a
+//!   commit the view is that state plus what the group has done so far.
+//! - [`Transaction`]: a view that collects writes. It is dropped whole when the operation refuses.
+//! - [`Stamp`]: the time of the commit, given in commit order.
+//! - [`Store`]: opens, reads, commits, stages payloads, maintains.
+//! - [`adopt`], [`retain`], [`release`], [`location`]: payloads inside commits and views. Records of
+//!   operations name payloads by [`PayloadId`] only, so that compaction moves bytes by rewriting
+//!   one record of the store's own.
+//!
+//! # Keys
+//! The first byte of a key says whose it is: `0x00..=0x0F` belong to the store, all others to the
+//! operations. Numbers are big-endian, so that byte order is their order.
+//!
+//! | key | value | |
+//! | --- | --- | --- |
+//! | `00 01` | `now`, `tick` (u64 each) | the last stamp |
+//! | `00 02` | u64 | the last payload id |
+//! | `00 03` | u32 | format version: absent means an empty or lost store |
+//! | `01`, payload id (u64) | `00` + bytes, or `01` + segment, offset, length (u64 each) | where a payload is |
+//! | `02`, payload id | u64 | references beyond the first; absent for none |
+//! | `03`, segment (u64) | u64 | bytes of the segment that live payloads take; absent for none |
+//! | `04`, segment, payload id | empty | which payloads a segment holds, for compaction |
+
+mod commit;
+mod config;
+mod engine;
+mod error;
+mod extents;
+mod handle;
+mod keys;
+mod payload;
+mod reader;
+mod staging;
+mod view;
+
+pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
+pub use error::{OpenError, StoreError, StoreResult};
+pub use extents::Segment;
+pub use handle::{MaintainReport, Store};
+pub use keys::OWN_PREFIXES;
+pub use payload::{Payload, PayloadId, adopt, location, release, retain};
+pub use reader::PayloadReader;
+pub use staging::{PayloadWriter, Staged};
+pub use view::{
+    INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
+};

@@ -1,0 +1,177 @@
+//! Running commits: jobs in order, each over the published state plus what its group did so far.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use smalt_protocol::{StorageError, Timestamp};
+
+use super::error::{StoreError, StoreResult};
+use super::extents::{Reservation, Segment};
+use super::keys;
+use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
+use crate::clock::Clock;
+
+use bytes::Bytes;
+
+/// A commit that waits for its turn and then for its answer.
+pub(super) trait Work: Send {
+    /// Runs the operation; its answer waits. `None` when it refused.
+    fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)>;
+
+    /// Answers with what `run` returned, or with why the group failed.
+    fn answer(self: Box<Self>, group: Result<(), StoreError>);
+}
+
+/// A job, and where its result goes.
+pub(super) struct Commit<T, J, A> {
+    job: Option<J>,
+    result: Option<Result<T, StorageError>>,
+    answer: A,
+}
+
+impl<T, J, A> Commit<T, J, A>
+where
+    J: FnOnce(&mut Transaction<'_>, &Stamp) -> Result<T, StorageError> + Send,
+    A: FnOnce(Result<T, StorageError>) + Send,
+    T: Send,
+{
+    pub(super) fn new(job: J, answer: A) -> Self {
+        Commit {
+            job: Some(job),
+            result: None,
+            answer,
+        }
+    }
+}
+
+impl<T, J, A> Work for Commit<T, J, A>
+where
+    J: FnOnce(&mut Transaction<'_>, &Stamp) -> Result<T, StorageError> + Send,
+    A: FnOnce(Result<T, StorageError>) + Send,
+    T: Send,
+{
+    fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)> {
+        let job = self.job.take()?;
+        let mut tx = Transaction::new(below);
+        // An operation that panics must not take the committer with it: its transaction is dropped.
+        let result = catch_unwind(AssertUnwindSafe(|| job(&mut tx, stamp)))
+            .unwrap_or_else(|_| Err(StorageError::internal("the operation panicked")));
+        let (writes, held) = tx.into_parts();
+        let result = result.and_then(|value| check_sizes(&writes).map(|()| value));
+        let done = result.is_ok();
+        self.result = Some(result);
+        done.then_some((writes, held))
+    }
+
+    fn answer(self: Box<Self>, group: Result<(), StoreError>) {
+        let result = match (group, self.result) {
+            (Ok(()), Some(result)) => result,
+            (Ok(()), None) => Err(StoreError::Closed.into()),
+            (Err(error), _) => Err(error.into()),
+        };
+        (self.answer)(result);
+    }
+}
+
+fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
+    let largest = writes.values().flatten().map(Bytes::len).max();
+    match largest {
+        Some(bytes) if bytes > VALUE_BYTES_MAX => Err(StorageError::internal(format!(
+            "a value of {bytes} bytes belongs into an extent"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Gives the stamps. Time never goes back, whatever the clock does.
+#[derive(Debug)]
+pub(super) struct Stamps {
+    clock: Clock,
+    last: Stamp,
+}
+
+impl Stamps {
+    pub(super) fn new(clock: Clock, last: Stamp) -> Self {
+        Stamps { clock, last }
+    }
+
+    pub(super) fn last(&self) -> Stamp {
+        self.last
+    }
+
+    pub(super) fn next(&mut self) -> Stamp {
+        let now = self.clock.now().max(self.last.now);
+        let after = Timestamp::from_ticks(self.last.tick.ticks() + 1);
+        self.last = Stamp {
+            now,
+            tick: now.max(after),
+        };
+        self.last
+    }
+}
+
+/// The stamp as it is kept.
+pub(super) fn encode_stamp(stamp: Stamp) -> Bytes {
+    keys::value(&[stamp.now.ticks(), stamp.tick.ticks()]).into()
+}
+
+/// The last stamp that was persisted.
+pub(super) fn read_stamp(view: &dyn View) -> StoreResult<Stamp> {
+    let [now, tick] = match view.get(&keys::STAMP)? {
+        Some(value) => keys::numbers(&value)?,
+        None => [0, 0],
+    };
+    Ok(Stamp {
+        now: Timestamp::from_ticks(now),
+        tick: Timestamp::from_ticks(tick),
+    })
+}
+
+/// What a group of commits has done so far.
+pub(super) struct Group<'a> {
+    below: &'a dyn View,
+    pub(super) writes: Writes,
+    pub(super) held: Vec<Reservation>,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(below: &'a dyn View) -> Self {
+        Group {
+            below,
+            writes: Writes::new(),
+            held: Vec::new(),
+        }
+    }
+
+    /// Runs one commit and keeps its writes if it succeeded.
+    pub(super) fn run(&mut self, work: &mut dyn Work, stamp: &Stamp) {
+        if let Some((writes, held)) = work.run(self, stamp) {
+            self.held.extend(held);
+            if !writes.is_empty() {
+                self.writes.extend(writes);
+                self.writes
+                    .insert(keys::STAMP.to_vec(), Some(encode_stamp(*stamp)));
+            }
+        }
+    }
+}
+
+impl View for Group<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        match self.writes.get(key) {
+            Some(written) => Ok(written.clone()),
+            None => self.below.get(key),
+        }
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        merged_scan(self.below, &self.writes, from, to, visit)
+    }
+
+    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
+        let mut own = self.held.iter().map(Reservation::segment);
+        own.find(|held| held.number() == segment)
+            .cloned()
+            .or_else(|| self.below.pin(segment))
+    }
+}

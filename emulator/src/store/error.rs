@@ -1,0 +1,83 @@
+//! Why the store cannot open, read or commit.
+
+use std::path::PathBuf;
+
+/// Why the store cannot answer. Operations never see why a commit failed; they see that it did.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The disk failed; the store takes no more writes until it is opened again.
+    #[error("the store cannot reach its disk: {0}")]
+    Io(String),
+    /// Stored bytes are not what was written.
+    #[error("the store holds damaged data: {0}")]
+    Corrupt(String),
+    /// A write failed earlier: what is on disk is unknown, so nothing more is acknowledged.
+    #[error("the store is read-only since a failed write: {0}")]
+    ReadOnly(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+impl From<StoreError> for smalt_protocol::StorageError {
+    fn from(error: StoreError) -> Self {
+        smalt_protocol::StorageError::internal(error)
+    }
+}
+
+/// Shorthand for the store's results.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Why a store cannot be opened. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A mode that keeps state needs a directory.
+    #[error("the store needs a directory in this mode")]
+    NoDirectory,
+    /// Another process has the store open.
+    #[error("{} is in use by another process: stop it, or choose another directory", dir.display())]
+    Locked {
+        /// The store's directory.
+        dir: PathBuf,
+    },
+    /// The store was written by a newer release.
+    #[error(
+        "{} has format {found}, this release reads up to {known}: use the newer release, or another directory",
+        dir.display()
+    )]
+    Newer {
+        /// The store's directory.
+        dir: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format that this release reads.
+        known: u32,
+    },
+    /// The store's own files are damaged beyond what can be recovered without losing data.
+    #[error(
+        "{} is damaged ({cause}){}; nothing was reset: restore a copy, or choose another directory",
+        dir.display(), backup_text(backup.as_ref())
+    )]
+    Damaged {
+        /// The store's directory.
+        dir: PathBuf,
+        /// A copy of the damaged files as they were found.
+        backup: Option<PathBuf>,
+        /// What was found.
+        cause: String,
+    },
+    /// A file or directory cannot be reached.
+    #[error("cannot open the store at {}: {cause}", path.display())]
+    Io {
+        /// What was reached for.
+        path: PathBuf,
+        /// The system's message.
+        cause: String,
+    },
+}
+
+fn backup_text(backup: Option<&PathBuf>) -> String {
+    backup.map_or_else(String::new, |path| {
+        format!(", its files were copied to {}", path.display())
+    })
+}

@@ -1,0 +1,236 @@
+//! Payloads inside commits and views: reference-counted, named by a number that never changes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::error::{StoreError, StoreResult};
+use super::extents::{Segment, framed_bytes};
+use super::keys;
+use super::reader::PayloadReader;
+use super::staging::{Place, Staged};
+use super::view::{Transaction, View};
+
+const INLINE: u8 = 0;
+const EXTENT: u8 = 1;
+
+/// Names a payload in records; rises by one with each payload of a store and is never used again.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
+pub struct PayloadId(pub u64);
+
+/// A payload's bytes, held alive: neither release nor compaction takes them from a reader.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    len: u64,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Inline(Bytes),
+    Extent { segment: Arc<Segment>, offset: u64 },
+}
+
+impl Payload {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All bytes, when they are in memory already.
+    pub fn inline(&self) -> Option<&Bytes> {
+        match &self.source {
+            Source::Inline(bytes) => Some(bytes),
+            Source::Extent { .. } => None,
+        }
+    }
+
+    /// Reads `range`; what lies beyond the end is left out.
+    pub fn reader(&self, range: Range<u64>) -> PayloadReader {
+        let end = range.end.min(self.len);
+        PayloadReader::new(self.source.clone(), self.len, range.start.min(end)..end)
+    }
+}
+
+/// Where a record says that a payload is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Location {
+    Inline(Bytes),
+    Extent(Extent),
+}
+
+/// A range of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    /// Length of the payload; the range is longer by its checksums.
+    pub(super) len: u64,
+}
+
+impl Location {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        match self {
+            Location::Inline(bytes) => [&[INLINE], bytes.as_ref()].concat(),
+            Location::Extent(at) => {
+                let numbers = keys::value(&[at.segment, at.offset, at.len]);
+                [&[EXTENT], numbers.as_slice()].concat()
+            }
+        }
+    }
+
+    pub(super) fn decode(record: &Bytes) -> StoreResult<Self> {
+        match record.first() {
+            Some(&INLINE) => Ok(Location::Inline(record.slice(1..))),
+            Some(&EXTENT) => {
+                let [segment, offset, len] = keys::numbers(&record[1..])?;
+                Ok(Location::Extent(Extent {
+                    segment,
+                    offset,
+                    len,
+                }))
+            }
+            _ => Err(StoreError::Corrupt("a payload of unknown kind".to_owned())),
+        }
+    }
+
+    pub(super) fn read(view: &dyn View, id: PayloadId) -> StoreResult<Option<Self>> {
+        let record = view.get(&keys::location(id))?;
+        record.as_ref().map(Self::decode).transpose()
+    }
+}
+
+/// Takes staged bytes into the store, with one reference. They are freed if the commit refuses.
+///
+/// # Errors
+/// When the store's own records cannot be read.
+pub fn adopt(tx: &mut Transaction<'_>, staged: Staged) -> StoreResult<PayloadId> {
+    let last = number_at(tx, &keys::LAST_PAYLOAD)?;
+    let id = PayloadId(last + 1);
+    tx.put(keys::LAST_PAYLOAD.to_vec(), keys::value(&[id.0]));
+    let location = match staged.place {
+        Place::Inline(bytes) => Location::Inline(bytes),
+        Place::Extent(reservation) => {
+            let at = Extent {
+                segment: reservation.segment().number(),
+                offset: reservation.offset(),
+                len: staged.len,
+            };
+            tx.hold(reservation);
+            enter_segment(tx, id, at)?;
+            Location::Extent(at)
+        }
+    };
+    tx.put(keys::location(id), location.encode());
+    Ok(id)
+}
+
+/// Adds a reference: a snapshot, a version or a copy shares the bytes.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when there is no such payload.
+pub fn retain(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
+    if tx.get(&keys::location(id))?.is_none() {
+        return Err(missing(id));
+    }
+    let key = keys::references(id);
+    let further = number_at(tx, &key)?;
+    tx.put(key, keys::value(&[further + 1]));
+    Ok(())
+}
+
+/// Takes a reference away; the last one frees the bytes.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when there is no such payload.
+pub fn release(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
+    let location = Location::read(tx, id)?.ok_or_else(|| missing(id))?;
+    let key = keys::references(id);
+    match number_at(tx, &key)? {
+        0 => {
+            tx.delete(keys::location(id));
+            if let Location::Extent(at) = location {
+                leave_segment(tx, id, at)?;
+            }
+        }
+        1 => tx.delete(key),
+        further => tx.put(key, keys::value(&[further - 1])),
+    }
+    Ok(())
+}
+
+/// A payload's bytes, to be read after the view is gone.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when there is no such payload, or its segment is gone.
+pub fn location(view: &dyn View, id: PayloadId) -> StoreResult<Payload> {
+    match Location::read(view, id)?.ok_or_else(|| missing(id))? {
+        Location::Inline(bytes) => Ok(Payload {
+            len: bytes.len() as u64,
+            source: Source::Inline(bytes),
+        }),
+        Location::Extent(at) => {
+            let segment = view
+                .pin(at.segment)
+                .ok_or_else(|| StoreError::Corrupt(format!("segment {} is missing", at.segment)))?;
+            Ok(Payload {
+                len: at.len,
+                source: Source::Extent {
+                    segment,
+                    offset: at.offset,
+                },
+            })
+        }
+    }
+}
+
+/// Counts a payload to its segment.
+pub(super) fn enter_segment(
+    tx: &mut Transaction<'_>,
+    id: PayloadId,
+    at: Extent,
+) -> StoreResult<()> {
+    let key = keys::segment(at.segment);
+    let live = number_at(tx, &key)?;
+    tx.put(key, keys::value(&[live + framed_bytes(at.len)]));
+    tx.put(keys::segment_payload(at.segment, id), Bytes::new());
+    Ok(())
+}
+
+/// Takes a payload out of its segment's count.
+pub(super) fn leave_segment(
+    tx: &mut Transaction<'_>,
+    id: PayloadId,
+    at: Extent,
+) -> StoreResult<()> {
+    let key = keys::segment(at.segment);
+    let live = number_at(tx, &key)?.saturating_sub(framed_bytes(at.len));
+    if live == 0 {
+        tx.delete(key);
+    } else {
+        tx.put(key, keys::value(&[live]));
+    }
+    tx.delete(keys::segment_payload(at.segment, id));
+    Ok(())
+}
+
+/// The number of a key, 0 when there is none.
+pub(super) fn number_at(view: &dyn View, key: &[u8]) -> StoreResult<u64> {
+    match view.get(key)? {
+        Some(value) => keys::numbers::<1>(&value).map(|[number]| number),
+        None => Ok(0),
+    }
+}
+
+fn missing(id: PayloadId) -> StoreError {
+    StoreError::Corrupt(format!("payload {} is missing", id.0))
+}

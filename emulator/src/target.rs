@@ -1,0 +1,283 @@
+//! Which account, service and resource a request addresses.
+//!
+//! Two styles, told apart by the host: *host style* `devstoreaccount1.blob.<anything>/c/b`, as in
+//! production, and *path style* `127.0.0.1:10000/devstoreaccount1/c/b`, as Azurite has it. The
+//! socket (or, in process, the port) says which service a path-style request is for.
+
+use smalt_protocol::{ErrorCode, StorageError, uri};
+
+/// A storage service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Service {
+    /// Blob service.
+    Blob,
+    /// Queue service.
+    Queue,
+    /// Table service.
+    Table,
+}
+
+impl Service {
+    /// Its label in host names and signatures.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Service::Blob => "blob",
+            Service::Queue => "queue",
+            Service::Table => "table",
+        }
+    }
+
+    /// The service of Azurite's default ports, for in-process requests in path style.
+    pub const fn of_default_port(port: u16) -> Option<Self> {
+        match port {
+            10_000 => Some(Service::Blob),
+            10_001 => Some(Service::Queue),
+            10_002 => Some(Service::Table),
+            _ => None,
+        }
+    }
+
+    fn of_label(label: &str) -> Option<Self> {
+        [Service::Blob, Service::Queue, Service::Table].into_iter().find(|s| s.as_str() == label)
+    }
+}
+
+/// What a path names, before anyone asked whether it exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// The account's service itself.
+    Service,
+    /// A container.
+    Container(String),
+    /// A blob of a container.
+    Blob(String, String),
+    /// A queue.
+    Queue(String),
+    /// The messages of a queue.
+    Messages(String),
+    /// One message: queue, id.
+    Message(String, String),
+    /// Anything of the table service: the path behind the account.
+    Table(String),
+}
+
+/// The kinds of [`Resource`], as the register names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// [`Resource::Service`].
+    Service,
+    /// [`Resource::Container`].
+    Container,
+    /// [`Resource::Blob`].
+    Blob,
+    /// [`Resource::Queue`].
+    Queue,
+    /// [`Resource::Messages`].
+    Messages,
+    /// [`Resource::Message`].
+    Message,
+    /// [`Resource::Table`].
+    Table,
+}
+
+impl Resource {
+    /// Its kind.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Resource::Service => Kind::Service,
+            Resource::Container(_) => Kind::Container,
+            Resource::Blob(..) => Kind::Blob,
+            Resource::Queue(_) => Kind::Queue,
+            Resource::Messages(_) => Kind::Messages,
+            Resource::Message(..) => Kind::Message,
+            Resource::Table(_) => Kind::Table,
+        }
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Account name, without `-secondary`.
+    pub account: String,
+    /// Whether the secondary endpoint was addressed.
+    pub secondary: bool,
+    /// Service.
+    pub service: Service,
+    /// Resource.
+    pub resource: Resource,
+    /// The path as sent, from the first slash: what signatures cover.
+    pub raw_path: String,
+}
+
+/// Container that blobs without a container live in.
+pub const ROOT_CONTAINER: &str = "$root";
+
+const SECONDARY: &str = "-secondary";
+
+/// What of the request line and the socket decides about the target.
+pub struct Address<'a> {
+    /// `Host` header or URI authority.
+    pub host: &'a str,
+    /// Path as sent.
+    pub raw_path: &'a str,
+    /// Service of the socket that the request came in by.
+    pub socket: Option<Service>,
+    /// Whether the query has `restype=container` or another sign that one segment is a container.
+    pub names_container: bool,
+    /// Host names may carry the account.
+    pub host_style: bool,
+}
+
+/// Resolves an address. `is_account` tells configured account names.
+pub fn resolve(
+    address: &Address<'_>,
+    is_account: impl Fn(&str) -> bool,
+) -> Result<Target, StorageError> {
+    let path = address.raw_path.strip_prefix('/').unwrap_or(address.raw_path);
+    let from_host =
+        if address.host_style { host_account(address.host, &is_account) } else { None };
+    let (account, service, rest) = match from_host {
+        Some((account, service)) => (account, service, path),
+        None => {
+            let (account, rest) = path.split_once('/').unwrap_or((path, ""));
+            let service = address.socket.or_else(|| port_service(address.host));
+            (uri::percent_decode(account)?, service.ok_or(ErrorCode::InvalidUri)?, rest)
+        }
+    };
+    if account.is_empty() {
+        return Err(ErrorCode::InvalidUri.into());
+    }
+    let (account, secondary) = match account.strip_suffix(SECONDARY) {
+        Some(primary) if !is_account(&account) => (primary.to_owned(), true),
+        _ => (account, false),
+    };
+    let resource = match service {
+        Service::Blob => blob_resource(rest, address.names_container)?,
+        Service::Queue => queue_resource(rest)?,
+        Service::Table => Resource::Table(uri::percent_decode(rest)?),
+    };
+    let raw_path =
+        if address.raw_path.is_empty() { "/".to_owned() } else { address.raw_path.to_owned() };
+    Ok(Target { account, secondary, service, resource, raw_path })
+}
+
+/// `account.blob.example` with a configured account in front.
+fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String, Service)> {
+    let mut labels = host.split('.');
+    let account = labels.next()?.to_ascii_lowercase();
+    let service = Service::of_label(labels.next()?.split(':').next()?)?;
+    let known = is_account(&account) || account.strip_suffix(SECONDARY).is_some_and(is_account);
+    known.then_some((account, service))
+}
+
+fn port_service(host: &str) -> Option<Service> {
+    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok())?;
+    Service::of_default_port(port)
+}
+
+fn blob_resource(rest: &str, names_container: bool) -> Result<Resource, StorageError> {
+    if rest.is_empty() {
+        return Ok(Resource::Service);
+    }
+    let Some((container, blob)) = rest.split_once('/') else {
+        let name = uri::percent_decode(rest)?;
+        return Ok(if names_container || name.starts_with('$') {
+            Resource::Container(name)
+        } else {
+            Resource::Blob(ROOT_CONTAINER.to_owned(), name)
+        });
+    };
+    let container = uri::percent_decode(container)?;
+    if blob.is_empty() {
+        return Ok(Resource::Container(container));
+    }
+    Ok(Resource::Blob(container, uri::percent_decode(blob)?))
+}
+
+fn queue_resource(rest: &str) -> Result<Resource, StorageError> {
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    if rest.is_empty() {
+        return Ok(Resource::Service);
+    }
+    let mut parts = rest.splitn(3, '/');
+    let queue = uri::percent_decode(parts.next().unwrap_or_default())?;
+    match (parts.next(), parts.next()) {
+        (None, _) => Ok(Resource::Queue(queue)),
+        (Some("messages"), None) => Ok(Resource::Messages(queue)),
+        (Some("messages"), Some(id)) => Ok(Resource::Message(queue, uri::percent_decode(id)?)),
+        (Some(_), _) => Err(ErrorCode::InvalidUri.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(host: &str, path: &str, names_container: bool) -> Result<Target, StorageError> {
+        let address = Address {
+            host,
+            raw_path: path,
+            socket: None,
+            names_container,
+            host_style: true,
+        };
+        resolve(&address, |name| name == "devstoreaccount1")
+    }
+
+    #[test]
+    fn both_styles_name_the_same_resources() {
+        let blob = Resource::Blob("c".into(), "d/b c".into());
+        for (host, path) in [
+            ("127.0.0.1:10000", "/devstoreaccount1/c/d/b%20c"),
+            ("devstoreaccount1.blob.core.windows.net", "/c/d/b%20c"),
+            ("devstoreaccount1-secondary.blob.core.windows.net", "/c/d/b%20c"),
+            ("DEVSTOREACCOUNT1.blob.localhost:10000", "/c/d/b%20c"),
+        ] {
+            let target = target(host, path, false).unwrap();
+            assert_eq!(target.account, "devstoreaccount1");
+            assert_eq!(target.resource, blob);
+            assert_eq!(target.raw_path, path);
+        }
+    }
+
+    #[test]
+    fn one_segment_is_a_container_only_where_the_query_says_so() {
+        let host = "127.0.0.1:10000";
+        for (path, names_container, expected) in [
+            ("/devstoreaccount1", false, Resource::Service),
+            ("/devstoreaccount1/", false, Resource::Service),
+            ("/devstoreaccount1/c", true, Resource::Container("c".into())),
+            ("/devstoreaccount1/c", false, Resource::Blob("$root".into(), "c".into())),
+            ("/devstoreaccount1/c/", false, Resource::Container("c".into())),
+            ("/devstoreaccount1/c//b", false, Resource::Blob("c".into(), "/b".into())),
+        ] {
+            assert_eq!(target(host, path, names_container).unwrap().resource, expected);
+        }
+    }
+
+    #[test]
+    fn queues_have_messages_and_nothing_else() {
+        let host = "127.0.0.1:10001";
+        for (path, expected) in [
+            ("/devstoreaccount1/q", Some(Resource::Queue("q".into()))),
+            ("/devstoreaccount1/q/messages", Some(Resource::Messages("q".into()))),
+            (
+                "/devstoreaccount1/q/messages/a%2Bb",
+                Some(Resource::Message("q".into(), "a+b".into())),
+            ),
+            ("/devstoreaccount1/q/other", None),
+        ] {
+            assert_eq!(target(host, path, false).ok().map(|t| t.resource), expected);
+        }
+    }
+
+    #[test]
+    fn an_unknown_host_is_path_style_and_a_bad_escape_is_refused() {
+        let found = target("azurite:10000", "/other/c/b", false).unwrap();
+        assert_eq!(found.account, "other");
+        for path in ["/devstoreaccount1/c/%zz", "/devstoreaccount1/c/%FF", "/"] {
+            assert!(target("127.0.0.1:10000", path, false).is_err(), "{path}");
+        }
+    }
+}
