@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::recording::{Recording, Service};
+use smalt_protocol::Service;
+
+use super::recording::Recording;
 use super::uri::Url;
 
 const DOMAIN: &str = ".core.windows.net";
@@ -87,7 +89,7 @@ impl Hosts {
     pub fn map(&self, mut url: Url, near: Option<&str>) -> Url {
         let Some((account, service)) = self.locate(&url, near) else { return url };
         match self.authority(service) {
-            None => url.authority = format!("{account}.{}{DOMAIN}", service.name()),
+            None => url.authority = format!("{account}.{}{DOMAIN}", service.as_str()),
             Some(authority) => {
                 "http".clone_into(&mut url.scheme);
                 authority.clone_into(&mut url.authority);
@@ -101,7 +103,7 @@ impl Hosts {
     /// The URL of a path at the target, as for the resources that must exist beforehand.
     pub fn url(&self, account: &str, service: Service, path_and_query: &str) -> String {
         match self.authority(service) {
-            None => format!("https://{account}.{}{DOMAIN}{path_and_query}", service.name()),
+            None => format!("https://{account}.{}{DOMAIN}{path_and_query}", service.as_str()),
             Some(authority) => format!("http://{authority}/{account}{path_and_query}"),
         }
     }

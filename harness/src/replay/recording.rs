@@ -6,36 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
-use smalt_protocol::Timestamp;
+use smalt_protocol::{Service, Timestamp};
 
 use super::uri::Url;
 use super::wire::{Headers, Request, Response};
-
-/// The storage service that a recording talks to.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, serde::Serialize,
-    clap::ValueEnum,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Service {
-    /// Blob Storage.
-    Blob,
-    /// Queue Storage.
-    Queue,
-    /// Table Storage.
-    Table,
-}
-
-impl Service {
-    /// `blob`, `queue`, `table`: as in host names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Service::Blob => "blob",
-            Service::Queue => "queue",
-            Service::Table => "table",
-        }
-    }
-}
 
 /// What a recording's file holds.
 #[derive(Clone, Debug)]

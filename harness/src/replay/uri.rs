@@ -55,6 +55,12 @@ impl Url {
         Some(decode(found.1.as_deref().unwrap_or_default()))
     }
 
+    /// Names and values of the query, decoded, in order; empty parameters left out.
+    pub fn decoded_query(&self) -> Vec<(String, String)> {
+        let named = self.pairs().filter(|(name, value)| !name.is_empty() || value.is_some());
+        named.map(|(n, v)| (decode(n), decode(v.as_deref().unwrap_or_default()))).collect()
+    }
+
     /// Whether there is a query parameter of this name.
     pub fn has_param(&self, name: &str) -> bool {
         self.param(name).is_some()

@@ -1,0 +1,108 @@
+//! A running server: path-style requests over loopback, clock and state by its control endpoint.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use smalt_protocol::Timestamp;
+use tokio::net::TcpStream;
+
+use super::{Target, TargetError, answer, builder};
+use crate::replay::hosts::{Addressing, account_key};
+use crate::replay::settings::AccountSettings;
+use crate::replay::uri::Url;
+use crate::replay::wire::{Headers, Request, Response};
+
+/// A server at `http://host:port`: blob there, queue, table and control on the ports that follow.
+pub struct OverHttp {
+    blob: String,
+    queue: String,
+    table: String,
+    control: String,
+}
+
+impl OverHttp {
+    /// Reads `http://127.0.0.1:10000`. `None` when that has no port.
+    pub fn at(url: &str) -> Option<OverHttp> {
+        let url = Url::parse(url)?;
+        let (host, port) = url.authority.rsplit_once(':')?;
+        let port: u16 = port.parse().ok()?;
+        let next = |n: u16| port.checked_add(n).map(|port| format!("{host}:{port}"));
+        Some(OverHttp { blob: next(0)?, queue: next(1)?, table: next(2)?, control: next(3)? })
+    }
+
+    async fn control(
+        &self,
+        method: &str,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<(), TargetError> {
+        let body = Bytes::from(body.to_string());
+        let headers = Headers::from_iter([
+            ("content-type", "application/json".to_owned()),
+            ("content-length", body.len().to_string()),
+        ]);
+        let url = format!("http://{}{path}", self.control);
+        let response = send(Request { method: method.to_owned(), url, headers, body }).await?;
+        if response.status < 300 {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        Err(TargetError::Control(format!("{method} {path}: {} {text}", response.status)))
+    }
+}
+
+#[async_trait]
+impl Target for OverHttp {
+    fn addressing(&self) -> Addressing {
+        Addressing::Path {
+            blob: self.blob.clone(),
+            queue: self.queue.clone(),
+            table: self.table.clone(),
+        }
+    }
+
+    async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
+        self.control("POST", "/state/reset", &json!({})).await?;
+        let account = |name: &String| {
+            let key = STANDARD.encode(account_key(name));
+            (name.clone(), json!({ "key": key, "versioning": settings.versioning }))
+        };
+        let accounts: BTreeMap<String, _> = settings.accounts.iter().map(account).collect();
+        self.control("PUT", "/accounts", &json!(accounts)).await?;
+        self.set_clock(start).await
+    }
+
+    async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
+        let body = json!({ "now": now.iso_ticks(), "mode": "frozen" });
+        self.control("PUT", "/clock", &body).await
+    }
+
+    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+        send(request).await
+    }
+}
+
+/// One request on a connection of its own: a target that breaks it spoils nothing else.
+async fn send(request: Request) -> Result<Response, TargetError> {
+    let call = |e: &dyn std::fmt::Display| TargetError::Call(e.to_string());
+    let url = Url::parse(&request.url).ok_or_else(|| TargetError::Request(request.url.clone()))?;
+    let stream = TcpStream::connect(&url.authority).await.map_err(|e| call(&e))?;
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|e| call(&e))?;
+    let driver = tokio::spawn(connection);
+    let wire = builder(&request, &url.path_and_query())?
+        .header("host", &url.authority)
+        .body(Full::new(request.body.clone()))
+        .map_err(|e| TargetError::Request(e.to_string()))?;
+    let response = sender.send_request(wire).await.map_err(|e| call(&e))?;
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.map_err(|e| call(&e))?.to_bytes();
+    driver.abort();
+    Ok(answer(head.status.as_u16(), &head.headers, body))
+}
