@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use http::header::{CONTENT_LENGTH, HOST};
 use http::request::Parts;
 use http_body::Body as _;
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError, limits, uri};
+use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, limits, uri};
 use uuid::Uuid;
 
 use crate::auth::Identity;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
-use crate::target::{self, Address, Service};
+use crate::target::{self, Address};
 
 /// What the transport knows about a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +38,11 @@ pub fn arrive(
 ) -> Result<Call, StorageError> {
     let host = match head.uri.authority() {
         Some(authority) => authority.as_str(),
-        None => head.headers.get(HOST).and_then(|h| h.to_str().ok()).unwrap_or_default(),
+        None => head
+            .headers
+            .get(HOST)
+            .and_then(|h| h.to_str().ok())
+            .unwrap_or_default(),
     };
     let query = uri::parse_query(head.uri.query().unwrap_or_default())?;
     let restype = uri::lookup(&query, "restype").unwrap_or_default();
@@ -50,6 +54,7 @@ pub fn arrive(
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
+    let account = core.config.account(&target.account);
     let named = match head.headers.get("x-ms-version") {
         Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
         None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
@@ -57,7 +62,10 @@ pub fn arrive(
     let version = named.map(|text| version(core, text)).transpose()?;
     check_client_request_id(&head.headers)?;
     let scheme = if socket.secure { "https" } else { "http" };
-    let declared = head.headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    let declared = head
+        .headers
+        .get(CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse().ok());
     Ok(Call {
         origin: format!("{scheme}://{host}"),
         body_length: declared.or_else(|| body.size_hint().exact()),
@@ -72,6 +80,7 @@ pub fn arrive(
         fresh_id: core.ids.next(),
         peer: socket.peer,
         secure: socket.secure,
+        public_access_permitted: account.is_none_or(|account| account.public_access),
         identity: Identity::Anonymous,
     })
 }

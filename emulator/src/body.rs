@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 
+use crate::store::PayloadReader;
+
 /// A streamed body.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -18,12 +20,18 @@ pub fn empty() -> Body {
 
 /// A body that is at hand.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
 }
 
 /// The first `after_bytes` of a body, then a broken connection.
 pub fn cut(body: Body, after_bytes: u64) -> Body {
-    Cut { body, left: after_bytes }.boxed_unsync()
+    Cut {
+        body,
+        left: after_bytes,
+    }
+    .boxed_unsync()
 }
 
 struct Cut {
@@ -45,9 +53,16 @@ impl http_body::Body for Cut {
         let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
             return Poll::Ready(None);
         };
-        let Ok(mut data) = frame?.into_data() else { return Poll::Ready(None) };
+        let Ok(mut data) = frame?.into_data() else {
+            return Poll::Ready(None);
+        };
         data.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= data.len() as u64;
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
+}
+
+/// A range of a stored payload, read while it is sent.
+pub fn payload(reader: PayloadReader) -> Body {
+    reader.boxed_unsync()
 }

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, Method};
-use smalt_protocol::{ApiVersion, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::auth::Identity;
-use crate::target::{Resource, Service, Target};
+use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub struct Call {
     pub secure: bool,
     /// `scheme://host` as the client wrote it, for endpoints and copy sources.
     pub origin: String,
+    /// Whether the account lets containers be opened to anonymous readers.
+    pub public_access_permitted: bool,
     /// Who asks. [`Identity::Anonymous`] until authorisation.
     pub identity: Identity,
 }
@@ -56,7 +58,8 @@ impl Call {
 
     /// A header that the operation cannot do without.
     pub fn required_header(&self, name: &'static str) -> Result<&str, StorageError> {
-        self.header(name)?.ok_or_else(|| StorageError::missing_header(name))
+        self.header(name)?
+            .ok_or_else(|| StorageError::missing_header(name))
     }
 
     /// The first query parameter of this name, compared without case.
@@ -75,6 +78,17 @@ impl Call {
             .flat_map(|(_, value)| value.split(','))
             .map(str::trim)
             .filter(|value| !value.is_empty())
+    }
+
+    /// User metadata of the request.
+    pub fn metadata(&self) -> Result<Metadata, StorageError> {
+        Metadata::from_headers(self.headers.iter().map(|(name, value)| {
+            // A value that is no text is refused as one that is not printable.
+            (
+                name.as_str(),
+                std::str::from_utf8(value.as_bytes()).unwrap_or("\u{7f}"),
+            )
+        }))
     }
 
     /// Service addressed.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use smalt_protocol::connection_string::{DEVELOPMENT_ACCOUNT, DEVELOPMENT_KEY};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::AccountKey;
 
 /// Settings of an emulator. The defaults are Azurite's: one account, its well-known key.
 #[derive(Clone, Debug)]
@@ -22,27 +23,21 @@ pub struct Config {
 }
 
 /// One account.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Account {
     /// Keys; every one of them is valid.
-    pub keys: Vec<Vec<u8>>,
+    pub keys: Vec<AccountKey>,
     /// Whether containers may be opened to anonymous readers.
     pub public_access: bool,
 }
 
-impl std::fmt::Debug for Account {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Account")
-            .field("keys", &self.keys.len())
-            .field("public_access", &self.public_access)
-            .finish()
-    }
-}
-
 impl Account {
     /// An account with this key.
-    pub fn with_key(key: Vec<u8>) -> Self {
-        Account { keys: vec![key], public_access: true }
+    pub fn with_key(key: AccountKey) -> Self {
+        Account {
+            keys: vec![key],
+            public_access: true,
+        }
     }
 }
 
@@ -55,12 +50,12 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        use base64::Engine as _;
-        let key = base64::engine::general_purpose::STANDARD
-            .decode(DEVELOPMENT_KEY)
-            .unwrap_or_default();
-        let accounts =
-            BTreeMap::from([(DEVELOPMENT_ACCOUNT.to_owned(), Account::with_key(key))]);
+        let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
+        let account = Account {
+            keys: key.into_iter().collect(),
+            public_access: true,
+        };
+        let accounts = BTreeMap::from([(EMULATOR_ACCOUNT_NAME.to_owned(), account)]);
         Config {
             accounts,
             host_style: true,

@@ -12,7 +12,6 @@ use crate::metrics::Metrics;
 use crate::store::Store;
 
 /// The parts of one emulator.
-#[derive(Debug)]
 pub struct Core {
     /// Settings, accounts among them.
     pub config: Config,
@@ -53,5 +52,13 @@ impl Core {
         if noted.len() < NEWER_VERSIONS_MAX && noted.insert(asked.to_owned()) {
             tracing::warn!(asked, %served, "x-ms-version is newer than any known: served as newest");
         }
+    }
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }

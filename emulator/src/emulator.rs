@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use smalt_protocol::Timestamp;
+use smalt_protocol::signing::AccountKey;
 
 use crate::arrival::Socket;
 use crate::body::Body;
@@ -64,7 +65,14 @@ impl Emulator {
     /// [`ConnectionLost`] when a fault rule cuts the connection.
     pub async fn call(&self, request: Request<Body>) -> Result<Response<Body>, ConnectionLost> {
         let secure = request.uri().scheme_str() == Some("https");
-        self.call_on(request, Socket { secure, ..Socket::default() }).await
+        self.call_on(
+            request,
+            Socket {
+                secure,
+                ..Socket::default()
+            },
+        )
+        .await
     }
 
     /// Serves a request that came in by a socket.
@@ -103,10 +111,12 @@ impl Builder {
         self
     }
 
-    /// One more account, with its key as bytes.
+    /// One more account, with its key.
     #[must_use]
-    pub fn account(mut self, name: impl Into<String>, key: Vec<u8>) -> Self {
-        self.config.accounts.insert(name.into(), Account::with_key(key));
+    pub fn account(mut self, name: impl Into<String>, key: AccountKey) -> Self {
+        self.config
+            .accounts
+            .insert(name.into(), Account::with_key(key));
         self
     }
 
@@ -151,6 +161,11 @@ impl Builder {
             _ => StoreConfig::memory(self.clock.clone()),
         };
         let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
-        Ok(Emulator(Arc::new(Core::new(self.config, self.clock, ids, Store::open(store)?))))
+        Ok(Emulator(Arc::new(Core::new(
+            self.config,
+            self.clock,
+            ids,
+            Store::open(store)?,
+        ))))
     }
 }

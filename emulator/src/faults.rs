@@ -105,7 +105,11 @@ pub struct Plan(Fault);
 impl Faults {
     /// Adds a rule.
     pub fn add(&self, rule: Rule) {
-        self.0.lock().push(Account { rule, seen: 0, fired: 0 });
+        self.0.lock().push(Account {
+            rule,
+            seen: 0,
+            fired: 0,
+        });
     }
 
     /// Removes every rule.
@@ -150,7 +154,10 @@ impl Plan {
                 tokio::time::sleep(Duration::from_millis(*delay_ms)).await;
                 Faulted::No
             }
-            Fault::Refuse { status, retry_after_s } => {
+            Fault::Refuse {
+                status,
+                retry_after_s,
+            } => {
                 let code = match status {
                     503 => ErrorCode::ServerBusy,
                     _ => ErrorCode::InternalError,
@@ -170,7 +177,9 @@ impl Plan {
     pub fn after(self, response: Response<Body>) -> Result<Response<Body>, ConnectionLost> {
         match self.0 {
             Fault::AnswerLost => Err(ConnectionLost),
-            Fault::CutBody { after_bytes } => Ok(response.map(|b| crate::body::cut(b, after_bytes))),
+            Fault::CutBody { after_bytes } => {
+                Ok(response.map(|b| crate::body::cut(b, after_bytes)))
+            }
             _ => Ok(response),
         }
     }

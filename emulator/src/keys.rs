@@ -75,17 +75,23 @@ pub fn blob(generation: Generation, name: &str) -> Vec<u8> {
 
 /// A snapshot.
 pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> {
-    key(SNAPSHOT, &[
-        &generation.to_be_bytes(),
-        name.as_bytes(),
-        &[0],
-        &tick.ticks().to_be_bytes(),
-    ])
+    key(
+        SNAPSHOT,
+        &[
+            &generation.to_be_bytes(),
+            name.as_bytes(),
+            &[0],
+            &tick.ticks().to_be_bytes(),
+        ],
+    )
 }
 
 /// Where the snapshots of a blob start; with [`after`], where they end.
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
-    key(SNAPSHOT, &[&generation.to_be_bytes(), name.as_bytes(), &[0]])
+    key(
+        SNAPSHOT,
+        &[&generation.to_be_bytes(), name.as_bytes(), &[0]],
+    )
 }
 
 /// Where the snapshots of a container start that belong to blobs from this name on.
@@ -95,7 +101,10 @@ pub fn snapshots_from(generation: Generation, name: &str) -> Vec<u8> {
 
 /// An uncommitted block.
 pub fn block(generation: Generation, name: &str, block_id: &[u8]) -> Vec<u8> {
-    key(BLOCK, &[&generation.to_be_bytes(), name.as_bytes(), &[0], block_id])
+    key(
+        BLOCK,
+        &[&generation.to_be_bytes(), name.as_bytes(), &[0], block_id],
+    )
 }
 
 /// Where the uncommitted blocks of a blob start; with [`after`], where they end.
@@ -144,11 +153,14 @@ pub fn expiry(generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
 }
 
 fn ordered(prefix: u8, generation: Generation, at: Timestamp, sequence: u64) -> Vec<u8> {
-    key(prefix, &[
-        &generation.to_be_bytes(),
-        &at.ticks().to_be_bytes(),
-        &sequence.to_be_bytes(),
-    ])
+    key(
+        prefix,
+        &[
+            &generation.to_be_bytes(),
+            &at.ticks().to_be_bytes(),
+            &sequence.to_be_bytes(),
+        ],
+    )
 }
 
 /// Number of messages of a queue.
@@ -168,8 +180,17 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 
 /// The prefixes of everything that a generation keys, with what its records hold.
 pub fn contents(generation: Generation) -> [Vec<u8>; 8] {
-    [BLOB, SNAPSHOT, BLOCK, UNCOMMITTED, MESSAGE, VISIBLE, EXPIRY, MESSAGE_COUNT]
-        .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
+    [
+        BLOB,
+        SNAPSHOT,
+        BLOCK,
+        UNCOMMITTED,
+        MESSAGE,
+        VISIBLE,
+        EXPIRY,
+        MESSAGE_COUNT,
+    ]
+    .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }
 
 /// The name behind the generation in a key of a blob or uncommitted blob.
@@ -181,8 +202,14 @@ pub fn blob_name(key: &[u8]) -> String {
 pub fn snapshot_name(key: &[u8]) -> (String, Timestamp) {
     let rest = key.get(9..).unwrap_or_default();
     let (name, tick) = rest.split_at(rest.len().saturating_sub(9));
-    let tick = tick.get(1..).and_then(|t| t.try_into().ok()).map_or(0, u64::from_be_bytes);
-    (String::from_utf8_lossy(name).into_owned(), Timestamp::from_ticks(tick))
+    let tick = tick
+        .get(1..)
+        .and_then(|t| t.try_into().ok())
+        .map_or(0, u64::from_be_bytes);
+    (
+        String::from_utf8_lossy(name).into_owned(),
+        Timestamp::from_ticks(tick),
+    )
 }
 
 /// The name behind the account in a key of a container or queue.
@@ -205,7 +232,10 @@ mod tests {
     fn names_read_back() {
         let tick = Timestamp::from_unix_s(5);
         assert_eq!(blob_name(&blob(7, "a/b")), "a/b");
-        assert_eq!(snapshot_name(&snapshot(7, "a/b", tick)), ("a/b".to_owned(), tick));
+        assert_eq!(
+            snapshot_name(&snapshot(7, "a/b", tick)),
+            ("a/b".to_owned(), tick)
+        );
         assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
     }
 

@@ -39,5 +39,4 @@ pub use clock::Clock;
 pub use config::{Account, Config};
 pub use emulator::{Builder, Emulator};
 pub use pipeline::ConnectionLost;
-pub use smalt_protocol::Timestamp;
-pub use target::Service;
+pub use smalt_protocol::{Service, Timestamp};

@@ -15,11 +15,19 @@ pub struct Metrics {
 impl Metrics {
     /// Counts one answer.
     pub fn count(&self, entry: &'static Entry, status: u16) {
-        *self.served.lock().entry((entry.service.as_str(), entry.id, status)).or_default() += 1;
+        *self
+            .served
+            .lock()
+            .entry((entry.service.as_str(), entry.id, status))
+            .or_default() += 1;
     }
 
     /// Every counter: service, operation, status, number.
     pub fn snapshot(&self) -> Vec<(&'static str, &'static str, u16, u64)> {
-        self.served.lock().iter().map(|((s, o, c), n)| (*s, *o, *c, *n)).collect()
+        self.served
+            .lock()
+            .iter()
+            .map(|((s, o, c), n)| (*s, *o, *c, *n))
+            .collect()
     }
 }

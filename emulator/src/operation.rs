@@ -9,7 +9,7 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::reply::Reply;
-use crate::store::{Stamp, Staged, Store, Transaction, View};
+use crate::store::{Staged, Stamp, Store, Transaction, View};
 
 /// What body an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,12 @@ pub trait Read: Sized + Send + 'static {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Self::Output, StorageError>;
 
     /// The response. The store is at hand to open payloads that `read` located.
-    fn render(self, output: Self::Output, call: &Call, store: &Store)
-    -> Result<Reply, StorageError>;
+    fn render(
+        self,
+        output: Self::Output,
+        call: &Call,
+        store: &Store,
+    ) -> Result<Reply, StorageError>;
 }
 
 /// An operation that changes state.

@@ -8,7 +8,7 @@
 use std::pin::Pin;
 
 use http::{Method, Request, Response};
-use smalt_protocol::{ErrorCode, StorageError};
+use smalt_protocol::{ErrorCode, Service, StorageError};
 use uuid::Uuid;
 
 use crate::arrival::{self, Socket};
@@ -22,7 +22,6 @@ use crate::register::{self, Entry};
 use crate::reply::{self, Common, Reply};
 use crate::stage;
 use crate::store::Stamp;
-use crate::target::Service;
 
 /// A request in flight.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, StorageError>> + Send + 'a>>;
@@ -74,7 +73,10 @@ pub async fn serve(
         }
     };
     let entry = register::find(&call);
-    let plan = entry.as_ref().ok().and_then(|entry| core.faults.plan(entry, &call));
+    let plan = entry
+        .as_ref()
+        .ok()
+        .and_then(|entry| core.faults.plan(entry, &call));
     let faulted = match &plan {
         Some(plan) => plan.before().await,
         None => Faulted::No,
@@ -118,7 +120,11 @@ fn refuse(error: &StorageError, method: &Method, request_id: Uuid, common: &Comm
         tracing::error!(%request_id, status = error.status(), cause, "a request failed");
     }
     let reply = reply::refusal(error, request_id, common.now);
-    if method == Method::HEAD { reply::without_entity(reply) } else { reply }
+    if method == Method::HEAD {
+        reply::without_entity(reply)
+    } else {
+        reply
+    }
 }
 
 async fn run_read<O: Read>(
@@ -149,7 +155,8 @@ async fn run_write<O: Write>(
         Takes::Payload { most } => {
             let length = stage::payload_length(call, most)?;
             let now = core.store.now();
-            core.store.read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))?;
+            core.store
+                .read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))?;
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }

@@ -27,7 +27,9 @@ pub trait Record: Serialize + DeserializeOwned {
 
     /// Writes a value to store.
     fn encode(&self) -> StoreResult<Bytes> {
-        rmp_serde::to_vec_named(self).map(Bytes::from).map_err(|e| StoreError::Corrupt(e.to_string()))
+        rmp_serde::to_vec_named(self)
+            .map(Bytes::from)
+            .map_err(|e| StoreError::Corrupt(e.to_string()))
     }
 
     /// The record of a key.

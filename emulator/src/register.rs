@@ -10,13 +10,13 @@ mod table;
 pub mod when;
 
 use http::Method;
-use smalt_protocol::{ErrorCode, StorageError};
+use smalt_protocol::{ErrorCode, Service, StorageError};
 
 pub use access::{Access, Anonymous, Scope};
 
 use crate::call::Call;
 use crate::pipeline::Run;
-use crate::target::{Kind, Service};
+use crate::target::Kind;
 
 /// One operation.
 #[derive(Clone, Copy)]
@@ -86,7 +86,9 @@ pub const OPERATIONS: usize = 106;
 
 /// Every operation, blob first.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    [blob::ENTRIES, queue::ENTRIES, table::ENTRIES].into_iter().flatten()
+    [blob::ENTRIES, queue::ENTRIES, table::ENTRIES]
+        .into_iter()
+        .flatten()
 }
 
 /// The operation that a call is for.
@@ -100,14 +102,21 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     let entries = entries_of(call.service());
     if call.method == Method::OPTIONS {
         // A preflight asks about whatever resource its path names.
-        return by_id(call.service(), PREFLIGHT).ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
+        return by_id(call.service(), PREFLIGHT)
+            .ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
     }
-    let found =
-        entries.iter().filter(of_resource).find(|e| e.verb.is(&call.method) && (e.when)(call));
+    let found = entries
+        .iter()
+        .filter(of_resource)
+        .find(|e| e.verb.is(&call.method) && (e.when)(call));
     if let Some(entry) = found {
         return Ok(entry);
     }
-    Err(unmatched(call, entries.iter().any(|e| of_resource(&e)), comp))
+    Err(unmatched(
+        call,
+        entries.iter().any(|e| of_resource(&e)),
+        comp,
+    ))
 }
 
 /// The operation of this service and id.
@@ -124,8 +133,10 @@ fn entries_of(service: Service) -> &'static [Entry] {
 }
 
 fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
-    let is_known_verb = ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE"]
-        .contains(&call.method.as_str());
+    let is_known_verb = [
+        "GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH", "MERGE",
+    ]
+    .contains(&call.method.as_str());
     if !is_known_verb || other_verb {
         return ErrorCode::UnsupportedHttpVerb.into();
     }

@@ -3,13 +3,12 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
-use smalt_protocol::{ApiVersion, ETag, StorageError, Timestamp, xml};
+use smalt_protocol::{ApiVersion, ETag, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::store::PayloadReader;
-use crate::target::Service;
 
 /// A rendered outcome, before the common headers.
 #[derive(Debug)]
@@ -121,7 +120,13 @@ impl<'a> Common<'a> {
 
     /// Of a request that was not.
     pub fn bare(service: Service, request_id: Uuid, now: Timestamp) -> Self {
-        Common { service, request_id, version: None, client_request_id: None, now }
+        Common {
+            service,
+            request_id,
+            version: None,
+            client_request_id: None,
+            now,
+        }
     }
 }
 
@@ -132,7 +137,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
     let (length, body) = match reply.content {
         Content::Empty => (Some(0), body::empty()),
         Content::Bytes(bytes) => (Some(bytes.len() as u64), body::full(bytes)),
-        Content::Payload(reader) => (Some(reader.remaining()), reader.into_body()),
+        Content::Payload(reader) => (Some(reader.remaining()), body::payload(reader)),
         Content::Length(length) => (Some(length), body::empty()),
     };
     let body = if is_head { body::empty() } else { body };
@@ -148,10 +153,17 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
     let id: &str = common.request_id.hyphenated().encode_lower(&mut id);
     insert(&mut headers, HeaderName::from_static("x-ms-request-id"), id);
     if let Some(version) = common.version {
-        insert(&mut headers, HeaderName::from_static("x-ms-version"), &version.to_string());
+        insert(
+            &mut headers,
+            HeaderName::from_static("x-ms-version"),
+            &version.to_string(),
+        );
     }
     if let Some(echo) = common.client_request_id {
-        headers.insert(HeaderName::from_static("x-ms-client-request-id"), echo.clone());
+        headers.insert(
+            HeaderName::from_static("x-ms-client-request-id"),
+            echo.clone(),
+        );
     }
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
@@ -165,7 +177,7 @@ pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply 
     let mut reply = if status == 304 {
         Reply::new(status)
     } else {
-        Reply::xml(status, xml::error_document(error, &request_id.to_string(), now))
+        Reply::xml(status, error_document(error, &request_id.to_string(), now))
     };
     reply.set("x-ms-error-code", error.code().as_str());
     for (name, value) in error.headers() {
@@ -193,4 +205,13 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
+}
+
+fn error_document(error: &StorageError, request_id: &str, now: Timestamp) -> Vec<u8> {
+    format!(
+        "<Error><Code>{}</Code><Message>{} {request_id} {now}</Message></Error>",
+        error.code(),
+        error.message()
+    )
+    .into_bytes()
 }

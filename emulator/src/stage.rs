@@ -62,7 +62,7 @@ pub async fn payload(
         return Err(ErrorCode::InvalidInput.into());
     }
     Ok(Received {
-        staged: writer.finish()?,
+        staged: writer.finish().await?,
         length,
         md5: md5.finalize().into(),
         crc64: crc64.sum64().to_le_bytes(),

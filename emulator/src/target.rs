@@ -4,42 +4,25 @@
 //! production, and *path style* `127.0.0.1:10000/devstoreaccount1/c/b`, as Azurite has it. The
 //! socket (or, in process, the port) says which service a path-style request is for.
 
-use smalt_protocol::{ErrorCode, StorageError, uri};
+use smalt_protocol::connection_string::{
+    EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT, EMULATOR_TABLE_PORT,
+};
+use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
-/// A storage service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Service {
-    /// Blob service.
-    Blob,
-    /// Queue service.
-    Queue,
-    /// Table service.
-    Table,
+/// The service of Azurite's default ports, for in-process requests in path style.
+const fn of_default_port(port: u16) -> Option<Service> {
+    match port {
+        EMULATOR_BLOB_PORT => Some(Service::Blob),
+        EMULATOR_QUEUE_PORT => Some(Service::Queue),
+        EMULATOR_TABLE_PORT => Some(Service::Table),
+        _ => None,
+    }
 }
 
-impl Service {
-    /// Its label in host names and signatures.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Service::Blob => "blob",
-            Service::Queue => "queue",
-            Service::Table => "table",
-        }
-    }
-
-    /// The service of Azurite's default ports, for in-process requests in path style.
-    pub const fn of_default_port(port: u16) -> Option<Self> {
-        match port {
-            10_000 => Some(Service::Blob),
-            10_001 => Some(Service::Queue),
-            10_002 => Some(Service::Table),
-            _ => None,
-        }
-    }
-
-    fn of_label(label: &str) -> Option<Self> {
-        [Service::Blob, Service::Queue, Service::Table].into_iter().find(|s| s.as_str() == label)
-    }
+fn of_label(label: &str) -> Option<Service> {
+    Service::ALL
+        .into_iter()
+        .find(|service| service.as_str() == label)
 }
 
 /// What a path names, before anyone asked whether it exists.
@@ -134,15 +117,25 @@ pub fn resolve(
     address: &Address<'_>,
     is_account: impl Fn(&str) -> bool,
 ) -> Result<Target, StorageError> {
-    let path = address.raw_path.strip_prefix('/').unwrap_or(address.raw_path);
-    let from_host =
-        if address.host_style { host_account(address.host, &is_account) } else { None };
+    let path = address
+        .raw_path
+        .strip_prefix('/')
+        .unwrap_or(address.raw_path);
+    let from_host = if address.host_style {
+        host_account(address.host, &is_account)
+    } else {
+        None
+    };
     let (account, service, rest) = match from_host {
         Some((account, service)) => (account, service, path),
         None => {
             let (account, rest) = path.split_once('/').unwrap_or((path, ""));
             let service = address.socket.or_else(|| port_service(address.host));
-            (uri::percent_decode(account)?, service.ok_or(ErrorCode::InvalidUri)?, rest)
+            (
+                uri::percent_decode(account)?,
+                service.ok_or(ErrorCode::InvalidUri)?,
+                rest,
+            )
         }
     };
     if account.is_empty() {
@@ -157,23 +150,34 @@ pub fn resolve(
         Service::Queue => queue_resource(rest)?,
         Service::Table => Resource::Table(uri::percent_decode(rest)?),
     };
-    let raw_path =
-        if address.raw_path.is_empty() { "/".to_owned() } else { address.raw_path.to_owned() };
-    Ok(Target { account, secondary, service, resource, raw_path })
+    let raw_path = if address.raw_path.is_empty() {
+        "/".to_owned()
+    } else {
+        address.raw_path.to_owned()
+    };
+    Ok(Target {
+        account,
+        secondary,
+        service,
+        resource,
+        raw_path,
+    })
 }
 
 /// `account.blob.example` with a configured account in front.
 fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String, Service)> {
     let mut labels = host.split('.');
     let account = labels.next()?.to_ascii_lowercase();
-    let service = Service::of_label(labels.next()?.split(':').next()?)?;
+    let service = of_label(labels.next()?.split(':').next()?)?;
     let known = is_account(&account) || account.strip_suffix(SECONDARY).is_some_and(is_account);
     known.then_some((account, service))
 }
 
 fn port_service(host: &str) -> Option<Service> {
-    let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok())?;
-    Service::of_default_port(port)
+    let port = host
+        .rsplit_once(':')
+        .and_then(|(_, port)| port.parse().ok())?;
+    of_default_port(port)
 }
 
 fn blob_resource(rest: &str, names_container: bool) -> Result<Resource, StorageError> {
@@ -231,7 +235,10 @@ mod tests {
         for (host, path) in [
             ("127.0.0.1:10000", "/devstoreaccount1/c/d/b%20c"),
             ("devstoreaccount1.blob.core.windows.net", "/c/d/b%20c"),
-            ("devstoreaccount1-secondary.blob.core.windows.net", "/c/d/b%20c"),
+            (
+                "devstoreaccount1-secondary.blob.core.windows.net",
+                "/c/d/b%20c",
+            ),
             ("DEVSTOREACCOUNT1.blob.localhost:10000", "/c/d/b%20c"),
         ] {
             let target = target(host, path, false).unwrap();
@@ -248,11 +255,26 @@ mod tests {
             ("/devstoreaccount1", false, Resource::Service),
             ("/devstoreaccount1/", false, Resource::Service),
             ("/devstoreaccount1/c", true, Resource::Container("c".into())),
-            ("/devstoreaccount1/c", false, Resource::Blob("$root".into(), "c".into())),
-            ("/devstoreaccount1/c/", false, Resource::Container("c".into())),
-            ("/devstoreaccount1/c//b", false, Resource::Blob("c".into(), "/b".into())),
+            (
+                "/devstoreaccount1/c",
+                false,
+                Resource::Blob("$root".into(), "c".into()),
+            ),
+            (
+                "/devstoreaccount1/c/",
+                false,
+                Resource::Container("c".into()),
+            ),
+            (
+                "/devstoreaccount1/c//b",
+                false,
+                Resource::Blob("c".into(), "/b".into()),
+            ),
         ] {
-            assert_eq!(target(host, path, names_container).unwrap().resource, expected);
+            assert_eq!(
+                target(host, path, names_container).unwrap().resource,
+                expected
+            );
         }
     }
 
@@ -261,7 +283,10 @@ mod tests {
         let host = "127.0.0.1:10001";
         for (path, expected) in [
             ("/devstoreaccount1/q", Some(Resource::Queue("q".into()))),
-            ("/devstoreaccount1/q/messages", Some(Resource::Messages("q".into()))),
+            (
+                "/devstoreaccount1/q/messages",
+                Some(Resource::Messages("q".into())),
+            ),
             (
                 "/devstoreaccount1/q/messages/a%2Bb",
                 Some(Resource::Message("q".into(), "a+b".into())),

@@ -1,2 +1,1 @@
 //! Operations on blobs.
-

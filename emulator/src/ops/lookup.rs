@@ -61,6 +61,9 @@ impl BlobName {
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let container = ContainerName::of(call)?;
         names::validate_blob_name(call.blob())?;
-        Ok(BlobName { container, blob: call.blob().to_owned() })
+        Ok(BlobName {
+            container,
+            blob: call.blob().to_owned(),
+        })
     }
 }

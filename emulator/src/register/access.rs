@@ -64,12 +64,19 @@ impl Access {
 
     /// An account SAS with any of these letters at containers; no service SAS.
     pub const fn container(account_sas: &'static str) -> Self {
-        Access { scope: Scope::Container, ..Self::service(account_sas) }
+        Access {
+            scope: Scope::Container,
+            ..Self::service(account_sas)
+        }
     }
 
     /// An account or service SAS with any of these letters at objects.
     pub const fn object(letters: &'static str) -> Self {
-        Access { scope: Scope::Object, service_sas: letters, ..Self::service(letters) }
+        Access {
+            scope: Scope::Object,
+            service_sas: letters,
+            ..Self::service(letters)
+        }
     }
 
     /// The account key only: no SAS can do it.

@@ -3,8 +3,11 @@
 use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
-use crate::pipeline::{NOT_BUILT, Run};
-use crate::target::{Kind, Service};
+use crate::ops::{blob, container};
+use crate::pipeline::{NOT_BUILT, Run, read, write};
+use smalt_protocol::Service;
+
+use crate::target::Kind;
 
 /// One line of the table below: id, title, method, resource, query, predicate, access, run.
 #[rustfmt::skip]
@@ -28,7 +31,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), NOT_BUILT),
     op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), NOT_BUILT),
     op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), NOT_BUILT),
-    op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), NOT_BUILT),
+    op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), write::<container::create::CreateContainer>()),
     op("Container_GetProperties", "Get Container Properties", Verb::GetOrHead, Kind::Container, ("container", ""), always, Access::container("r").public(Anonymous::Container), NOT_BUILT),
     op("Container_GetMetadata", "Get Container Metadata", Verb::GetOrHead, Kind::Container, ("container", "metadata"), always, Access::container("r").public(Anonymous::Container), NOT_BUILT),
     op("Container_Delete", "Delete Container", Verb::Delete, Kind::Container, ("container", ""), always, Access::container("d"), NOT_BUILT),

@@ -4,7 +4,9 @@ use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
 use crate::pipeline::{NOT_BUILT, Run};
-use crate::target::{Kind, Service};
+use smalt_protocol::Service;
+
+use crate::target::Kind;
 
 /// One line of the table below: id, title, method, resource, query, predicate, access, run.
 #[rustfmt::skip]

@@ -75,7 +75,8 @@ pub fn hierarchical(call: &Call) -> bool {
 
 /// Peek instead of get.
 pub fn peek(call: &Call) -> bool {
-    call.query("peekonly").is_some_and(|v| v.eq_ignore_ascii_case("true"))
+    call.query("peekonly")
+        .is_some_and(|v| v.eq_ignore_ascii_case("true"))
 }
 
 /// Lease action `renew`.

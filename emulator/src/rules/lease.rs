@@ -48,9 +48,11 @@ impl LeaseState {
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         match self {
-            LeaseState::Leased { id, duration_s: Some(duration_s), until } if now >= until => {
-                LeaseState::Expired { id, duration_s }
-            }
+            LeaseState::Leased {
+                id,
+                duration_s: Some(duration_s),
+                until,
+            } if now >= until => LeaseState::Expired { id, duration_s },
             LeaseState::Breaking { id, until } if now >= until => LeaseState::Broken { id },
             state => state,
         }
@@ -78,8 +80,13 @@ impl LeaseState {
     /// `x-ms-lease-duration`, shown while leased.
     pub const fn duration_str(self) -> Option<&'static str> {
         match self {
-            LeaseState::Leased { duration_s: Some(_), .. } => Some("fixed"),
-            LeaseState::Leased { duration_s: None, .. } => Some("infinite"),
+            LeaseState::Leased {
+                duration_s: Some(_),
+                ..
+            } => Some("fixed"),
+            LeaseState::Leased {
+                duration_s: None, ..
+            } => Some("infinite"),
             _ => None,
         }
     }

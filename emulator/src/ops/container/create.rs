@@ -75,7 +75,10 @@ impl Write for CreateContainer {
             encryption_scope: None,
         };
         container.save(tx, self.name.key())?;
-        Ok(Created { etag, last_modified: stamp.now })
+        Ok(Created {
+            etag,
+            last_modified: stamp.now,
+        })
     }
 
     fn render(created: Created, _: &Call) -> Result<Reply, StorageError> {

@@ -1,1 +1,0 @@
-//! Put Blob: a block blob in one shot.
