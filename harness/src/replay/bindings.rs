@@ -74,8 +74,10 @@ impl Bindings {
         if let Some(known) = known_recorded.filter(|known| *known != recorded) {
             return Err(broken(format!("the live one stood for {known} before")));
         }
-        self.live.insert((kind, recorded.to_owned()), live.to_owned());
-        self.recorded.insert((kind, live.to_owned()), recorded.to_owned());
+        self.live
+            .insert((kind, recorded.to_owned()), live.to_owned());
+        self.recorded
+            .insert((kind, live.to_owned()), recorded.to_owned());
         Ok(())
     }
 
@@ -91,7 +93,9 @@ impl Bindings {
 
     /// The live value for a recorded one of this kind.
     pub fn live(&self, kind: Kind, recorded: &str) -> Option<&str> {
-        self.live.get(&(kind, recorded.to_owned())).map(String::as_str)
+        self.live
+            .get(&(kind, recorded.to_owned()))
+            .map(String::as_str)
     }
 
     /// The text with every known recorded value replaced by the live one, or `None` when there is
@@ -105,10 +109,17 @@ impl Bindings {
             if recorded.len() < UNMISTAKABLE_LENGTH || recorded == live {
                 continue;
             }
-            hits.extend(text.match_indices(recorded.as_str()).map(|(at, r)| (at, r, live.as_str())));
+            hits.extend(
+                text.match_indices(recorded.as_str())
+                    .map(|(at, r)| (at, r, live.as_str())),
+            );
         }
         // The longest match wins where two begin together; later overlaps are dropped.
-        hits.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.len().cmp(&a.1.len())).then(a.2.cmp(b.2)));
+        hits.sort_by(|a, b| {
+            a.0.cmp(&b.0)
+                .then(b.1.len().cmp(&a.1.len()))
+                .then(a.2.cmp(b.2))
+        });
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
         for (at, recorded, live) in hits {
@@ -136,17 +147,25 @@ mod tests {
         let changed = bindings.bind(Kind::ETag, "0xA", "0x2").unwrap_err();
         assert!(changed.to_string().contains("was 0x1 before"), "{changed}");
         let merged = bindings.bind(Kind::ETag, "0xB", "0x1").unwrap_err();
-        assert!(merged.to_string().contains("stood for 0xA before"), "{merged}");
+        assert!(
+            merged.to_string().contains("stood for 0xA before"),
+            "{merged}"
+        );
     }
 
     #[test]
     fn substitutes_whole_values_and_parts() {
         let mut bindings = Bindings::default();
-        bindings.bind(Kind::ETag, "0x8D6D4173A7F45B7", "0x1").unwrap();
+        bindings
+            .bind(Kind::ETag, "0x8D6D4173A7F45B7", "0x1")
+            .unwrap();
         bindings.bind(Kind::Marker, "2", "3").unwrap();
         let part = bindings.substitute("\"0x8D6D4173A7F45B7\", W/\"0x8D6D4173A7F45B7\"", None);
         assert_eq!(part.as_deref(), Some("\"0x1\", W/\"0x1\""));
-        assert_eq!(bindings.substitute("2", Some(Kind::Marker)).as_deref(), Some("3"));
+        assert_eq!(
+            bindings.substitute("2", Some(Kind::Marker)).as_deref(),
+            Some("3")
+        );
         assert_eq!(bindings.substitute("2", None), None);
         assert_eq!(bindings.substitute("other", Some(Kind::ETag)), None);
     }

@@ -72,21 +72,36 @@ struct Run<'a, 'b> {
 
 /// Headers that some recorder dropped from every answer of a recording.
 pub fn dropped_headers(never_answers_with: impl Fn(&str) -> bool) -> BTreeSet<&'static str> {
-    let dropped = DROPPED_BY_RECORDERS.iter().filter(|name| never_answers_with(name));
+    let dropped = DROPPED_BY_RECORDERS
+        .iter()
+        .filter(|name| never_answers_with(name));
     dropped.copied().collect()
 }
 
 impl Comparer<'_> {
     /// All differences between two answers to a request of this method.
-    pub fn compare(&mut self, method: &str, recorded: &Response, live: &Response) -> Vec<Difference> {
-        let mut run = Run { comparer: self, differences: Vec::new() };
+    pub fn compare(
+        &mut self,
+        method: &str,
+        recorded: &Response,
+        live: &Response,
+    ) -> Vec<Difference> {
+        let mut run = Run {
+            comparer: self,
+            differences: Vec::new(),
+        };
         if recorded.status != live.status {
             let (r, l) = (recorded.status.to_string(), live.status.to_string());
             run.report(Aspect::Status, "status", r, l);
         }
         let (r, l) = (recorded.error_code(), live.error_code());
         if r != l {
-            run.report(Aspect::Code, "code", r.unwrap_or_default(), l.unwrap_or_default());
+            run.report(
+                Aspect::Code,
+                "code",
+                r.unwrap_or_default(),
+                l.unwrap_or_default(),
+            );
         }
         let head = method == "HEAD" && recorded.status < 300;
         run.headers("", &recorded.headers, &live.headers, Some(head));
@@ -103,7 +118,12 @@ impl Comparer<'_> {
 
 impl Run<'_, '_> {
     fn report(&mut self, aspect: Aspect, at: &str, recorded: String, live: String) {
-        self.differences.push(Difference { aspect, at: at.to_owned(), recorded, live });
+        self.differences.push(Difference {
+            aspect,
+            at: at.to_owned(),
+            recorded,
+            live,
+        });
     }
 
     /// Compares one value under its rule.
@@ -129,7 +149,11 @@ impl Run<'_, '_> {
     fn headers(&mut self, at: &str, recorded: &Headers, live: &Headers, head: Option<bool>) {
         let part = head.is_none();
         let (r, l) = (self.names(recorded, head), self.names(live, head));
-        let aspect = if part { Aspect::Body } else { Aspect::HeaderNames };
+        let aspect = if part {
+            Aspect::Body
+        } else {
+            Aspect::HeaderNames
+        };
         for name in r.difference(&l) {
             let value = recorded.get(name).unwrap_or_default().to_owned();
             self.report(aspect, &format!("{at}{name}"), value, "(absent)".to_owned());
@@ -138,9 +162,16 @@ impl Run<'_, '_> {
             let value = live.get(name).unwrap_or_default().to_owned();
             self.report(aspect, &format!("{at}{name}"), "(absent)".to_owned(), value);
         }
-        let aspect = if part { Aspect::Body } else { Aspect::HeaderValues };
+        let aspect = if part {
+            Aspect::Body
+        } else {
+            Aspect::HeaderValues
+        };
         for name in r.intersection(&l) {
-            let (r, l) = (recorded.get(name).unwrap_or_default(), live.get(name).unwrap_or_default());
+            let (r, l) = (
+                recorded.get(name).unwrap_or_default(),
+                live.get(name).unwrap_or_default(),
+            );
             let rule = match rules::find(Place::Header, "", name).map(|(i, rule)| (i, rule.how)) {
                 Some((_, How::Length)) if head == Some(true) => None,
                 other => other,
@@ -158,17 +189,30 @@ impl Run<'_, '_> {
             _ if self.comparer.superset.is_some() && continuation(name) => false,
             _ => head.is_none() || !self.comparer.dropped.contains(name),
         };
-        headers.iter().map(|(name, _)| name).filter(|name| counts(name)).collect()
+        headers
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| counts(name))
+            .collect()
     }
 
     /// A live `Content-Length` must be that of the live body.
     fn length(&mut self, method: &str, live: &Response) {
-        let Some(length) = live.headers.get("content-length").filter(|_| method != "HEAD") else {
+        let Some(length) = live
+            .headers
+            .get("content-length")
+            .filter(|_| method != "HEAD")
+        else {
             return;
         };
         let actual = live.body.len().to_string();
         if length != actual {
-            self.report(Aspect::HeaderValues, "content-length", actual, length.to_owned());
+            self.report(
+                Aspect::HeaderValues,
+                "content-length",
+                actual,
+                length.to_owned(),
+            );
         }
     }
 
@@ -181,7 +225,12 @@ impl Run<'_, '_> {
                 }
                 if r_decl != l_decl {
                     let text = |decl: &Option<String>| decl.clone().unwrap_or_default();
-                    self.report(Aspect::Body, &format!("{at}declaration"), text(r_decl), text(l_decl));
+                    self.report(
+                        Aspect::Body,
+                        &format!("{at}declaration"),
+                        text(r_decl),
+                        text(l_decl),
+                    );
                 }
                 self.element(at, "", r, l);
             }
@@ -208,7 +257,13 @@ impl Run<'_, '_> {
         }
         self.headers(at, &r, &l, None);
         let line = |part: &Part| part.start_line.clone().unwrap_or_default();
-        self.value(Aspect::Body, None, &format!("{at}start line"), &line(recorded), &line(live));
+        self.value(
+            Aspect::Body,
+            None,
+            &format!("{at}start line"),
+            &line(recorded),
+            &line(live),
+        );
         self.headers(at, &recorded.message_headers, &live.message_headers, None);
         self.tree(at, &recorded.body, &live.body);
     }
@@ -225,10 +280,21 @@ impl Run<'_, '_> {
         if names(recorded) == names(live) {
             for ((name, r), (_, l)) in recorded.attributes.iter().zip(&live.attributes) {
                 let rule = rules::find(Place::Attribute, &recorded.name, name);
-                self.value(Aspect::Body, rule.map(|(i, x)| (i, x.how)), &format!("{at}@{name}"), r, l);
+                self.value(
+                    Aspect::Body,
+                    rule.map(|(i, x)| (i, x.how)),
+                    &format!("{at}@{name}"),
+                    r,
+                    l,
+                );
             }
         } else {
-            self.report(Aspect::Body, &format!("{at}@"), names(recorded), names(live));
+            self.report(
+                Aspect::Body,
+                &format!("{at}@"),
+                names(recorded),
+                names(live),
+            );
         }
         let rule = rules::find(Place::Element, parent, &recorded.name).map(|(i, x)| (i, x.how));
         self.value(Aspect::Body, rule, &at, &recorded.text, &live.text);
@@ -278,7 +344,10 @@ fn member_names(members: &[(String, Json)]) -> Vec<&str> {
 fn sorted(value: &Json) -> Json {
     match value {
         Json::Object(members) => {
-            let mut members: Vec<_> = members.iter().map(|(n, v)| (n.clone(), sorted(v))).collect();
+            let mut members: Vec<_> = members
+                .iter()
+                .map(|(n, v)| (n.clone(), sorted(v)))
+                .collect();
             members.sort_by(|a, b| a.0.cmp(&b.0));
             Json::Object(members)
         }

@@ -1,6 +1,9 @@
 //! The directory of recordings, and the report's file: the one place of the replay that touches
 //! files.
-#![expect(clippy::disallowed_methods, reason = "recordings come from files, the report goes to one")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "recordings come from files, the report goes to one"
+)]
 
 use std::fs;
 use std::io;

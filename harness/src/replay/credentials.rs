@@ -108,10 +108,16 @@ impl Signer<'_> {
             Credential::OtherPermission => self.add_account_sas(url, "bqt", "sco", "u"),
             Credential::SharedKey | Credential::WrongKey | Credential::LostSas => {
                 if credential == Credential::LostSas {
-                    SAS_PARAMETERS.iter().for_each(|name| url.remove_param(name));
+                    SAS_PARAMETERS
+                        .iter()
+                        .for_each(|name| url.remove_param(name));
                 }
                 let wrong = credential == Credential::WrongKey;
-                let key = if wrong { WRONG_KEY.to_vec() } else { account_key(self.account) };
+                let key = if wrong {
+                    WRONG_KEY.to_vec()
+                } else {
+                    account_key(self.account)
+                };
                 let path = raw_path(url);
                 let value = self.shared_key(method, &path, url, headers, &key);
                 headers.push("authorization", value);
@@ -149,12 +155,18 @@ impl Signer<'_> {
     /// broken signature: the service refuses its form first.
     pub fn sign_sas(&self, url: &mut Url) {
         let around = [
-            ("st", self.now.minus(std::time::Duration::from_secs(SAS_WINDOW_S))),
+            (
+                "st",
+                self.now.minus(std::time::Duration::from_secs(SAS_WINDOW_S)),
+            ),
             ("se", self.now.plus_s(SAS_WINDOW_S)),
         ];
         for (field, time) in around {
             // Recorders replaced some times by the words `start` and `end`.
-            if url.param(field).is_some_and(|text| matches!(text.as_str(), "start" | "end")) {
+            if url
+                .param(field)
+                .is_some_and(|text| matches!(text.as_str(), "start" | "end"))
+            {
                 url.set_param(field, &time.iso_s());
             }
         }
@@ -162,10 +174,18 @@ impl Signer<'_> {
             // The target is plain HTTP where production was not.
             url.set_param("spr", "https,http");
         }
-        let Ok(Some(sas)) = Sas::parse(&url.decoded_query()) else { return };
+        let Ok(Some(sas)) = Sas::parse(&url.decoded_query()) else {
+            return;
+        };
         let segments = url.segments();
-        let snapshot = url.param("snapshot").or_else(|| url.param("versionid")).unwrap_or_default();
-        let blob = segments.get(1..).filter(|rest| !rest.is_empty()).map(|rest| rest.join("/"));
+        let snapshot = url
+            .param("snapshot")
+            .or_else(|| url.param("versionid"))
+            .unwrap_or_default();
+        let blob = segments
+            .get(1..)
+            .filter(|rest| !rest.is_empty())
+            .map(|rest| rest.join("/"));
         let table = sas.get("tn").to_owned();
         let target = SasTarget {
             service: self.service,
@@ -181,7 +201,8 @@ impl Signer<'_> {
         let signature = match (sas.get("skoid").is_empty(), self.delegation_key) {
             (false, Some(key)) => {
                 let key = signing::AccountKey::parse(key);
-                key.map(|key| signing::sign(key.as_bytes(), &text)).unwrap_or_default()
+                key.map(|key| signing::sign(key.as_bytes(), &text))
+                    .unwrap_or_default()
             }
             _ => signing::sign(&account_key(self.account), &text),
         };
@@ -223,8 +244,15 @@ mod tests {
             headers: Headers::default(),
             body: Bytes::new(),
         };
-        let headers = [("x-ms-error-code", code)].into_iter().filter(|(_, v)| !v.is_empty()).collect();
-        let answer = Response { status, headers, body: Bytes::new() };
+        let headers = [("x-ms-error-code", code)]
+            .into_iter()
+            .filter(|(_, v)| !v.is_empty())
+            .collect();
+        let answer = Response {
+            status,
+            headers,
+            body: Bytes::new(),
+        };
         Credential::of(service, &url, &request, &answer)
     }
 
@@ -232,23 +260,68 @@ mod tests {
     fn the_answer_tells_who_asked() {
         for (service, query, status, code, expected) in [
             (Service::Blob, "", 200, "", Credential::SharedKey),
-            (Service::Blob, "", 404, "ResourceNotFound", Credential::Anonymous),
-            (Service::Table, "", 404, "ResourceNotFound", Credential::SharedKey),
-            (Service::Table, "", 401, "NoAuthenticationInformation", Credential::Anonymous),
-            (Service::Blob, "", 403, "AuthenticationFailed", Credential::WrongKey),
-            (Service::Blob, "", 403, "AuthorizationServiceMismatch", Credential::OtherService),
+            (
+                Service::Blob,
+                "",
+                404,
+                "ResourceNotFound",
+                Credential::Anonymous,
+            ),
+            (
+                Service::Table,
+                "",
+                404,
+                "ResourceNotFound",
+                Credential::SharedKey,
+            ),
+            (
+                Service::Table,
+                "",
+                401,
+                "NoAuthenticationInformation",
+                Credential::Anonymous,
+            ),
+            (
+                Service::Blob,
+                "",
+                403,
+                "AuthenticationFailed",
+                Credential::WrongKey,
+            ),
+            (
+                Service::Blob,
+                "",
+                403,
+                "AuthorizationServiceMismatch",
+                Credential::OtherService,
+            ),
             (Service::Blob, "?sig=R&sp=r", 200, "", Credential::Sas),
-            (Service::Blob, "?sig=R&sp=r", 403, "AuthenticationFailed", Credential::BrokenSas),
+            (
+                Service::Blob,
+                "?sig=R&sp=r",
+                403,
+                "AuthenticationFailed",
+                Credential::BrokenSas,
+            ),
             (Service::Blob, "?sig=R&st=x", 200, "", Credential::LostSas),
         ] {
-            assert_eq!(credential(service, query, status, code), expected, "{query} {status} {code}");
+            assert_eq!(
+                credential(service, query, status, code),
+                expected,
+                "{query} {status} {code}"
+            );
         }
     }
 
     #[test]
     fn a_signed_url_verifies() {
         let now = Timestamp::from_unix_s(1_600_000_000);
-        let signer = Signer { account: "account", service: Service::Blob, now, delegation_key: None };
+        let signer = Signer {
+            account: "account",
+            service: Service::Blob,
+            now,
+            delegation_key: None,
+        };
         let text = "https://account.blob.core.windows.net/c/d/b?sv=2019-02-02&st=start&se=end&sr=b&sp=r&sig=R";
         let mut url = Url::parse(text).unwrap();
         signer.sign_sas(&mut url);

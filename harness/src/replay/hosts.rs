@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use smalt_protocol::Service;
 
 use super::recording::Recording;
@@ -48,11 +50,23 @@ impl Hosts {
             owners: BTreeMap::new(),
         };
         for interaction in &recording.interactions {
-            let Some(url) = Url::parse(&interaction.request.url) else { continue };
-            let Some((account, _)) = url.account_and_service() else { continue };
-            hosts.aliases.entry(account.to_owned()).or_insert_with(|| valid_name(account));
-            if let (Some(first), true) = (url.segments().into_iter().next(), url.has_param("restype")) {
-                hosts.owners.entry(first).or_insert_with(|| valid_name(account));
+            let Some(url) = Url::parse(&interaction.request.url) else {
+                continue;
+            };
+            let Some((account, _)) = url.account_and_service() else {
+                continue;
+            };
+            hosts
+                .aliases
+                .entry(account.to_owned())
+                .or_insert_with(|| valid_name(account));
+            if let (Some(first), true) =
+                (url.segments().into_iter().next(), url.has_param("restype"))
+            {
+                hosts
+                    .owners
+                    .entry(first)
+                    .or_insert_with(|| valid_name(account));
             }
         }
         hosts
@@ -69,7 +83,11 @@ impl Hosts {
         if let Some(name) = self.aliases.get(recorded) {
             return name.clone();
         }
-        let owner = url.segments().into_iter().next().and_then(|c| self.owners.get(&c).cloned());
+        let owner = url
+            .segments()
+            .into_iter()
+            .next()
+            .and_then(|c| self.owners.get(&c).cloned());
         owner.unwrap_or_else(|| near.to_owned())
     }
 
@@ -82,12 +100,17 @@ impl Hosts {
             "table" => Service::Table,
             _ => return None,
         };
-        Some((self.account_of(account, url, near.unwrap_or("account")), service))
+        Some((
+            self.account_of(account, url, near.unwrap_or("account")),
+            service,
+        ))
     }
 
     /// The URL at the target of a recorded one.
     pub fn map(&self, mut url: Url, near: Option<&str>) -> Url {
-        let Some((account, service)) = self.locate(&url, near) else { return url };
+        let Some((account, service)) = self.locate(&url, near) else {
+            return url;
+        };
         match self.authority(service) {
             None => url.authority = format!("{account}.{}{DOMAIN}", service.as_str()),
             Some(authority) => {
@@ -103,7 +126,10 @@ impl Hosts {
     /// The URL of a path at the target, as for the resources that must exist beforehand.
     pub fn url(&self, account: &str, service: Service, path_and_query: &str) -> String {
         match self.authority(service) {
-            None => format!("https://{account}.{}{DOMAIN}{path_and_query}", service.as_str()),
+            None => format!(
+                "https://{account}.{}{DOMAIN}{path_and_query}",
+                service.as_str()
+            ),
             Some(authority) => format!("http://{authority}/{account}{path_and_query}"),
         }
     }
@@ -124,7 +150,9 @@ impl Hosts {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find("://") {
-            let scheme_at = rest[..at].rfind(|c: char| !c.is_ascii_alphabetic()).map_or(0, |i| i + 1);
+            let scheme_at = rest[..at]
+                .rfind(|c: char| !c.is_ascii_alphabetic())
+                .map_or(0, |i| i + 1);
             let end = rest[at + 3..]
                 .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
                 .map_or(rest.len(), |i| at + 3 + i);
@@ -146,7 +174,11 @@ impl Hosts {
                 let bare = url.path.is_empty();
                 let mapped = self.map(url, Some(near)).to_string();
                 // `https://account.table...` without a path stays without one.
-                if bare { mapped.trim_end_matches('/').to_owned() } else { mapped }
+                if bare {
+                    mapped.trim_end_matches('/').to_owned()
+                } else {
+                    mapped
+                }
             }
             _ => text.to_owned(),
         }
@@ -164,14 +196,25 @@ impl Hosts {
 
 /// Account names are 3 to 24 lower-case letters and digits.
 fn valid_name(recorded: &str) -> String {
-    let plain = recorded.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    if plain { recorded.to_owned() } else { "account".to_owned() }
+    let plain = recorded
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if plain {
+        recorded.to_owned()
+    } else {
+        "account".to_owned()
+    }
 }
 
 /// The key of an account in replays: 64 bytes, the name repeated. The recorded keys are unknown,
 /// so any will do that both sides agree on.
 pub fn account_key(account: &str) -> Vec<u8> {
     account.bytes().cycle().take(64).collect()
+}
+
+/// The same in Base64, as configurations take it.
+pub fn account_key_base64(account: &str) -> String {
+    STANDARD.encode(account_key(account))
 }
 
 #[cfg(test)]
@@ -187,10 +230,19 @@ mod tests {
         };
         let text = [
             r#"{"service":"blob","sdk":"x","interactions":2}"#.to_owned(),
-            line(0, "https://account.blob.core.windows.net/c?restype=container"),
-            line(1, "https://fake_table_account.table.core.windows.net/Tables"),
+            line(
+                0,
+                "https://account.blob.core.windows.net/c?restype=container",
+            ),
+            line(
+                1,
+                "https://fake_table_account.table.core.windows.net/Tables",
+            ),
         ];
-        Hosts::of(&recording::parse("f", &text.join("\n")).unwrap(), addressing)
+        Hosts::of(
+            &recording::parse("f", &text.join("\n")).unwrap(),
+            addressing,
+        )
     }
 
     fn path_style() -> Addressing {
@@ -204,13 +256,21 @@ mod tests {
     #[test]
     fn maps_accounts_to_hosts_and_paths() {
         let map = |addressing, text: &str| {
-            hosts(addressing).map(Url::parse(text).unwrap(), Some("account")).to_string()
+            hosts(addressing)
+                .map(Url::parse(text).unwrap(), Some("account"))
+                .to_string()
         };
         let known = "https://account.blob.core.windows.net/c/b?x=1";
         assert_eq!(map(Addressing::Host, known), known);
-        assert_eq!(map(path_style(), known), "http://127.0.0.1:10000/account/c/b?x=1");
+        assert_eq!(
+            map(path_style(), known),
+            "http://127.0.0.1:10000/account/c/b?x=1"
+        );
         let renamed = "https://account2.blob.core.windows.net/c/b";
-        assert_eq!(map(Addressing::Host, renamed), "https://account.blob.core.windows.net/c/b");
+        assert_eq!(
+            map(Addressing::Host, renamed),
+            "https://account.blob.core.windows.net/c/b"
+        );
         let root = "https://fake_table_account.table.core.windows.net";
         assert_eq!(map(path_style(), root), "http://127.0.0.1:10002/account/");
     }

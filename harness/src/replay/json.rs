@@ -86,7 +86,12 @@ mod tests {
     fn keeps_order_and_kinds() {
         let read = parse(br#"{"b":1,"a":["x",null,1.0,true]}"#).unwrap();
         let plain = |text: &str| Json::Plain(text.into());
-        let array = vec![Json::Text("x".into()), plain("null"), plain("1.0"), plain("true")];
+        let array = vec![
+            Json::Text("x".into()),
+            plain("null"),
+            plain("1.0"),
+            plain("true"),
+        ];
         let expected = vec![("b".into(), plain("1")), ("a".into(), Json::Array(array))];
         assert_eq!(read, Json::Object(expected));
         assert_eq!(parse(b"{"), None);

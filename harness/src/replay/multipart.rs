@@ -37,18 +37,37 @@ fn sections(body: &[u8]) -> Option<Vec<&[u8]>> {
 fn part(raw: &[u8]) -> Option<Part> {
     let (headers, body) = head_and_body(raw)?;
     let headers = parse_headers(headers)?;
-    let media_type = headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
+    let media_type = headers
+        .get("content-type")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     if !media_type.starts_with("application/http") {
-        let body = Box::new(tree::parse(Some(&media_type), &Bytes::copy_from_slice(body)));
-        return Some(Part { headers, start_line: None, message_headers: Headers::default(), body });
+        let body = Box::new(tree::parse(
+            Some(&media_type),
+            &Bytes::copy_from_slice(body),
+        ));
+        return Some(Part {
+            headers,
+            start_line: None,
+            message_headers: Headers::default(),
+            body,
+        });
     }
     let line_end = find(body, b"\n")?;
-    let start_line = std::str::from_utf8(&body[..line_end]).ok()?.trim().to_owned();
+    let start_line = std::str::from_utf8(&body[..line_end])
+        .ok()?
+        .trim()
+        .to_owned();
     let (head, inner) = head_and_body(&body[line_end + 1..])?;
     let message_headers = parse_headers(head)?;
     let inner = Bytes::copy_from_slice(inner.trim_ascii_end());
     let tree = tree::parse(message_headers.get("content-type"), &inner);
-    Some(Part { headers, start_line: Some(start_line), message_headers, body: Box::new(tree) })
+    Some(Part {
+        headers,
+        start_line: Some(start_line),
+        message_headers,
+        body: Box::new(tree),
+    })
 }
 
 /// Splits at the first empty line; without one everything is head.
@@ -74,7 +93,9 @@ fn parse_headers(head: &str) -> Option<Headers> {
 }
 
 fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
+    haystack
+        .windows(needle.len())
+        .position(|window| window == needle)
 }
 
 /// A nested request of a batch, to be changed before it is sent.
@@ -103,7 +124,11 @@ pub fn rewrite(body: &[u8], mut change: impl FnMut(&mut Inner<'_>)) -> Option<By
             headers.push(name.trim(), value.trim());
             lines.next();
         }
-        let mut inner = Inner { method, target: target.to_owned(), headers };
+        let mut inner = Inner {
+            method,
+            target: target.to_owned(),
+            headers,
+        };
         change(&mut inner);
         out.push_str(&format!("{method} {} HTTP/1.1\r\n", inner.target));
         for (name, value) in inner.headers.iter() {
@@ -137,8 +162,14 @@ mod tests {
         let parts = parse(ANSWER.as_bytes()).unwrap();
         assert_eq!(parts.len(), 2);
         assert_eq!(parts[0].headers.get("content-id"), Some("0"));
-        assert_eq!(parts[0].start_line.as_deref(), Some("HTTP/1.1 202 Accepted"));
-        assert_eq!(parts[0].message_headers.get("x-ms-version"), Some("2018-11-09"));
+        assert_eq!(
+            parts[0].start_line.as_deref(),
+            Some("HTTP/1.1 202 Accepted")
+        );
+        assert_eq!(
+            parts[0].message_headers.get("x-ms-version"),
+            Some("2018-11-09")
+        );
         assert!(matches!(&*parts[1].body, Tree::Document(_, _, root) if root.name == "Error"));
         let other = ANSWER.replace("b_1", "another");
         assert_eq!(parse(other.as_bytes()).unwrap(), parts);
@@ -148,7 +179,9 @@ mod tests {
     #[test]
     fn takes_a_change_set_apart() {
         let inner = ANSWER.replace("b_1", "c_2");
-        let text = format!("--o\r\nContent-Type: multipart/mixed; boundary=c_2\r\n\r\n{inner}\r\n--o--\r\n");
+        let text = format!(
+            "--o\r\nContent-Type: multipart/mixed; boundary=c_2\r\n\r\n{inner}\r\n--o--\r\n"
+        );
         let parts = parse(text.as_bytes()).unwrap();
         assert!(matches!(&*parts[0].body, Tree::Parts(inner) if inner.len() == 2));
     }
@@ -158,7 +191,10 @@ mod tests {
         let body = "--b\r\nContent-Type: application/http\r\n\r\n\
             PUT /c/b?comp=tier HTTP/1.1\r\nAuthorization: old\r\nx-ms-date: d\r\n\r\nbody: 1\r\n--b--\r\n";
         let new = rewrite(body.as_bytes(), |inner| {
-            assert_eq!((inner.method, inner.target.as_str()), ("PUT", "/c/b?comp=tier"));
+            assert_eq!(
+                (inner.method, inner.target.as_str()),
+                ("PUT", "/c/b?comp=tier")
+            );
             inner.target = "/account/c/b".into();
             inner.headers.set("authorization", "new");
         });

@@ -83,7 +83,9 @@ pub struct Threshold {
 }
 
 fn service(text: &str) -> Result<Service, String> {
-    let found = Service::ALL.into_iter().find(|service| service.as_str() == text);
+    let found = Service::ALL
+        .into_iter()
+        .find(|service| service.as_str() == text);
     found.ok_or_else(|| "blob, queue or table".to_owned())
 }
 
@@ -100,7 +102,9 @@ fn threshold(text: &str) -> Result<Threshold, String> {
         "relations" => Rate::Aspect(Aspect::Relations),
         other => return Err(format!("no rate is called {other}")),
     };
-    let percent_min = percent.parse().map_err(|_| format!("not a percentage: {percent}"))?;
+    let percent_min = percent
+        .parse()
+        .map_err(|_| format!("not a percentage: {percent}"))?;
     Ok(Threshold { rate, percent_min })
 }
 
@@ -110,7 +114,11 @@ fn threshold(text: &str) -> Result<Threshold, String> {
 /// When the corpus cannot be read, holds something else, or nothing is selected.
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let names = selected(options)?;
-    anyhow::ensure!(!names.is_empty(), "no recording in {} is selected", options.corpus.display());
+    anyhow::ensure!(
+        !names.is_empty(),
+        "no recording in {} is selected",
+        options.corpus.display()
+    );
     let bar = ProgressBar::new(names.len() as u64);
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -119,10 +127,16 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         "inproc" => None,
         url => {
             let server = OverHttp::at(url);
-            Some(Arc::new(server.ok_or_else(|| anyhow::anyhow!("not a target: {url}"))?))
+            Some(Arc::new(
+                server.ok_or_else(|| anyhow::anyhow!("not a target: {url}"))?,
+            ))
         }
     };
-    let tasks = if server.is_some() { 1 } else { TASKS_IN_PROCESS };
+    let tasks = if server.is_some() {
+        1
+    } else {
+        TASKS_IN_PROCESS
+    };
     let mut played = futures_util::stream::iter(names)
         .map(|name| {
             let target: Arc<dyn Target> = match &server {
@@ -169,7 +183,14 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
     };
     let misses = required.iter().filter(|t| reached(t.rate) < t.percent_min);
     misses
-        .map(|t| format!("{:?}: {:.2} % where {} % is required", t.rate, reached(t.rate), t.percent_min))
+        .map(|t| {
+            format!(
+                "{:?}: {:.2} % where {} % is required",
+                t.rate,
+                reached(t.rate),
+                t.percent_min
+            )
+        })
         .collect()
 }
 
@@ -177,11 +198,19 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
 ///
 /// # Errors
 /// As [`run`], and when the report cannot be written.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to its caller")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command talks to its caller"
+)]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let begun = tokio::time::Instant::now();
     let report = run(options).await?;
-    print!("{}{}", text::failures(&report, options.show), text::table(&report));
+    print!(
+        "{}{}",
+        text::failures(&report, options.show),
+        text::table(&report)
+    );
     println!("took {:.1} s", begun.elapsed().as_secs_f64());
     if let Some(path) = &options.json {
         corpus::write_report(path, &serde_json::to_string_pretty(&report)?)?;
@@ -190,5 +219,9 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     for miss in &misses {
         eprintln!("{miss}");
     }
-    Ok(if misses.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if misses.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }

@@ -98,11 +98,14 @@ impl Player<'_> {
     /// Makes what the recording uses but never creates.
     async fn set_up(&mut self, settings: &AccountSettings) {
         let first = self.recording.interactions.first().map(|i| &i.request);
-        let Some(account) = first.and_then(|r| prepare::account_of(&self.hosts, r)) else { return };
+        let Some(account) = first.and_then(|r| prepare::account_of(&self.hosts, r)) else {
+            return;
+        };
         let service = self.recording.service;
         if let Some(body) = settings::service_properties(settings, service) {
             let path = "/?restype=service&comp=properties";
-            self.set_up_one("PUT", &account, path, Bytes::from(body)).await;
+            self.set_up_one("PUT", &account, path, Bytes::from(body))
+                .await;
         }
         for name in &self.recording.uncreated {
             let encoded = uri::encode(name);
@@ -133,11 +136,29 @@ impl Player<'_> {
             ("accept", "application/json;odata=nometadata".to_owned()),
         ]);
         let url = self.hosts.url(account, service, path);
-        let Some(mut parsed) = Url::parse(&url) else { return };
+        let Some(mut parsed) = Url::parse(&url) else {
+            return;
+        };
         let raw_path = |url: &Url| url.path.clone();
-        let signer = Signer { account, service, now: self.now, delegation_key: None };
-        signer.apply(Credential::SharedKey, method, &mut parsed, raw_path, &mut headers);
-        let request = Request { method: method.to_owned(), url, headers, body };
+        let signer = Signer {
+            account,
+            service,
+            now: self.now,
+            delegation_key: None,
+        };
+        signer.apply(
+            Credential::SharedKey,
+            method,
+            &mut parsed,
+            raw_path,
+            &mut headers,
+        );
+        let request = Request {
+            method: method.to_owned(),
+            url,
+            headers,
+            body,
+        };
         let problem = match self.call(request).await {
             Ok(response) if response.status < 300 => return,
             Ok(response) => {
@@ -146,7 +167,9 @@ impl Player<'_> {
             }
             Err(error) => error.to_string(),
         };
-        self.played.setup_problems.push(format!("{method} {path}: {problem}"));
+        self.played
+            .setup_problems
+            .push(format!("{method} {path}: {problem}"));
     }
 
     async fn interaction(&mut self, interaction: &Interaction) -> Outcome {
@@ -175,7 +198,11 @@ impl Player<'_> {
         }
         self.note_delegation_key(&live);
         let differences = self.compare(interaction, &live);
-        if differences.is_empty() { Outcome::Passed } else { Outcome::Failed(differences) }
+        if differences.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed(differences)
+        }
     }
 
     fn compare(&mut self, interaction: &Interaction, live: &Response) -> Vec<Difference> {
@@ -188,8 +215,10 @@ impl Player<'_> {
             account: &account,
             dropped: &self.dropped,
             reserialised: self.recording.has_note("json_reserialised"),
-            superset: superset
-                .then(|| Superset { own: &self.own, partial: is_partial(interaction) }),
+            superset: superset.then(|| Superset {
+                own: &self.own,
+                partial: is_partial(interaction),
+            }),
         };
         comparer.compare(&interaction.request.method, &interaction.response, live)
     }
@@ -203,13 +232,18 @@ impl Player<'_> {
             Ok(Err(ended)) => Err(TargetError::Call(format!("the target panicked: {ended}"))),
             Err(_) => {
                 task.abort();
-                Err(TargetError::Call(format!("none within {} s", CALL_TIMEOUT.as_secs())))
+                Err(TargetError::Call(format!(
+                    "none within {} s",
+                    CALL_TIMEOUT.as_secs()
+                )))
             }
         }
     }
 
     fn note_names(&mut self, request: &Request) {
-        let Some(url) = Url::parse(&request.url) else { return };
+        let Some(url) = Url::parse(&request.url) else {
+            return;
+        };
         for segment in url.segments() {
             // `Tables('name')` and `name(PartitionKey=...)` name tables as well.
             let quoted = segment.split('\'').nth(1).map(str::to_owned);
@@ -250,21 +284,28 @@ fn is_not_built(live: &Response) -> bool {
 
 /// List Containers, List Queues, Query Tables.
 fn lists_account(interaction: &Interaction) -> bool {
-    let Some(url) = Url::parse(&interaction.request.url) else { return false };
+    let Some(url) = Url::parse(&interaction.request.url) else {
+        return false;
+    };
     let root = matches!(url.path.as_str(), "" | "/");
     interaction.request.method == "GET"
-        && ((root && url.param("comp").as_deref() == Some("list")) || url.path == "/Tables"
+        && ((root && url.param("comp").as_deref() == Some("list"))
+            || url.path == "/Tables"
             || url.path == "/Tables()")
 }
 
 /// Whether a recorded page continues another or is continued.
 fn is_partial(interaction: &Interaction) -> bool {
     let continues = Url::parse(&interaction.request.url).is_some_and(|url| {
-        ["marker", "NextTableName"].iter().any(|n| url.param(n).is_some_and(|v| !v.is_empty()))
+        ["marker", "NextTableName"]
+            .iter()
+            .any(|n| url.param(n).is_some_and(|v| !v.is_empty()))
     });
     let response = &interaction.response;
     let text = std::str::from_utf8(&response.body).unwrap_or_default();
     continues
         || response.headers.has("x-ms-continuation-nexttablename")
-        || text.split_once("<NextMarker>").is_some_and(|(_, rest)| !rest.starts_with("</"))
+        || text
+            .split_once("<NextMarker>")
+            .is_some_and(|(_, rest)| !rest.starts_with("</"))
 }

@@ -13,7 +13,12 @@ use super::wire::{Headers, Request};
 
 /// Headers that belong to the connection or are made anew.
 const NOT_SENT: &[&str] = &[
-    "authorization", "connection", "content-length", "expect", "host", "transfer-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "transfer-encoding",
 ];
 /// Headers whose value is a URL of the account.
 const URL_HEADERS: &[&str] = &["x-ms-copy-source", "x-ms-previous-snapshot-url"];
@@ -57,34 +62,56 @@ impl Preparer<'_> {
     pub fn prepare(&self, interaction: &Interaction) -> Result<Request, Unpreparable> {
         let recorded = &interaction.request;
         let mut url = Url::parse(&recorded.url).ok_or(Unpreparable::ForeignHost)?;
-        let (account, service) = self.hosts.locate(&url, None).ok_or(Unpreparable::ForeignHost)?;
+        let (account, service) = self
+            .hosts
+            .locate(&url, None)
+            .ok_or(Unpreparable::ForeignHost)?;
         if self.account_listing && self.continues_foreign_page(&url) {
             return Err(Unpreparable::ForeignMarker);
         }
         let credential = Credential::of(service, &url, recorded, &interaction.response);
-        url.rewrite(|name, value| self.bindings.substitute(value, name.and_then(parameter_kind)));
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
         let signer = self.signer(&account, service);
         let mut headers = self.headers(interaction, &account);
         let body = self.body(interaction, &account);
-        if !body.is_empty() || matches!(recorded.method.as_str(), "PUT" | "POST" | "MERGE" | "PATCH") {
+        if !body.is_empty()
+            || matches!(recorded.method.as_str(), "PUT" | "POST" | "MERGE" | "PATCH")
+        {
             headers.push("content-length", body.len().to_string());
         }
         url.scheme = self.hosts.map(url.clone(), None).scheme;
         let path = |url: &Url| self.raw_path(url);
         signer.apply(credential, &recorded.method, &mut url, path, &mut headers);
         let url = self.hosts.map(url, None).to_string();
-        Ok(Request { method: recorded.method.clone(), url, headers, body })
+        Ok(Request {
+            method: recorded.method.clone(),
+            url,
+            headers,
+            body,
+        })
     }
 
     fn signer<'s>(&'s self, account: &'s str, service: smalt_protocol::Service) -> Signer<'s> {
-        Signer { account, service, now: self.now, delegation_key: self.delegation_key }
+        Signer {
+            account,
+            service,
+            now: self.now,
+            delegation_key: self.delegation_key,
+        }
     }
 
     /// The path that the request line carries, without the query.
     fn raw_path(&self, url: &Url) -> String {
         let mapped = self.hosts.map(url.clone(), None).path_and_query();
         let path = mapped.split('?').next().unwrap_or_default();
-        if path.is_empty() { "/".to_owned() } else { path.to_owned() }
+        if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path.to_owned()
+        }
     }
 
     /// Whether the request asks for a page after a marker that no live answer gave.
@@ -92,7 +119,9 @@ impl Preparer<'_> {
         let markers = url.decoded_query().into_iter().filter(|(name, value)| {
             parameter_kind(name) == Some(Kind::Marker) && !value.is_empty()
         });
-        markers.into_iter().any(|(_, value)| self.bindings.live(Kind::Marker, &value).is_none())
+        markers
+            .into_iter()
+            .any(|(_, value)| self.bindings.live(Kind::Marker, &value).is_none())
     }
 
     fn headers(&self, interaction: &Interaction, account: &str) -> Headers {
@@ -120,19 +149,27 @@ impl Preparer<'_> {
             "x-ms-deleted-container-version" => Some(Kind::DeletedVersion),
             _ => None,
         };
-        self.bindings.substitute(value, kind).unwrap_or_else(|| value.to_owned())
+        self.bindings
+            .substitute(value, kind)
+            .unwrap_or_else(|| value.to_owned())
     }
 
     /// The URL of a copy's source, signed where the recorded one was or must have been.
     fn source(&self, interaction: &Interaction, value: &str, account: &str) -> String {
-        let Some(mut url) = Url::parse(value) else { return value.to_owned() };
+        let Some(mut url) = Url::parse(value) else {
+            return value.to_owned();
+        };
         let Some((owner, service)) = self.hosts.locate(&url, Some(account)) else {
             return value.to_owned();
         };
-        url.rewrite(|name, value| self.bindings.substitute(value, name.and_then(parameter_kind)));
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
         url.scheme = self.hosts.map(url.clone(), Some(account)).scheme;
         let signer = self.signer(&owner, service);
-        let refused = interaction.response.error_code().as_deref() == Some("CannotVerifyCopySource");
+        let refused =
+            interaction.response.error_code().as_deref() == Some("CannotVerifyCopySource");
         if url.has_param("sig") {
             if !(refused && interaction.response.status == 403) {
                 signer.sign_sas(&mut url);
@@ -165,19 +202,32 @@ impl Preparer<'_> {
         } else {
             format!("https://{account}.blob.core.windows.net{}", inner.target)
         };
-        let Some(mut url) = Url::parse(&text) else { return };
-        url.rewrite(|name, value| self.bindings.substitute(value, name.and_then(parameter_kind)));
+        let Some(mut url) = Url::parse(&text) else {
+            return;
+        };
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
         if absolute {
             inner.target = self.hosts.map(url, Some(account)).to_string();
             return;
         }
         url.scheme = self.hosts.map(url.clone(), None).scheme;
         let signed = url.has_param("sig");
-        let credential = if signed { Credential::Sas } else { Credential::SharedKey };
+        let credential = if signed {
+            Credential::Sas
+        } else {
+            Credential::SharedKey
+        };
         let signer = self.signer(account, smalt_protocol::Service::Blob);
         let path = |url: &Url| format!("{}{}", self.hosts.path_prefix(account), url.path);
         signer.apply(credential, inner.method, &mut url, path, &mut inner.headers);
-        inner.target = format!("{}{}", self.hosts.path_prefix(account), url.path_and_query());
+        inner.target = format!(
+            "{}{}",
+            self.hosts.path_prefix(account),
+            url.path_and_query()
+        );
     }
 }
 
@@ -194,7 +244,9 @@ fn parameter_kind(name: &str) -> Option<Kind> {
         ("nextpartitionkey", Kind::Marker),
         ("nextrowkey", Kind::Marker),
     ];
-    let found = kinds.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
+    let found = kinds
+        .iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known));
     found.map(|(_, kind)| *kind)
 }
 

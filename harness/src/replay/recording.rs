@@ -121,21 +121,33 @@ pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
         line,
         problem,
     };
-    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
-    let (_, first) = lines.next().ok_or_else(|| fail(1, "the file is empty".into()))?;
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty());
+    let (_, first) = lines
+        .next()
+        .ok_or_else(|| fail(1, "the file is empty".into()))?;
     let header: HeaderLine = serde_json::from_str(first).map_err(|e| fail(1, e.to_string()))?;
     let mut interactions = Vec::with_capacity(header.interactions);
     for (index, line) in lines {
         let read = interaction(line).map_err(|problem| fail(index + 1, problem))?;
         if read.n != interactions.len() {
-            let problem = format!("interaction {} where {} was due", read.n, interactions.len());
+            let problem = format!(
+                "interaction {} where {} was due",
+                read.n,
+                interactions.len()
+            );
             return Err(fail(index + 1, problem));
         }
         interactions.push(read);
     }
     if interactions.len() != header.interactions {
         let (found, due) = (interactions.len(), header.interactions);
-        return Err(fail(1, format!("{found} interactions where {due} are announced")));
+        return Err(fail(
+            1,
+            format!("{found} interactions where {due} are announced"),
+        ));
     }
     Ok(Recording {
         name: name.to_owned(),
@@ -156,7 +168,10 @@ fn interaction(line: &str) -> Result<Interaction, String> {
         headers: read.response.headers.into_iter().collect::<Headers>(),
         body: body(read.response.body_b64.as_deref())?,
     };
-    let date = response.headers.get("date").ok_or("the response has no Date")?;
+    let date = response
+        .headers
+        .get("date")
+        .ok_or("the response has no Date")?;
     let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("not a date: {date}"))?;
     Ok(Interaction {
         n: read.n,
@@ -191,7 +206,10 @@ mod tests {
         assert!(recording.has_flag("lease"));
         let first = &recording.interactions[0];
         assert_eq!(first.operation, "PUT queue");
-        assert_eq!(first.request.headers.get("x-ms-version"), Some("2018-03-28"));
+        assert_eq!(
+            first.request.headers.get("x-ms-version"),
+            Some("2018-03-28")
+        );
         assert_eq!(&first.response.body[..], b"ab");
         assert_eq!(first.date.rfc1123(), "Thu, 09 May 2019 00:57:59 GMT");
     }
@@ -202,14 +220,31 @@ mod tests {
         let wrong_date = LINE.replace("09 May", "39 May");
         let skipped = LINE.replace("\"n\":0", "\"n\":1");
         for (text, expected) in [
-            (HEADER.to_owned(), "f:1: 0 interactions where 1 are announced"),
-            (format!("{HEADER}\n{LINE}\n{LINE}"), "f:3: interaction 0 where 1 was due"),
-            (format!("{HEADER}\n{skipped}"), "f:2: interaction 1 where 0 was due"),
-            (format!("{HEADER}\n{wrong_date}"), "f:2: not a date: Thu, 39 May 2019 00:57:59 GMT"),
+            (
+                HEADER.to_owned(),
+                "f:1: 0 interactions where 1 are announced",
+            ),
+            (
+                format!("{HEADER}\n{LINE}\n{LINE}"),
+                "f:3: interaction 0 where 1 was due",
+            ),
+            (
+                format!("{HEADER}\n{skipped}"),
+                "f:2: interaction 1 where 0 was due",
+            ),
+            (
+                format!("{HEADER}\n{wrong_date}"),
+                "f:2: not a date: Thu, 39 May 2019 00:57:59 GMT",
+            ),
             (String::new(), "f:1: the file is empty"),
         ] {
             assert_eq!(parse("f", &text).unwrap_err().to_string(), expected);
         }
-        assert!(parse("f", "{}").unwrap_err().to_string().starts_with("f:1: missing field"));
+        assert!(
+            parse("f", "{}")
+                .unwrap_err()
+                .to_string()
+                .starts_with("f:1: missing field")
+        );
     }
 }

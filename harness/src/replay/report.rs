@@ -52,8 +52,15 @@ impl Tally {
     /// answer agrees in none.
     pub fn rate(&self, aspect: Aspect) -> f64 {
         let failed = |aspect| self.failed.get(&aspect).copied().unwrap_or_default();
-        let calls = if aspect == Aspect::Call { 0 } else { failed(Aspect::Call) };
-        percent(self.compared - (failed(aspect) + calls).min(self.compared), self.compared)
+        let calls = if aspect == Aspect::Call {
+            0
+        } else {
+            failed(Aspect::Call)
+        };
+        percent(
+            self.compared - (failed(aspect) + calls).min(self.compared),
+            self.compared,
+        )
     }
 
     /// The share of compared interactions without any difference, in percent.
@@ -64,7 +71,11 @@ impl Tally {
 
 /// `part` of `whole` in percent; all of nothing is 100.
 pub fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 }
+    if whole == 0 {
+        100.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
 }
 
 /// One recording's row.
@@ -147,8 +158,16 @@ impl Collector {
     /// An empty report. With `slice_only`, recordings with an operation that is not built count
     /// on their own and in no rate.
     pub fn new(target: &str, slice_only: bool) -> Collector {
-        let report = Report { format: FORMAT, target: target.to_owned(), ..Report::default() };
-        Collector { report, uses: vec![0; RULES.len()], slice_only }
+        let report = Report {
+            format: FORMAT,
+            target: target.to_owned(),
+            ..Report::default()
+        };
+        Collector {
+            report,
+            uses: vec![0; RULES.len()],
+            slice_only,
+        }
     }
 
     /// Adds one recording.
@@ -173,15 +192,25 @@ impl Collector {
             }
             let operation = format!("{service}: {}", interaction.operation);
             self.report.total.add(outcome);
-            self.report.services.entry(service.to_owned()).or_default().add(outcome);
-            self.report.operations.entry(operation).or_default().add(outcome);
+            self.report
+                .services
+                .entry(service.to_owned())
+                .or_default()
+                .add(outcome);
+            self.report
+                .operations
+                .entry(operation)
+                .or_default()
+                .add(outcome);
         }
         self.report.rows.push(row);
     }
 
     /// The report, rows in the order of their names.
     pub fn finish(mut self) -> Report {
-        self.report.rows.sort_by(|a, b| a.recording.cmp(&b.recording));
+        self.report
+            .rows
+            .sort_by(|a, b| a.recording.cmp(&b.recording));
         let rules = RULES.iter().zip(&self.uses);
         self.report.rules = rules
             .map(|(rule, uses)| RuleRow {

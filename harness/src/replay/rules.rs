@@ -66,7 +66,12 @@ const STAMPED: &str = "ends with the request's id and time";
 const ACCOUNT: &str = "holds the account's address; compared after mapping it";
 
 const fn rule(place: Place, field: &'static str, how: How, reason: &'static str) -> Rule {
-    Rule { place, field, how, reason }
+    Rule {
+        place,
+        field,
+        how,
+        reason,
+    }
 }
 
 /// Every relaxed comparison.
@@ -74,39 +79,119 @@ pub const RULES: &[Rule] = &[
     rule(Place::Header, "transfer-encoding", How::Ignore, TRANSPORT),
     rule(Place::Header, "connection", How::Ignore, TRANSPORT),
     rule(Place::Header, "keep-alive", How::Ignore, TRANSPORT),
-    rule(Place::Header, "strict-transport-security", How::Ignore, TRANSPORT),
-    rule(Place::Header, "content-length", How::Length, "chunked or counted is the transport's choice"),
-    rule(Place::Header, "server", How::Exists, "names the software, not the protocol"),
-    rule(Place::Header, "x-ms-request-id", How::Exists, "unique for each request by definition"),
+    rule(
+        Place::Header,
+        "strict-transport-security",
+        How::Ignore,
+        TRANSPORT,
+    ),
+    rule(
+        Place::Header,
+        "content-length",
+        How::Length,
+        "chunked or counted is the transport's choice",
+    ),
+    rule(
+        Place::Header,
+        "server",
+        How::Exists,
+        "names the software, not the protocol",
+    ),
+    rule(
+        Place::Header,
+        "x-ms-request-id",
+        How::Exists,
+        "unique for each request by definition",
+    ),
     rule(Place::Header, "date", How::Date, CLOCK),
     rule(Place::Header, "etag", How::Bound(Kind::ETag), INVENTED),
     rule(Place::Header, "last-modified", How::Date, CLOCK),
     rule(Place::Header, "x-ms-creation-time", How::Date, CLOCK),
     rule(Place::Header, "x-ms-copy-completion-time", How::Date, CLOCK),
-    rule(Place::Header, "x-ms-access-tier-change-time", How::Date, CLOCK),
+    rule(
+        Place::Header,
+        "x-ms-access-tier-change-time",
+        How::Date,
+        CLOCK,
+    ),
     rule(Place::Header, "x-ms-last-access-time", How::Date, CLOCK),
     rule(Place::Header, "x-ms-time-next-visible", How::Date, CLOCK),
     rule(Place::Header, "x-ms-lease-time", How::Seconds, CLOCK),
-    rule(Place::Header, "x-ms-lease-id", How::Bound(Kind::LeaseId), INVENTED),
-    rule(Place::Header, "x-ms-snapshot", How::Bound(Kind::Snapshot), INVENTED),
-    rule(Place::Header, "x-ms-copy-destination-snapshot", How::Bound(Kind::Snapshot), INVENTED),
-    rule(Place::Header, "x-ms-version-id", How::Bound(Kind::VersionId), INVENTED),
-    rule(Place::Header, "x-ms-copy-id", How::Bound(Kind::CopyId), INVENTED),
-    rule(Place::Header, "x-ms-popreceipt", How::Bound(Kind::PopReceipt), INVENTED),
-    rule(Place::Header, "x-ms-continuation-nexttablename", How::Bound(Kind::Marker), INVENTED),
-    rule(Place::Header, "x-ms-continuation-nextpartitionkey", How::Bound(Kind::Marker), INVENTED),
-    rule(Place::Header, "x-ms-continuation-nextrowkey", How::Bound(Kind::Marker), INVENTED),
+    rule(
+        Place::Header,
+        "x-ms-lease-id",
+        How::Bound(Kind::LeaseId),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-snapshot",
+        How::Bound(Kind::Snapshot),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-copy-destination-snapshot",
+        How::Bound(Kind::Snapshot),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-version-id",
+        How::Bound(Kind::VersionId),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-copy-id",
+        How::Bound(Kind::CopyId),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-popreceipt",
+        How::Bound(Kind::PopReceipt),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-continuation-nexttablename",
+        How::Bound(Kind::Marker),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-continuation-nextpartitionkey",
+        How::Bound(Kind::Marker),
+        INVENTED,
+    ),
+    rule(
+        Place::Header,
+        "x-ms-continuation-nextrowkey",
+        How::Bound(Kind::Marker),
+        INVENTED,
+    ),
     rule(Place::Header, "location", How::Url, ACCOUNT),
     rule(Place::Header, "dataserviceid", How::Url, ACCOUNT),
     rule(Place::Header, "x-ms-copy-source", How::Url, ACCOUNT),
-    rule(Place::Header, "content-type", How::MediaType, "one recorder writes media types anew"),
+    rule(
+        Place::Header,
+        "content-type",
+        How::MediaType,
+        "one recorder writes media types anew",
+    ),
     rule(
         Place::Header,
         "access-control-expose-headers",
         How::NameSet,
         "names the answer's headers, whose order is no evidence",
     ),
-    rule(Place::Header, "www-authenticate", How::Challenge, "the tenant is the account's own"),
+    rule(
+        Place::Header,
+        "www-authenticate",
+        How::Challenge,
+        "the tenant is the account's own",
+    ),
     rule(Place::Element, "etag", How::Bound(Kind::ETag), INVENTED),
     rule(Place::Element, "last-modified", How::Date, CLOCK),
     rule(Place::Element, "creation-time", How::Date, CLOCK),
@@ -120,29 +205,94 @@ pub const RULES: &[Rule] = &[
     rule(Place::Element, "updated", How::Date, CLOCK),
     rule(Place::Element, "d:timestamp", How::Date, CLOCK),
     rule(Place::Element, "lastsynctime", How::Date, CLOCK),
-    rule(Place::Element, "snapshot", How::Bound(Kind::Snapshot), INVENTED),
-    rule(Place::Element, "copydestinationsnapshot", How::Bound(Kind::Snapshot), INVENTED),
-    rule(Place::Element, "versionid", How::Bound(Kind::VersionId), INVENTED),
+    rule(
+        Place::Element,
+        "snapshot",
+        How::Bound(Kind::Snapshot),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "copydestinationsnapshot",
+        How::Bound(Kind::Snapshot),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "versionid",
+        How::Bound(Kind::VersionId),
+        INVENTED,
+    ),
     rule(Place::Element, "copyid", How::Bound(Kind::CopyId), INVENTED),
-    rule(Place::Element, "messageid", How::Bound(Kind::MessageId), INVENTED),
-    rule(Place::Element, "popreceipt", How::Bound(Kind::PopReceipt), INVENTED),
-    rule(Place::Element, "nextmarker", How::Bound(Kind::Marker), INVENTED),
-    rule(Place::Element, "marker", How::Url, "echoes the request's marker"),
-    rule(Place::Element, "container/version", How::Bound(Kind::DeletedVersion), INVENTED),
+    rule(
+        Place::Element,
+        "messageid",
+        How::Bound(Kind::MessageId),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "popreceipt",
+        How::Bound(Kind::PopReceipt),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "nextmarker",
+        How::Bound(Kind::Marker),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "marker",
+        How::Url,
+        "echoes the request's marker",
+    ),
+    rule(
+        Place::Element,
+        "container/version",
+        How::Bound(Kind::DeletedVersion),
+        INVENTED,
+    ),
     rule(Place::Element, "copysource", How::Url, ACCOUNT),
     rule(Place::Element, "id", How::Url, ACCOUNT),
-    rule(Place::Element, "userdelegationkey/value", How::Bound(Kind::DelegationKey), INVENTED),
-    rule(Place::Element, "signedoid", How::Bound(Kind::DelegationKey), INVENTED),
-    rule(Place::Element, "signedtid", How::Bound(Kind::DelegationKey), INVENTED),
+    rule(
+        Place::Element,
+        "userdelegationkey/value",
+        How::Bound(Kind::DelegationKey),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "signedoid",
+        How::Bound(Kind::DelegationKey),
+        INVENTED,
+    ),
+    rule(
+        Place::Element,
+        "signedtid",
+        How::Bound(Kind::DelegationKey),
+        INVENTED,
+    ),
     rule(Place::Element, "error/message", How::Message, STAMPED),
     rule(Place::Element, "m:error/m:message", How::Message, STAMPED),
-    rule(Place::Element, "authenticationerrordetail", How::Exists, "quotes redacted signatures"),
+    rule(
+        Place::Element,
+        "authenticationerrordetail",
+        How::Exists,
+        "quotes redacted signatures",
+    ),
     rule(Place::Attribute, "serviceendpoint", How::Url, ACCOUNT),
     rule(Place::Attribute, "containername", How::Url, ACCOUNT),
     rule(Place::Attribute, "xml:base", How::Url, ACCOUNT),
     rule(Place::Attribute, "href", How::Url, ACCOUNT),
     rule(Place::Attribute, "m:etag", How::Bound(Kind::ETag), INVENTED),
-    rule(Place::Member, "odata.etag", How::Bound(Kind::ETag), INVENTED),
+    rule(
+        Place::Member,
+        "odata.etag",
+        How::Bound(Kind::ETag),
+        INVENTED,
+    ),
     rule(Place::Member, "timestamp", How::Date, CLOCK),
     rule(Place::Member, "odata.metadata", How::Url, ACCOUNT),
     rule(Place::Member, "odata.id", How::Url, ACCOUNT),
@@ -167,7 +317,10 @@ pub fn find(place: Place, parent: &str, field: &str) -> Option<(usize, &'static 
         }
         None => rule.field.eq_ignore_ascii_case(field),
     };
-    RULES.iter().enumerate().find(|(_, rule)| rule.place == place && same(rule))
+    RULES
+        .iter()
+        .enumerate()
+        .find(|(_, rule)| rule.place == place && same(rule))
 }
 
 #[cfg(test)]
@@ -178,7 +331,11 @@ mod tests {
     fn no_rule_stands_twice_and_all_give_reasons() {
         for (index, rule) in RULES.iter().enumerate() {
             let (parent, name) = rule.field.split_once('/').unwrap_or(("", rule.field));
-            assert_eq!(find(rule.place, parent, name).map(|(i, _)| i), Some(index), "{rule:?}");
+            assert_eq!(
+                find(rule.place, parent, name).map(|(i, _)| i),
+                Some(index),
+                "{rule:?}"
+            );
             assert!(rule.reason.len() > 15 && rule.field == rule.field.to_ascii_lowercase());
         }
         assert!(find(Place::Header, "", "ETag").is_some());

@@ -71,7 +71,8 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
     if !retention && !settings.cors {
         return None;
     }
-    let mut body = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
+    let mut body =
+        String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
     if settings.cors {
         body.push_str(
             "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
@@ -92,5 +93,7 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
 /// A second before the recording's first answer: when everything that must exist is made.
 pub fn start_of(recording: &Recording) -> Timestamp {
     let first = recording.interactions.first().map(|i| i.date);
-    first.unwrap_or(Timestamp::UNIX_EPOCH).minus(std::time::Duration::from_secs(1))
+    first
+        .unwrap_or(Timestamp::UNIX_EPOCH)
+        .minus(std::time::Duration::from_secs(1))
 }

@@ -22,9 +22,8 @@ impl Superset<'_> {
     /// Takes out of both pages what is no evidence.
     pub fn restrict(&self, recorded: &mut Tree, live: &mut Tree) {
         let (r_names, l_names) = (names(recorded), names(live));
-        let keep_recorded = |name: &str| {
-            l_names.contains(name) || (!self.partial && self.own.contains(name))
-        };
+        let keep_recorded =
+            |name: &str| l_names.contains(name) || (!self.partial && self.own.contains(name));
         let keep_live = |name: &str| !self.partial || r_names.contains(name);
         filter(recorded, &keep_recorded);
         filter(live, &keep_live);
@@ -35,7 +34,11 @@ fn names(tree: &Tree) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     match tree {
         Tree::Document(_, _, root) => {
-            let lists = root.children.iter().filter(|c| is_list(c)).flat_map(|c| &c.children);
+            let lists = root
+                .children
+                .iter()
+                .filter(|c| is_list(c))
+                .flat_map(|c| &c.children);
             names.extend(lists.chain(&root.children).filter_map(entry_name));
         }
         Tree::Json(Json::Object(members)) => {
@@ -90,11 +93,16 @@ fn descendant(element: &Element, name: &str) -> Option<String> {
     if element.name == name {
         return Some(element.text.clone());
     }
-    element.children.iter().find_map(|child| descendant(child, name))
+    element
+        .children
+        .iter()
+        .find_map(|child| descendant(child, name))
 }
 
 fn table_name(item: &Json) -> Option<String> {
-    let Json::Object(members) = item else { return None };
+    let Json::Object(members) = item else {
+        return None;
+    };
     members.iter().find_map(|(name, value)| match value {
         Json::Text(text) if name == "TableName" => Some(text.clone()),
         _ => None,
@@ -109,14 +117,23 @@ mod tests {
     use super::*;
 
     fn page(names: &[&str], marker: &str) -> Tree {
-        let queues: String = names.iter().map(|n| format!("<Queue><Name>{n}</Name></Queue>")).collect();
+        let queues: String = names
+            .iter()
+            .map(|n| format!("<Queue><Name>{n}</Name></Queue>"))
+            .collect();
         let text = format!("<E><Queues>{queues}</Queues><NextMarker>{marker}</NextMarker></E>");
         tree::parse(Some("application/xml"), &Bytes::from(text))
     }
 
     fn json(names: &[&str]) -> Tree {
-        let items: Vec<String> = names.iter().map(|n| format!(r#"{{"TableName":"{n}"}}"#)).collect();
-        tree::parse(Some("application/json"), &format!(r#"{{"value":[{}]}}"#, items.join(",")).into())
+        let items: Vec<String> = names
+            .iter()
+            .map(|n| format!(r#"{{"TableName":"{n}"}}"#))
+            .collect();
+        tree::parse(
+            Some("application/json"),
+            &format!(r#"{{"value":[{}]}}"#, items.join(",")).into(),
+        )
     }
 
     fn restricted(partial: bool, mut recorded: Tree, mut live: Tree) -> bool {
@@ -127,11 +144,27 @@ mod tests {
 
     #[test]
     fn other_things_are_left_out_and_nothing_else() {
-        assert!(restricted(false, page(&["a", "mine", "z"], "m"), page(&["mine"], "")));
+        assert!(restricted(
+            false,
+            page(&["a", "mine", "z"], "m"),
+            page(&["mine"], "")
+        ));
         assert!(!restricted(false, page(&["a", "mine"], ""), page(&[], "")));
-        assert!(!restricted(false, page(&["mine"], ""), page(&["extra", "mine"], "")));
-        assert!(restricted(true, page(&["a", "z"], "m"), page(&["mine"], "")));
+        assert!(!restricted(
+            false,
+            page(&["mine"], ""),
+            page(&["extra", "mine"], "")
+        ));
+        assert!(restricted(
+            true,
+            page(&["a", "z"], "m"),
+            page(&["mine"], "")
+        ));
         assert!(restricted(false, json(&["a", "mine"]), json(&["mine"])));
-        assert!(!restricted(false, json(&["mine", "b"]), json(&["b", "mine"])));
+        assert!(!restricted(
+            false,
+            json(&["mine", "b"]),
+            json(&["b", "mine"])
+        ));
     }
 }

@@ -43,15 +43,19 @@ pub trait Target: Send + Sync {
 /// The answer as plain values.
 fn answer(status: u16, headers: &::http::HeaderMap, body: bytes::Bytes) -> Response {
     let text = |value: &::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = headers.iter().map(|(n, v)| (n.as_str(), text(v))).collect::<Headers>();
-    Response { status, headers, body }
+    let headers = headers
+        .iter()
+        .map(|(n, v)| (n.as_str(), text(v)))
+        .collect::<Headers>();
+    Response {
+        status,
+        headers,
+        body,
+    }
 }
 
 /// The parts of a request for the `http` crate.
-fn builder(
-    request: &Request,
-    uri: &str,
-) -> Result<::http::request::Builder, TargetError> {
+fn builder(request: &Request, uri: &str) -> Result<::http::request::Builder, TargetError> {
     let fail = |e: &dyn std::fmt::Display| TargetError::Request(format!("{e}: {}", request.url));
     let uri: ::http::Uri = uri.parse().map_err(|e| fail(&e))?;
     let method: ::http::Method = request.method.parse().map_err(|e| fail(&e))?;

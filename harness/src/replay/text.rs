@@ -20,7 +20,13 @@ const SHOWN_LENGTH: usize = 160;
 /// The table of operations, the totals, and the rules that were never used.
 pub fn table(report: &Report) -> String {
     let mut out = String::new();
-    let width = report.operations.keys().map(|name| name.chars().count()).max().unwrap_or(9).max(9);
+    let width = report
+        .operations
+        .keys()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(9)
+        .max(9);
     let mut head = format!("{:width$} {:>6} {:>7}", "operation", "n", "pass %");
     for (_, name) in ASPECTS {
         let _ = write!(head, " {name:>7}");
@@ -41,12 +47,20 @@ pub fn table(report: &Report) -> String {
         percent(report.recordings_passed, report.recordings),
         report.recordings_not_built,
     );
-    let problems = report.rows.iter().filter(|row| !row.setup_problems.is_empty()).count();
+    let problems = report
+        .rows
+        .iter()
+        .filter(|row| !row.setup_problems.is_empty())
+        .count();
     if problems > 0 {
         let _ = writeln!(out, "recordings whose set-up failed: {problems}");
     }
-    let unused: Vec<&str> =
-        report.rules.iter().filter(|rule| rule.uses == 0).map(|rule| rule.rule.as_str()).collect();
+    let unused: Vec<&str> = report
+        .rules
+        .iter()
+        .filter(|rule| rule.uses == 0)
+        .map(|rule| rule.rule.as_str())
+        .collect();
     if !unused.is_empty() {
         let _ = writeln!(out, "rules never used: {}", unused.join(", "));
     }
@@ -60,7 +74,12 @@ fn line(out: &mut String, width: usize, name: &str, tally: &Tally) {
             let _ = write!(out, " {:>7}", "-");
         }
     } else {
-        let _ = write!(out, "{name:width$} {:>6} {:>7.1}", tally.compared, tally.pass_rate());
+        let _ = write!(
+            out,
+            "{name:width$} {:>6} {:>7.1}",
+            tally.compared,
+            tally.pass_rate()
+        );
         for (aspect, _) in ASPECTS {
             let _ = write!(out, " {:>7.1}", tally.rate(aspect));
         }
@@ -71,16 +90,37 @@ fn line(out: &mut String, width: usize, name: &str, tally: &Tally) {
 /// The first `count` failing interactions, with all their differences.
 pub fn failures(report: &Report, count: usize) -> String {
     let mut out = String::new();
-    let rows = report.rows.iter().flat_map(|row| row.failures.iter().map(move |f| (row, f)));
+    let rows = report
+        .rows
+        .iter()
+        .flat_map(|row| row.failures.iter().map(move |f| (row, f)));
     for (row, failure) in rows.take(count) {
-        let _ = writeln!(out, "{} #{} {}", row.recording, failure.n, failure.operation);
+        let _ = writeln!(
+            out,
+            "{} #{} {}",
+            row.recording, failure.n, failure.operation
+        );
         for d in &failure.differences {
             let (recorded, live) = (shown(&d.recorded), shown(&d.live));
-            let _ = writeln!(out, "  {:?} {}: recorded {recorded}; live {live}", d.aspect, d.at);
+            let _ = writeln!(
+                out,
+                "  {:?} {}: recorded {recorded}; live {live}",
+                d.aspect, d.at
+            );
         }
     }
-    for row in report.rows.iter().filter(|row| !row.setup_problems.is_empty()).take(count) {
-        let _ = writeln!(out, "{} set-up: {}", row.recording, row.setup_problems.join("; "));
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| !row.setup_problems.is_empty())
+        .take(count)
+    {
+        let _ = writeln!(
+            out,
+            "{} set-up: {}",
+            row.recording,
+            row.setup_problems.join("; ")
+        );
     }
     out
 }

@@ -72,13 +72,13 @@ pub fn parse(media_type: Option<&str>, body: &Bytes) -> Tree {
 
 fn document(body: &[u8]) -> Option<Tree> {
     let marked = body.strip_prefix(BYTE_ORDER_MARK);
-    let mut reader = Reader::from_reader(marked.unwrap_or(body));
+    let mut reader = Reader::from_str(std::str::from_utf8(marked.unwrap_or(body)).ok()?);
     let mut declaration = None;
     let mut open: Vec<Element> = Vec::new();
     let mut root = None;
     loop {
         match reader.read_event().ok()? {
-            Event::Decl(d) => declaration = Some(String::from_utf8_lossy(&d).into_owned()),
+            Event::Decl(d) => declaration = Some(d.to_string()),
             Event::Start(start) => open.push(element(&start)?),
             Event::Empty(start) => close(element(&start)?, &mut open, &mut root),
             Event::End(_) => {
@@ -86,9 +86,8 @@ fn document(body: &[u8]) -> Option<Tree> {
                 close(element, &mut open, &mut root);
             }
             Event::Text(text) => {
-                let decoded = text.decode().ok()?;
                 if let Some(parent) = open.last_mut() {
-                    parent.text.push_str(&decoded);
+                    parent.text.push_str(&text);
                 }
             }
             Event::GeneralRef(reference) => {
@@ -96,7 +95,7 @@ fn document(body: &[u8]) -> Option<Tree> {
                 open.last_mut()?.text.push_str(&text);
             }
             Event::CData(text) => {
-                open.last_mut()?.text.push_str(&String::from_utf8_lossy(&text));
+                open.last_mut()?.text.push_str(&text);
             }
             Event::Comment(_) | Event::PI(_) | Event::DocType(_) => {}
             Event::Eof => break,
@@ -107,14 +106,15 @@ fn document(body: &[u8]) -> Option<Tree> {
 
 fn element(start: &BytesStart<'_>) -> Option<Element> {
     let mut element = Element {
-        name: String::from_utf8_lossy(start.name().as_ref()).into_owned(),
+        name: start.name().as_ref().to_owned(),
         ..Element::default()
     };
     for attribute in start.attributes() {
         let attribute = attribute.ok()?;
-        let name = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
-        let raw = std::str::from_utf8(&attribute.value).ok()?;
-        let value = quick_xml::escape::unescape(raw).ok()?.into_owned();
+        let name = attribute.key.as_ref().to_owned();
+        let value = quick_xml::escape::unescape(&attribute.value)
+            .ok()?
+            .into_owned();
         element.attributes.push((name, value));
     }
     Some(element)
@@ -134,8 +134,7 @@ fn resolve(reference: &quick_xml::events::BytesRef<'_>) -> Option<String> {
     if let Some(character) = reference.resolve_char_ref().ok()? {
         return Some(character.to_string());
     }
-    let name = reference.decode().ok()?;
-    quick_xml::escape::resolve_xml_entity(&name).map(str::to_owned)
+    quick_xml::escape::resolve_xml_entity(reference).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -149,17 +148,32 @@ mod tests {
     #[test]
     fn same_tree_whatever_the_white_space() {
         let compact = xml("<?xml version=\"1.0\"?><A b=\"1\"><C>x &amp; y&#33;</C><D/></A>");
-        assert_eq!(compact, xml("<?xml version=\"1.0\"?>\n<A b='1'>\n <C>x &amp; y!</C> <D></D></A>"));
-        assert_ne!(compact, xml("<?xml version=\"1.0\"?><A b=\"1\"><D/><C>x &amp; y!</C></A>"));
-        assert_ne!(compact, xml("\u{feff}<?xml version=\"1.0\"?><A b=\"1\"><C>x &amp; y!</C><D/></A>"));
-        let Tree::Document(_, _, root) = compact else { panic!("not a document") };
+        assert_eq!(
+            compact,
+            xml("<?xml version=\"1.0\"?>\n<A b='1'>\n <C>x &amp; y!</C> <D></D></A>")
+        );
+        assert_ne!(
+            compact,
+            xml("<?xml version=\"1.0\"?><A b=\"1\"><D/><C>x &amp; y!</C></A>")
+        );
+        assert_ne!(
+            compact,
+            xml("\u{feff}<?xml version=\"1.0\"?><A b=\"1\"><C>x &amp; y!</C><D/></A>")
+        );
+        let Tree::Document(_, _, root) = compact else {
+            panic!("not a document")
+        };
         assert_eq!(root.children[0].text, "x & y!");
     }
 
     #[test]
     fn keeps_what_does_not_parse_as_bytes() {
         for text in ["<A>", "no xml", "<A></B>", "<A>&unknown;</A>"] {
-            assert_eq!(xml(text), Tree::Bytes(Bytes::from(text.to_owned())), "{text}");
+            assert_eq!(
+                xml(text),
+                Tree::Bytes(Bytes::from(text.to_owned())),
+                "{text}"
+            );
         }
     }
 }

@@ -1,12 +1,27 @@
 //! URLs as clients wrote them: taken apart without losing their percent-encoding.
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{
+    AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode,
+};
 
 /// What may stand unescaped in a value that we write ourselves.
-const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const VALUE: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 /// What no request line may carry raw, though some client wrote it so.
-const FORBIDDEN: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'\\')
-    .add(b'^').add(b'{').add(b'|').add(b'}');
+const FORBIDDEN: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'`')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 /// An absolute URL in pieces. Path and query keep the encoding of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,14 +66,20 @@ impl Url {
 
     /// The decoded value of the first query parameter of this name (names ignore case).
     pub fn param(&self, name: &str) -> Option<String> {
-        let found = self.pairs().find(|(n, _)| decode(n).eq_ignore_ascii_case(name))?;
+        let found = self
+            .pairs()
+            .find(|(n, _)| decode(n).eq_ignore_ascii_case(name))?;
         Some(decode(found.1.as_deref().unwrap_or_default()))
     }
 
     /// Names and values of the query, decoded, in order; empty parameters left out.
     pub fn decoded_query(&self) -> Vec<(String, String)> {
-        let named = self.pairs().filter(|(name, value)| !name.is_empty() || value.is_some());
-        named.map(|(n, v)| (decode(n), decode(v.as_deref().unwrap_or_default()))).collect()
+        let named = self
+            .pairs()
+            .filter(|(name, value)| !name.is_empty() || value.is_some());
+        named
+            .map(|(n, v)| (decode(n), decode(v.as_deref().unwrap_or_default())))
+            .collect()
     }
 
     /// Whether there is a query parameter of this name.
@@ -70,7 +91,10 @@ impl Url {
     pub fn set_param(&mut self, name: &str, value: &str) {
         let encoded = Some(encode(value));
         let pairs = self.query.get_or_insert_default();
-        match pairs.iter_mut().find(|(n, _)| decode(n).eq_ignore_ascii_case(name)) {
+        match pairs
+            .iter_mut()
+            .find(|(n, _)| decode(n).eq_ignore_ascii_case(name))
+        {
             Some(pair) => pair.1 = encoded,
             None => pairs.push((name.to_owned(), encoded)),
         }
@@ -93,7 +117,9 @@ impl Url {
         let segments: Vec<String> = self
             .path
             .split('/')
-            .map(|raw| change(None, &decode(raw)).map_or_else(|| raw.to_owned(), |new| encode(&new)))
+            .map(|raw| {
+                change(None, &decode(raw)).map_or_else(|| raw.to_owned(), |new| encode(&new))
+            })
             .collect();
         self.path = segments.join("/");
         for (name, value) in self.query.iter_mut().flatten() {
@@ -128,7 +154,13 @@ impl Url {
 
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}://{}{}", self.scheme, self.authority, self.path_and_query())
+        write!(
+            f,
+            "{}://{}{}",
+            self.scheme,
+            self.authority,
+            self.path_and_query()
+        )
     }
 }
 

@@ -34,7 +34,11 @@ impl Context<'_> {
     /// When they differ in a way that the rule does not allow.
     pub fn check(&mut self, how: Option<How>, recorded: &str, live: &str) -> Result<(), Unequal> {
         let alike = |equal: bool| {
-            if equal { Ok(()) } else { Err(Unequal::Value(recorded.to_owned())) }
+            if equal {
+                Ok(())
+            } else {
+                Err(Unequal::Value(recorded.to_owned()))
+            }
         };
         match how {
             None => alike(recorded == live),
@@ -48,7 +52,11 @@ impl Context<'_> {
             Some(How::Seconds) => alike(seconds_agree(recorded, live)),
             Some(How::Url) => {
                 let expected = self.mapped(recorded);
-                if expected == live { Ok(()) } else { Err(Unequal::Value(expected)) }
+                if expected == live {
+                    Ok(())
+                } else {
+                    Err(Unequal::Value(expected))
+                }
             }
             Some(How::Message) => alike(message(recorded) == message(live)),
             Some(How::MediaType) => alike(without_spaces(recorded) == without_spaces(live)),
@@ -69,7 +77,9 @@ impl Context<'_> {
         if shape(kind, recorded) != shape(kind, live) {
             return Err(Unequal::Value(recorded.to_owned()));
         }
-        let pairing = self.bindings.bind(kind, core(kind, recorded), core(kind, live));
+        let pairing = self
+            .bindings
+            .bind(kind, core(kind, recorded), core(kind, live));
         pairing.map_err(|broken| Unequal::Relation(broken.to_string()))
     }
 }
@@ -87,13 +97,18 @@ fn shape(kind: Kind, text: &str) -> String {
     let only = |keep: fn(char) -> bool| text.chars().filter(|c| keep(*c)).collect::<String>();
     match kind {
         Kind::ETag => {
-            let start: String = core(kind, text).chars().take_while(|c| !c.is_ascii_digit()).collect();
+            let start: String = core(kind, text)
+                .chars()
+                .take_while(|c| !c.is_ascii_digit())
+                .collect();
             format!("{}{}{start}", text.starts_with("W/"), text.contains('"'))
         }
         Kind::LeaseId | Kind::CopyId | Kind::MessageId => {
             format!("{} {}", text.len(), only(|c| c == '-'))
         }
-        Kind::Snapshot | Kind::VersionId => format!("{} {}", text.len(), only(|c| "-T:.Z".contains(c))),
+        Kind::Snapshot | Kind::VersionId => {
+            format!("{} {}", text.len(), only(|c| "-T:.Z".contains(c)))
+        }
         Kind::PopReceipt | Kind::Marker | Kind::DeletedVersion | Kind::DelegationKey => {
             text.is_empty().to_string()
         }
@@ -122,8 +137,10 @@ fn seconds_agree(recorded: &str, live: &str) -> bool {
 /// The lines of an error's text, those that are new with every request reduced to their names.
 fn message(text: &str) -> Vec<&str> {
     let stamped = ["RequestId:", "Time:"];
-    let line = |line: &'_ str| stamped.iter().find(|s| line.starts_with(**s)).copied();
-    text.lines().map(|l| line(l).unwrap_or(l)).collect()
+    let name = |line: &str| stamped.into_iter().find(|name| line.starts_with(name));
+    text.lines()
+        .map(|line| name(line).unwrap_or(line))
+        .collect()
 }
 
 fn without_spaces(text: &str) -> String {
@@ -133,17 +150,23 @@ fn without_spaces(text: &str) -> String {
 fn name_set(text: &str) -> BTreeSet<String> {
     let transport = ["transfer-encoding", "content-length", "connection"];
     let names = text.split(',').map(|name| name.trim().to_ascii_lowercase());
-    names.filter(|name| !transport.contains(&name.as_str())).collect()
+    names
+        .filter(|name| !transport.contains(&name.as_str()))
+        .collect()
 }
 
-/// `Bearer authorization_uri=https://host/<tenant>/oauth2/authorize resource_id=...`: everything
-/// but the hosts and paths of its URLs, `resource_id` whole.
+/// `Bearer authorization_uri=https://host/<tenant>/oauth2/authorize resource_id=...`, the first
+/// URL reduced to its name.
 fn challenge(text: &str) -> Vec<&str> {
-    let part = |part: &'_ str| match part.split_once('=') {
-        Some((name, _)) if name == "authorization_uri" => name,
-        _ => part,
-    };
-    text.split_ascii_whitespace().map(|p| part(p.trim_end_matches(','))).collect()
+    let parts = text
+        .split_ascii_whitespace()
+        .map(|part| part.trim_end_matches(','));
+    parts
+        .map(|part| match part.split_once('=') {
+            Some((name, _)) if name == "authorization_uri" => name,
+            _ => part,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -157,7 +180,11 @@ mod tests {
         let recording = recording::parse("f", empty).unwrap();
         let hosts = Hosts::of(&recording, Addressing::Host);
         let mut bindings = Bindings::default();
-        let mut context = Context { hosts: &hosts, bindings: &mut bindings, account: "account" };
+        let mut context = Context {
+            hosts: &hosts,
+            bindings: &mut bindings,
+            account: "account",
+        };
         context.check(Some(how), recorded, live)
     }
 
@@ -174,21 +201,65 @@ mod tests {
             (How::Seconds, "10".into(), "13".into(), false),
             (How::Exists, "a".into(), "b".into(), true),
             (How::Exists, "a".into(), "".into(), false),
-            (How::Bound(Kind::ETag), "\"0x1\"".into(), "\"0x2\"".into(), true),
-            (How::Bound(Kind::ETag), "\"0x1\"".into(), "0x2".into(), false),
-            (How::Bound(Kind::ETag), "\"0x1\"".into(), "\"datetime'2'\"".into(), false),
+            (
+                How::Bound(Kind::ETag),
+                "\"0x1\"".into(),
+                "\"0x2\"".into(),
+                true,
+            ),
+            (
+                How::Bound(Kind::ETag),
+                "\"0x1\"".into(),
+                "0x2".into(),
+                false,
+            ),
+            (
+                How::Bound(Kind::ETag),
+                "\"0x1\"".into(),
+                "\"datetime'2'\"".into(),
+                false,
+            ),
             (How::Bound(Kind::Marker), "".into(), "x".into(), false),
-            (How::Bound(Kind::Snapshot), iso.into(), "2019-05-09T00:57:59Z".into(), false),
+            (
+                How::Bound(Kind::Snapshot),
+                iso.into(),
+                "2019-05-09T00:57:59Z".into(),
+                false,
+            ),
             (How::MediaType, "a/b; c=d".into(), "a/b;c=d".into(), true),
             (How::MediaType, "a/b; c=d".into(), "a/b".into(), false),
-            (How::NameSet, "A,B,Content-Length".into(), "b, a".into(), true),
+            (
+                How::NameSet,
+                "A,B,Content-Length".into(),
+                "b, a".into(),
+                true,
+            ),
             (How::NameSet, "A,B".into(), "a".into(), false),
-            (How::Message, "No.\nRequestId:1\nTime:2".into(), "No.\nRequestId:3\nTime:4".into(), true),
-            (How::Message, "No.\nRequestId:1\nTime:2".into(), "No.\nRequestId:3".into(), false),
-            (How::Message, "No.\nRequestId:1".into(), "Yes.\nRequestId:1".into(), false),
+            (
+                How::Message,
+                "No.\nRequestId:1\nTime:2".into(),
+                "No.\nRequestId:3\nTime:4".into(),
+                true,
+            ),
+            (
+                How::Message,
+                "No.\nRequestId:1\nTime:2".into(),
+                "No.\nRequestId:3".into(),
+                false,
+            ),
+            (
+                How::Message,
+                "No.\nRequestId:1".into(),
+                "Yes.\nRequestId:1".into(),
+                false,
+            ),
         ] {
             let found = check(how, &recorded, &live);
-            assert_eq!(found.is_ok(), equal, "{how:?} {recorded:?} {live:?}: {found:?}");
+            assert_eq!(
+                found.is_ok(),
+                equal,
+                "{how:?} {recorded:?} {live:?}: {found:?}"
+            );
         }
     }
 }

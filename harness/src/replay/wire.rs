@@ -135,7 +135,10 @@ mod tests {
             body: Bytes::from(body.to_owned()),
         };
         for (response, expected) in [
-            (answer(&[("X-Ms-Error-Code", "A")], "<Code>B</Code>"), Some("A")),
+            (
+                answer(&[("X-Ms-Error-Code", "A")], "<Code>B</Code>"),
+                Some("A"),
+            ),
             (answer(&[], "<Error><Code>B</Code></Error>"), Some("B")),
             (answer(&[], r#"{"odata.error":{"code":"C"}}"#), Some("C")),
             (answer(&[], "<m:error><m:code>D</m:code>"), Some("D")),

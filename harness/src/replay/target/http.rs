@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
@@ -13,7 +11,7 @@ use smalt_protocol::Timestamp;
 use tokio::net::TcpStream;
 
 use super::{Target, TargetError, answer, builder};
-use crate::replay::hosts::{Addressing, account_key};
+use crate::replay::hosts::{Addressing, account_key_base64};
 use crate::replay::settings::AccountSettings;
 use crate::replay::uri::Url;
 use crate::replay::wire::{Headers, Request, Response};
@@ -33,7 +31,12 @@ impl OverHttp {
         let (host, port) = url.authority.rsplit_once(':')?;
         let port: u16 = port.parse().ok()?;
         let next = |n: u16| port.checked_add(n).map(|port| format!("{host}:{port}"));
-        Some(OverHttp { blob: next(0)?, queue: next(1)?, table: next(2)?, control: next(3)? })
+        Some(OverHttp {
+            blob: next(0)?,
+            queue: next(1)?,
+            table: next(2)?,
+            control: next(3)?,
+        })
     }
 
     async fn control(
@@ -48,12 +51,21 @@ impl OverHttp {
             ("content-length", body.len().to_string()),
         ]);
         let url = format!("http://{}{path}", self.control);
-        let response = send(Request { method: method.to_owned(), url, headers, body }).await?;
+        let response = send(Request {
+            method: method.to_owned(),
+            url,
+            headers,
+            body,
+        })
+        .await?;
         if response.status < 300 {
             return Ok(());
         }
         let text = String::from_utf8_lossy(&response.body).into_owned();
-        Err(TargetError::Control(format!("{method} {path}: {} {text}", response.status)))
+        Err(TargetError::Control(format!(
+            "{method} {path}: {} {text}",
+            response.status
+        )))
     }
 }
 
@@ -70,8 +82,11 @@ impl Target for OverHttp {
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
         self.control("POST", "/state/reset", &json!({})).await?;
         let account = |name: &String| {
-            let key = STANDARD.encode(account_key(name));
-            (name.clone(), json!({ "key": key, "versioning": settings.versioning }))
+            let key = account_key_base64(name);
+            (
+                name.clone(),
+                json!({ "key": key, "versioning": settings.versioning }),
+            )
         };
         let accounts: BTreeMap<String, _> = settings.accounts.iter().map(account).collect();
         self.control("PUT", "/accounts", &json!(accounts)).await?;
@@ -92,7 +107,9 @@ impl Target for OverHttp {
 async fn send(request: Request) -> Result<Response, TargetError> {
     let call = |e: &dyn std::fmt::Display| TargetError::Call(e.to_string());
     let url = Url::parse(&request.url).ok_or_else(|| TargetError::Request(request.url.clone()))?;
-    let stream = TcpStream::connect(&url.authority).await.map_err(|e| call(&e))?;
+    let stream = TcpStream::connect(&url.authority)
+        .await
+        .map_err(|e| call(&e))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|e| call(&e))?;
     let driver = tokio::spawn(connection);

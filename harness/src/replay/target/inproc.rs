@@ -4,10 +4,11 @@ use async_trait::async_trait;
 use http_body_util::BodyExt;
 use smalt::{Account, Clock, Config, Emulator};
 use smalt_protocol::Timestamp;
+use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
 
 use super::{Target, TargetError, answer, builder};
-use crate::replay::hosts::{Addressing, account_key};
+use crate::replay::hosts::{Addressing, account_key_base64};
 use crate::replay::settings::AccountSettings;
 use crate::replay::wire::{Request, Response};
 
@@ -35,9 +36,12 @@ impl Target for InProcess {
     }
 
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
-        let accounts = settings.accounts.iter();
+        let account = |name: &String| {
+            let key = AccountKey::parse(&account_key_base64(name))?;
+            Some((name.clone(), Account::with_key(key)))
+        };
         let config = Config {
-            accounts: accounts.map(|n| (n.clone(), Account::with_key(account_key(n)))).collect(),
+            accounts: settings.accounts.iter().filter_map(account).collect(),
             host_style: true,
             strict_api_version: true,
             strict_skew: true,
@@ -45,7 +49,11 @@ impl Target for InProcess {
             loose: false,
         };
         let clock = Clock::manual(start);
-        let opened = Emulator::builder().config(config).clock(clock).seed(SEED).open();
+        let opened = Emulator::builder()
+            .config(config)
+            .clock(clock)
+            .seed(SEED)
+            .open();
         let emulator = opened.map_err(|e| TargetError::Control(e.to_string()))?;
         *self.0.write().await = Some(emulator);
         Ok(())
@@ -61,9 +69,15 @@ impl Target for InProcess {
         let wire = builder(&request, &request.url)?
             .body(smalt::body::full(request.body))
             .map_err(|e| TargetError::Request(e.to_string()))?;
-        let response = emulator.call(wire).await.map_err(|e| TargetError::Call(e.to_string()))?;
+        let response = emulator
+            .call(wire)
+            .await
+            .map_err(|e| TargetError::Call(e.to_string()))?;
         let (head, body) = response.into_parts();
-        let body = body.collect().await.map_err(|e| TargetError::Call(e.to_string()))?;
+        let body = body
+            .collect()
+            .await
+            .map_err(|e| TargetError::Call(e.to_string()))?;
         Ok(answer(head.status.as_u16(), &head.headers, body.to_bytes()))
     }
 }
