@@ -12,10 +12,12 @@ use smalt_protocol::Service;
 use super::compare::Aspect;
 use super::corpus::{self, CorpusError};
 use super::player;
+use super::recording::Recording;
 use super::report::{Collector, Report, percent};
 use super::target::Target;
 use super::target::http::OverHttp;
 use super::target::inproc::InProcess;
+use super::target::mirror::Mirror;
 use super::text;
 
 /// Recordings that are played at the same time in process; a server has one clock for all.
@@ -27,8 +29,8 @@ pub struct Options {
     /// The directory of the recordings.
     #[arg(long, env = "SMALT_CORPUS", value_name = "DIR")]
     pub corpus: PathBuf,
-    /// `inproc`, or the blob endpoint of a server (queue, table and control on the next ports).
-    /// The server must be started with `--strictSkew`.
+    /// `inproc`; the blob endpoint of a server (queue, table and control on the next ports),
+    /// started with `--strictSkew`; or `mirror`, which answers as recorded and must pass whole.
     #[arg(long, default_value = "inproc")]
     pub target: String,
     /// Only recordings of this service: blob, queue or table.
@@ -108,6 +110,32 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     Ok(Threshold { rate, percent_min })
 }
 
+/// What is asked.
+#[derive(Clone)]
+enum Kind {
+    InProcess,
+    Mirror,
+    Server(Arc<OverHttp>),
+}
+
+impl Kind {
+    fn parse(text: &str) -> Option<Kind> {
+        Some(match text {
+            "inproc" => Kind::InProcess,
+            "mirror" => Kind::Mirror,
+            url => Kind::Server(Arc::new(OverHttp::at(url)?)),
+        })
+    }
+
+    fn target(&self, recording: &Recording) -> Arc<dyn Target> {
+        match self {
+            Kind::InProcess => Arc::new(InProcess::default()),
+            Kind::Mirror => Arc::new(Mirror::of(recording)),
+            Kind::Server(server) => server.clone(),
+        }
+    }
+}
+
 /// Plays the selected recordings.
 ///
 /// # Errors
@@ -123,30 +151,19 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    let server = match options.target.as_str() {
-        "inproc" => None,
-        url => {
-            let server = OverHttp::at(url);
-            Some(Arc::new(
-                server.ok_or_else(|| anyhow::anyhow!("not a target: {url}"))?,
-            ))
-        }
-    };
-    let tasks = if server.is_some() {
+    let kind = Kind::parse(&options.target)
+        .ok_or_else(|| anyhow::anyhow!("not a target: {}", options.target))?;
+    let tasks = if matches!(kind, Kind::Server(_)) {
         1
     } else {
         TASKS_IN_PROCESS
     };
     let mut played = futures_util::stream::iter(names)
         .map(|name| {
-            let target: Arc<dyn Target> = match &server {
-                Some(server) => server.clone(),
-                None => Arc::new(InProcess::default()),
-            };
-            let dir = options.corpus.clone();
+            let (kind, dir) = (kind.clone(), options.corpus.clone());
             tokio::spawn(async move {
                 let recording = corpus::load(&dir, &name)?;
-                let played = player::play(target, &recording).await;
+                let played = player::play(kind.target(&recording), &recording).await;
                 Ok::<_, CorpusError>((recording, played))
             })
         })

@@ -2,6 +2,7 @@
 
 pub mod http;
 pub mod inproc;
+pub mod mirror;
 
 use async_trait::async_trait;
 use smalt_protocol::Timestamp;

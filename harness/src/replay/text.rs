@@ -55,14 +55,9 @@ pub fn table(report: &Report) -> String {
     if problems > 0 {
         let _ = writeln!(out, "recordings whose set-up failed: {problems}");
     }
-    let unused: Vec<&str> = report
-        .rules
-        .iter()
-        .filter(|rule| rule.uses == 0)
-        .map(|rule| rule.rule.as_str())
-        .collect();
-    if !unused.is_empty() {
-        let _ = writeln!(out, "rules never used: {}", unused.join(", "));
+    let unused = report.rules.iter().filter(|rule| rule.uses == 0).count();
+    if unused > 0 {
+        let _ = writeln!(out, "relaxed comparisons that nothing used: {unused}");
     }
     out
 }
