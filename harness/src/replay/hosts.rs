@@ -77,6 +77,11 @@ impl Hosts {
         self.aliases.values().cloned().collect()
     }
 
+    /// The name at the target of a recorded account that receives requests.
+    pub fn name_of(&self, recorded: &str) -> Option<&str> {
+        self.aliases.get(recorded).map(String::as_str)
+    }
+
     /// The account at the target that a recorded URL means, `near` being the one of the request in
     /// which the URL occurs.
     fn account_of(&self, recorded: &str, url: &Url, near: &str) -> String {

@@ -95,29 +95,49 @@ pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
 }
 
 impl Player<'_> {
-    /// Makes what the recording uses but never creates.
+    /// Makes what must exist before the first request.
     async fn set_up(&mut self, settings: &AccountSettings) {
-        let first = self.recording.interactions.first().map(|i| &i.request);
-        let Some(account) = first.and_then(|r| prepare::account_of(&self.hosts, r)) else {
-            return;
-        };
         let service = self.recording.service;
         if let Some(body) = settings::service_properties(settings, service) {
             let path = "/?restype=service&comp=properties";
-            self.set_up_one("PUT", &account, path, Bytes::from(body))
-                .await;
+            for account in &settings.accounts {
+                self.set_up_one("PUT", account, path, Bytes::from(body.clone()))
+                    .await;
+            }
         }
-        for name in &self.recording.uncreated {
-            let encoded = uri::encode(name);
-            let (method, path, body) = match service {
-                Service::Blob => ("PUT", format!("/{encoded}?restype=container"), Bytes::new()),
-                Service::Queue => ("PUT", format!("/{encoded}"), Bytes::new()),
+        let first = self.recording.interactions.first().map(|i| &i.request);
+        let Some(first) = first.and_then(|r| prepare::account_of(&self.hosts, r)) else {
+            return;
+        };
+        for existing in settings::existing(self.recording) {
+            let encoded = uri::encode(&existing.name);
+            let account = existing
+                .account
+                .as_deref()
+                .and_then(|a| self.hosts.name_of(a));
+            let account = account.unwrap_or(&first).to_owned();
+            let (method, path, body, deletion) = match service {
+                Service::Blob => {
+                    let path = format!("/{encoded}?restype=container");
+                    ("PUT", path.clone(), Bytes::new(), path)
+                }
+                Service::Queue => (
+                    "PUT",
+                    format!("/{encoded}"),
+                    Bytes::new(),
+                    format!("/{encoded}"),
+                ),
                 Service::Table => {
-                    let body = serde_json::json!({ "TableName": name }).to_string();
-                    ("POST", "/Tables".to_owned(), Bytes::from(body))
+                    let body = serde_json::json!({ "TableName": existing.name }).to_string();
+                    let deletion = format!("/Tables('{encoded}')");
+                    ("POST", "/Tables".to_owned(), Bytes::from(body), deletion)
                 }
             };
             self.set_up_one(method, &account, &path, body).await;
+            if existing.being_deleted {
+                self.set_up_one("DELETE", &account, &deletion, Bytes::new())
+                    .await;
+            }
         }
     }
 

@@ -213,7 +213,7 @@ async fn every_change_is_caught() {
                 r.interactions[0]
                     .response
                     .headers
-                    .set("x-ms-version", "2019-02-02")
+                    .set("x-ms-version", "2019-02-02");
             },
             (0, Aspect::HeaderValues),
         ),
@@ -223,7 +223,7 @@ async fn every_change_is_caught() {
                 r.interactions[4]
                     .response
                     .headers
-                    .set("x-ms-error-code", "QueueNotFound")
+                    .set("x-ms-error-code", "QueueNotFound");
             },
             (4, Aspect::Code),
         ),
@@ -239,7 +239,7 @@ async fn every_change_is_caught() {
                     b.replace(ID_1, "?")
                         .replace(ID_2, ID_1)
                         .replace("<MessageId>?", &format!("<MessageId>{ID_2}"))
-                })
+                });
             },
             (2, Aspect::Relations),
         ),
@@ -310,7 +310,7 @@ async fn every_change_is_caught() {
                 r.interactions[2]
                     .response
                     .headers
-                    .set("etag", "\"0x8D6D4173A7F45B9\"")
+                    .set("etag", "\"0x8D6D4173A7F45B9\"");
             },
             (2, Aspect::Relations),
         ),
@@ -320,7 +320,7 @@ async fn every_change_is_caught() {
                 r.interactions[0]
                     .response
                     .headers
-                    .set("etag", "0x8D6D4173A7F45B7")
+                    .set("etag", "0x8D6D4173A7F45B7");
             },
             (0, Aspect::HeaderValues),
         ),
@@ -330,7 +330,7 @@ async fn every_change_is_caught() {
                 r.interactions[0]
                     .response
                     .headers
-                    .set("content-md5", "AAAA")
+                    .set("content-md5", "AAAA");
             },
             (0, Aspect::HeaderValues),
         ),
@@ -340,7 +340,7 @@ async fn every_change_is_caught() {
                 r.interactions[0]
                     .response
                     .headers
-                    .set("date", "Thu, 09 May 2019 00:58:59 GMT")
+                    .set("date", "Thu, 09 May 2019 00:58:59 GMT");
             },
             (0, Aspect::HeaderValues),
         ),
@@ -350,7 +350,7 @@ async fn every_change_is_caught() {
                 r.interactions[0]
                     .response
                     .headers
-                    .set("content-length", "7")
+                    .set("content-length", "7");
             },
             (0, Aspect::HeaderValues),
         ),
@@ -364,7 +364,7 @@ async fn every_change_is_caught() {
             |r| {
                 edit_body(r, 3, |_| {
                     r#"{"odata.etag":"W/\"0xAB\"","b":"2","a":"1"}"#.into()
-                })
+                });
             },
             (3, Aspect::Body),
         ),

@@ -123,3 +123,109 @@ async fn send(request: Request) -> Result<Response, TargetError> {
     driver.abort();
     Ok(answer(head.status.as_u16(), &head.headers, body))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use smalt_protocol::signing::shared_key::{
+        Authorization, Scheme, SigningInput, parse_authorization, verify_request,
+    };
+    use smalt_protocol::{ApiVersion, Service};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::replay::hosts::account_key;
+    use crate::replay::player::{Outcome, play};
+    use crate::replay::recording;
+
+    type Answer = http::Response<Full<Bytes>>;
+
+    /// A server that accepts control requests, and blob requests in path style whose signature is
+    /// right.
+    fn serve(request: &http::Request<hyper::body::Incoming>) -> Answer {
+        let path = request.uri().path();
+        let status = if matches!(path, "/clock" | "/accounts" | "/state/reset") {
+            200
+        } else if path == "/account/c" && is_signed(request) {
+            201
+        } else {
+            403
+        };
+        let date = "Thu, 09 May 2019 00:57:59 GMT";
+        let answer = http::Response::builder()
+            .status(status)
+            .header("date", date);
+        answer.body(Full::default()).unwrap()
+    }
+
+    fn is_signed(request: &http::Request<hyper::body::Incoming>) -> bool {
+        let text = |name| {
+            request
+                .headers()
+                .get(name)
+                .map(|v: &http::HeaderValue| v.to_str().unwrap())
+        };
+        let value = parse_authorization(text("authorization").unwrap_or_default());
+        let Ok(Authorization::Key {
+            account, signature, ..
+        }) = value
+        else {
+            return false;
+        };
+        let headers: Vec<(&str, &str)> = request
+            .headers()
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.to_str().unwrap()))
+            .collect();
+        let query = smalt_protocol::uri::parse_query(request.uri().query().unwrap_or_default());
+        let input = SigningInput {
+            service: Service::Blob,
+            scheme: Scheme::SharedKey,
+            version: ApiVersion::V2019_02_02,
+            method: request.method().as_str(),
+            account: &account,
+            path: request.uri().path(),
+            query: &query.unwrap(),
+            headers: &headers,
+        };
+        verify_request(&input, &account_key("account"), &signature)
+    }
+
+    /// Over a socket the account moves into the path and the signature covers what was sent.
+    #[tokio::test]
+    async fn plays_in_path_style_with_valid_signatures() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = hyper::service::service_fn(|request| async move {
+                    Ok::<_, std::convert::Infallible>(serve(&request))
+                });
+                let http = hyper::server::conn::http1::Builder::new();
+                tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        let text = r#"{"service":"blob","sdk":"x","interactions":1}
+{"n":0,"op":"x","request":{"method":"PUT","url":"https://account.blob.core.windows.net/c?restype=container","headers":{"x-ms-version":"2019-02-02","x-ms-date":"Thu, 09 May 2019 00:57:58 GMT"}},"response":{"status":201,"headers":{"Date":"Thu, 09 May 2019 00:57:59 GMT"}}}"#;
+        let target = OverHttp {
+            blob: at.clone(),
+            queue: at.clone(),
+            table: at.clone(),
+            control: at,
+        };
+        let played = play(Arc::new(target), &recording::parse("f", text).unwrap()).await;
+        assert_eq!(played.setup_problems, Vec::<String>::new());
+        assert_eq!(played.outcomes, [Outcome::Passed]);
+    }
+
+    #[test]
+    fn finds_the_four_ports() {
+        let server = OverHttp::at("http://127.0.0.1:10000").unwrap();
+        assert_eq!(server.table, "127.0.0.1:10002");
+        assert_eq!(server.control, "127.0.0.1:10003");
+        assert!(OverHttp::at("http://127.0.0.1").is_none());
+        assert!(OverHttp::at("elsewhere").is_none());
+        assert!(OverHttp::at("http://127.0.0.1:65535").is_none());
+    }
+}
