@@ -178,10 +178,7 @@ impl Signer<'_> {
             return;
         };
         let segments = url.segments();
-        let snapshot = url
-            .param("snapshot")
-            .or_else(|| url.param("versionid"))
-            .unwrap_or_default();
+        let snapshot = signed_snapshot(url, sas.get("sr"));
         let blob = segments
             .get(1..)
             .filter(|rest| !rest.is_empty())
@@ -228,6 +225,17 @@ impl Signer<'_> {
             url.set_param(&name, &value);
         }
     }
+}
+
+/// The snapshot or version that a SAS for one (`sr=bs`, `sr=bv`) is signed for; a SAS for the blob
+/// itself covers all of them.
+pub fn signed_snapshot(url: &Url, resource: &str) -> String {
+    let parameter = match resource {
+        "bs" => "snapshot",
+        "bv" => "versionid",
+        _ => return String::new(),
+    };
+    url.param(parameter).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub mod http;
 pub mod inproc;
 pub mod mirror;
+pub mod verify;
 
 use async_trait::async_trait;
 use smalt_protocol::Timestamp;

@@ -1,5 +1,7 @@
-//! A target that answers as recorded, with other ETags and mapped accounts: proves that the comparison raises no false
-//! alarm and that live values reach later requests.
+//! A target that answers as recorded, with other ETags and mapped accounts.
+//!
+//! It proves that the comparison raises no false alarm, that live values reach later requests, and
+//! that every request which the service accepted is signed.
 
 use std::collections::VecDeque;
 
@@ -8,7 +10,7 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use tokio::sync::Mutex;
 
-use super::{Target, TargetError};
+use super::{Target, TargetError, verify};
 use crate::replay::hosts::{Addressing, Hosts};
 use crate::replay::prepare::account_of;
 use crate::replay::recording::Recording;
@@ -94,6 +96,12 @@ impl Target for Mirror {
                 headers,
                 body: Bytes::new(),
             });
+        }
+        // What the service accepted must be signed; what it refused may well not be.
+        if answer.status < 300
+            && let Some(problem) = verify::problem(&request)
+        {
+            return Err(TargetError::Call(problem));
         }
         if let Some(etag) = answer.headers.get("etag") {
             let etag = etag.trim_matches('"').to_owned();
