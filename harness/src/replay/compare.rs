@@ -64,6 +64,9 @@ pub struct Comparer<'a> {
     pub superset: Option<Superset<'a>>,
 }
 
+/// Headers that continue a listing of tables or entities.
+const CONTINUATION: &str = "x-ms-continuation-";
+
 /// One comparison under way.
 struct Run<'a, 'b> {
     comparer: &'b mut Comparer<'a>,
@@ -148,7 +151,10 @@ impl Run<'_, '_> {
     /// Names, then the values of the names that both have. `head` is `None` inside a batch.
     fn headers(&mut self, at: &str, recorded: &Headers, live: &Headers, head: Option<bool>) {
         let part = head.is_none();
-        let (r, l) = (self.names(recorded, head), self.names(live, head));
+        let (r, l) = (
+            self.names(recorded, live, head),
+            self.names(live, recorded, head),
+        );
         let aspect = if part {
             Aspect::Body
         } else {
@@ -180,20 +186,34 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The names whose presence counts.
-    fn names<'h>(&self, headers: &'h Headers, head: Option<bool>) -> BTreeSet<&'h str> {
-        let continuation = |name: &str| name.starts_with("x-ms-continuation-");
-        let counts = |name: &str| match rules::find(Place::Header, "", name) {
-            Some((_, rule)) if rule.how == How::Ignore => false,
-            Some((_, rule)) if rule.how == How::Length => head == Some(true),
-            _ if self.comparer.superset.is_some() && continuation(name) => false,
-            _ => head.is_none() || !self.comparer.dropped.contains(name),
-        };
-        headers
-            .iter()
-            .map(|(name, _)| name)
-            .filter(|name| counts(name))
-            .collect()
+    /// The names whose presence counts, `other` being the headers of the other side.
+    fn names<'h>(
+        &mut self,
+        headers: &'h Headers,
+        other: &Headers,
+        head: Option<bool>,
+    ) -> BTreeSet<&'h str> {
+        let mut names = BTreeSet::new();
+        for (name, _) in headers.iter() {
+            let rule = rules::find(Place::Header, "", name);
+            let free = match rule.map(|(_, rule)| rule.how) {
+                Some(How::Ignore) => true,
+                Some(How::Length) => head != Some(true),
+                // Whether the listing goes on depends on the other things of the account.
+                _ if self.comparer.superset.is_some() && name.starts_with(CONTINUATION) => {
+                    !other.has(name)
+                }
+                _ => head.is_some() && self.comparer.dropped.contains(name),
+            };
+            if !free {
+                names.insert(name);
+            } else if let Some((index, _)) = rule
+                && let Some(uses) = self.comparer.rule_uses.get_mut(index)
+            {
+                *uses += 1;
+            }
+        }
+        names
     }
 
     /// A live `Content-Length` must be that of the live body.

@@ -15,7 +15,7 @@ use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
 use super::rules::RULES;
 use super::settings::{self, AccountSettings};
-use super::superset::Superset;
+use super::superset::{self, Superset};
 use super::target::{Target, TargetError};
 use super::uri::{self, Url};
 use super::wire::{Headers, Request, Response};
@@ -193,7 +193,7 @@ impl Player<'_> {
     }
 
     async fn interaction(&mut self, interaction: &Interaction) -> Outcome {
-        self.note_names(&interaction.request);
+        self.own.extend(superset::names_in(&interaction.request));
         self.now = self.now.max(interaction.date);
         if let Err(error) = self.target.set_clock(self.now).await {
             return failed_call(interaction, &error);
@@ -227,7 +227,8 @@ impl Player<'_> {
 
     fn compare(&mut self, interaction: &Interaction, live: &Response) -> Vec<Difference> {
         let account = prepare::account_of(&self.hosts, &interaction.request).unwrap_or_default();
-        let superset = self.recording.has_flag("account_listing") && lists_account(interaction);
+        let superset = self.recording.has_flag("account_listing")
+            && superset::lists_account(&interaction.request);
         let mut comparer = Comparer {
             hosts: &self.hosts,
             bindings: &mut self.bindings,
@@ -237,7 +238,7 @@ impl Player<'_> {
             reserialised: self.recording.has_note("json_reserialised"),
             superset: superset.then(|| Superset {
                 own: &self.own,
-                partial: is_partial(interaction),
+                partial: superset::is_partial(interaction),
             }),
         };
         comparer.compare(&interaction.request.method, &interaction.response, live)
@@ -257,23 +258,6 @@ impl Player<'_> {
                     CALL_TIMEOUT.as_secs()
                 )))
             }
-        }
-    }
-
-    fn note_names(&mut self, request: &Request) {
-        let Some(url) = Url::parse(&request.url) else {
-            return;
-        };
-        for segment in url.segments() {
-            // `Tables('name')` and `name(PartitionKey=...)` name tables as well.
-            let quoted = segment.split('\'').nth(1).map(str::to_owned);
-            self.own.extend(quoted);
-            self.own.insert(segment);
-        }
-        if let Ok(body) = serde_json::from_slice::<serde_json::Value>(&request.body)
-            && let Some(table) = body.get("TableName").and_then(serde_json::Value::as_str)
-        {
-            self.own.insert(table.to_owned());
         }
     }
 
@@ -300,32 +284,4 @@ fn failed_call(interaction: &Interaction, error: &TargetError) -> Outcome {
 /// The register's answer to an operation that it names but does not have.
 fn is_not_built(live: &Response) -> bool {
     live.status == 501 && live.error_code().as_deref() == Some("NotImplemented")
-}
-
-/// List Containers, List Queues, Query Tables.
-fn lists_account(interaction: &Interaction) -> bool {
-    let Some(url) = Url::parse(&interaction.request.url) else {
-        return false;
-    };
-    let root = matches!(url.path.as_str(), "" | "/");
-    interaction.request.method == "GET"
-        && ((root && url.param("comp").as_deref() == Some("list"))
-            || url.path == "/Tables"
-            || url.path == "/Tables()")
-}
-
-/// Whether a recorded page continues another or is continued.
-fn is_partial(interaction: &Interaction) -> bool {
-    let continues = Url::parse(&interaction.request.url).is_some_and(|url| {
-        ["marker", "NextTableName"]
-            .iter()
-            .any(|n| url.param(n).is_some_and(|v| !v.is_empty()))
-    });
-    let response = &interaction.response;
-    let text = std::str::from_utf8(&response.body).unwrap_or_default();
-    continues
-        || response.headers.has("x-ms-continuation-nexttablename")
-        || text
-            .split_once("<NextMarker>")
-            .is_some_and(|(_, rest)| !rest.starts_with("</"))
 }

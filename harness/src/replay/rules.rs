@@ -81,12 +81,6 @@ pub const RULES: &[Rule] = &[
     rule(Place::Header, "keep-alive", How::Ignore, TRANSPORT),
     rule(
         Place::Header,
-        "strict-transport-security",
-        How::Ignore,
-        TRANSPORT,
-    ),
-    rule(
-        Place::Header,
         "content-length",
         How::Length,
         "chunked or counted is the transport's choice",

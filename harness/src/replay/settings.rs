@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use smalt_protocol::{Service, Timestamp};
 
 use super::recording::{Interaction, Recording};
+use super::superset;
 use super::uri::Url;
 
 /// Settings of the recorded account that the recording does not make itself. The first group lives
@@ -101,8 +102,8 @@ pub struct Existing {
     pub being_deleted: bool,
 }
 
-/// What must exist beforehand: what the recording uses but never creates, and what its first
-/// attempt to create is told to exist already.
+/// What must exist beforehand: what the recording uses but never creates, what its first attempt to
+/// create is told to exist already, and other things that its listings show.
 pub fn existing(recording: &Recording) -> Vec<Existing> {
     let listed = recording.uncreated.iter().map(|name| Existing {
         account: None,
@@ -110,6 +111,14 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         being_deleted: false,
     });
     let mut found: Vec<Existing> = listed.collect();
+    if recording.has_flag("account_listing") {
+        let foreign = superset::foreign_names(recording).into_iter();
+        found.extend(foreign.map(|name| Existing {
+            account: None,
+            name,
+            being_deleted: false,
+        }));
+    }
     let mut attempted = BTreeSet::new();
     for interaction in &recording.interactions {
         let Some((account, name)) = creates(interaction) else {

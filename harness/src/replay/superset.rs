@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::json::Json;
-use super::tree::{Element, Tree};
+use super::recording::{Interaction, Recording};
+use super::tree::{self, Element, Tree};
+use super::uri::Url;
+use super::wire::Request;
 
 /// Restricts a recorded listing to what the replay can know.
 ///
@@ -21,13 +24,104 @@ pub struct Superset<'a> {
 impl Superset<'_> {
     /// Takes out of both pages what is no evidence.
     pub fn restrict(&self, recorded: &mut Tree, live: &mut Tree) {
+        // Whether the listing goes on depends on the other things of the account as well.
+        let marker = |tree: &Tree| next_marker(tree).is_none_or(str::is_empty);
+        if marker(recorded) != marker(live) {
+            clear_marker(recorded);
+            clear_marker(live);
+        }
         let (r_names, l_names) = (names(recorded), names(live));
         let keep_recorded =
             |name: &str| l_names.contains(name) || (!self.partial && self.own.contains(name));
         let keep_live = |name: &str| !self.partial || r_names.contains(name);
         filter(recorded, &keep_recorded);
         filter(live, &keep_live);
+        for tree in [recorded, live] {
+            self.prune(tree);
+        }
     }
+}
+
+impl Superset<'_> {
+    /// Of other things only the names are known: their properties were made before the recording.
+    fn prune(&self, tree: &mut Tree) {
+        let Tree::Document(_, _, root) = tree else {
+            return;
+        };
+        for list in root.children.iter_mut().filter(|c| is_list(c)) {
+            for entry in &mut list.children {
+                if entry_name(entry).is_some_and(|name| !self.own.contains(&name)) {
+                    entry.children.retain(|child| child.name == "Name");
+                }
+            }
+        }
+    }
+}
+
+/// Names that a request brings in: path segments, quoted names in them, a table to be created.
+pub fn names_in(request: &Request) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for segment in Url::parse(&request.url)
+        .map(|url| url.segments())
+        .unwrap_or_default()
+    {
+        // `Tables('name')` names a table as well.
+        names.extend(segment.split('\'').nth(1).map(str::to_owned));
+        names.insert(segment);
+    }
+    if let Ok(body) = serde_json::from_slice::<serde_json::Value>(&request.body)
+        && let Some(table) = body.get("TableName").and_then(serde_json::Value::as_str)
+    {
+        names.insert(table.to_owned());
+    }
+    names
+}
+
+/// Other things that the account held, as far as the recorded listings name them.
+pub fn foreign_names(recording: &Recording) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut own = BTreeSet::new();
+    for interaction in &recording.interactions {
+        own.extend(names_in(&interaction.request));
+        if lists_account(&interaction.request) {
+            let response = &interaction.response;
+            found.extend(names(&tree::parse(
+                response.headers.get("content-type"),
+                &response.body,
+            )));
+        }
+    }
+    // `$logs` and its like come with the account and cannot be created.
+    found.retain(|name| !own.contains(name) && !name.starts_with('$'));
+    found
+}
+
+/// List Containers, List Queues, Query Tables.
+pub fn lists_account(request: &Request) -> bool {
+    let Some(url) = Url::parse(&request.url) else {
+        return false;
+    };
+    let root = matches!(url.path.as_str(), "" | "/");
+    request.method == "GET"
+        && ((root && url.param("comp").as_deref() == Some("list"))
+            || url.path == "/Tables"
+            || url.path == "/Tables()")
+}
+
+/// Whether a recorded page continues another or is continued.
+pub fn is_partial(interaction: &Interaction) -> bool {
+    let continues = Url::parse(&interaction.request.url).is_some_and(|url| {
+        ["marker", "NextTableName"]
+            .iter()
+            .any(|n| url.param(n).is_some_and(|v| !v.is_empty()))
+    });
+    let response = &interaction.response;
+    let text = std::str::from_utf8(&response.body).unwrap_or_default();
+    continues
+        || response.headers.has("x-ms-continuation-nexttablename")
+        || text
+            .split_once("<NextMarker>")
+            .is_some_and(|(_, rest)| !rest.starts_with("</"))
 }
 
 fn names(tree: &Tree) -> BTreeSet<String> {
@@ -60,10 +154,6 @@ fn filter(tree: &mut Tree, keep: &dyn Fn(&str) -> bool) {
             for list in root.children.iter_mut().filter(|c| is_list(c)) {
                 list.children.retain(stays);
             }
-            // Whether the listing goes on depends on the other things of the account.
-            for marker in root.children.iter_mut().filter(|c| c.name == "NextMarker") {
-                marker.text.clear();
-            }
         }
         Tree::Json(Json::Object(members)) => {
             for (_, value) in members {
@@ -72,6 +162,25 @@ fn filter(tree: &mut Tree, keep: &dyn Fn(&str) -> bool) {
             }
         }
         _ => {}
+    }
+}
+
+fn next_marker(tree: &Tree) -> Option<&str> {
+    let Tree::Document(_, _, root) = tree else {
+        return None;
+    };
+    root.children
+        .iter()
+        .find(|c| c.name == "NextMarker")
+        .map(|c| c.text.as_str())
+}
+
+fn clear_marker(tree: &mut Tree) {
+    if let Tree::Document(_, _, root) = tree {
+        root.children
+            .iter_mut()
+            .filter(|c| c.name == "NextMarker")
+            .for_each(|c| c.text.clear());
     }
 }
 
