@@ -3,3 +3,5 @@
 pub mod blob;
 pub mod container;
 pub mod lookup;
+pub mod paging;
+pub mod queue;

@@ -13,7 +13,7 @@ pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockRecord, CommittedBlock, ContentHeaders,
     CopyRecord, CopyStatus, UncommittedRecord,
 };
-pub use container::{ContainerRecord, PublicAccess, StoredPolicy};
+pub use container::{ContainerRecord, PublicAccess};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
-use smalt_protocol::{ApiVersion, ETag, Service, StorageError, Timestamp};
+use smalt_protocol::metadata::HEADER_PREFIX;
+use smalt_protocol::xml::ErrorDocument;
+use smalt_protocol::{ApiVersion, ETag, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::body::{self, Body};
@@ -74,6 +76,15 @@ impl Reply {
         if let (Ok(name), Ok(value)) = (name, value) {
             self.headers.insert(name, value);
         }
+    }
+
+    /// The `x-ms-meta-*` headers.
+    #[must_use]
+    pub fn metadata(mut self, metadata: &Metadata) -> Self {
+        for (name, value) in metadata.iter() {
+            self.set(&format!("{HEADER_PREFIX}{name}"), value);
+        }
+        self
     }
 
     /// `ETag` and `Last-Modified`.
@@ -177,7 +188,15 @@ pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply 
     let mut reply = if status == 304 {
         Reply::new(status)
     } else {
-        Reply::xml(status, error_document(error, &request_id.to_string(), now))
+        Reply::xml(
+            status,
+            ErrorDocument {
+                error,
+                request_id: &request_id.to_string(),
+                time: now,
+            }
+            .render(),
+        )
     };
     reply.set("x-ms-error-code", error.code().as_str());
     for (name, value) in error.headers() {
@@ -205,13 +224,4 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
-}
-
-fn error_document(error: &StorageError, request_id: &str, now: Timestamp) -> Vec<u8> {
-    format!(
-        "<Error><Code>{}</Code><Message>{} {request_id} {now}</Message></Error>",
-        error.code(),
-        error.message()
-    )
-    .into_bytes()
 }

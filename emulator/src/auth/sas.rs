@@ -2,6 +2,7 @@
 
 use smalt_protocol::signing::permissions::Permissions;
 use smalt_protocol::signing::sas::{Sas, SasKind, SasTarget, check_window, refused};
+use smalt_protocol::xml::SignedIdentifier;
 use smalt_protocol::{ErrorCode, Service, StorageError, Timestamp};
 
 use super::Identity;
@@ -9,7 +10,7 @@ use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::keys;
-use crate::records::{ContainerRecord, QueueRecord, Record, StoredPolicy};
+use crate::records::{ContainerRecord, QueueRecord, Record};
 use crate::register::{Access, Entry};
 use crate::target::Resource;
 
@@ -46,7 +47,7 @@ struct Terms {
 impl Terms {
     /// A field stands in the SAS or in the policy, not in both; permissions and expiry must stand
     /// somewhere ("Define a stored access policy").
-    fn of(sas: &Sas, policy: Option<&StoredPolicy>) -> Result<Self, StorageError> {
+    fn of(sas: &Sas, policy: Option<&SignedIdentifier>) -> Result<Self, StorageError> {
         let Some(policy) = policy else {
             return Ok(Terms {
                 permissions: sas.permissions(),
@@ -54,29 +55,27 @@ impl Terms {
                 expiry: sas.expiry(),
             });
         };
-        let permission = one_of("sp", sas.get("sp"), policy.permission.as_deref())?;
-        let start = one_of("st", sas.get("st"), policy.start.as_deref())?;
-        let expiry = one_of("se", sas.get("se"), policy.expiry.as_deref())?;
-        let malformed = || refused("Signature fields not well formed.");
-        let expiry = expiry.ok_or_else(|| refused("se is mandatory. Cannot be empty"))?;
-        let permission = permission.ok_or_else(|| refused("sp is mandatory. Cannot be empty"))?;
+        let permissions = one_of(
+            "sp",
+            Some(sas.get("sp")).filter(|sp| !sp.is_empty()),
+            policy.permissions.as_deref(),
+        )?;
+        let permissions = permissions.ok_or_else(|| refused("sp is mandatory. Cannot be empty"))?;
+        let expiry = one_of("se", sas.expiry(), policy.expiry)?;
         Ok(Terms {
-            permissions: Permissions::parse(permission).ok_or_else(malformed)?,
-            start: start
-                .map(|t| Timestamp::parse_iso(t).ok_or_else(malformed))
-                .transpose()?,
-            expiry: Some(Timestamp::parse_iso(expiry).ok_or_else(malformed)?),
+            permissions: Permissions::parse(permissions)
+                .ok_or_else(|| refused("Signature fields not well formed."))?,
+            start: one_of("st", sas.start(), policy.start)?,
+            expiry: Some(expiry.ok_or_else(|| refused("se is mandatory. Cannot be empty"))?),
         })
     }
 }
 
-fn one_of<'a>(
+fn one_of<T>(
     field: &str,
-    in_sas: &'a str,
-    in_policy: Option<&'a str>,
-) -> Result<Option<&'a str>, StorageError> {
-    let in_sas = Some(in_sas).filter(|text| !text.is_empty());
-    let in_policy = in_policy.filter(|text| !text.is_empty());
+    in_sas: Option<T>,
+    in_policy: Option<T>,
+) -> Result<Option<T>, StorageError> {
     if in_sas.is_some() && in_policy.is_some() {
         return Err(refused(&format!(
             "{field} cannot be set in both the SAS and its policy."
@@ -143,7 +142,7 @@ fn stored_policy(
     core: &Core,
     call: &Call,
     sas: &Sas,
-) -> Result<Option<StoredPolicy>, StorageError> {
+) -> Result<Option<SignedIdentifier>, StorageError> {
     let Some(id) = sas.policy_id() else {
         return Ok(None);
     };
