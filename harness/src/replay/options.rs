@@ -1,5 +1,6 @@
 //! The command `harness replay`.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use smalt_protocol::Service;
 
 use super::compare::Aspect;
 use super::corpus::{self, CorpusError};
+use super::hosts::{Addressing, Hosts, account_key_base64};
 use super::player;
 use super::recording::Recording;
 use super::report::{Collector, Report, percent};
@@ -30,7 +32,7 @@ pub struct Options {
     #[arg(long, env = "SMALT_CORPUS", value_name = "DIR")]
     pub corpus: PathBuf,
     /// `inproc`; the blob endpoint of a server (queue, table and control on the next ports),
-    /// started with `--strictSkew`; or `mirror`, which answers as recorded and must pass whole.
+    /// started with `--strictSkew` and the accounts of `--print-accounts`; or `mirror`, which answers as recorded and must pass whole.
     #[arg(long, default_value = "inproc")]
     pub target: String,
     /// Only recordings of this service: blob, queue or table.
@@ -46,6 +48,10 @@ pub struct Options {
     /// Write the whole report to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Print the accounts and keys that a server must have, in the form of `AZURITE_ACCOUNTS`, and
+    /// stop.
+    #[arg(long)]
+    pub print_accounts: bool,
     /// Print this many failing interactions in full.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub show: usize,
@@ -191,6 +197,20 @@ fn selected(options: &Options) -> Result<Vec<String>, CorpusError> {
     Ok(names)
 }
 
+/// The accounts of the selected recordings with their keys: `name:key;name:key`.
+fn accounts(options: &Options) -> Result<String, CorpusError> {
+    let mut names = BTreeSet::new();
+    for name in selected(options)? {
+        let recording = corpus::load(&options.corpus, &name)?;
+        names.extend(Hosts::of(&recording, Addressing::Host).accounts());
+    }
+    let pairs: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name}:{}", account_key_base64(name)))
+        .collect();
+    Ok(pairs.join(";"))
+}
+
 /// The thresholds that a report misses, in words.
 pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
     let reached = |rate| match rate {
@@ -221,6 +241,10 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
     reason = "a command talks to its caller"
 )]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.print_accounts {
+        println!("{}", accounts(options)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let begun = tokio::time::Instant::now();
     let report = run(options).await?;
     print!(
@@ -241,4 +265,33 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_thresholds_and_finds_those_missed() {
+        assert!(threshold("interactions").is_err() && threshold("other=1").is_err());
+        let required = ["interactions=50", "header-names=100", "recordings=0"];
+        let required: Vec<Threshold> = required.iter().map(|t| threshold(t).unwrap()).collect();
+        let mut report = Report {
+            recordings: 2,
+            recordings_passed: 1,
+            ..Report::default()
+        };
+        report.total.compared = 4;
+        report.total.passed = 2;
+        report.total.failed.insert(Aspect::HeaderNames, 1);
+        let misses = missed(&report, &required);
+        assert_eq!(misses.len(), 1);
+        assert!(
+            misses[0].contains("75.00 % where 100 % is required"),
+            "{misses:?}"
+        );
+        // A call without an answer agrees in no aspect.
+        report.total.failed.insert(Aspect::Call, 1);
+        assert!((report.total.rate(Aspect::Status) - 75.0).abs() < 1e-9);
+    }
 }

@@ -276,4 +276,52 @@ mod tests {
             json(&["b", "mine"])
         ));
     }
+
+    #[test]
+    fn other_things_are_compared_by_name_only() {
+        let queue = |name: &str, metadata: &str| {
+            format!("<Queue><Name>{name}</Name><Metadata>{metadata}</Metadata></Queue>")
+        };
+        let page = |foreign: &str, mine: &str| {
+            let queues = [queue("a", foreign), queue("mine", mine)].concat();
+            let text = format!("<E><Queues>{queues}</Queues><NextMarker/></E>");
+            tree::parse(Some("application/xml"), &Bytes::from(text))
+        };
+        assert!(restricted(
+            false,
+            page("<k>1</k>", "<k>2</k>"),
+            page("", "<k>2</k>")
+        ));
+        assert!(!restricted(false, page("", "<k>2</k>"), page("", "")));
+    }
+
+    #[test]
+    fn other_things_are_found_in_recorded_listings() {
+        let body = |text: &str| {
+            use base64::Engine as _;
+            base64::engine::general_purpose::STANDARD.encode(text)
+        };
+        let line = |n: usize, method: &str, url: &str, request: &str, response: &str| {
+            serde_json::json!({
+                "n": n, "op": "x",
+                "request": { "method": method, "url": url, "headers": {}, "body_b64": body(request) },
+                "response": { "status": 200, "body_b64": body(response), "headers": {
+                    "Date": "Thu, 09 May 2019 00:57:59 GMT", "Content-Type": "application/json",
+                } },
+            })
+            .to_string()
+        };
+        let url = "https://account.table.core.windows.net/Tables";
+        let tables = r#"{"value":[{"TableName":"mine"},{"TableName":"other"}]}"#;
+        let text = [
+            r#"{"service":"table","sdk":"x","interactions":2}"#.to_owned(),
+            line(0, "POST", url, r#"{"TableName":"mine"}"#, ""),
+            line(1, "GET", url, "", tables),
+        ];
+        let recording = crate::replay::recording::parse("f", &text.join("\n")).unwrap();
+        assert_eq!(
+            foreign_names(&recording),
+            BTreeSet::from(["other".to_owned()])
+        );
+    }
 }
