@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
-//! - [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live request for a
+//! - [`reruns`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live request for a
 //!   recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
 //! - [`tree`], [`json`], [`multipart`], [`superset`], [`rules`], [`value`], [`compare`]: the live
@@ -21,6 +21,7 @@ pub mod player;
 pub mod prepare;
 pub mod recording;
 pub mod report;
+pub mod reruns;
 pub mod rules;
 pub mod settings;
 pub mod superset;

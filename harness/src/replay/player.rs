@@ -13,6 +13,7 @@ use super::credentials::{Credential, Signer};
 use super::hosts::Hosts;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
+use super::reruns;
 use super::rules::RULES;
 use super::settings::{self, AccountSettings};
 use super::superset::{self, Superset};
@@ -63,8 +64,25 @@ struct Player<'a> {
     played: Played,
 }
 
-/// Plays a recording from a fresh state.
+/// Plays a recording, each run of its test from a fresh state.
 pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
+    let mut whole = Played {
+        outcomes: Vec::with_capacity(recording.interactions.len()),
+        rule_uses: vec![0; RULES.len()],
+        setup_problems: Vec::new(),
+    };
+    for run in reruns::split(recording) {
+        let played = play_run(Arc::clone(&target), &run).await;
+        whole.outcomes.extend(played.outcomes);
+        whole.setup_problems.extend(played.setup_problems);
+        for (sum, uses) in whole.rule_uses.iter_mut().zip(played.rule_uses) {
+            *sum += uses;
+        }
+    }
+    whole
+}
+
+async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     let hosts = Hosts::of(recording, target.addressing());
     let settings = settings::infer(recording, hosts.accounts());
     let start = settings::start_of(recording);

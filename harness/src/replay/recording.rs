@@ -31,6 +31,20 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Everything but the interactions.
+    #[must_use]
+    pub fn without_interactions(&self) -> Recording {
+        Recording {
+            name: self.name.clone(),
+            service: self.service,
+            sdk: self.sdk.clone(),
+            flags: self.flags.clone(),
+            notes: self.notes.clone(),
+            uncreated: self.uncreated.clone(),
+            interactions: Vec::new(),
+        }
+    }
+
     /// Whether it carries this flag.
     pub fn has_flag(&self, flag: &str) -> bool {
         self.flags.iter().any(|f| f == flag)

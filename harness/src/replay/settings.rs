@@ -141,8 +141,9 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     found
 }
 
-/// The recorded account and the name of what a request tries to create.
-fn creates(interaction: &Interaction) -> Option<(String, String)> {
+/// The recorded account and the name of the container, queue or table that a request tries to
+/// create.
+pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
     let request = &interaction.request;
     let url = Url::parse(&request.url)?;
     let (account, service) = url.account_and_service()?;

@@ -64,6 +64,7 @@ impl Target for Mirror {
     }
 
     async fn reset(&self, _: &AccountSettings, _: Timestamp) -> Result<(), TargetError> {
+        self.state.lock().await.given.clear();
         Ok(())
     }
 
