@@ -122,14 +122,12 @@ impl Store {
 
     /// The emulator's time: never before that of a published commit.
     pub fn now(&self) -> Timestamp {
-        let last = self.0.shared.last_now.load(Ordering::Acquire);
-        let last = Timestamp::from_ticks(last);
-        self.0.shared.clock.now().max(last)
+        self.0.shared.clock.now().max(self.last_used())
     }
 
     /// The highest time that was used: the clock may not be set below it.
     pub fn last_used(&self) -> Timestamp {
-        self.0.stamps.lock().last().now
+        Timestamp::from_ticks(self.0.shared.last_now.load(Ordering::Acquire))
     }
 
     /// Starts to stage a payload of `len` bytes: in memory up to [`INLINE_BYTES_MAX`], else in an
