@@ -174,24 +174,16 @@ pub fn start_of(recording: &Recording) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording;
+    use super::super::samples;
     use super::*;
 
-    fn recording(lines: &[(&str, &str, u16, &str)]) -> Recording {
-        let mut text = format!(
-            r#"{{"service":"blob","sdk":"x","interactions":{},"uncreated":["u"]}}"#,
-            lines.len()
-        );
-        for (n, (method, path, status, header)) in lines.iter().enumerate() {
+    fn recording(lines: &[(&'static str, &str, u16, &'static str)]) -> Recording {
+        let line = |(method, path, status, header): &(&'static str, &str, u16, &'static str)| {
             let (name, value) = header.split_once(": ").unwrap();
-            text.push_str(&format!(
-                "\n{{\"n\":{n},\"op\":\"x\",\"request\":{{\"method\":\"{method}\",\"url\":\
-                 \"https://account.blob.core.windows.net{path}\",\"headers\":{{}}}},\"response\":{{\
-                 \"status\":{status},\"headers\":{{\"Date\":\"Thu, 09 May 2019 00:57:59 GMT\",\
-                 \"{name}\":\"{value}\"}}}}}}"
-            ));
-        }
-        recording::parse("f", &text).unwrap()
+            let url = format!("https://account.blob.core.windows.net{path}");
+            (*method, url, *status, vec![(name, value.to_owned())])
+        };
+        samples::recording("blob", &["u"], &lines.iter().map(line).collect::<Vec<_>>())
     }
 
     #[test]
