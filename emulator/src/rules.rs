@@ -1,3 +1,7 @@
 //! Pure rules: functions of values that return values. No IO, no clock.
 
+pub mod conditions;
 pub mod lease;
+pub mod ranges;
+pub mod tag_condition;
+pub mod tags;
