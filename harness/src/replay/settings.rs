@@ -18,6 +18,8 @@ pub struct AccountSettings {
     pub versioning: bool,
     /// Deleted containers are kept and can be undeleted.
     pub container_soft_delete: bool,
+    /// Containers must stay private.
+    pub public_access_forbidden: bool,
     /// Reads are noted.
     pub last_access_tracking: bool,
     /// Containers may carry policies for single versions.
@@ -42,6 +44,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let (request, response) = (&interaction.request, &interaction.response);
         let answered = |name: &str| response.headers.get(name);
         let ok = response.status < 300;
+        settings.public_access_forbidden |=
+            response.error_code().as_deref() == Some("PublicAccessNotPermitted");
         settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
         settings.version_immutability |=
             answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
@@ -77,7 +81,7 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
     if settings.cors {
         body.push_str(
             "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
-             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE,PATCH</AllowedMethods>\
+             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE</AllowedMethods>\
              <MaxAgeInSeconds>86400</MaxAgeInSeconds><ExposedHeaders>*</ExposedHeaders>\
              <AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>",
         );
