@@ -5,24 +5,15 @@
 //! operations, [`check_read`] and [`check_write`] are the tables of the operations that a lease
 //! guards.
 
+mod access;
 mod action;
-mod guard;
 
+pub use access::{Leased, check_create, check_read, check_write};
 pub use action::{Action, Done, act};
-pub use guard::{after_write, check_read, check_write};
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 use uuid::Uuid;
-
-/// What a lease is on: codes and messages differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A blob.
-    Blob,
-    /// A container.
-    Container,
-}
 
 /// A lease as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

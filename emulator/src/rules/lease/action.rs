@@ -3,7 +3,7 @@
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use uuid::Uuid;
 
-use super::{LeaseState, Subject};
+use super::{LeaseState, Leased};
 
 /// A lease operation with its ids and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Done {
 /// # Errors
 /// The 409 of the outcome tables.
 pub fn act(
-    subject: Subject,
+    of: Leased,
     state: LeaseState,
     action: Action,
     now: Timestamp,
@@ -67,17 +67,17 @@ pub fn act(
             Ok(held(id, duration_s, now))
         }
         Action::Renew { id } => {
-            let duration_s = check_renew(subject, state, id)?;
+            let duration_s = check_renew(of, state, id)?;
             Ok(held(id, duration_s, now))
         }
-        Action::Change { id, proposed } => change(subject, state, id, proposed),
+        Action::Change { id, proposed } => change(of, state, id, proposed),
         Action::Release { id } if state.id() == Some(id) => Ok(Done {
             state: LeaseState::Available,
             id: None,
             time_s: None,
         }),
-        Action::Release { .. } => Err(mismatch(subject)),
-        Action::Break { period_s } => end(subject, state, period_s, now),
+        Action::Release { .. } => Err(mismatch(of)),
+        Action::Break { period_s } => end(of, state, period_s, now),
     }
 }
 
@@ -108,10 +108,10 @@ fn check_acquire(state: LeaseState, id: Uuid) -> Result<(), StorageError> {
 }
 
 /// The duration that a renewal starts again. An expired lease can be renewed by who held it: a
-/// write to a blob that happened since has made its lease available ([`super::after_write`]).
-fn check_renew(subject: Subject, state: LeaseState, id: Uuid) -> Result<Option<u32>, StorageError> {
+/// write to a blob that happened since has made its lease available ([`LeaseState::after_write`]).
+fn check_renew(of: Leased, state: LeaseState, id: Uuid) -> Result<Option<u32>, StorageError> {
     if state.id() != Some(id) {
-        return Err(mismatch(subject));
+        return Err(mismatch(of));
     }
     match state {
         LeaseState::Leased { duration_s, .. } => Ok(duration_s),
@@ -120,12 +120,7 @@ fn check_renew(subject: Subject, state: LeaseState, id: Uuid) -> Result<Option<u
     }
 }
 
-fn change(
-    subject: Subject,
-    state: LeaseState,
-    id: Uuid,
-    proposed: Uuid,
-) -> Result<Done, StorageError> {
+fn change(of: Leased, state: LeaseState, id: Uuid, proposed: Uuid) -> Result<Done, StorageError> {
     // A change that was done already succeeds again: its answer may have been lost.
     let knows = |held: Uuid| held == id || held == proposed;
     match state {
@@ -145,20 +140,20 @@ fn change(
         LeaseState::Breaking { id: held, .. } if knows(held) => {
             Err(ErrorCode::LeaseIsBreakingAndCannotBeChanged.into())
         }
-        LeaseState::Leased { .. } | LeaseState::Breaking { .. } => Err(mismatch(subject)),
-        _ => Err(not_present(subject)),
+        LeaseState::Leased { .. } | LeaseState::Breaking { .. } => Err(mismatch(of)),
+        _ => Err(not_present(of)),
     }
 }
 
 fn end(
-    subject: Subject,
+    of: Leased,
     state: LeaseState,
     period_s: Option<u32>,
     now: Timestamp,
 ) -> Result<Done, StorageError> {
     // The end that is set already stands unless the period asks for an earlier one.
     let (id, limit, left_s) = match state {
-        LeaseState::Available => return Err(not_present(subject)),
+        LeaseState::Available => return Err(not_present(of)),
         LeaseState::Broken { id } | LeaseState::Expired { id, .. } => (id, now, 0),
         LeaseState::Leased {
             id,
@@ -189,19 +184,17 @@ fn seconds_until(until: Timestamp, now: Timestamp) -> u64 {
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }
 
-fn mismatch(subject: Subject) -> StorageError {
-    StorageError::new(ErrorCode::LeaseIdMismatchWithLeaseOperation).with_message(match subject {
-        Subject::Blob => "The lease ID specified did not match the lease ID for the blob.",
-        Subject::Container => {
-            "The lease ID specified did not match the lease ID for the container."
-        }
+fn mismatch(of: Leased) -> StorageError {
+    StorageError::new(ErrorCode::LeaseIdMismatchWithLeaseOperation).with_message(match of {
+        Leased::Blob => "The lease ID specified did not match the lease ID for the blob.",
+        Leased::Container => "The lease ID specified did not match the lease ID for the container.",
     })
 }
 
-fn not_present(subject: Subject) -> StorageError {
-    StorageError::new(ErrorCode::LeaseNotPresentWithLeaseOperation).with_message(match subject {
-        Subject::Blob => "There is currently no lease on the blob.",
-        Subject::Container => "There is currently no lease on the container.",
+fn not_present(of: Leased) -> StorageError {
+    StorageError::new(ErrorCode::LeaseNotPresentWithLeaseOperation).with_message(match of {
+        Leased::Blob => "There is currently no lease on the blob.",
+        Leased::Container => "There is currently no lease on the container.",
     })
 }
 

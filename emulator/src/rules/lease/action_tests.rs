@@ -59,9 +59,9 @@ fn states() -> [LeaseState; 5] {
 type Cell = Result<(LeaseState, Option<u64>), ErrorCode>;
 
 fn row(action: Action, expected: [Cell; 5]) {
-    for subject in [Subject::Blob, Subject::Container] {
+    for of in [Leased::Blob, Leased::Container] {
         for (state, expected) in states().into_iter().zip(expected) {
-            let done = act(subject, state, action, NOW);
+            let done = act(of, state, action, NOW);
             if let Ok(done) = &done {
                 let shows_id = !matches!(action, Action::Release { .. } | Action::Break { .. });
                 assert_eq!(done.id, done.state.id().filter(|_| shows_id));
@@ -69,7 +69,7 @@ fn row(action: Action, expected: [Cell; 5]) {
             let cell = done
                 .map(|done| (done.state, done.time_s))
                 .map_err(|e| e.code());
-            assert_eq!(cell, expected, "{subject:?} {action:?} on {state:?}");
+            assert_eq!(cell, expected, "{of:?} {action:?} on {state:?}");
         }
     }
 }
@@ -112,7 +112,7 @@ fn renew() {
         [Err(Mismatch), again, Err(NoRenew), Err(NoRenew), again],
     );
     row(Action::Renew { id: B }, [Err(Mismatch); 5]);
-    let done = act(Subject::Blob, infinite(A), Action::Renew { id: A }, NOW).unwrap();
+    let done = act(Leased::Blob, infinite(A), Action::Renew { id: A }, NOW).unwrap();
     assert_eq!(done.state, infinite(A));
 }
 
@@ -181,7 +181,7 @@ fn breaking_an_infinite_lease_takes_the_period_or_no_time() {
         (Some(0), LeaseState::Broken { id: A }, 0),
         (Some(60), breaking(A, 60), 60),
     ] {
-        let done = act(Subject::Blob, infinite(A), Action::Break { period_s }, NOW).unwrap();
+        let done = act(Leased::Blob, infinite(A), Action::Break { period_s }, NOW).unwrap();
         assert_eq!((done.state, done.time_s), (state, Some(time_s)));
     }
 }
@@ -189,20 +189,20 @@ fn breaking_an_infinite_lease_takes_the_period_or_no_time() {
 #[test]
 fn time_moves_states_before_the_action_is_judged() {
     let late = NOW.plus_s(20);
-    let renewed = act(Subject::Blob, states()[1], Action::Renew { id: A }, late).unwrap();
+    let renewed = act(Leased::Blob, states()[1], Action::Renew { id: A }, late).unwrap();
     assert_eq!(renewed.state, leased(A, 60, late));
     let taken = Action::Acquire {
         id: B,
         duration_s: None,
     };
-    assert!(act(Subject::Blob, states()[1], taken, late).is_ok());
-    assert!(act(Subject::Blob, states()[2], taken, NOW.plus_s(10)).is_ok());
+    assert!(act(Leased::Blob, states()[1], taken, late).is_ok());
+    assert!(act(Leased::Blob, states()[2], taken, NOW.plus_s(10)).is_ok());
     let before = Timestamp::from_ticks(NOW.plus_s(10).ticks() - 1);
-    let error = act(Subject::Blob, states()[2], taken, before).unwrap_err();
+    let error = act(Leased::Blob, states()[2], taken, before).unwrap_err();
     assert_eq!(error.code(), Present);
     // Parts of a second are rounded up.
     let broken = act(
-        Subject::Blob,
+        Leased::Blob,
         states()[2],
         Action::Break { period_s: None },
         before,
@@ -213,16 +213,16 @@ fn time_moves_states_before_the_action_is_judged() {
 
 #[test]
 fn refusals_name_what_the_lease_is_on() {
-    let absent = |subject| {
+    let absent = |of| {
         let action = Action::Break { period_s: None };
-        act(subject, LeaseState::Available, action, NOW).unwrap_err()
+        act(of, LeaseState::Available, action, NOW).unwrap_err()
     };
     assert_eq!(
-        absent(Subject::Blob).message(),
+        absent(Leased::Blob).message(),
         "There is currently no lease on the blob."
     );
     assert_eq!(
-        absent(Subject::Container).message(),
+        absent(Leased::Container).message(),
         "There is currently no lease on the container."
     );
 }
