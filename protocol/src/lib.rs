@@ -1,5 +1,6 @@
 //! Words of the Azure Storage wire: names and limits, error codes, time and ETags, typed headers,
-//! XML documents, signing. No IO, no clock, no async: everything here is a value or a pure function.
+//! XML documents, signing. No IO, no clock, no async: everything here is a value or a pure
+//! function.
 
 pub mod conditions;
 pub mod connection_string;
@@ -15,6 +16,7 @@ pub mod signing;
 pub mod time;
 pub mod uri;
 pub mod version;
+pub mod xml;
 
 pub use conditions::{ConditionHeaders, ConditionSubject, TagCondition};
 pub use connection_string::ConnectionString;

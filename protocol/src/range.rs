@@ -78,7 +78,8 @@ impl ByteRange {
 
     /// How many bytes it asks for; `None` up to the end of the blob.
     pub fn length(self) -> Option<u64> {
-        self.last.map(|last| last.saturating_sub(self.first).saturating_add(1))
+        self.last
+            .map(|last| last.saturating_sub(self.first).saturating_add(1))
     }
 }
 
