@@ -2,4 +2,5 @@
 
 pub mod blob;
 pub mod container;
+pub mod leasing;
 pub mod lookup;

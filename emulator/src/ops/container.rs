@@ -1,4 +1,13 @@
 //! Operations on containers.
 
 pub mod access;
+pub mod access_policy;
 pub mod create;
+pub mod delete;
+pub mod get_access_policy;
+pub mod get_metadata;
+pub mod get_properties;
+pub mod lease;
+pub mod properties;
+pub mod set_access_policy;
+pub mod set_metadata;
