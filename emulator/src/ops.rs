@@ -3,4 +3,6 @@
 pub mod blob;
 pub mod container;
 pub mod leasing;
+pub mod listing;
 pub mod lookup;
+pub mod service;

@@ -3,7 +3,7 @@
 use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
-use crate::ops::{blob, container};
+use crate::ops::{blob, container, service};
 use crate::pipeline::{NOT_BUILT, Run, read, write};
 use smalt_protocol::Service;
 
@@ -26,9 +26,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), NOT_BUILT),
     op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), NOT_BUILT),
     op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), NOT_BUILT),
-    op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), NOT_BUILT),
+    op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
-    op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), NOT_BUILT),
+    op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
     op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), NOT_BUILT),
     op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), NOT_BUILT),
     op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), write::<container::create::CreateContainer>()),
@@ -47,9 +47,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_ReleaseLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_release, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_BreakLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_break, Access::container("wd"), write::<container::lease::LeaseContainer>()),
     op("Container_AcquireLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), always, Access::container("w"), write::<container::lease::LeaseContainer>()),
-    op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), NOT_BUILT),
-    op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), NOT_BUILT),
-    op("Container_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Container, ("account", "properties"), always, Access::container("rwdlacup").with_service_sas("rwdlacup"), NOT_BUILT),
+    op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
+    op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
+    op("Container_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Container, ("account", "properties"), always, Access::container("rwdlacup").with_service_sas("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
     op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
     op("Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
     op("Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
@@ -77,7 +77,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), NOT_BUILT),
     op("Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), NOT_BUILT),
     op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), NOT_BUILT),
-    op("Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object("rwdlacup"), NOT_BUILT),
+    op("Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
     op("BlockBlob_StageBlockFromURL", "Put Block From URL", Verb::Put, Kind::Blob, ("", "block"), from_url, Access::object("w"), NOT_BUILT),
     op("BlockBlob_StageBlock", "Put Block", Verb::Put, Kind::Blob, ("", "block"), always, Access::object("w"), NOT_BUILT),
     op("BlockBlob_CommitBlockList", "Put Block List", Verb::Put, Kind::Blob, ("", "blocklist"), always, Access::object("w"), NOT_BUILT),
