@@ -127,6 +127,14 @@ impl Call {
         }
     }
 
+    /// Table addressed, as its path says; empty when the resource is no table.
+    pub fn table(&self) -> &str {
+        match &self.target.resource {
+            Resource::Table(path) => path.split('(').next().unwrap_or_default(),
+            _ => "",
+        }
+    }
+
     /// Message addressed; empty when the resource is no message.
     pub fn message(&self) -> &str {
         match &self.target.resource {

@@ -14,7 +14,7 @@ use crate::config::{Account, Config};
 use crate::core::Core;
 use crate::ids::Ids;
 use crate::pipeline::{self, ConnectionLost};
-use crate::store::{Mode, OpenError, Store, StoreConfig};
+use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
 
 /// A running emulator. Clones share it; the last one closes the store.
 ///
@@ -95,6 +95,19 @@ impl Emulator {
     /// The time that requests are served at.
     pub fn now(&self) -> Timestamp {
         self.0.store.now()
+    }
+
+    /// Does background work in at most `budget` steps.
+    ///
+    /// # Errors
+    /// When the store's disk fails.
+    pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
+        self.0.store.maintain(budget)
+    }
+
+    /// Takes no more writes; what was acknowledged is on disk.
+    pub fn close(&self) {
+        self.0.store.close();
     }
 
     /// The parts, for the control endpoint.

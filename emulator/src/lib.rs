@@ -11,12 +11,22 @@
 
 pub mod auth;
 pub mod body;
+#[cfg(feature = "server")]
+pub mod cli;
 pub mod clock;
 pub mod config;
+#[cfg(feature = "server")]
+pub mod control;
 pub mod emulator;
 pub mod faults;
+#[cfg(feature = "server")]
+pub mod http;
 pub mod ids;
+#[cfg(feature = "server")]
+pub mod log;
 pub mod register;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod store;
 
 mod arrival;

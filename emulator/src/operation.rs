@@ -91,6 +91,12 @@ pub trait Write: Sized + Send + 'static {
         Ok(())
     }
 
+    /// What of the document is too large for a record: it is staged and handed to
+    /// [`Write::payload`].
+    fn spill(&mut self) -> Option<Bytes> {
+        None
+    }
+
     /// Takes the payload that [`Write::takes`] asked for, and validates its hashes.
     fn payload(&mut self, _received: Received) -> Result<(), StorageError> {
         Ok(())

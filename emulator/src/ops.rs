@@ -5,4 +5,6 @@ pub mod container;
 pub mod leasing;
 pub mod listing;
 pub mod lookup;
+pub mod paging;
+pub mod queue;
 pub mod service;

@@ -151,6 +151,11 @@ async fn run_write<O: Write>(
         Takes::Nothing => {}
         Takes::Document { most } => {
             operation.document(stage::document(call, body, most).await?)?;
+            if let Some(spilled) = operation.spill() {
+                let length = spilled.len() as u64;
+                let mut spilled = crate::body::full(spilled);
+                operation.payload(stage::payload(&core.store, &mut spilled, length).await?)?;
+            }
         }
         Takes::Payload { most } => {
             let length = stage::payload_length(call, most)?;

@@ -11,10 +11,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use blob::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, CommittedBlock, ContentHeaders,
-    CopyRecord, CopyStatus, UncommittedRecord,
+    Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
+    ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
 };
-pub use container::{ContainerRecord, PublicAccess, StoredPolicy};
+pub use container::{ContainerRecord, PublicAccess};
 pub use garbage::GarbageRecord;
 pub use queue::{MessageRecord, MessageText, QueueRecord};
 
@@ -50,7 +50,7 @@ impl Record for ContainerRecord {}
 impl Record for BlobRecord {}
 impl Record for BlockRecord {}
 impl Record for UncommittedRecord {}
-impl Record for Vec<CommittedBlock> {}
+impl Record for BlockListChunk {}
 impl Record for GarbageRecord {}
 impl Record for QueueRecord {}
 impl Record for MessageRecord {}

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
-use smalt_protocol::{ApiVersion, ETag, Service, StorageError, Timestamp};
+use smalt_protocol::metadata::HEADER_PREFIX;
+use smalt_protocol::xml::ErrorDocument;
+use smalt_protocol::{ApiVersion, ETag, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::body::{self, Body};
@@ -30,6 +32,13 @@ pub enum Content {
     Bytes(Bytes),
     /// Read from the store while it is sent.
     Payload(PayloadReader),
+    /// Read from several places while it is sent.
+    Stream {
+        /// Bytes.
+        body: Body,
+        /// Their number.
+        length: u64,
+    },
     /// What a HEAD would have sent: the length without the bytes.
     Length(u64),
 }
@@ -74,6 +83,15 @@ impl Reply {
         if let (Ok(name), Ok(value)) = (name, value) {
             self.headers.insert(name, value);
         }
+    }
+
+    /// The `x-ms-meta-*` headers.
+    #[must_use]
+    pub fn metadata(mut self, metadata: &Metadata) -> Self {
+        for (name, value) in metadata.iter() {
+            self.set(&format!("{HEADER_PREFIX}{name}"), value);
+        }
+        self
     }
 
     /// `ETag` and `Last-Modified`.
@@ -138,6 +156,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
         Content::Empty => (Some(0), body::empty()),
         Content::Bytes(bytes) => (Some(bytes.len() as u64), body::full(bytes)),
         Content::Payload(reader) => (Some(reader.remaining()), body::payload(reader)),
+        Content::Stream { body, length } => (Some(length), body),
         Content::Length(length) => (Some(length), body::empty()),
     };
     let body = if is_head { body::empty() } else { body };
@@ -177,7 +196,15 @@ pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply 
     let mut reply = if status == 304 {
         Reply::new(status)
     } else {
-        Reply::xml(status, error_document(error, &request_id.to_string(), now))
+        Reply::xml(
+            status,
+            ErrorDocument {
+                error,
+                request_id: &request_id.to_string(),
+                time: now,
+            }
+            .render(),
+        )
     };
     reply.set("x-ms-error-code", error.code().as_str());
     for (name, value) in error.headers() {
@@ -205,13 +232,4 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
-}
-
-fn error_document(error: &StorageError, request_id: &str, now: Timestamp) -> Vec<u8> {
-    format!(
-        "<Error><Code>{}</Code><Message>{} {request_id} {now}</Message></Error>",
-        error.code(),
-        error.message()
-    )
-    .into_bytes()
 }

@@ -93,6 +93,11 @@ impl StorageError {
         Self::new(ErrorCode::MissingRequiredHeader).with_element("HeaderName", name)
     }
 
+    /// 400 `MissingRequiredQueryParameter`, naming the parameter.
+    pub fn missing_query(name: &str) -> Self {
+        Self::new(ErrorCode::MissingRequiredQueryParameter).with_element("QueryParameterName", name)
+    }
+
     /// 400 `InvalidQueryParameterValue`, naming parameter, value and reason, where Azure gives one.
     pub fn invalid_query(name: &str, value: &str, reason: &str) -> Self {
         let error = Self::new(ErrorCode::InvalidQueryParameterValue)

@@ -86,6 +86,12 @@ impl Timestamp {
         )
     }
 
+    /// This many ticks later, at most [`Timestamp::MAX`].
+    #[must_use]
+    pub const fn plus_ticks(self, ticks: u64) -> Self {
+        Self::from_ticks(self.0.saturating_add(ticks))
+    }
+
     /// This much earlier, at least [`Timestamp::MIN`].
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {

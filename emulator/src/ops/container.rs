@@ -1,7 +1,6 @@
 //! Operations on containers.
 
 pub mod access;
-pub mod access_policy;
 pub mod create;
 pub mod delete;
 pub mod get_access_policy;

@@ -1,6 +1,7 @@
 //! Containers.
 
 use serde::{Deserialize, Serialize};
+use smalt_protocol::xml::SignedIdentifier;
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use crate::keys::Generation;
@@ -23,7 +24,7 @@ pub struct ContainerRecord {
     pub public_access: PublicAccess,
     /// Stored access policies.
     #[serde(default)]
-    pub policies: Vec<StoredPolicy>,
+    pub policies: Vec<SignedIdentifier>,
     /// Lease.
     #[serde(default)]
     pub lease: LeaseState,
@@ -45,20 +46,4 @@ pub enum PublicAccess {
     Blob,
     /// Blobs can be read and listed.
     Container,
-}
-
-/// A stored access policy of a container or queue.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredPolicy {
-    /// Id, 1 to 64 characters.
-    pub id: String,
-    /// Start, as given.
-    #[serde(default)]
-    pub start: Option<String>,
-    /// Expiry, as given.
-    #[serde(default)]
-    pub expiry: Option<String>,
-    /// Permission letters, as given.
-    #[serde(default)]
-    pub permission: Option<String>,
 }

@@ -1,10 +1,10 @@
 //! Queues and messages.
 
 use serde::{Deserialize, Serialize};
+use smalt_protocol::xml::SignedIdentifier;
 use smalt_protocol::{Metadata, Timestamp};
 
 use crate::keys::Generation;
-use crate::records::StoredPolicy;
 use crate::store::PayloadId;
 
 /// A queue.
@@ -17,7 +17,7 @@ pub struct QueueRecord {
     pub metadata: Metadata,
     /// Stored access policies.
     #[serde(default)]
-    pub policies: Vec<StoredPolicy>,
+    pub policies: Vec<SignedIdentifier>,
     /// Set when it was deleted and its name is not free yet.
     #[serde(default)]
     pub deleted_at: Option<Timestamp>,

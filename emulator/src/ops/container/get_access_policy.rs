@@ -17,7 +17,7 @@ use smalt_protocol::{StorageError, Timestamp};
 use crate::call::Call;
 use crate::operation::Read;
 use crate::ops::container::get_properties::GetContainerProperties;
-use crate::records::{ContainerRecord, StoredPolicy};
+use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
@@ -36,13 +36,8 @@ impl Read for GetContainerAcl {
     }
 
     fn render(self, found: ContainerRecord, _: &Call, _: &Store) -> Result<Reply, StorageError> {
-        let policies: Vec<_> = found
-            .policies
-            .iter()
-            .map(StoredPolicy::identifier)
-            .collect();
         Ok(
-            Reply::xml(200, SignedIdentifiersDocument::render(&policies))
+            Reply::xml(200, SignedIdentifiersDocument::render(&found.policies))
                 .version(found.etag, found.last_modified)
                 .maybe("x-ms-blob-public-access", found.public_access.header()),
         )

@@ -20,8 +20,9 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::Read;
-use crate::ops::listing::{PageSize, check_include, given, includes};
+use crate::ops::listing::{check_include, given, includes};
 use crate::ops::lookup::ContainerName;
+use crate::ops::paging::{self, Paging};
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
@@ -47,12 +48,10 @@ const INCLUDES: [&str; 11] = [
 /// List Blobs.
 pub struct ListBlobs {
     name: ContainerName,
-    prefix: Option<String>,
+    paging: Paging,
     delimiter: Option<String>,
-    marker: Option<String>,
     start: Option<Position>,
     start_from: Option<String>,
-    page_size: PageSize,
     snapshots: bool,
     uncommitted: bool,
 }
@@ -74,15 +73,13 @@ impl Read for ListBlobs {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, &INCLUDES)?;
-        let marker = given(call, "marker");
+        let paging = Paging::of(call)?;
         let list = ListBlobs {
             name: ContainerName::of(call)?,
-            prefix: given(call, "prefix"),
             delimiter: given(call, "delimiter"),
-            start: marker.as_deref().map(Position::parse).transpose()?,
-            marker,
+            start: paging.marker.as_deref().map(Position::parse).transpose()?,
             start_from: given(call, "startFrom"),
-            page_size: PageSize::of(call)?,
+            paging,
             snapshots: includes(call, "snapshots"),
             uncommitted: includes(call, "uncommittedblobs"),
         };
@@ -96,19 +93,19 @@ impl Read for ListBlobs {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Page, StorageError> {
         let range = Range {
             generation: self.name.find(view, now)?.generation,
-            prefix: self.prefix.clone().unwrap_or_default(),
+            prefix: self.paging.prefix.clone(),
             start: self.start.clone(),
             start_from: self.start_from.clone(),
             snapshots: self.snapshots,
             uncommitted: self.uncommitted,
         };
         // One item more tells whether there is a next page.
-        let items = self.delimiter.is_none().then_some(self.page_size.most + 1);
+        let items = self.delimiter.is_none().then_some(self.paging.most + 1);
         let mut walk = Walk::new(view, &range, now, items);
         let mut entries = Vec::new();
         let mut next = None;
         while let Some(position) = walk.peek()? {
-            if entries.len() == self.page_size.most {
+            if entries.len() == self.paging.most {
                 next = Some(position);
                 break;
             }
@@ -124,12 +121,13 @@ impl Read for ListBlobs {
 
     fn render(self, page: Page, call: &Call, _: &Store) -> Result<Reply, StorageError> {
         let endpoint = call.service_endpoint();
+        let prefix = given(call, "prefix");
         let mut list = ListBlobsDocument::new(&ListHead {
             service_endpoint: &endpoint,
             container_name: Some(&self.name.container),
-            prefix: self.prefix.as_deref(),
-            marker: self.marker.as_deref(),
-            max_results: self.page_size.asked,
+            prefix: prefix.as_deref(),
+            marker: self.paging.marker.as_deref(),
+            max_results: paging::max_results(call)?,
             delimiter: self.delimiter.as_deref(),
         });
         let shown = Shown::of(call, page.now);
@@ -148,7 +146,7 @@ impl ListBlobs {
     /// The part of a name up to and including the first delimiter behind the prefix asked for.
     fn common_prefix<'a>(&self, name: &'a str) -> Option<&'a str> {
         let delimiter = self.delimiter.as_deref()?;
-        let from = self.prefix.as_ref().map_or(0, String::len);
+        let from = self.paging.prefix.len();
         let at = name.get(from..)?.find(delimiter)?;
         name.get(..from + at + delimiter.len())
     }

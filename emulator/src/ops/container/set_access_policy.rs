@@ -12,7 +12,7 @@
 
 use bytes::Bytes;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
-use smalt_protocol::xml::SignedIdentifiersDocument;
+use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
 use smalt_protocol::{ETag, StorageError};
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ use crate::operation::{Takes, Write};
 use crate::ops::container::access::parse_public_access;
 use crate::ops::leasing::lease_id;
 use crate::ops::lookup::ContainerName;
-use crate::records::{ContainerRecord, PublicAccess, Record, StoredPolicy};
+use crate::records::{ContainerRecord, PublicAccess, Record};
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Leased, check_read};
@@ -33,7 +33,7 @@ pub struct SetContainerAcl {
     lease_id: Option<Uuid>,
     conditions: Conditions,
     public_access: PublicAccess,
-    policies: Vec<StoredPolicy>,
+    policies: Vec<SignedIdentifier>,
 }
 
 impl Write for SetContainerAcl {
@@ -57,8 +57,7 @@ impl Write for SetContainerAcl {
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
-        let policies = SignedIdentifiersDocument::read(&document)?;
-        self.policies = policies.into_iter().map(StoredPolicy::from).collect();
+        self.policies = SignedIdentifiersDocument::read(&document)?;
         Ok(())
     }
 

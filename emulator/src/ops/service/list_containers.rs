@@ -20,7 +20,8 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Read;
 use crate::ops::container::properties::Shown;
-use crate::ops::listing::{PageSize, bad_marker, check_include, given, includes};
+use crate::ops::listing::{bad_marker, check_include, given, includes};
+use crate::ops::paging::{self, Paging};
 use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Store, View};
@@ -31,10 +32,8 @@ const SYSTEM: [&str; 2] = ["$logs", "$blobchangefeed"];
 /// List Containers.
 pub struct ListContainers {
     account: String,
-    prefix: Option<String>,
-    marker: Option<String>,
+    paging: Paging,
     start: String,
-    page_size: PageSize,
     system: bool,
 }
 
@@ -50,26 +49,22 @@ impl Read for ListContainers {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, &["metadata", "deleted", "system"])?;
-        let prefix = given(call, "prefix");
-        let marker = given(call, "marker");
-        let marked = match &marker {
+        let paging = Paging::of(call)?;
+        let marked = match &paging.marker {
             Some(marker) => marked_name(marker).ok_or_else(bad_marker)?,
             None => "",
         };
         Ok(ListContainers {
             account: call.account().to_owned(),
-            start: marked.max(prefix.as_deref().unwrap_or_default()).to_owned(),
-            prefix,
-            page_size: PageSize::of(call)?,
+            start: marked.max(&paging.prefix).to_owned(),
+            paging,
             system: includes(call, "system"),
-            marker,
         })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Page, StorageError> {
         let from = keys::container(&self.account, &self.start);
-        let prefix = self.prefix.as_deref().unwrap_or_default();
-        let to = keys::after(keys::container(&self.account, prefix));
+        let to = keys::after(keys::container(&self.account, &self.paging.prefix));
         let mut page = Page::default();
         let mut damaged = None;
         view.scan(&from, &to, &mut |key, value| {
@@ -85,7 +80,7 @@ impl Read for ListContainers {
             if container.deleted_at.is_some() || is_hidden {
                 return ControlFlow::Continue(());
             }
-            if page.containers.len() == self.page_size.most {
+            if page.containers.len() == self.paging.most {
                 page.next = Some(name.into_owned());
                 return ControlFlow::Break(());
             }
@@ -98,11 +93,12 @@ impl Read for ListContainers {
 
     fn render(self, page: Page, call: &Call, _: &Store) -> Result<Reply, StorageError> {
         let endpoint = call.service_endpoint();
+        let prefix = given(call, "prefix");
         let mut list = ListContainersDocument::new(&ListHead {
             service_endpoint: &endpoint,
-            prefix: self.prefix.as_deref(),
-            marker: self.marker.as_deref(),
-            max_results: self.page_size.asked,
+            prefix: prefix.as_deref(),
+            marker: self.paging.marker.as_deref(),
+            max_results: paging::max_results(call)?,
             ..ListHead::default()
         });
         let metadata = includes(call, "metadata");

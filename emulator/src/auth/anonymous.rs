@@ -1,0 +1,41 @@
+//! Requests without credentials: what a container's public access opens to anybody.
+
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
+
+use super::Identity;
+use crate::call::Call;
+use crate::core::Core;
+use crate::keys;
+use crate::records::{ContainerRecord, PublicAccess, Record};
+use crate::register::{Anonymous, Entry};
+
+/// Lets anybody do what the container's public access covers.
+pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
+    let needed = entry.access.anonymous;
+    if needed == Anonymous::No || call.container().is_empty() || !call.public_access_permitted {
+        return Err(refused(call));
+    }
+    let key = keys::container(call.account(), call.container());
+    let container = core.store.read(|view| ContainerRecord::load(view, &key))?;
+    let access = container
+        .filter(|container| container.deleted_at.is_none())
+        .map_or(PublicAccess::Private, |container| container.public_access);
+    match (needed, access) {
+        (Anonymous::Blob, PublicAccess::Blob | PublicAccess::Container)
+        | (Anonymous::Container, PublicAccess::Container) => Ok(Identity::Anonymous),
+        _ => Err(refused(call)),
+    }
+}
+
+/// Recorded: 404 `ResourceNotFound` for requests of no or an old version, which hides what is
+/// private; 401 with a challenge since 2019-12-12.
+fn refused(call: &Call) -> StorageError {
+    if !call.version_given || call.version < ApiVersion::V2019_12_12 {
+        return ErrorCode::ResourceNotFound.into();
+    }
+    StorageError::new(ErrorCode::NoAuthenticationInformation).with_header(
+        "www-authenticate",
+        "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
+         resource_id=https://storage.azure.com",
+    )
+}

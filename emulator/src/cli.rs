@@ -1,0 +1,250 @@
+//! The command line of `smalt`: Azurite's flags where there are such, and a few of our own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::{Parser, ValueEnum};
+use smalt_protocol::signing::AccountKey;
+
+use crate::config::{Account, Config};
+
+/// A local Azure Storage: Blob and Queue REST, durable by default.
+#[derive(Debug, Parser)]
+#[command(
+    name = "smalt",
+    version,
+    about = "A local Azure Storage: Blob and Queue REST, durable by default.",
+    long_about = "A local Azure Storage: Blob and Queue REST, durable by default.\n\n\
+        Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS are \
+        accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue) and 10003 \
+        (control) and keeps its data in ./smalt-data.",
+    after_help = "Examples:\n  \
+        smalt                                  start with defaults\n  \
+        smalt --inMemoryPersistence            keep nothing on disk\n  \
+        smalt --location /tmp/store --mode fast\n  \
+        smalt --cert cert.pem --key key.pem    serve https\n  \
+        smalt --completions bash               print a completion script",
+    rename_all = "camelCase"
+)]
+pub struct Cli {
+    /// Directory of the data.
+    #[arg(short = 'l', long, default_value = "smalt-data")]
+    pub location: PathBuf,
+    /// Keep everything in memory; nothing survives the process.
+    #[arg(long)]
+    pub in_memory_persistence: bool,
+    /// When a write is acknowledged.
+    #[arg(long, value_enum, default_value_t = Durability::Durable)]
+    pub mode: Durability,
+    /// Address of the blob service.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub blob_host: String,
+    /// Port of the blob service; 0 takes a free one.
+    #[arg(long, default_value_t = 10000)]
+    pub blob_port: u16,
+    /// Address of the queue service.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub queue_host: String,
+    /// Port of the queue service; 0 takes a free one.
+    #[arg(long, default_value_t = 10001)]
+    pub queue_port: u16,
+    /// Address of the table service, which answers 501 so far.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub table_host: String,
+    /// Port of the table service; 0 takes a free one.
+    #[arg(long, default_value_t = 10002)]
+    pub table_port: u16,
+    /// Address of the control endpoint.
+    #[arg(long, default_value = "127.0.0.1")]
+    pub control_host: String,
+    /// Port of the control endpoint; 0 takes a free one.
+    #[arg(long, default_value_t = 10003)]
+    pub control_port: u16,
+    /// Token that the control endpoint asks for; required when it is bound beyond loopback.
+    #[arg(long, env = "SMALT_CONTROL_TOKEN", hide_env_values = true)]
+    pub control_token: Option<String>,
+    /// Certificate chain in PEM: serve https.
+    #[arg(long, requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Private key in PEM.
+    #[arg(long, requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Accounts in place of Azurite's: `name:key[:key];name:key`.
+    #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
+    pub accounts: Option<String>,
+    /// Log nothing but errors.
+    #[arg(short = 's', long)]
+    pub silent: bool,
+    /// Log what happens; a file name, as Azurite takes one, is accepted and the log goes to stderr.
+    #[arg(short = 'd', long, num_args = 0..=1, default_missing_value = "")]
+    pub debug: Option<String>,
+    /// Log as JSON lines.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log: LogFormat,
+    /// Accepted for Azurite's sake: what Azurite is loose about is served or refused as Azure does.
+    #[arg(short = 'L', long)]
+    pub loose: bool,
+    /// Accepted for Azurite's sake: a version newer than any known is served anyway.
+    #[arg(long)]
+    pub skip_api_version_check: bool,
+    /// Refuse versions newer than any known, as Azure would.
+    #[arg(long, conflicts_with = "skip_api_version_check")]
+    pub strict_api_version: bool,
+    /// Check the date of signed requests against the emulator's clock instead of the wall's.
+    #[arg(long)]
+    pub strict_skew: bool,
+    /// Do not read the account from host names.
+    #[arg(long)]
+    pub disable_product_style_url: bool,
+    /// Accepted for Azurite's sake: nothing is ever sent anywhere.
+    #[arg(long)]
+    pub disable_telemetry: bool,
+    /// Print a completion script and exit.
+    #[arg(long, value_name = "SHELL")]
+    pub completions: Option<clap_complete::Shell>,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// When it survives kill -9 and power loss.
+    Durable,
+    /// At once; a crash may lose the last moments.
+    Fast,
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines: one JSON object a line.
+    Json,
+}
+
+impl Cli {
+    /// The settings of the emulator.
+    ///
+    /// # Errors
+    /// What is wrong with `--accounts`.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        let mut config = Config {
+            host_style: !self.disable_product_style_url,
+            strict_api_version: self.strict_api_version,
+            strict_skew: self.strict_skew,
+            ..Config::default()
+        };
+        if let Some(accounts) = self
+            .accounts
+            .as_deref()
+            .filter(|text| !text.trim().is_empty())
+        {
+            config.accounts = parse_accounts(accounts)?;
+        }
+        Ok(config)
+    }
+
+    /// Addresses of blob, queue, table and control.
+    ///
+    /// # Errors
+    /// Which host is no address.
+    pub fn addresses(&self) -> anyhow::Result<[SocketAddr; 4]> {
+        Ok([
+            address(&self.blob_host, self.blob_port)?,
+            address(&self.queue_host, self.queue_port)?,
+            address(&self.table_host, self.table_port)?,
+            address(&self.control_host, self.control_port)?,
+        ])
+    }
+}
+
+fn address(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let host = if host == "localhost" {
+        "127.0.0.1"
+    } else {
+        host
+    };
+    let ip: IpAddr = host
+        .trim_matches(['[', ']'])
+        .parse()
+        .with_context(|| format!("{host} is no IP address; use 127.0.0.1, 0.0.0.0 or [::1]"))?;
+    Ok(SocketAddr::new(ip, port))
+}
+
+fn parse_accounts(text: &str) -> anyhow::Result<std::collections::BTreeMap<String, Account>> {
+    let mut accounts = std::collections::BTreeMap::new();
+    for part in text
+        .split(';')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let mut fields = part.split(':');
+        let name = fields.next().unwrap_or_default().trim();
+        smalt_protocol::names::validate_account_name(name)
+            .map_err(|_| anyhow::anyhow!("{name:?} is no account name (3-24 of a-z and 0-9)"))?;
+        let keys: Option<Vec<AccountKey>> = fields.map(AccountKey::parse).collect();
+        match keys {
+            Some(keys) if (1..=2).contains(&keys.len()) => {
+                accounts.insert(
+                    name.to_owned(),
+                    Account {
+                        keys,
+                        public_access: true,
+                    },
+                );
+            }
+            _ => bail!("account {name} needs one or two keys in Base64: name:key1[:key2]"),
+        }
+    }
+    Ok(accounts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn azurites_flags_are_accepted() {
+        let cli = Cli::try_parse_from([
+            "smalt",
+            "--silent",
+            "--location",
+            "/tmp/x",
+            "--blobHost",
+            "0.0.0.0",
+            "--blobPort",
+            "0",
+            "--queueHost",
+            "localhost",
+            "--queuePort",
+            "1",
+            "--tableHost",
+            "::1",
+            "--tablePort",
+            "2",
+            "--loose",
+            "--skipApiVersionCheck",
+            "--disableProductStyleUrl",
+            "--inMemoryPersistence",
+            "--debug",
+            "debug.log",
+        ])
+        .unwrap();
+        let [blob, queue, table, _] = cli.addresses().unwrap();
+        assert_eq!(blob.to_string(), "0.0.0.0:0");
+        assert_eq!(queue.to_string(), "127.0.0.1:1");
+        assert_eq!(table.to_string(), "[::1]:2");
+        assert!(!cli.config().unwrap().host_style);
+    }
+
+    #[test]
+    fn accounts_are_read_as_azurite_reads_them() {
+        let accounts = parse_accounts("one:a2V5MQ==:a2V5Mg==;two:a2V5;").unwrap();
+        assert_eq!(accounts["one"].keys.len(), 2);
+        assert_eq!(accounts["two"].keys.len(), 1);
+        for bad in ["one", "One:a2V5", "one:***", "one:"] {
+            assert!(parse_accounts(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! One connection: TLS where asked for, HTTP/1.1, bodies that may not stall.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep};
+use tokio_rustls::TlsAcceptor;
+
+use super::limits::{
+    BODY_STALL_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX,
+};
+use crate::body::Body;
+use crate::pipeline::ConnectionLost;
+
+/// Starts connections with one set of bounds.
+pub(super) struct Connections {
+    http: http1::Builder,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Connections {
+    pub(super) fn new(tls: Option<TlsAcceptor>) -> Self {
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .max_headers(HEADERS_MAX)
+            .max_buf_size(HEAD_BYTES_MAX * 4)
+            .max_header_size(HEAD_BYTES_MAX)
+            // Azure dates its answers by the emulator's clock, not by the machine's.
+            .auto_date_header(false)
+            .pipeline_flush(true);
+        Connections { http, tls }
+    }
+
+    /// Serves a connection in a task of its own.
+    pub(super) fn spawn<H, F>(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        handle: &Arc<H>,
+        graceful: &GracefulShutdown,
+    ) where
+        H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
+    {
+        // Answers are small and complete: waiting for more only delays them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        let (http, handle, watcher) = (self.http.clone(), handle.clone(), graceful.watcher());
+        match self.tls.clone() {
+            None => {
+                tokio::spawn(serve(http, stream, peer, handle, watcher));
+            }
+            Some(tls) => {
+                tokio::spawn(async move {
+                    match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
+                        Ok(Ok(stream)) => serve(http, stream, peer, handle, watcher).await,
+                        Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
+                        Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),
+                    }
+                });
+            }
+        }
+    }
+}
+
+async fn serve<S, H, F>(
+    http: http1::Builder,
+    stream: S,
+    peer: SocketAddr,
+    handle: Arc<H>,
+    watcher: Watcher,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
+    H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        handle(
+            request.map(|body| Unstalled::new(body).boxed_unsync()),
+            peer,
+        )
+    });
+    let connection = http.serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "a connection ended early");
+    }
+}
+
+/// A body whose next part must come in time.
+struct Unstalled {
+    body: Incoming,
+    /// Armed only while a part is awaited, so that a body at hand costs no timer.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Unstalled {
+    fn new(body: Incoming) -> Self {
+        Unstalled {
+            body,
+            deadline: None,
+        }
+    }
+}
+
+impl http_body::Body for Unstalled {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            self.deadline = None;
+            return Poll::Ready(frame.map(|f| f.map_err(io::Error::other)));
+        }
+        let deadline = self.deadline.get_or_insert_with(|| {
+            Box::pin(tokio::time::sleep_until(
+                Instant::now() + BODY_STALL_TIMEOUT,
+            ))
+        });
+        ready!(deadline.as_mut().poll(cx));
+        Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,14 @@
+//! Bounds of the HTTP layer. Beyond them the answer is 431 or 408, or the connection is closed.
+
+use std::time::Duration;
+
+/// Headers of a request. Azure allows far fewer; the SDKs send about twenty.
+pub const HEADERS_MAX: usize = 256;
+/// Bytes of request line and headers together. Metadata alone may have 8 KiB, a SAS 2 KiB.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Time in which a head must arrive.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time in which the next part of a body must arrive.
+pub const BODY_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time in which a TLS handshake must end.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,0 +1,98 @@
+//! Get Queue ACL and Set Queue ACL: the stored access policies of a queue.
+//!
+//! Sources: "Get Queue ACL", "Set Queue ACL". Set replaces all; an empty body clears.
+//!
+//! ```http
+//! PUT /devstoreaccount1/orders?comp=acl
+//!
+//! 204 No Content
+//! ```
+
+use bytes::Bytes;
+use smalt_protocol::limits::XML_BODY_BYTES_MAX;
+use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
+use smalt_protocol::{StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::operation::{Read, Takes, Write};
+use crate::ops::queue::name::QueueName;
+use crate::records::{QueueRecord, Record};
+use crate::reply::Reply;
+use crate::store::{Stamp, Store, Transaction, View};
+
+/// Get Queue ACL.
+pub struct GetQueueAcl {
+    name: QueueName,
+}
+
+impl Read for GetQueueAcl {
+    type Output = Vec<SignedIdentifier>;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(GetQueueAcl {
+            name: QueueName::of(call)?,
+        })
+    }
+
+    fn read(&self, view: &dyn View, _: Timestamp) -> Result<Self::Output, StorageError> {
+        Ok(self.name.find(view)?.policies)
+    }
+
+    fn render(
+        self,
+        stored: Vec<SignedIdentifier>,
+        _: &Call,
+        _: &Store,
+    ) -> Result<Reply, StorageError> {
+        Ok(Reply::xml(200, SignedIdentifiersDocument::render(&stored))
+            .header("cache-control", "no-cache"))
+    }
+}
+
+/// Set Queue ACL.
+pub struct SetQueueAcl {
+    name: QueueName,
+    policies: Vec<SignedIdentifier>,
+}
+
+impl Write for SetQueueAcl {
+    type Checked = QueueRecord;
+    type Output = ();
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(SetQueueAcl {
+            name: QueueName::of(call)?,
+            policies: Vec::new(),
+        })
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Document {
+            most: XML_BODY_BYTES_MAX,
+        }
+    }
+
+    fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
+        self.policies = SignedIdentifiersDocument::read(&document)?;
+        Ok(())
+    }
+
+    fn check(&self, view: &dyn View, _: &Stamp) -> Result<QueueRecord, StorageError> {
+        self.name.find(view)
+    }
+
+    fn apply(
+        self,
+        mut queue: QueueRecord,
+        tx: &mut Transaction<'_>,
+        _: &Stamp,
+    ) -> Result<(), StorageError> {
+        queue.policies = self.policies;
+        queue.save(tx, self.name.key())?;
+        Ok(())
+    }
+
+    fn render((): (), _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(204))
+    }
+}

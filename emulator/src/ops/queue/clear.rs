@@ -1,0 +1,55 @@
+//! Clear Messages: removes every message of a queue, hidden ones too, at once whatever their number.
+//!
+//! Source: "Clear Messages". The queue gets a new generation; `maintain` removes the old one.
+//!
+//! ```http
+//! DELETE /devstoreaccount1/orders/messages
+//!
+//! 204 No Content
+//! ```
+
+use smalt_protocol::StorageError;
+
+use crate::call::Call;
+use crate::keys;
+use crate::operation::Write;
+use crate::ops::queue::name::QueueName;
+use crate::records::{QueueRecord, Record};
+use crate::reply::Reply;
+use crate::store::{Stamp, Transaction, View};
+
+/// Clear Messages.
+pub struct ClearMessages {
+    name: QueueName,
+}
+
+impl Write for ClearMessages {
+    type Checked = QueueRecord;
+    type Output = ();
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(ClearMessages {
+            name: QueueName::of(call)?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, _: &Stamp) -> Result<QueueRecord, StorageError> {
+        self.name.find(view)
+    }
+
+    fn apply(
+        self,
+        mut queue: QueueRecord,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<(), StorageError> {
+        tx.put(keys::garbage(queue.generation), Vec::new());
+        queue.generation = stamp.tick.ticks();
+        queue.save(tx, self.name.key())?;
+        Ok(())
+    }
+
+    fn render((): (), _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(204))
+    }
+}

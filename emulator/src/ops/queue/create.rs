@@ -1,0 +1,79 @@
+//! Create Queue: a new, empty queue, or the one that is there with the same metadata.
+//!
+//! Source: "Create Queue".
+//!
+//! ```http
+//! PUT /devstoreaccount1/orders
+//!
+//! 201 Created
+//! ```
+
+use smalt_protocol::{ErrorCode, Metadata, StorageError};
+
+use crate::call::Call;
+use crate::operation::Write;
+use crate::ops::queue::name::QueueName;
+use crate::records::{QueueRecord, Record};
+use crate::reply::Reply;
+use crate::store::{Stamp, Transaction, View};
+
+/// Create Queue.
+pub struct CreateQueue {
+    name: QueueName,
+    metadata: Metadata,
+}
+
+/// Whether the queue is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// 201.
+    Created,
+    /// 204: it was there, with the same metadata.
+    Existed,
+}
+
+impl Write for CreateQueue {
+    type Checked = Outcome;
+    type Output = Outcome;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(CreateQueue {
+            name: QueueName::of(call)?,
+            metadata: call.metadata()?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, _: &Stamp) -> Result<Outcome, StorageError> {
+        match self.name.load(view)? {
+            None => Ok(Outcome::Created),
+            Some(queue) if queue.deleted_at.is_some() => Err(ErrorCode::QueueBeingDeleted.into()),
+            Some(queue) if queue.metadata.same_as(&self.metadata) => Ok(Outcome::Existed),
+            Some(_) => Err(ErrorCode::QueueAlreadyExists.into()),
+        }
+    }
+
+    fn apply(
+        self,
+        outcome: Outcome,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Outcome, StorageError> {
+        if outcome == Outcome::Created {
+            let queue = QueueRecord {
+                generation: stamp.tick.ticks(),
+                metadata: self.metadata,
+                policies: Vec::new(),
+                deleted_at: None,
+            };
+            queue.save(tx, self.name.key())?;
+        }
+        Ok(outcome)
+    }
+
+    fn render(outcome: Outcome, _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(match outcome {
+            Outcome::Created => 201,
+            Outcome::Existed => 204,
+        }))
+    }
+}

@@ -1,0 +1,83 @@
+//! Get Messages: takes up to 32 messages from the front of a queue and hides them for a while.
+//!
+//! Source: "Get Messages".
+//!
+//! ```http
+//! GET /devstoreaccount1/orders/messages?numofmessages=32&visibilitytimeout=60
+//!
+//! 200 OK
+//! ```
+
+use smalt_protocol::limits::{
+    DEQUEUE_COUNT, DEQUEUE_COUNT_DEFAULT, VISIBILITY_GET_S, VISIBILITY_GET_S_BEFORE_2011,
+    VISIBILITY_GET_S_DEFAULT,
+};
+use smalt_protocol::{ApiVersion, StorageError};
+
+use crate::call::Call;
+use crate::operation::Write;
+use crate::ops::queue::messages::{self, FoundText, Message};
+use crate::ops::queue::name::QueueName;
+use crate::ops::queue::parameters::seconds;
+use crate::ops::queue::render;
+use crate::records::QueueRecord;
+use crate::reply::Reply;
+use crate::store::{Stamp, Transaction, View};
+
+/// Get Messages.
+pub struct GetMessages {
+    name: QueueName,
+    count: usize,
+    visibility_timeout_s: u64,
+}
+
+impl Write for GetMessages {
+    type Checked = QueueRecord;
+    type Output = Vec<(Message, FoundText)>;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        let range = if call.version < ApiVersion::V2011_08_18 {
+            VISIBILITY_GET_S_BEFORE_2011
+        } else {
+            VISIBILITY_GET_S
+        };
+        let count = seconds(call, "numofmessages", DEQUEUE_COUNT)?.unwrap_or(DEQUEUE_COUNT_DEFAULT);
+        let timeout_s =
+            seconds(call, "visibilitytimeout", range)?.unwrap_or(VISIBILITY_GET_S_DEFAULT);
+        Ok(GetMessages {
+            name: QueueName::of(call)?,
+            count: count.unsigned_abs() as usize,
+            visibility_timeout_s: timeout_s.unsigned_abs(),
+        })
+    }
+
+    fn check(&self, view: &dyn View, _: &Stamp) -> Result<QueueRecord, StorageError> {
+        self.name.find(view)
+    }
+
+    fn apply(
+        self,
+        queue: QueueRecord,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Self::Output, StorageError> {
+        messages::reap(tx, queue.generation, stamp.now)?;
+        let found = messages::visible(tx, queue.generation, stamp.now, self.count)?;
+        let visible = stamp.now.plus_s(self.visibility_timeout_s);
+        let mut taken = Vec::with_capacity(found.len());
+        for (order, mut message) in found.into_iter().enumerate() {
+            message.record.dequeue_count = message.record.dequeue_count.saturating_add(1);
+            message.record.receipt = stamp.tick.ticks();
+            // Messages of one get keep their order: each stands by its own sequence.
+            let place = stamp.tick.ticks().saturating_add(order as u64);
+            message.move_to(tx, queue.generation, visible, place)?;
+            let text = FoundText::locate(tx, &message.record.text)?;
+            taken.push((message, text));
+        }
+        Ok(taken)
+    }
+
+    fn render(taken: Self::Output, call: &Call) -> Result<Reply, StorageError> {
+        render::taken(taken, call)
+    }
+}

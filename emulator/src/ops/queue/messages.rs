@@ -1,0 +1,282 @@
+//! Messages and the two orders that they stand in: delivery and expiry.
+//!
+//! A queue keeps id to message, (visible at, place) to id and (expires at, sequence) to id. Every
+//! operation touches a message by its id, or the head of an order: none walks the queue.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use uuid::Uuid;
+
+use crate::keys::{self, Generation};
+use crate::operation::Received;
+use crate::records::{MessageRecord, MessageText, Record};
+use crate::store::{
+    INLINE_BYTES_MAX, Payload, Staged, StoreResult, Transaction, View, adopt, location, release,
+};
+
+/// Expired messages that one operation removes on its way, at most.
+const REAPED_MAX: usize = 1_000;
+/// Expired messages that a count looks past, at most.
+const EXPIRED_COUNTED_MAX: u64 = 5_000;
+
+/// A message with its id.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Message id.
+    pub id: Uuid,
+    /// The rest.
+    pub record: MessageRecord,
+}
+
+impl Message {
+    /// The message of this id, unless it is expired.
+    pub fn load(
+        view: &dyn View,
+        generation: Generation,
+        id: Uuid,
+        now: Timestamp,
+    ) -> StoreResult<Option<Self>> {
+        let record = MessageRecord::load(view, &keys::message(generation, id.as_bytes()))?;
+        Ok(record
+            .filter(|record| now < record.expires)
+            .map(|record| Message { id, record }))
+    }
+
+    /// The message of this id and receipt.
+    ///
+    /// # Errors
+    /// 404 `MessageNotFound` when it is not there, 400 `PopReceiptMismatch` when somebody else has
+    /// it by now.
+    pub fn find(
+        view: &dyn View,
+        generation: Generation,
+        id: Option<Uuid>,
+        receipt: u64,
+        now: Timestamp,
+    ) -> Result<Self, StorageError> {
+        let id = id.ok_or(ErrorCode::MessageNotFound)?;
+        let found = Self::load(view, generation, id, now)?.ok_or(ErrorCode::MessageNotFound)?;
+        if found.record.receipt == receipt {
+            Ok(found)
+        } else {
+            Err(ErrorCode::PopReceiptMismatch.into())
+        }
+    }
+
+    /// Adds a new message and counts it.
+    pub fn insert(&self, tx: &mut Transaction<'_>, generation: Generation) -> StoreResult<()> {
+        self.place(tx, generation)?;
+        if self.record.expires < Timestamp::MAX {
+            let key = keys::expiry(generation, self.record.expires, self.record.sequence);
+            tx.put(key, self.id.as_bytes().to_vec());
+        }
+        set_count(tx, generation, count(tx, generation)?.saturating_add(1));
+        Ok(())
+    }
+
+    /// Takes the message out of the order of delivery and lets it in at another place.
+    pub fn move_to(
+        &mut self,
+        tx: &mut Transaction<'_>,
+        generation: Generation,
+        visible: Timestamp,
+        place: u64,
+    ) -> StoreResult<()> {
+        tx.delete(keys::visible(
+            generation,
+            self.record.visible,
+            self.record.place,
+        ));
+        self.record.visible = visible;
+        self.record.place = place;
+        self.place(tx, generation)
+    }
+
+    fn place(&self, tx: &mut Transaction<'_>, generation: Generation) -> StoreResult<()> {
+        let order = keys::visible(generation, self.record.visible, self.record.place);
+        tx.put(order, self.id.as_bytes().to_vec());
+        self.record
+            .save(tx, keys::message(generation, self.id.as_bytes()))
+    }
+
+    /// Removes the message from everything.
+    pub fn remove(self, tx: &mut Transaction<'_>, generation: Generation) -> StoreResult<()> {
+        tx.delete(keys::message(generation, self.id.as_bytes()));
+        tx.delete(keys::visible(
+            generation,
+            self.record.visible,
+            self.record.place,
+        ));
+        tx.delete(keys::expiry(
+            generation,
+            self.record.expires,
+            self.record.sequence,
+        ));
+        if let MessageText::Payload(payload, _) = self.record.text {
+            release(tx, payload)?;
+        }
+        set_count(tx, generation, count(tx, generation)?.saturating_sub(1));
+        Ok(())
+    }
+}
+
+/// Up to `most` visible messages from the head of the order of delivery.
+pub fn visible(
+    view: &dyn View,
+    generation: Generation,
+    now: Timestamp,
+    most: usize,
+) -> StoreResult<Vec<Message>> {
+    let from = keys::visible(generation, Timestamp::MIN, 0);
+    let to = keys::visible(generation, now.plus_ticks(1), 0);
+    let mut found = Vec::with_capacity(most);
+    let mut failed = None;
+    view.scan(&from, &to, &mut |_, id| {
+        match uuid(id).map(|id| Message::load(view, generation, id, now)) {
+            Some(Ok(Some(message))) => found.push(message),
+            // Expired, and not reaped yet.
+            Some(Ok(None)) | None => {}
+            Some(Err(error)) => failed = Some(error),
+        }
+        if found.len() == most || failed.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    failed.map_or(Ok(found), Err)
+}
+
+/// Removes expired messages, a few at a time, so that no head of an order is long behind.
+pub fn reap(
+    tx: &mut Transaction<'_>,
+    generation: Generation,
+    now: Timestamp,
+) -> StoreResult<usize> {
+    let from = keys::expiry(generation, Timestamp::MIN, 0);
+    let to = keys::expiry(generation, now.plus_ticks(1), 0);
+    let mut ids = Vec::new();
+    tx.scan(&from, &to, &mut |_, id| {
+        ids.extend(uuid(id));
+        if ids.len() < REAPED_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    for id in &ids {
+        let key = keys::message(generation, id.as_bytes());
+        if let Some(record) = MessageRecord::load(tx, &key)? {
+            Message { id: *id, record }.remove(tx, generation)?;
+        }
+    }
+    Ok(ids.len())
+}
+
+/// How many messages there are, without those that are known to be expired.
+pub fn approximate_count(
+    view: &dyn View,
+    generation: Generation,
+    now: Timestamp,
+) -> StoreResult<u64> {
+    let from = keys::expiry(generation, Timestamp::MIN, 0);
+    let to = keys::expiry(generation, now.plus_ticks(1), 0);
+    let mut expired = 0;
+    view.scan(&from, &to, &mut |_, _| {
+        expired += 1;
+        if expired < EXPIRED_COUNTED_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(count(view, generation)?.saturating_sub(expired))
+}
+
+fn count(view: &dyn View, generation: Generation) -> StoreResult<u64> {
+    let value = view.get(&keys::message_count(generation))?;
+    Ok(value
+        .and_then(|v| v.as_ref().try_into().ok())
+        .map_or(0, u64::from_be_bytes))
+}
+
+fn set_count(tx: &mut Transaction<'_>, generation: Generation, count: u64) {
+    tx.put(
+        keys::message_count(generation),
+        count.to_be_bytes().to_vec(),
+    );
+}
+
+fn uuid(bytes: &[u8]) -> Option<Uuid> {
+    Uuid::from_slice(bytes).ok()
+}
+
+/// Text on its way into the store.
+#[derive(Debug)]
+pub enum NewText {
+    /// Small enough for the record.
+    Inline(String),
+    /// Staged.
+    Staged(Staged, u32),
+}
+
+/// Texts up to this size stand in the record of their message.
+const TEXT_INLINE_BYTES_MAX: usize = INLINE_BYTES_MAX - 512;
+
+impl NewText {
+    /// Takes the text out when it is too large for a record.
+    pub fn spill(&mut self) -> Option<Bytes> {
+        match self {
+            NewText::Inline(text) if text.len() > TEXT_INLINE_BYTES_MAX => {
+                Some(std::mem::take(text).into())
+            }
+            _ => None,
+        }
+    }
+
+    /// The text that was staged.
+    pub fn staged(received: Received) -> Self {
+        let length = u32::try_from(received.length).unwrap_or(u32::MAX);
+        NewText::Staged(received.staged, length)
+    }
+
+    /// Gives the text its place in the store.
+    pub fn adopt(self, tx: &mut Transaction<'_>) -> StoreResult<MessageText> {
+        Ok(match self {
+            NewText::Inline(text) => MessageText::Inline(text),
+            NewText::Staged(staged, length) => MessageText::Payload(adopt(tx, staged)?, length),
+        })
+    }
+}
+
+/// Where the text of a message was found.
+#[derive(Clone, Debug)]
+pub enum FoundText {
+    /// In the record.
+    Inline(String),
+    /// In a payload, held alive.
+    Payload(Payload),
+}
+
+impl FoundText {
+    /// Looks a text up.
+    pub fn locate(view: &dyn View, text: &MessageText) -> StoreResult<Self> {
+        Ok(match text {
+            MessageText::Inline(text) => FoundText::Inline(text.clone()),
+            MessageText::Payload(id, _) => FoundText::Payload(location(view, *id)?),
+        })
+    }
+
+    /// Reads it.
+    pub fn read(self) -> Result<String, StorageError> {
+        match self {
+            FoundText::Inline(text) => Ok(text),
+            FoundText::Payload(payload) => {
+                let bytes = payload.reader(0..payload.len()).read_all()?;
+                String::from_utf8(bytes.into()).map_err(StorageError::internal)
+            }
+        }
+    }
+}

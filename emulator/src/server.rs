@@ -1,0 +1,184 @@
+//! The emulator on its sockets, from bind to the last answer.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use smalt_protocol::Service;
+use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
+use tokio::sync::watch;
+
+use crate::cli::Cli;
+use crate::control::Control;
+use crate::emulator::Emulator;
+use crate::http::{self, Listener};
+
+/// How often background work is looked after.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
+/// Steps of background work at a time.
+const MAINTENANCE_BUDGET: usize = 1_000;
+
+/// A bound emulator.
+pub struct Server {
+    emulator: Emulator,
+    listeners: Vec<Listener>,
+    control: Control,
+    addresses: [SocketAddr; 4],
+}
+
+impl Server {
+    /// Binds every socket.
+    ///
+    /// # Errors
+    /// Which address is taken, or what is wrong with the certificate.
+    pub async fn bind(cli: &Cli, emulator: Emulator) -> anyhow::Result<Self> {
+        let tls = match (&cli.cert, &cli.key) {
+            (Some(cert), Some(key)) => Some(http::acceptor(cert, key)?),
+            _ => None,
+        };
+        let mut addresses = cli.addresses()?;
+        let mut listeners = Vec::new();
+        for (service, address) in Service::ALL.into_iter().zip(&mut addresses) {
+            let listener = Listener::bind(service, *address, tls.clone())
+                .await
+                .with_context(|| in_use(service.as_str(), *address))?;
+            *address = listener.address()?;
+            listeners.push(listener);
+        }
+        let control = Control::bind(addresses[3], cli.control_token.clone(), emulator.clone())
+            .await
+            .with_context(|| in_use("control", addresses[3]))?;
+        addresses[3] = control.address()?;
+        Ok(Server {
+            emulator,
+            listeners,
+            control,
+            addresses,
+        })
+    }
+
+    /// Tells the user where everything is.
+    pub fn announce(&self, cli: &Cli) {
+        if cli.silent {
+            return;
+        }
+        let scheme = if cli.cert.is_some() { "https" } else { "http" };
+        let [blob, queue, table, control] = self.addresses;
+        println!("smalt {} is ready", env!("CARGO_PKG_VERSION"));
+        for (name, address) in [("blob", blob), ("queue", queue), ("table", table)] {
+            println!("  {name:<8} {scheme}://{address}");
+        }
+        println!("  {:<8} http://{control}", "control");
+        if cli.in_memory_persistence {
+            println!("  {:<8} in memory, gone with the process", "data");
+        } else {
+            let shown = std::path::absolute(&cli.location).unwrap_or(cli.location.clone());
+            println!("  {:<8} {}", "data", shown.display());
+        }
+        println!("\nConnection string:\n  {}", self.connection_string(scheme));
+        self.warn_of_wide_binding(cli);
+    }
+
+    /// The first account's connection string. A key that is not the public one is not shown.
+    fn connection_string(&self, scheme: &str) -> String {
+        let accounts = &self.emulator.core().config.accounts;
+        let found = accounts
+            .get_key_value(EMULATOR_ACCOUNT_NAME)
+            .or_else(|| accounts.first_key_value());
+        let Some((name, account)) = found else {
+            return String::new();
+        };
+        let key = match account.keys.first() {
+            Some(key) if name == EMULATOR_ACCOUNT_NAME => key.to_base64(),
+            _ => "<key>".to_owned(),
+        };
+        let [blob, queue, table, _] = self.addresses;
+        format!(
+            "DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};\
+             BlobEndpoint={scheme}://{blob}/{name};QueueEndpoint={scheme}://{queue}/{name};\
+             TableEndpoint={scheme}://{table}/{name};"
+        )
+    }
+
+    fn warn_of_wide_binding(&self, cli: &Cli) {
+        let wide = self
+            .addresses
+            .iter()
+            .any(|address| !address.ip().is_loopback());
+        if wide && cli.accounts.is_none() {
+            tracing::warn!(
+                "listening beyond loopback with the public key: anybody who reaches this port can \
+                 read and write; set AZURITE_ACCOUNTS"
+            );
+        }
+    }
+
+    /// Serves until Ctrl-C or SIGTERM, lets requests in flight end, closes the store.
+    pub async fn run(self) {
+        let (stop, stopped) = watch::channel(false);
+        let mut tasks = tokio::task::JoinSet::new();
+        for listener in self.listeners {
+            tasks.spawn(listener.serve(self.emulator.clone(), wait(stopped.clone())));
+        }
+        tasks.spawn(self.control.serve(wait(stopped.clone())));
+        tasks.spawn(maintain(self.emulator.clone(), wait(stopped)));
+        signal().await;
+        tracing::info!("stopping");
+        // The receivers are alive in the tasks.
+        let _ = stop.send(true);
+        while tasks.join_next().await.is_some() {}
+        self.emulator.close();
+    }
+}
+
+fn in_use(what: &str, address: SocketAddr) -> String {
+    format!("cannot listen on {address} ({what}); is another emulator running there?")
+}
+
+fn wait(mut stopped: watch::Receiver<bool>) -> impl Future<Output = ()> {
+    async move {
+        // A dropped sender stops as well.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+}
+
+/// Background work is the main's to call: the emulator itself owns no timer.
+async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            biased;
+            () = &mut stop => return,
+            () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
+        }
+        let emulator = emulator.clone();
+        let done = tokio::task::spawn_blocking(move || emulator.maintain(MAINTENANCE_BUDGET));
+        if let Ok(Err(error)) = done.await {
+            tracing::error!(%error, "background work failed");
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return ctrl_c().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        () = ctrl_c() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() {
+    ctrl_c().await;
+}
+
+async fn ctrl_c() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
