@@ -15,7 +15,7 @@ pub use blob::{
     ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
-pub use garbage::GarbageRecord;
+pub use garbage::{GarbageRecord, Tombstone};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};
@@ -52,5 +52,6 @@ impl Record for BlockRecord {}
 impl Record for UncommittedRecord {}
 impl Record for BlockListChunk {}
 impl Record for GarbageRecord {}
+impl Record for Tombstone {}
 impl Record for QueueRecord {}
 impl Record for MessageRecord {}

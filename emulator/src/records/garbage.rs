@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 
+use crate::keys::Generation;
+
 /// What is left of a deleted container or queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GarbageRecord {
@@ -12,4 +14,14 @@ pub struct GarbageRecord {
     /// When that name is free.
     #[serde(default)]
     pub free_at: Timestamp,
+}
+
+/// What the records of a deleted container and of a deleted queue have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tombstone {
+    /// Generation.
+    pub generation: Generation,
+    /// When it was deleted.
+    #[serde(default)]
+    pub deleted_at: Option<Timestamp>,
 }

@@ -16,7 +16,7 @@ mod marker;
 mod walk;
 
 use smalt_protocol::xml::{ListBlobsDocument, ListHead};
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::Read;
@@ -44,6 +44,9 @@ const INCLUDES: [&str; 11] = [
     "legalhold",
     "permissions",
 ];
+
+/// The marker is echoed since this version; before, the blob that it names. "Version 2017-04-17".
+const ECHOES_MARKER: ApiVersion = ApiVersion::V2017_04_17;
 
 /// List Blobs.
 pub struct ListBlobs {
@@ -126,7 +129,11 @@ impl Read for ListBlobs {
             service_endpoint: &endpoint,
             container_name: Some(&self.name.container),
             prefix: prefix.as_deref(),
-            marker: self.paging.marker.as_deref(),
+            marker: if call.version >= ECHOES_MARKER {
+                self.paging.marker.as_deref()
+            } else {
+                self.start.as_ref().map(|start| start.name.as_str())
+            },
             max_results: paging::max_results(call)?,
             delimiter: self.delimiter.as_deref(),
         });
