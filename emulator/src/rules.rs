@@ -1,3 +1,5 @@
 //! Pure rules: functions of values that return values. No IO, no clock.
 
+pub mod conditions;
 pub mod lease;
+pub mod tag_condition;

@@ -3,9 +3,13 @@
 //! Source: the outcome tables of "Lease Blob" and "Lease Container". Time-driven transitions are not
 //! events: [`LeaseState::at`] computes the state that holds at a time.
 
+mod access;
+
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 use uuid::Uuid;
+
+pub use access::{Leased, check_create, check_read, check_write};
 
 /// A lease as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
