@@ -1,13 +1,40 @@
-//! The control endpoint: health, metrics, clock, faults, state.
+//! The control endpoint: what tests and operators do to the emulator from outside.
+//!
+//! | path | methods | |
+//! | --- | --- | --- |
+//! | `/health` | GET | whether requests are served |
+//! | `/metrics` | GET | counters, in Prometheus' text form |
+//! | `/clock` | GET, PUT | read; set, advance, freeze, run |
+//! | `/faults` | GET, POST, DELETE | rules with an account of which fired; add one; remove all |
+//! | `/state` | GET, DELETE | dump; forget everything |
+//!
+//! It never answers a browser's request from another origin, nor one for a foreign host name: a web
+//! page must not reach it through the user's browser. Beyond loopback it asks for a token.
+
+mod clock;
+mod faults;
+mod guard;
+mod metrics;
+mod state;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 
+use crate::body::{self, Body};
 use crate::emulator::Emulator;
 use crate::http::accept;
+
+/// Largest request body: a fault rule is a few hundred bytes.
+const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The bound control endpoint.
 pub struct Control {
@@ -16,18 +43,34 @@ pub struct Control {
     emulator: Emulator,
 }
 
+/// A refused control request: status, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Refusal(StatusCode, String);
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Refusal(status, message.into())
+    }
+}
+
 impl Control {
     /// Binds it.
     ///
     /// # Errors
-    /// When the address is taken.
+    /// When the address is taken, or is beyond loopback without a token.
     pub async fn bind(
         address: SocketAddr,
         token: Option<String>,
         emulator: Emulator,
     ) -> std::io::Result<Self> {
+        if !address.ip().is_loopback() && token.is_none() {
+            return Err(std::io::Error::other(
+                "the control endpoint beyond loopback needs --controlToken",
+            ));
+        }
+        let listener = TcpListener::bind(address).await?;
         Ok(Control {
-            listener: TcpListener::bind(address).await?,
+            listener,
             token,
             emulator,
         })
@@ -43,13 +86,176 @@ impl Control {
 
     /// Serves until `stop` is ready.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
-        let (emulator, token) = (self.emulator, self.token);
-        let handle = Arc::new(
-            move |_request: http::Request<crate::Body>, _peer: SocketAddr| {
-                let (_emulator, _token) = (emulator.clone(), token.clone());
-                async move { Ok(http::Response::new(crate::body::empty())) }
-            },
-        );
+        let (emulator, token) = (self.emulator, Arc::new(self.token));
+        let handle = Arc::new(move |request: Request<Body>, _: SocketAddr| {
+            let (emulator, token) = (emulator.clone(), token.clone());
+            async move { Ok(answer(&emulator, token.as_deref(), request).await) }
+        });
         accept(self.listener, None, handle, stop).await;
+    }
+}
+
+async fn answer(
+    emulator: &Emulator,
+    token: Option<&str>,
+    request: Request<Body>,
+) -> Response<Body> {
+    serve(emulator, token, request)
+        .await
+        .unwrap_or_else(|Refusal(status, message)| {
+            let mut response = json(&serde_json::json!({ "error": message }));
+            *response.status_mut() = status;
+            response
+        })
+}
+
+async fn serve(
+    emulator: &Emulator,
+    token: Option<&str>,
+    request: Request<Body>,
+) -> Result<Response<Body>, Refusal> {
+    guard::check(&request, token)?;
+    let (head, body) = request.into_parts();
+    let core = emulator.core();
+    match (head.uri.path(), &head.method) {
+        ("/health", &Method::GET) => Ok(json(&serde_json::json!({ "status": "ok" }))),
+        ("/metrics", &Method::GET) => Ok(text(metrics::render(core))),
+        ("/clock", &Method::GET) => Ok(json(&clock::read(core))),
+        ("/clock", &Method::PUT | &Method::POST) => {
+            clock::change(core, &parse(body).await?)?;
+            Ok(json(&clock::read(core)))
+        }
+        ("/faults", &Method::GET) => Ok(json(&core.faults.account())),
+        ("/faults", &Method::POST) => {
+            faults::add(core, parse(body).await?)?;
+            Ok(json(&core.faults.account()))
+        }
+        ("/faults", &Method::DELETE) => {
+            let account = core.faults.account();
+            core.faults.clear();
+            Ok(json(&account))
+        }
+        ("/state", &Method::GET) => Ok(json(&state::dump(core, head.uri.query())?)),
+        ("/state", &Method::DELETE) => {
+            core.reset().map_err(|error| failed(&error))?;
+            Ok(json(&serde_json::json!({ "status": "empty" })))
+        }
+        ("/health" | "/metrics" | "/clock" | "/faults" | "/state", _) => Err(Refusal::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "this path has no such method",
+        )),
+        _ => Err(Refusal::new(
+            StatusCode::NOT_FOUND,
+            "paths are /health, /metrics, /clock, /faults and /state",
+        )),
+    }
+}
+
+pub(crate) fn failed(error: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+}
+
+async fn parse<T: DeserializeOwned>(body: Body) -> Result<T, Refusal> {
+    let bytes: Bytes = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) => {
+            return Err(Refusal::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                error.to_string(),
+            ));
+        }
+    };
+    serde_json::from_slice(&bytes)
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))
+}
+
+fn json(value: &impl Serialize) -> Response<Body> {
+    let bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    typed("application/json", bytes)
+}
+
+fn text(text: String) -> Response<Body> {
+    typed("text/plain; version=0.0.4", text.into_bytes())
+}
+
+fn typed(content_type: &'static str, bytes: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(body::full(bytes));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use smalt_protocol::Timestamp;
+
+    async fn ask(
+        emulator: &Emulator,
+        method: &str,
+        path: &str,
+        body_text: &str,
+    ) -> (u16, serde_json::Value) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "127.0.0.1:10003")
+            .body(body::full(body_text.to_owned()))
+            .unwrap();
+        let response = answer(emulator, None, request).await;
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&bytes).unwrap_or_default())
+    }
+
+    fn emulator() -> Emulator {
+        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+        Emulator::builder().clock(clock).seed(1).open().unwrap()
+    }
+
+    #[tokio::test]
+    async fn time_passes_on_request_and_never_backwards() {
+        let emulator = emulator();
+        let (status, clock) = ask(&emulator, "PUT", "/clock", r#"{"advance_s": 3600}"#).await;
+        assert_eq!(
+            (status, clock["now"].as_str()),
+            (200, Some("2023-11-14T23:13:20.0000000Z"))
+        );
+        let write = emulator.core().store.commit(|tx, _| {
+            tx.put(vec![0x30], vec![1]);
+            Ok(())
+        });
+        write.await.unwrap();
+        let back = r#"{"now": "2020-01-01T00:00:00Z"}"#;
+        assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 409);
+        assert_eq!(ask(&emulator, "DELETE", "/state", "").await.0, 200);
+        assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn faults_are_accounted_for() {
+        let emulator = emulator();
+        let rule = r#"{"operation": "Queue_Create", "fault": {"kind": "refuse", "status": 503}}"#;
+        assert_eq!(ask(&emulator, "POST", "/faults", rule).await.0, 200);
+        let (_, account) = ask(&emulator, "DELETE", "/faults", "").await;
+        assert_eq!(account[0]["fired"], 0);
+        for bad in [
+            r#"{"operation": "Nothing", "fault": {"kind": "reset"}}"#,
+            "{",
+            "{}",
+        ] {
+            assert_eq!(ask(&emulator, "POST", "/faults", bad).await.0, 400, "{bad}");
+        }
+    }
+
+    #[tokio::test]
+    async fn unknown_paths_and_methods_are_refused() {
+        let emulator = emulator();
+        assert_eq!(ask(&emulator, "GET", "/nothing", "").await.0, 404);
+        assert_eq!(ask(&emulator, "POST", "/health", "").await.0, 405);
+        assert_eq!(ask(&emulator, "GET", "/health", "").await.0, 200);
+        assert_eq!(ask(&emulator, "GET", "/state", "").await.0, 200);
     }
 }

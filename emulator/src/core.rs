@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
-use crate::store::Store;
+use crate::store::{Store, StoreResult};
 
 /// The parts of one emulator.
 pub struct Core {
@@ -44,6 +44,14 @@ impl Core {
             metrics: Metrics::default(),
             newer_versions: Mutex::default(),
         }
+    }
+
+    /// Forgets everything: state, payloads, time. The clock may go back afterwards.
+    ///
+    /// # Errors
+    /// When the store takes no writes.
+    pub fn reset(&self) -> StoreResult<()> {
+        self.store.reset()
     }
 
     /// Logs once that a version newer than any known is served as the newest known.

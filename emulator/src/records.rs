@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use blob::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, CommittedBlock, ContentHeaders,
-    CopyRecord, CopyStatus, UncommittedRecord,
+    Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
+    ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
@@ -48,6 +48,6 @@ impl Record for ContainerRecord {}
 impl Record for BlobRecord {}
 impl Record for BlockRecord {}
 impl Record for UncommittedRecord {}
-impl Record for Vec<CommittedBlock> {}
+impl Record for BlockListChunk {}
 impl Record for QueueRecord {}
 impl Record for MessageRecord {}

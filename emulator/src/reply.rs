@@ -32,6 +32,13 @@ pub enum Content {
     Bytes(Bytes),
     /// Read from the store while it is sent.
     Payload(PayloadReader),
+    /// Read from several places while it is sent.
+    Stream {
+        /// Bytes.
+        body: Body,
+        /// Their number.
+        length: u64,
+    },
     /// What a HEAD would have sent: the length without the bytes.
     Length(u64),
 }
@@ -149,6 +156,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
         Content::Empty => (Some(0), body::empty()),
         Content::Bytes(bytes) => (Some(bytes.len() as u64), body::full(bytes)),
         Content::Payload(reader) => (Some(reader.remaining()), body::payload(reader)),
+        Content::Stream { body, length } => (Some(length), body),
         Content::Length(length) => (Some(length), body::empty()),
     };
     let body = if is_head { body::empty() } else { body };

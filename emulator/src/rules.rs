@@ -2,4 +2,6 @@
 
 pub mod conditions;
 pub mod lease;
+pub mod ranges;
 pub mod tag_condition;
+pub mod tags;

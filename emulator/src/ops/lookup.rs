@@ -4,7 +4,8 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp, names};
 
 use crate::call::Call;
 use crate::keys;
-use crate::records::{ContainerRecord, Record};
+use crate::keys::Generation;
+use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -66,4 +67,144 @@ impl BlobName {
             blob: call.blob().to_owned(),
         })
     }
+
+    /// The base blob that a call addresses to write to it: no snapshot and no version can be
+    /// written.
+    ///
+    /// # Errors
+    /// 400 `InvalidQueryParameterValue` where the call names one.
+    pub fn of_write(call: &Call) -> Result<Self, StorageError> {
+        for part in ["snapshot", "versionid"] {
+            if let Some(value) = call.query(part).filter(|value| !value.is_empty()) {
+                return Err(StorageError::invalid_query(part, value, ""));
+            }
+        }
+        Self::of(call)
+    }
+
+    /// Key of the base blob in a container.
+    pub fn key(&self, generation: Generation) -> Vec<u8> {
+        keys::blob(generation, &self.blob)
+    }
+
+    /// The base blob as it stands at this time; a blob of uncommitted blocks only is none.
+    pub fn load(
+        &self,
+        view: &dyn View,
+        generation: Generation,
+        now: Timestamp,
+    ) -> Result<Option<BlobRecord>, StorageError> {
+        Ok(at(BlobRecord::load(view, &self.key(generation))?, now))
+    }
+
+    /// The container and, where there is one, its base blob; or 404 `ContainerNotFound`.
+    pub fn find_place(&self, view: &dyn View, now: Timestamp) -> Result<Place, StorageError> {
+        let container = self.container.find(view, now)?;
+        let blob = self.load(view, container.generation, now)?;
+        Ok(Place { container, blob })
+    }
+
+    /// The container and its base blob, or 404 `ContainerNotFound` or `BlobNotFound`.
+    pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
+        let Place { container, blob } = self.find_place(view, now)?;
+        let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
+        Ok(Found { container, blob })
+    }
+}
+
+/// A container and what stands in it under a blob's name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Container.
+    pub container: ContainerRecord,
+    /// Base blob, where there is one.
+    pub blob: Option<BlobRecord>,
+}
+
+/// A blob or snapshot with its container. Leases are as they stand at the time of the look-up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Container.
+    pub container: ContainerRecord,
+    /// Base blob or snapshot.
+    pub blob: BlobRecord,
+}
+
+/// A base blob or one of its snapshots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobAddress {
+    /// Names.
+    pub name: BlobName,
+    /// Which part of the blob.
+    pub part: BlobPart,
+}
+
+/// Which part of a blob a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlobPart {
+    /// The base blob.
+    Base,
+    /// The snapshot of this time.
+    Snapshot(Timestamp),
+    /// A version. No account keeps any: there is none to be found.
+    Version,
+}
+
+impl BlobAddress {
+    /// What a call addresses by path, `snapshot` and `versionid`.
+    ///
+    /// # Errors
+    /// 400 `InvalidQueryParameterValue` for a time that is none, 400
+    /// `MutuallyExclusiveQueryParameters` for both.
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
+        let name = BlobName::of(call)?;
+        let part = match (call.query("snapshot"), call.query("versionid")) {
+            (Some(_), Some(_)) => return Err(ErrorCode::MutuallyExclusiveQueryParameters.into()),
+            (Some(snapshot), None) if !snapshot.is_empty() => {
+                BlobPart::Snapshot(parse_moment("snapshot", snapshot)?)
+            }
+            (None, Some(version)) if !version.is_empty() => {
+                parse_moment("versionid", version)?;
+                BlobPart::Version
+            }
+            _ => BlobPart::Base,
+        };
+        Ok(BlobAddress { name, part })
+    }
+
+    /// Whether it is the base blob.
+    pub fn is_base(&self) -> bool {
+        self.part == BlobPart::Base
+    }
+
+    /// The container and the part addressed, or 404 `ContainerNotFound` or `BlobNotFound`.
+    pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
+        let container = self.name.container.find(view, now)?;
+        let generation = container.generation;
+        let blob = match self.part {
+            BlobPart::Base => self.name.load(view, generation, now)?,
+            BlobPart::Snapshot(tick) => {
+                let key = keys::snapshot(generation, &self.name.blob, tick);
+                BlobRecord::load(view, &key)?
+            }
+            BlobPart::Version => None,
+        };
+        let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
+        Ok(Found { container, blob })
+    }
+}
+
+/// The time of a snapshot or version: `2019-10-02T16:42:30.9555693Z`.
+fn parse_moment(name: &str, text: &str) -> Result<Timestamp, StorageError> {
+    let is_whole = text.contains(['T', 't']) && text.ends_with(['Z', 'z']);
+    Timestamp::parse_iso(text)
+        .filter(|_| is_whole)
+        .ok_or_else(|| StorageError::invalid_query(name, text, ""))
+}
+
+fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
+    blob.map(|mut blob| {
+        blob.lease = blob.lease.at(now);
+        blob
+    })
 }

@@ -114,6 +114,25 @@ pub struct Access {
     /// When it was last set.
     #[serde(default)]
     pub changed: Option<Timestamp>,
+    /// On its way from the archive to another tier.
+    #[serde(default)]
+    pub rehydration: Option<Rehydration>,
+}
+
+/// An archived blob that was given an online tier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rehydration {
+    /// Tier that it will have.
+    pub tier: String,
+    /// `x-ms-rehydrate-priority`.
+    pub priority: String,
+}
+
+impl Rehydration {
+    /// `x-ms-archive-status`.
+    pub fn archive_status(&self) -> String {
+        format!("rehydrate-pending-to-{}", self.tier.to_ascii_lowercase())
+    }
 }
 
 /// The last copy into a blob.
@@ -166,6 +185,16 @@ pub struct BlockRecord {
     pub length: u64,
     /// Bytes; absent for an empty block.
     pub payload: Option<PayloadId>,
+}
+
+/// A part of a committed block list, under the place of its first byte so that a range is found
+/// without reading what is before it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockListChunk {
+    /// Place of the first byte in the blob.
+    pub start: u64,
+    /// Blocks in order.
+    pub blocks: Vec<CommittedBlock>,
 }
 
 /// A block of a committed list.

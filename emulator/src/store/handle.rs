@@ -132,6 +132,11 @@ impl Store {
         self.0.clock.now().max(self.0.stamps.lock().last().now)
     }
 
+    /// The highest time that was used: the clock may not be set below it.
+    pub fn last_used(&self) -> Timestamp {
+        self.0.stamps.lock().last().now
+    }
+
     /// Starts to stage a payload of `len` bytes: in memory up to [`INLINE_BYTES_MAX`], else in an
     /// extent.
     ///

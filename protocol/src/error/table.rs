@@ -122,6 +122,7 @@ error_codes! {
     MissingRequiredQueryParameter 400 "A query parameter that's mandatory for this request is not specified.",
     MissingRequiredXmlNode 400 "A required XML node was not specified in the request body.",
     MultipleConditionHeadersNotSupported 400 "Multiple condition headers are not supported.",
+    MutuallyExclusiveQueryParameters 400 "Mutually exclusive query parameters are present in the request URI.",
     NoAuthenticationInformation 401 "Server failed to authenticate the request. Please refer to the information in the www-authenticate header.",
     NoPendingCopyOperation 409 "There is currently no pending copy operation.",
     NotImplemented 501 "The requested operation is not implemented on the specified resource.",

@@ -1,0 +1,77 @@
+//! `/clock`: reading and moving the emulator's time.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use smalt_protocol::Timestamp;
+
+use super::Refusal;
+use crate::core::Core;
+
+/// What to do to the clock; several at once are done in this order.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Change {
+    /// Show this time: ISO 8601 (`2026-01-01T00:00:00Z`).
+    now: Option<String>,
+    /// Move forward by this many seconds.
+    advance_s: Option<u64>,
+    /// `frozen` or `running`.
+    mode: Option<Mode>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Mode {
+    Frozen,
+    Running,
+}
+
+/// What the clock shows.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    now: String,
+    mode: Mode,
+    is_wall: bool,
+}
+
+pub(super) fn read(core: &Core) -> Shown {
+    let reading = core.clock.reading();
+    Shown {
+        now: core.store.now().iso_ticks(),
+        mode: if reading.running {
+            Mode::Running
+        } else {
+            Mode::Frozen
+        },
+        is_wall: reading.is_wall,
+    }
+}
+
+pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
+    if let Some(text) = &change.now {
+        let to = Timestamp::parse_iso(text).ok_or_else(|| {
+            Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "now: write it as 2026-01-01T00:00:00Z",
+            )
+        })?;
+        if to < core.store.last_used() {
+            return Err(Refusal::new(
+                StatusCode::CONFLICT,
+                "the store has seen later times; DELETE /state first to go back",
+            ));
+        }
+        core.clock.set(to);
+    }
+    if let Some(seconds) = change.advance_s {
+        core.clock.advance(Duration::from_secs(seconds));
+    }
+    match change.mode {
+        Some(Mode::Frozen) => core.clock.freeze(),
+        Some(Mode::Running) => core.clock.run(),
+        None => {}
+    }
+    Ok(())
+}

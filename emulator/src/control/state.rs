@@ -1,0 +1,115 @@
+//! `/state`: what is stored, as JSON: names, sizes, tags, leases; no content and no key.
+
+use std::ops::ControlFlow;
+
+use serde_json::{Value, json};
+
+use super::{Refusal, failed};
+use crate::core::Core;
+use crate::keys;
+use crate::ops::queue::messages::approximate_count;
+use crate::records::{BlobRecord, ContainerRecord, QueueRecord, Record};
+use crate::store::{StoreResult, View};
+
+/// Blobs of a container that a dump shows unless `?blobs=N` says otherwise.
+const BLOBS_SHOWN: usize = 1_000;
+
+pub(super) fn dump(core: &Core, query: Option<&str>) -> Result<Value, Refusal> {
+    let most = query
+        .and_then(|query| {
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix("blobs="))
+        })
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(BLOBS_SHOWN);
+    let now = core.store.now();
+    let accounts = core.store.read(|view| {
+        let mut accounts = serde_json::Map::new();
+        for name in core.config.accounts.keys() {
+            let containers = containers(view, name, most)?;
+            let queues = resources(view, keys::queue(name, ""), name)?
+                .into_iter()
+                .map(|(name, value)| {
+                    let queue = QueueRecord::decode(&value)?;
+                    let count = approximate_count(view, queue.generation, now)?;
+                    Ok(json!({ "name": name, "messages": count }))
+                })
+                .collect::<StoreResult<Vec<_>>>()?;
+            accounts.insert(
+                name.clone(),
+                json!({ "containers": containers, "queues": queues }),
+            );
+        }
+        StoreResult::Ok(accounts)
+    });
+    let accounts = accounts.map_err(|error| failed(&error))?;
+    Ok(json!({ "now": now.iso_ticks(), "accounts": accounts }))
+}
+
+fn containers(view: &dyn View, account: &str, most: usize) -> StoreResult<Vec<Value>> {
+    let mut shown = Vec::new();
+    for (name, value) in resources(view, keys::container(account, ""), account)? {
+        let container = ContainerRecord::decode(&value)?;
+        let (blobs, more) = blobs(view, container.generation, most)?;
+        shown.push(json!({
+            "name": name,
+            "etag": container.etag.to_string(),
+            "lease": container.lease.state_str(),
+            "deleted": container.deleted_at.is_some(),
+            "blobs": blobs,
+            "more": more,
+        }));
+    }
+    Ok(shown)
+}
+
+fn blobs(
+    view: &dyn View,
+    generation: keys::Generation,
+    most: usize,
+) -> StoreResult<(Vec<Value>, bool)> {
+    let from = keys::blob(generation, "");
+    let (mut shown, mut more, mut failed) = (Vec::new(), false, None);
+    view.scan(&from, &keys::after(from.clone()), &mut |key, value| {
+        if shown.len() == most {
+            more = true;
+            return ControlFlow::Break(());
+        }
+        match BlobRecord::decode(value) {
+            Ok(blob) => shown.push(json!({
+                "name": keys::blob_name(key),
+                "type": blob.kind.as_str(),
+                "length": blob.length,
+                "etag": blob.etag.to_string(),
+                "last_modified": blob.last_modified.iso_ticks(),
+                "metadata": blob.metadata.iter().collect::<std::collections::BTreeMap<_, _>>(),
+                "lease": blob.lease.state_str(),
+                "snapshots": blob.snapshots,
+            })),
+            Err(error) => failed = Some(error),
+        }
+        if failed.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    failed.map_or(Ok((shown, more)), Err)
+}
+
+fn resources(
+    view: &dyn View,
+    from: Vec<u8>,
+    account: &str,
+) -> StoreResult<Vec<(String, bytes::Bytes)>> {
+    let mut found = Vec::new();
+    view.scan(&from, &keys::after(from.clone()), &mut |key, value| {
+        found.push((
+            keys::resource_name(key, account).into_owned(),
+            value.clone(),
+        ));
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
+}

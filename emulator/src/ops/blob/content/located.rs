@@ -1,0 +1,94 @@
+//! A range of a blob, found: what a response is made of after the view is gone.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+use super::body::ContentBody;
+use crate::reply::Content;
+use crate::store::{Payload, PayloadId, Store, StoreResult};
+
+/// Small payloads held for one response. Those beyond it are looked up when they are sent, so that
+/// a blob of many small blocks is never in memory whole.
+const HELD_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Where a range of bytes is, in order.
+#[derive(Debug, Default)]
+pub struct Located {
+    pieces: Vec<Piece>,
+    length: u64,
+    held_bytes: u64,
+}
+
+/// A range of one payload.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// Held alive.
+    Held(Payload, Range<u64>),
+    /// To be looked up when it is its turn; where the blob is gone by then, the response breaks off.
+    Later(PayloadId, Range<u64>),
+}
+
+impl Located {
+    /// Appends a range of a payload.
+    pub(super) fn push(&mut self, id: PayloadId, payload: Payload, range: Range<u64>) {
+        self.length += range.end - range.start;
+        if let Some(bytes) = payload.inline() {
+            self.held_bytes += bytes.len() as u64;
+        }
+        let holds = payload.inline().is_none() || self.held_bytes <= HELD_BYTES_MAX;
+        self.pieces.push(if holds {
+            Piece::Held(payload, range)
+        } else {
+            Piece::Later(id, range)
+        });
+    }
+
+    /// Length of the range in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The content of a response: at hand where it is small, else read while it is sent.
+    pub fn into_content(mut self, store: &Store) -> Content {
+        let only = match self.pieces.len() {
+            0 => return Content::Bytes(Bytes::new()),
+            1 => self.pieces.pop(),
+            _ => None,
+        };
+        match only {
+            Some(Piece::Held(payload, range)) => match payload.inline() {
+                Some(bytes) => Content::Bytes(slice(bytes, &range)),
+                None => Content::Payload(payload.reader(range)),
+            },
+            other => {
+                self.pieces.extend(other);
+                let length = self.length;
+                Content::Stream {
+                    body: ContentBody::new(store.clone(), self.pieces, length).boxed(),
+                    length,
+                }
+            }
+        }
+    }
+
+    /// All of it in memory: for ranges whose length an operation limits.
+    pub fn read_all(&self, store: &Store) -> StoreResult<Bytes> {
+        if let [Piece::Held(payload, range)] = self.pieces.as_slice() {
+            return payload.reader(range.clone()).read_all();
+        }
+        let mut all = BytesMut::new();
+        for piece in &self.pieces {
+            let mut reader = piece.open(store)?;
+            while let Some(chunk) = reader.next_chunk()? {
+                all.extend_from_slice(&chunk);
+            }
+        }
+        Ok(all.freeze())
+    }
+}
+
+fn slice(bytes: &Bytes, range: &Range<u64>) -> Bytes {
+    // An inline payload is far below any usize.
+    bytes.slice(range.start as usize..range.end as usize)
+}

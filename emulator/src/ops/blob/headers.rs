@@ -1,0 +1,209 @@
+//! What the headers of a request say about a blob: content headers, hashes, tags, tier, lease.
+//!
+//! Sources: "Put Blob", "Set Blob Properties", "Put Block List".
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, lease, uri};
+use uuid::Uuid;
+
+use crate::call::Call;
+use crate::operation::Received;
+use crate::records::ContentHeaders;
+use crate::rules::tags;
+
+/// What a blob is that nobody said anything about. "Put Blob".
+pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
+/// Since this version a block blob can be cold. "Set Blob Tier".
+const COLD: ApiVersion = ApiVersion::V2021_12_02;
+
+/// The content headers of a request that carries the blob itself: `x-ms-blob-...` first, else the
+/// standard ones. `Content-MD5` is not among those: it is of the request.
+pub fn content_of_put(call: &Call) -> Result<ContentHeaders, StorageError> {
+    let either = |own, standard| match call.header(own)? {
+        Some(value) => Ok(filled(value)),
+        None => call.header(standard).map(|value| value.and_then(filled)),
+    };
+    let content_type = either("x-ms-blob-content-type", "content-type")?;
+    Ok(ContentHeaders {
+        content_type: Some(content_type.unwrap_or_else(|| CONTENT_TYPE_DEFAULT.to_owned())),
+        content_encoding: either("x-ms-blob-content-encoding", "content-encoding")?,
+        content_language: either("x-ms-blob-content-language", "content-language")?,
+        content_md5: stored_md5(call)?,
+        cache_control: either("x-ms-blob-cache-control", "cache-control")?,
+        content_disposition: call
+            .header("x-ms-blob-content-disposition")?
+            .and_then(filled),
+    })
+}
+
+/// The content headers of a request that carries something else, `x-ms-blob-...` only. Absent when
+/// none is given: one alone clears the others.
+pub fn content_of_set(call: &Call) -> Result<Option<ContentHeaders>, StorageError> {
+    const NAMES: [&str; 6] = [
+        "x-ms-blob-content-type",
+        "x-ms-blob-content-encoding",
+        "x-ms-blob-content-language",
+        "x-ms-blob-content-md5",
+        "x-ms-blob-cache-control",
+        "x-ms-blob-content-disposition",
+    ];
+    if !NAMES.iter().any(|name| call.headers.contains_key(*name)) {
+        return Ok(None);
+    }
+    let read = |name| call.header(name).map(|value| value.and_then(filled));
+    Ok(Some(ContentHeaders {
+        content_type: read(NAMES[0])?,
+        content_encoding: read(NAMES[1])?,
+        content_language: read(NAMES[2])?,
+        content_md5: stored_md5(call)?,
+        cache_control: read(NAMES[4])?,
+        content_disposition: read(NAMES[5])?,
+    }))
+}
+
+fn filled(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// `x-ms-blob-content-md5`: what is to be stored, unchecked against anything.
+fn stored_md5(call: &Call) -> Result<Option<String>, StorageError> {
+    match call.header("x-ms-blob-content-md5")?.and_then(filled) {
+        Some(text) => {
+            parse_md5(&text)?;
+            Ok(Some(text))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The hashes that a request gives of its body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyHashes {
+    /// `Content-MD5`.
+    pub md5: Option<[u8; 16]>,
+    /// `x-ms-content-crc64`.
+    pub crc64: Option<[u8; 8]>,
+}
+
+impl BodyHashes {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// 400 `InvalidMd5` for an MD5 that is none, 400 `InvalidHeaderValue` for such a CRC64, 400
+    /// `BothCrc64AndMd5HeaderPresent`.
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
+        let md5 = call.header("content-md5")?.filter(|text| !text.is_empty());
+        let crc64 = call.header("x-ms-content-crc64")?;
+        if md5.is_some() && crc64.is_some() {
+            return Err(ErrorCode::BothCrc64AndMd5HeaderPresent.into());
+        }
+        Ok(BodyHashes {
+            md5: md5.map(parse_md5).transpose()?,
+            crc64: crc64
+                .map(|text| {
+                    let refused = || StorageError::invalid_header("x-ms-content-crc64", text);
+                    decode(text).ok_or_else(refused)
+                })
+                .transpose()?,
+        })
+    }
+
+    /// Compares them with what arrived.
+    ///
+    /// # Errors
+    /// 400 `Md5Mismatch` and `Crc64Mismatch`, with both values.
+    pub fn check(&self, received: &Received) -> Result<(), StorageError> {
+        if let Some(md5) = self.md5 {
+            check_md5(md5, received.md5)?;
+        }
+        match self.crc64 {
+            Some(crc64) if crc64 != received.crc64 => {
+                Err(StorageError::new(ErrorCode::Crc64Mismatch)
+                    .with_element("UserSpecifiedCrc", &encode(&crc64))
+                    .with_element("ServerCalculatedCrc", &encode(&received.crc64)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Compares an MD5 that a request gives with the one of what arrived.
+///
+/// # Errors
+/// 400 `Md5Mismatch` with both.
+pub fn check_md5(given: [u8; 16], calculated: [u8; 16]) -> Result<(), StorageError> {
+    if given == calculated {
+        return Ok(());
+    }
+    Err(StorageError::new(ErrorCode::Md5Mismatch)
+        .with_element("UserSpecifiedMd5", &encode(&given))
+        .with_element("ServerCalculatedMd5", &encode(&calculated)))
+}
+
+/// Reads an MD5 in Base64.
+///
+/// # Errors
+/// 400 `InvalidMd5`.
+pub fn parse_md5(text: &str) -> Result<[u8; 16], StorageError> {
+    decode(text).ok_or_else(|| ErrorCode::InvalidMd5.into())
+}
+
+/// A hash as headers show it.
+pub fn encode(hash: &[u8]) -> String {
+    BASE64.encode(hash)
+}
+
+fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+    BASE64.decode(text.trim()).ok()?.try_into().ok()
+}
+
+/// `x-ms-tags`: index tags as a query string.
+///
+/// # Errors
+/// 400 for tags that Azure does not take, as in [`tags::validate`].
+pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
+    const NAME: &str = "x-ms-tags";
+    let Some(text) = call.header(NAME)? else {
+        return Ok(Vec::new());
+    };
+    // Clients write a space as a plus in this header, unlike in an address.
+    let parsed = uri::parse_query(&text.replace('+', "%20"))
+        .map_err(|_| StorageError::invalid_header(NAME, text))?;
+    tags::validate(parsed)
+}
+
+/// `x-ms-access-tier` of a block blob.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue` for a tier that block blobs do not have.
+pub fn block_blob_tier(call: &Call) -> Result<Option<String>, StorageError> {
+    const NAME: &str = "x-ms-access-tier";
+    let Some(text) = call.header(NAME)?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let known = ["Hot", "Cool", "Cold", "Archive"];
+    known
+        .into_iter()
+        .find(|tier| tier.eq_ignore_ascii_case(text))
+        .filter(|tier| *tier != "Cold" || call.version >= COLD)
+        .map(|tier| Some(tier.to_owned()))
+        .ok_or_else(|| StorageError::invalid_header(NAME, text))
+}
+
+/// `x-ms-lease-id`.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue` for a text that is no GUID.
+pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
+    const NAME: &str = "x-ms-lease-id";
+    let Some(text) = call.header(NAME)?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let id = lease::parse_lease_id(NAME, text)?;
+    let id = Uuid::parse_str(&id).map_err(|_| StorageError::invalid_header(NAME, text))?;
+    Ok(Some(id))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! The headers that describe a blob: shared by Get Blob and Get Blob Properties.
+//!
+//! Sources: "Get Blob", "Get Blob Properties"; recordings for which header appears since when.
+
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE,
+    CONTENT_TYPE, ETAG, LAST_MODIFIED,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use smalt_protocol::metadata::HEADER_PREFIX;
+use smalt_protocol::{ApiVersion, Metadata};
+
+use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
+
+/// Lease state and duration. "Version 2012-02-12".
+const LEASES: ApiVersion = ApiVersion::V2012_02_12;
+/// The MD5 of the whole blob on a range of it. "Version 2016-05-31".
+const WHOLE_MD5: ApiVersion = ApiVersion::V2016_05_31;
+/// `x-ms-server-encrypted` and `x-ms-request-server-encrypted`. "Version 2015-12-11".
+const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
+/// Access tiers. "Version 2017-04-17".
+const TIERS: ApiVersion = ApiVersion::V2017_04_17;
+/// `x-ms-creation-time`. "Version 2017-11-09".
+const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
+/// Index tags. "Version 2019-12-12".
+const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// The tier of a blob of an account that nobody set.
+const TIER_INFERRED: &str = "Hot";
+
+/// Headers of a full answer: room for what most blobs have.
+const HEADERS: usize = 32;
+
+/// What is shown, and to whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// Version of the request.
+    pub version: ApiVersion,
+    /// The base blob: a snapshot has no lease.
+    pub is_base: bool,
+    /// A range of it only: its MD5 has another name.
+    pub is_partial: bool,
+    /// Get Blob Properties: it alone shows the tier.
+    pub with_tier: bool,
+}
+
+/// The headers that describe a blob.
+pub fn describe(blob: &BlobRecord, shown: Shown) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(HEADERS);
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    set(&mut headers, ETAG, &blob.etag.quoted());
+    set(&mut headers, LAST_MODIFIED, &blob.last_modified.rfc1123());
+    fixed(&mut headers, "x-ms-blob-type", blob.kind.as_str());
+    content(&mut headers, &blob.headers, shown);
+    if shown.version >= ENCRYPTED {
+        fixed(&mut headers, "x-ms-server-encrypted", "true");
+    }
+    if shown.version >= CREATION_TIME {
+        let name = HeaderName::from_static("x-ms-creation-time");
+        set(&mut headers, name, &blob.created.rfc1123());
+    }
+    if shown.is_base {
+        lease(&mut headers, blob, shown.version);
+    }
+    if shown.version >= TAGS && !blob.tags.is_empty() {
+        let name = HeaderName::from_static("x-ms-tag-count");
+        headers.insert(name, HeaderValue::from(blob.tags.len()));
+    }
+    if shown.with_tier && shown.version >= TIERS {
+        tier(&mut headers, blob);
+    }
+    if let Some(record) = &blob.copy
+        && shown.version >= LEASES
+    {
+        copy(&mut headers, record);
+    }
+    metadata(&mut headers, &blob.metadata);
+    headers
+}
+
+/// `x-ms-request-server-encrypted`, on every write of content or metadata.
+pub fn written_encrypted(version: ApiVersion) -> Option<&'static str> {
+    (version >= ENCRYPTED).then_some("true")
+}
+
+/// `x-ms-meta-...`
+pub fn metadata(headers: &mut HeaderMap, metadata: &Metadata) {
+    for (name, value) in metadata.iter() {
+        let name = [HEADER_PREFIX, name].concat();
+        if let Ok(name) = HeaderName::try_from(name) {
+            set(headers, name, value);
+        }
+    }
+}
+
+fn content(headers: &mut HeaderMap, content: &ContentHeaders, shown: Shown) {
+    let md5 = if shown.is_partial {
+        "x-ms-blob-content-md5"
+    } else {
+        "content-md5"
+    };
+    let has_md5 = !shown.is_partial || shown.version >= WHOLE_MD5;
+    for (name, value) in [
+        (CONTENT_TYPE, &content.content_type),
+        (CONTENT_ENCODING, &content.content_encoding),
+        (CONTENT_LANGUAGE, &content.content_language),
+        (CACHE_CONTROL, &content.cache_control),
+        (CONTENT_DISPOSITION, &content.content_disposition),
+        (
+            HeaderName::from_static(md5),
+            if has_md5 { &content.content_md5 } else { &None },
+        ),
+    ] {
+        if let Some(value) = value {
+            set(headers, name, value);
+        }
+    }
+}
+
+fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
+    fixed(headers, "x-ms-lease-status", blob.lease.status_str());
+    if version < LEASES {
+        return;
+    }
+    fixed(headers, "x-ms-lease-state", blob.lease.state_str());
+    if let Some(duration) = blob.lease.duration_str() {
+        fixed(headers, "x-ms-lease-duration", duration);
+    }
+}
+
+/// Append blobs have no tier, page blobs one that was set.
+fn tier(headers: &mut HeaderMap, blob: &BlobRecord) {
+    let access = &blob.access;
+    let name = HeaderName::from_static("x-ms-access-tier");
+    match (&access.tier, blob.kind) {
+        (Some(tier), _) => set(headers, name, tier),
+        (None, BlobKind::Block) => {
+            headers.insert(name, HeaderValue::from_static(TIER_INFERRED));
+            fixed(headers, "x-ms-access-tier-inferred", "true");
+        }
+        (None, _) => {}
+    }
+    if let Some(changed) = access.changed {
+        let name = HeaderName::from_static("x-ms-access-tier-change-time");
+        set(headers, name, &changed.rfc1123());
+    }
+    if let Some(rehydration) = &access.rehydration {
+        let name = HeaderName::from_static("x-ms-archive-status");
+        set(headers, name, &rehydration.archive_status());
+        let name = HeaderName::from_static("x-ms-rehydrate-priority");
+        set(headers, name, &rehydration.priority);
+    }
+}
+
+fn copy(headers: &mut HeaderMap, copy: &CopyRecord) {
+    let (done, of) = copy.progress;
+    let texts = [
+        ("x-ms-copy-id", Some(copy.id.clone())),
+        ("x-ms-copy-source", Some(copy.source.clone())),
+        ("x-ms-copy-status", Some(copy.status.as_str().to_owned())),
+        ("x-ms-copy-progress", Some(format!("{done}/{of}"))),
+        (
+            "x-ms-copy-completion-time",
+            copy.completed.map(|t| t.rfc1123()),
+        ),
+        ("x-ms-copy-status-description", copy.description.clone()),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            set(headers, HeaderName::from_static(name), &text);
+        }
+    }
+}
+
+fn fixed(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
+    headers.insert(
+        HeaderName::from_static(name),
+        HeaderValue::from_static(value),
+    );
+}
+
+/// A value that HTTP cannot carry is left out.
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
