@@ -106,8 +106,11 @@ impl Emulator {
     }
 
     /// Takes no more writes; what was acknowledged is on disk.
-    pub fn close(&self) {
-        self.0.store.close();
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn close(&self) -> StoreResult<()> {
+        self.0.store.close()
     }
 
     /// The parts, for the control endpoint.

@@ -17,6 +17,7 @@ pub mod clock;
 pub mod config;
 #[cfg(feature = "server")]
 pub mod control;
+pub mod disk;
 pub mod emulator;
 pub mod faults;
 #[cfg(feature = "server")]
@@ -25,6 +26,8 @@ pub mod ids;
 #[cfg(feature = "server")]
 pub mod log;
 pub mod register;
+#[cfg(feature = "sdk")]
+pub mod sdk;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod store;

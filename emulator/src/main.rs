@@ -40,6 +40,5 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
     .open()?;
     let server = Server::bind(cli, emulator).await?;
     server.announce(cli);
-    server.run().await;
-    Ok(())
+    server.run().await
 }

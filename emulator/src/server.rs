@@ -115,7 +115,10 @@ impl Server {
     }
 
     /// Serves until Ctrl-C or SIGTERM, lets requests in flight end, closes the store.
-    pub async fn run(self) {
+    ///
+    /// # Errors
+    /// When the store cannot be closed cleanly.
+    pub async fn run(self) -> anyhow::Result<()> {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = tokio::task::JoinSet::new();
         for listener in self.listeners {
@@ -128,7 +131,7 @@ impl Server {
         // The receivers are alive in the tasks.
         let _ = stop.send(true);
         while tasks.join_next().await.is_some() {}
-        self.emulator.close();
+        Ok(self.emulator.close()?)
     }
 }
 

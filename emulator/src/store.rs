@@ -17,32 +17,42 @@
 //! | --- | --- | --- |
 //! | `00 01` | `now`, `tick` (u64 each) | the last stamp |
 //! | `00 02` | u64 | the last payload id |
-//! | `00 03` | u32 | format version: absent means an empty or lost store |
+//! | `00 03` | u64 | format version: absent means an empty or lost store |
 //! | `01`, payload id (u64) | `00` + bytes, or `01` + segment, offset, length (u64 each) | where a payload is |
 //! | `02`, payload id | u64 | references beyond the first; absent for none |
 //! | `03`, segment (u64) | u64 | bytes of the segment that live payloads take; absent for none |
 //! | `04`, segment, payload id | empty | which payloads a segment holds, for compaction |
 
 mod commit;
+mod committer;
 mod config;
 mod engine;
 mod error;
 mod extents;
 mod handle;
+mod home;
 mod keys;
+mod maintain;
 mod payload;
 mod reader;
+mod shared;
+mod sled_engine;
 mod staging;
+mod stats;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
 pub use error::{OpenError, StoreError, StoreResult};
 pub use extents::Segment;
-pub use handle::{MaintainReport, Store};
+pub use handle::Store;
 pub use keys::OWN_PREFIXES;
+pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use reader::PayloadReader;
 pub use staging::{PayloadWriter, Staged};
+pub use stats::Stats;
 pub use view::{
     INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
 };

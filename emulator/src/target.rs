@@ -134,7 +134,9 @@ pub fn resolve(
             (
                 uri::percent_decode(account)?,
                 service.ok_or(ErrorCode::InvalidUri)?,
-                rest,
+                // An endpoint written with a slash at its end makes SDKs send two; no resource
+                // has an empty name.
+                rest.trim_start_matches('/'),
             )
         }
     };

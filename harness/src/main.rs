@@ -1,1 +1,37 @@
-fn main() {}
+//! The binary `harness`: every check of the project behind one command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use smalt_harness::replay;
+
+/// Proves that smalt behaves as Azure Storage does.
+#[derive(Parser)]
+#[command(name = "harness", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Replay recorded traffic of the real service and compare every answer.
+    Replay(replay::Options),
+}
+
+/// Worker threads: two recordings at a time, and room for a call that never returns.
+const WORKER_THREADS: usize = 4;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()?;
+    let code = match cli.command {
+        Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
+    };
+    // A call that hangs must not keep the process alive after the report is out.
+    runtime.shutdown_background();
+    Ok(code)
+}

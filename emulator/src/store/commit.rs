@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use smalt_protocol::{StorageError, Timestamp};
 
 use super::error::{StoreError, StoreResult};
@@ -10,8 +11,6 @@ use super::extents::{Reservation, Segment};
 use super::keys;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
-
-use bytes::Bytes;
 
 /// A commit that waits for its turn and then for its answer.
 pub(super) trait Work: Send {

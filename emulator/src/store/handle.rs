@@ -2,51 +2,46 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
 
-use bytes::Bytes;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use smalt_protocol::{StorageError, Timestamp};
 use tokio::sync::oneshot;
 
-use super::commit::{Commit, Group, Stamps, Work, read_stamp};
+use super::commit::{Commit, Work};
+use super::committer::{Committer, Request};
 use super::config::{Mode, StoreConfig};
-use super::engine::{Engine, MemoryEngine};
 use super::error::{OpenError, StoreError, StoreResult};
-use super::extents::{Extents, Segment};
-use super::keys;
+use super::extents::Extents;
+use super::home::Home;
+use super::maintain::{MaintainReport, Maintenance};
 use super::payload::Payload;
 use super::reader::PayloadReader;
+use super::shared::Shared;
 use super::staging::PayloadWriter;
-use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View, Visit};
-use crate::clock::Clock;
+use super::stats::Stats;
+use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
+use crate::disk::{Disk, SystemDisk};
 
-/// What [`Store::maintain`] did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MaintainReport {
-    /// Payloads moved out of segments that were mostly garbage.
-    pub payloads_moved: usize,
-    /// Their bytes.
-    pub bytes_moved: u64,
-    /// Segments deleted.
-    pub segments_removed: usize,
-    /// Bytes given back to the disk.
-    pub bytes_freed: u64,
-    /// Whether the budget ended before the work.
-    pub more: bool,
-}
-
-/// The store. Clones are cheap and share it.
+/// The store. Clones are cheap and share it; the last one to go closes it.
 #[derive(Clone)]
 pub struct Store(Arc<Inner>);
 
-struct Inner {
-    clock: Clock,
-    /// Readers hold it for the whole of a read; the committer takes it to publish.
-    engine: RwLock<Box<dyn Engine>>,
-    extents: Extents,
-    stamps: Mutex<Stamps>,
-    closed: AtomicBool,
+pub(super) struct Inner {
+    shared: Arc<Shared>,
+    lane: Lane,
+    maintenance: Maintenance,
+}
+
+/// How commits reach the committer.
+enum Lane {
+    Inline(Mutex<Committer>),
+    Thread {
+        requests: mpsc::Sender<Request>,
+        thread: Mutex<Option<JoinHandle<()>>>,
+    },
 }
 
 impl Store {
@@ -55,34 +50,48 @@ impl Store {
     /// # Errors
     /// [`OpenError`] says what is wrong and what to do; nothing is ever reset.
     pub fn open(config: StoreConfig) -> Result<Store, OpenError> {
-        if config.mode != Mode::Memory {
-            return Err(OpenError::NoDirectory);
-        }
-        let none = Stamp {
-            now: Timestamp::MIN,
-            tick: Timestamp::MIN,
+        Self::open_on(config, Arc::new(SystemDisk))
+    }
+
+    /// Opens or creates a store on a disk of the caller's, which takes everything but the files
+    /// that the metadata engine opens by itself.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(config: StoreConfig, disk: Arc<dyn Disk>) -> Result<Store, OpenError> {
+        let (home, engine) = Home::open(&config, &disk)?;
+        let cannot_open = |cause: String| OpenError::Io {
+            path: config.dir.clone().unwrap_or_default(),
+            cause,
         };
+        let extents = match &config.dir {
+            Some(dir) if config.mode != Mode::Memory => {
+                let durable = config.mode == Mode::Durable;
+                Extents::open(disk, dir.join("extents"), config.segment_bytes, durable)
+                    .map_err(|error| cannot_open(error.to_string()))?
+            }
+            _ => Extents::in_memory(),
+        };
+        let clock = config.clock.clone();
+        let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
+        let committer =
+            Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
+        let lane = Lane::start(config.mode, committer).map_err(|e| cannot_open(e.to_string()))?;
         Ok(Store(Arc::new(Inner {
-            engine: RwLock::new(Box::new(MemoryEngine::default())),
-            extents: Extents::default(),
-            stamps: Mutex::new(Stamps::new(config.clock.clone(), none)),
-            clock: config.clock,
-            closed: AtomicBool::new(false),
+            shared,
+            lane,
+            maintenance: Maintenance::default(),
         })))
     }
 
     /// Reads published, durable state of one moment. Not to be nested, and not to wait in: the next
     /// commit waits for it to end.
     pub fn read<T>(&self, f: impl FnOnce(&dyn View) -> T) -> T {
-        let engine = self.0.engine.read();
-        f(&Published {
-            engine: engine.as_ref(),
-            extents: &self.0.extents,
-        })
+        self.0.shared.read(|view| f(view))
     }
 
     /// Runs an operation as one atomic step in commit order and waits until it is durable. A job
-    /// that refuses leaves nothing.
+    /// that refuses leaves nothing. A caller that goes away does not take its commit back.
     ///
     /// # Errors
     /// The job's own; 500 when the store cannot write.
@@ -96,45 +105,29 @@ impl Store {
             // Nobody waits any more when the client has gone; the commit stands.
             let _ = sender.send(result);
         });
-        self.commit_inline(Box::new(work));
-        answer
-            .try_recv()
-            .unwrap_or_else(|_| Err(StoreError::Closed.into()))
-    }
-
-    fn commit_inline(&self, mut work: Box<dyn Work>) {
-        let mut stamps = self.0.stamps.lock();
-        if self.0.closed.load(Ordering::Acquire) {
-            return work.answer(Err(StoreError::Closed));
-        }
-        let stamp = stamps.next();
-        let (writes, held) = self.read(|published| {
-            let mut group = Group::new(published);
-            group.run(work.as_mut(), &stamp);
-            (group.writes, group.held)
-        });
-        let engine = self.0.engine.write();
-        for reservation in &held {
-            self.0.extents.enter(reservation.segment());
-        }
-        let applied = engine.apply(&writes);
-        for (key, written) in &writes {
-            if let (None, Some(segment)) = (written, keys::segment_of(key)) {
-                self.0.extents.forget(segment);
+        self.0.submit(Box::new(work));
+        let closed = || Err(StoreError::Closed.into());
+        match &self.0.lane {
+            Lane::Inline(_) => answer.try_recv().unwrap_or_else(|_| closed()),
+            // Tokio's paused clock stands still only while its own blocking pool is busy.
+            Lane::Thread { .. } if self.0.shared.clock.follows_tokio() => {
+                match tokio::task::spawn_blocking(|| answer.blocking_recv()).await {
+                    Ok(Ok(result)) => result,
+                    _ => closed(),
+                }
             }
+            Lane::Thread { .. } => answer.await.unwrap_or_else(|_| closed()),
         }
-        drop(engine);
-        work.answer(applied);
     }
 
-    /// The emulator's time: never before a time that was persisted.
+    /// The emulator's time: never before that of a published commit.
     pub fn now(&self) -> Timestamp {
-        self.0.clock.now().max(self.0.stamps.lock().last().now)
+        self.0.shared.clock.now().max(self.last_used())
     }
 
     /// The highest time that was used: the clock may not be set below it.
     pub fn last_used(&self) -> Timestamp {
-        self.0.stamps.lock().last().now
+        Timestamp::from_ticks(self.0.shared.last_now.load(Ordering::Acquire))
     }
 
     /// Starts to stage a payload of `len` bytes: in memory up to [`INLINE_BYTES_MAX`], else in an
@@ -143,142 +136,160 @@ impl Store {
     /// # Errors
     /// When the store takes no writes.
     pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
-        if self.0.closed.load(Ordering::Acquire) {
-            return Err(StoreError::Closed);
+        self.0.stage(len)
+    }
+
+    /// Reads a range of a payload that [`super::location`] found; what lies beyond the end is left
+    /// out.
+    pub fn payload(&self, payload: &Payload, range: Range<u64>) -> PayloadReader {
+        payload.reader(range)
+    }
+
+    /// Does background work in at most `budget` steps: a payload moved or a segment removed is one.
+    /// It blocks while it commits.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
+        self.0.maintenance.run(&self.0, budget)
+    }
+
+    /// Forgets everything: state, payloads, time. What is being staged or read stays whole.
+    ///
+    /// # Errors
+    /// When the store takes no writes.
+    pub fn reset(&self) -> StoreResult<()> {
+        match &self.0.lane {
+            Lane::Inline(committer) => committer.lock().reset(),
+            Lane::Thread { requests, .. } => ask(requests, Request::Reset),
         }
+    }
+
+    /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are
+    /// served first; whatever comes later gets [`StoreError::Closed`]. A second close does nothing.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn close(&self) -> StoreResult<()> {
+        self.0.close()
+    }
+
+    /// The store's figures.
+    pub fn stats(&self) -> Stats {
+        let (segments, segment_bytes) = self.0.shared.extents.size();
+        let engine_bytes = self.0.shared.unmasked(|view| view.disk_bytes());
+        Stats {
+            segments: segments as u64,
+            segment_bytes,
+            engine_bytes,
+            ..self.0.shared.stats.read()
+        }
+    }
+}
+
+impl Inner {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
+        self.shared.writable()?;
+        self.shared.stats.count_staging(len);
         let reservation = if len > INLINE_BYTES_MAX as u64 {
-            Some(self.0.extents.reserve(len)?)
+            Some(self.shared.extents.reserve(len)?)
         } else {
             None
         };
         Ok(PayloadWriter::new(len, reservation))
     }
 
-    /// Reads a range of a payload that [`super::location`] found.
-    pub fn payload(&self, payload: &Payload, range: Range<u64>) -> PayloadReader {
-        payload.reader(range)
-    }
-
-    /// Forgets everything: state, payloads, time.
-    ///
-    /// # Errors
-    /// When the store takes no writes.
-    pub fn reset(&self) -> StoreResult<()> {
-        let mut stamps = self.0.stamps.lock();
-        let mut engine = self.0.engine.write();
-        *engine = Box::new(MemoryEngine::default());
-        self.0.extents.clear();
-        let none = read_stamp(&Published {
-            engine: engine.as_ref(),
-            extents: &self.0.extents,
-        })?;
-        *stamps = Stamps::new(self.0.clock.clone(), none);
-        Ok(())
-    }
-
-    /// Does background work in at most `budget` steps: a payload moved or a segment removed is one.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
-        let _ = budget;
-        Ok(MaintainReport::default())
-    }
-
-    /// Takes no more commits.
-    pub fn close(&self) {
-        self.0.closed.store(true, Ordering::Release);
-    }
-}
-
-struct Published<'a> {
-    engine: &'a dyn Engine,
-    extents: &'a Extents,
-}
-
-impl View for Published<'_> {
-    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        self.engine.get(key)
-    }
-
-    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
-        self.engine.scan(from, to, visit)
-    }
-
-    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
-        self.extents.pin(segment)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{adopt, location, release, retain};
-    use super::*;
-
-    fn store() -> Store {
-        let clock = Clock::manual(Timestamp::from_unix_s(1_000));
-        Store::open(StoreConfig::memory(clock)).unwrap()
-    }
-
-    #[tokio::test]
-    async fn a_commit_is_read_back_and_a_refused_one_leaves_nothing() {
-        let store = store();
-        let put = |tx: &mut Transaction<'_>| tx.put(b"key".to_vec(), "value");
-        let refused: Result<(), _> = store
-            .commit(move |tx, _| {
-                put(tx);
-                Err(StorageError::internal("refused"))
-            })
-            .await;
-        assert!(refused.is_err());
-        assert_eq!(store.read(|view| view.get(b"key")).unwrap(), None);
-        let stamp = store
-            .commit(move |tx, stamp| {
-                put(tx);
-                Ok(*stamp)
-            })
-            .await
-            .unwrap();
-        assert!(stamp.tick > stamp.now);
-        let value = store.read(|view| view.get(b"key")).unwrap();
-        assert_eq!(value.as_deref(), Some(b"value".as_slice()));
-    }
-
-    #[tokio::test]
-    async fn payloads_of_all_sizes_live_as_long_as_they_are_referred_to() {
-        let store = store();
-        for len in [0, 1, 16 * 1024, 16 * 1024 + 1, 65_536, 65_537, 300_000] {
-            let bytes: Vec<u8> = (0..len).map(|i: u32| (i % 251) as u8).collect();
-            let mut writer = store.stage(u64::from(len)).unwrap();
-            for piece in bytes.chunks(7_000) {
-                writer.write(piece).unwrap();
-            }
-            let staged = writer.finish().await.unwrap();
-            let id = store
-                .commit(move |tx, _| {
-                    let id = adopt(tx, staged)?;
-                    retain(tx, id)?;
-                    Ok(id)
-                })
-                .await
-                .unwrap();
-            store
-                .commit(move |tx, _| Ok(release(tx, id)?))
-                .await
-                .unwrap();
-            let payload = store.read(|view| location(view, id)).unwrap();
-            store
-                .commit(move |tx, _| Ok(release(tx, id)?))
-                .await
-                .unwrap();
-            assert!(store.read(|view| location(view, id)).is_err());
-            let all = store.payload(&payload, 0..u64::MAX).read_all().unwrap();
-            assert_eq!(all, bytes);
-            let (from, to) = (len / 3, len - len / 4);
-            let range = u64::from(from)..u64::from(to);
-            let part = store.payload(&payload, range).read_all().unwrap();
-            assert_eq!(part, bytes[from as usize..to as usize]);
+    /// As [`Store::commit`], waiting on the thread.
+    pub(super) fn commit_blocking<F>(&self, job: F) -> StoreResult<()>
+    where
+        F: FnOnce(&mut Transaction<'_>) -> StoreResult<()> + Send + 'static,
+    {
+        let (sender, answer) = mpsc::sync_channel(1);
+        let run = move |tx: &mut Transaction<'_>, _: &Stamp| Ok(job(tx)?);
+        let work = Commit::new(run, move |result: Result<(), StorageError>| {
+            // The receiver waits below.
+            let _ = sender.send(result);
+        });
+        self.submit(Box::new(work));
+        match answer.recv() {
+            Ok(result) => result.map_err(|error| StoreError::Io(error.to_string())),
+            Err(_) => Err(StoreError::Closed),
         }
-        assert!(store.0.extents.pin(1).is_none());
     }
+
+    fn submit(&self, work: Box<dyn Work>) {
+        match &self.lane {
+            Lane::Inline(committer) => committer.lock().run(vec![work]),
+            Lane::Thread { requests, .. } => {
+                if let Err(mpsc::SendError(Request::Commit(work))) =
+                    requests.send(Request::Commit(work))
+                {
+                    work.answer(Err(StoreError::Closed));
+                }
+            }
+        }
+    }
+
+    fn close(&self) -> StoreResult<()> {
+        if !self.shared.begin_close() {
+            return Ok(());
+        }
+        let synced = match &self.lane {
+            Lane::Inline(committer) => {
+                // Waits for a commit that is under way on another thread.
+                drop(committer.lock());
+                Ok(())
+            }
+            Lane::Thread { requests, thread } => {
+                let synced = ask(requests, Request::Close);
+                if let Some(thread) = thread.lock().take()
+                    && thread.thread().id() != thread::current().id()
+                {
+                    // It has answered and holds nothing any more.
+                    let _ = thread.join();
+                }
+                synced
+            }
+        };
+        self.shared.end_close();
+        synced
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the store could not be closed");
+        }
+    }
+}
+
+impl Lane {
+    fn start(mode: Mode, committer: Committer) -> std::io::Result<Self> {
+        if mode == Mode::Memory {
+            return Ok(Lane::Inline(Mutex::new(committer)));
+        }
+        let (requests, waiting) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("smalt-commit".to_owned())
+            .spawn(move || committer.serve(&waiting))?;
+        Ok(Lane::Thread {
+            requests,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+fn ask(
+    requests: &mpsc::Sender<Request>,
+    request: fn(mpsc::SyncSender<StoreResult<()>>) -> Request,
+) -> StoreResult<()> {
+    let (sender, answer) = mpsc::sync_channel(1);
+    let sent = requests.send(request(sender));
+    sent.map_err(|_| StoreError::Closed)?;
+    answer.recv().map_err(|_| StoreError::Closed)?
 }

@@ -12,6 +12,8 @@ pub const OWN_PREFIXES: RangeInclusive<u8> = 0x00..=0x0F;
 pub(super) const STAMP: [u8; 2] = [0x00, 0x01];
 /// The last payload id given.
 pub(super) const LAST_PAYLOAD: [u8; 2] = [0x00, 0x02];
+/// The format version; absent in an empty or lost store.
+pub(super) const FORMAT: [u8; 2] = [0x00, 0x03];
 const LOCATION: u8 = 0x01;
 const REFERENCES: u8 = 0x02;
 const SEGMENT: u8 = 0x03;
@@ -39,6 +41,12 @@ pub(super) fn segment_of(key: &[u8]) -> Option<u64> {
         return None;
     }
     number.try_into().ok().map(u64::from_be_bytes)
+}
+
+/// The payload of a [`segment_payload`] key; `None` for other keys.
+pub(super) fn payload_of(key: &[u8]) -> Option<PayloadId> {
+    let id = key.strip_prefix(&[SEGMENT_PAYLOAD])?.get(8..)?;
+    id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
 }
 
 /// That a segment holds a payload.

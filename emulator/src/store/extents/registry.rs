@@ -1,0 +1,305 @@
+//! All segments: reserving space, finding, forgetting.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+use super::super::error::{StoreError, StoreResult};
+use super::segment::{Files, Segment, number_of};
+use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
+use crate::disk::Disk;
+
+/// A payload of this size is made durable by who uploads it, so that no group of commits waits for
+/// it. About what a disk takes in a few milliseconds.
+const SYNC_ALONE_BYTES: u64 = 1024 * 1024;
+
+/// All segments.
+#[derive(Debug)]
+pub(in super::super) struct Extents {
+    /// None in memory.
+    files: Option<Arc<Files>>,
+    segment_bytes: u64,
+    segments: RwLock<BTreeMap<u64, Arc<Segment>>>,
+    tail: Mutex<Tail>,
+}
+
+/// Where the next reservation goes.
+#[derive(Debug, Default)]
+struct Tail {
+    active: Option<Arc<Segment>>,
+    last: u64,
+}
+
+/// A segment as maintenance sees it.
+#[derive(Debug)]
+pub(in super::super) struct Sweep {
+    pub(in super::super) segment: Arc<Segment>,
+    /// Bytes that are taken, by live payloads, by reservations or by nobody.
+    pub(in super::super) size: u64,
+    pub(in super::super) reserved: u64,
+}
+
+/// A range of a segment that only its holder writes, and that stays while it is held.
+#[derive(Debug)]
+pub(in super::super) struct Reservation {
+    segment: Arc<Segment>,
+    offset: u64,
+    bytes: u64,
+    /// The frames of a payload in memory.
+    frames: Option<Vec<Bytes>>,
+    complete: u64,
+    durable: bool,
+}
+
+impl Extents {
+    pub(in super::super) fn in_memory() -> Self {
+        Extents {
+            files: None,
+            segment_bytes: u64::MAX,
+            segments: RwLock::default(),
+            tail: Mutex::default(),
+        }
+    }
+
+    /// Finds the segments of `dir`. The last one is continued behind its end: what lies there was
+    /// never referred to.
+    pub(in super::super) fn open(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        segment_bytes: u64,
+        durable: bool,
+    ) -> io::Result<Self> {
+        disk.create_dir(&dir)?;
+        let files = Arc::new(Files::new(disk, dir, durable));
+        let mut segments = BTreeMap::new();
+        for entry in files.disk.list(&files.dir)? {
+            if let Some(number) = number_of(&entry.name) {
+                let segment = Segment::in_file(number, &files, entry.len);
+                segments.insert(number, Arc::new(segment));
+            }
+        }
+        let tail = Tail {
+            active: segments.last_key_value().map(|(_, last)| Arc::clone(last)),
+            last: segments.last_key_value().map_or(0, |(last, _)| *last),
+        };
+        Ok(Extents {
+            files: Some(files),
+            segment_bytes,
+            segments: RwLock::new(segments),
+            tail: Mutex::new(tail),
+        })
+    }
+
+    /// Takes room for a payload of `len` bytes.
+    pub(in super::super) fn reserve(&self, len: u64) -> StoreResult<Reservation> {
+        let bytes = framed_bytes(len);
+        let mut tail = self.tail.lock();
+        let segment = match &self.files {
+            None => {
+                tail.last += 1;
+                Arc::new(Segment::in_memory(tail.last))
+            }
+            Some(files) => self.segment_with_room(files, &mut tail, bytes)?,
+        };
+        let offset = segment.end.fetch_add(bytes, Ordering::AcqRel);
+        segment.reserved.fetch_add(bytes, Ordering::AcqRel);
+        Ok(Reservation {
+            segment,
+            offset,
+            bytes,
+            frames: self.files.is_none().then(Vec::new),
+            complete: 0,
+            durable: self.files.as_ref().is_some_and(|files| files.durable),
+        })
+    }
+
+    fn segment_with_room(
+        &self,
+        files: &Arc<Files>,
+        tail: &mut Tail,
+        bytes: u64,
+    ) -> StoreResult<Arc<Segment>> {
+        if let Some(active) = &tail.active
+            && active.end.load(Ordering::Acquire) + bytes <= self.segment_bytes
+        {
+            return Ok(Arc::clone(active));
+        }
+        let number = tail.last + 1;
+        let segment = Arc::new(Segment::in_file(number, files, 0));
+        segment.create()?;
+        tail.last = number;
+        // A payload larger than a segment stands alone; others still fit behind the active end.
+        if bytes <= self.segment_bytes {
+            tail.active = Some(Arc::clone(&segment));
+        }
+        self.segments.write().insert(number, Arc::clone(&segment));
+        Ok(segment)
+    }
+
+    /// Lets views find a segment in memory that a commit refers to from now on.
+    pub(in super::super) fn enter(&self, segment: &Arc<Segment>) {
+        if self.files.is_none() {
+            let mut segments = self.segments.write();
+            segments.insert(segment.number(), Arc::clone(segment));
+        }
+    }
+
+    /// Frees a segment in memory as soon as nothing refers to it; files wait for maintenance.
+    pub(in super::super) fn forget(&self, number: u64) {
+        if self.files.is_none() {
+            self.segments.write().remove(&number);
+        }
+    }
+
+    /// Holds a segment alive.
+    pub(in super::super) fn pin(&self, number: u64) -> Option<Arc<Segment>> {
+        self.segments.read().get(&number).cloned()
+    }
+
+    /// Makes durable what was reserved and written to its end.
+    pub(in super::super) fn sync(&self, held: &[Reservation]) -> StoreResult<()> {
+        held.iter()
+            .try_for_each(|reservation| reservation.segment.sync(reservation.complete))
+    }
+
+    /// Makes everything durable.
+    pub(in super::super) fn sync_all(&self) -> StoreResult<()> {
+        let segments: Vec<_> = self.segments.read().values().cloned().collect();
+        segments.iter().try_for_each(|segment| segment.sync_all())
+    }
+
+    /// All segments in files, and whether each still takes reservations.
+    pub(in super::super) fn sweep(&self) -> Vec<Sweep> {
+        if self.files.is_none() {
+            return Vec::new();
+        }
+        let segments = self.segments.read();
+        let sweep = segments.values().map(|segment| Sweep {
+            segment: Arc::clone(segment),
+            size: segment.end.load(Ordering::Acquire),
+            reserved: segment.reserved.load(Ordering::Acquire),
+        });
+        sweep.collect()
+    }
+
+    /// Whether a segment still takes reservations.
+    pub(in super::super) fn is_active(&self, number: u64) -> bool {
+        let tail = self.tail.lock();
+        let active = tail.active.as_ref();
+        active.is_some_and(|active| active.number() == number)
+    }
+
+    /// Lets a segment take no more reservations.
+    pub(in super::super) fn seal(&self, number: u64) {
+        self.tail
+            .lock()
+            .active
+            .take_if(|active| active.number() == number);
+    }
+
+    /// Takes a sealed segment out when nobody holds it but the registry and the caller, and it has
+    /// no live payload in the state that readers see now. The caller keeps that state.
+    pub(in super::super) fn retire(
+        &self,
+        segment: &Arc<Segment>,
+        is_dead: impl FnOnce() -> StoreResult<bool>,
+    ) -> StoreResult<bool> {
+        let mut segments = self.segments.write();
+        // One count is the registry's, one the caller's: no reader, no staging, no commit.
+        if Arc::strong_count(segment) > 2 || !is_dead()? {
+            return Ok(false);
+        }
+        Ok(segments.remove(&segment.number()).is_some())
+    }
+
+    /// Deletes the file of a retired segment.
+    pub(in super::super) fn delete(&self, segment: &Segment) -> StoreResult<()> {
+        let (Some(files), Some(path)) = (&self.files, segment.path()) else {
+            return Ok(());
+        };
+        let removed = files.disk.remove(path);
+        removed.map_err(|error| StoreError::Io(format!("{}: {error}", path.display())))
+    }
+
+    /// Segments and the bytes that they take.
+    pub(in super::super) fn size(&self) -> (usize, u64) {
+        let segments = self.segments.read();
+        let bytes = segments.values().map(|s| s.end.load(Ordering::Acquire));
+        (segments.len(), bytes.sum())
+    }
+
+    /// Forgets all segments in memory and begins to count anew; files wait for maintenance.
+    pub(in super::super) fn clear(&self) {
+        if self.files.is_none() {
+            self.segments.write().clear();
+            self.tail.lock().last = 0;
+        }
+    }
+}
+
+impl Reservation {
+    pub(in super::super) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    pub(in super::super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What a frame of a payload of `len` bytes needs at most.
+    pub(in super::super) fn buffer_bytes(len: u64) -> usize {
+        len.min(FRAME_BYTES as u64) as usize + CHECKSUM_BYTES
+    }
+
+    /// Writes a frame; `frame` comes back empty.
+    pub(in super::super) fn write_frame(
+        &mut self,
+        index: u64,
+        frame: &mut Vec<u8>,
+    ) -> StoreResult<()> {
+        match &mut self.frames {
+            Some(frames) => {
+                let next = Vec::with_capacity(frame.capacity());
+                frames.push(std::mem::replace(frame, next).into());
+                Ok(())
+            }
+            None => {
+                let whole = (FRAME_BYTES + CHECKSUM_BYTES) as u64;
+                self.segment.write_frame(self.offset + index * whole, frame)
+            }
+        }
+    }
+
+    /// Notes that the payload is written to its end.
+    pub(in super::super) fn complete(&mut self) {
+        if let Some(frames) = self.frames.take() {
+            self.segment.set_frames(frames);
+        }
+        self.complete = self.segment.complete();
+    }
+
+    /// How to make a large payload durable, when it is not for the commit to do.
+    pub(in super::super) fn sync_alone(
+        &self,
+        len: u64,
+    ) -> Option<impl FnOnce() -> StoreResult<()> + Send + 'static> {
+        if !self.durable || len < SYNC_ALONE_BYTES {
+            return None;
+        }
+        let (segment, complete) = (Arc::clone(&self.segment), self.complete);
+        Some(move || segment.sync(complete))
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.segment
+            .reserved
+            .fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}

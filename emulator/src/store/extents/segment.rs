@@ -1,0 +1,305 @@
+//! One segment: frames in, checked frames out, and how far it is durable.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+
+use super::super::error::{StoreError, StoreResult};
+use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
+use crate::disk::{Disk, DiskFile};
+
+/// Segments that are open at once: a tenth of the usual limit of 1,024 descriptors.
+const OPEN_FILES_MAX: usize = 100;
+const SUFFIX: &str = ".seg";
+
+/// The name of a segment's file.
+pub(super) fn file_name(number: u64) -> String {
+    format!("{number:08}{SUFFIX}")
+}
+
+/// The segment whose file has this name.
+pub(super) fn number_of(name: &str) -> Option<u64> {
+    name.strip_suffix(SUFFIX)?.parse().ok()
+}
+
+/// A segment that is held alive.
+#[derive(Debug)]
+pub struct Segment {
+    number: u64,
+    body: Body,
+    /// Where the last reservation ends.
+    pub(super) end: AtomicU64,
+    /// Bytes of reservations that no published commit has taken yet.
+    pub(super) reserved: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Body {
+    Memory(OnceLock<Vec<Bytes>>),
+    File(Arc<FileBody>),
+}
+
+/// Where segments are kept, and which are open: few at once, those opened long ago are closed.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    /// Whether acknowledged payloads survive the loss of power.
+    pub(super) durable: bool,
+    /// In the order of opening.
+    opened: Mutex<VecDeque<Weak<FileBody>>>,
+}
+
+#[derive(Debug)]
+struct FileBody {
+    files: Arc<Files>,
+    path: PathBuf,
+    open: RwLock<Option<Arc<dyn DiskFile>>>,
+    /// Payloads that were written to their end.
+    written: AtomicU64,
+    /// As many of them are durable.
+    synced: AtomicU64,
+    /// Whether the file's name is durable.
+    named: AtomicBool,
+    /// A sync failed: what is on disk is unknown for ever, whatever a later sync says.
+    failed: AtomicBool,
+}
+
+impl Segment {
+    pub(super) fn in_memory(number: u64) -> Self {
+        Self::new(number, 0, Body::Memory(OnceLock::new()))
+    }
+
+    /// A segment in a file of `len` bytes, which may have been written by an earlier process.
+    pub(super) fn in_file(number: u64, files: &Arc<Files>, len: u64) -> Self {
+        let body = FileBody {
+            files: Arc::clone(files),
+            path: files.dir.join(file_name(number)),
+            open: RwLock::new(None),
+            written: AtomicU64::new(0),
+            synced: AtomicU64::new(0),
+            named: AtomicBool::new(len > 0),
+            failed: AtomicBool::new(false),
+        };
+        Self::new(number, len, Body::File(Arc::new(body)))
+    }
+
+    fn new(number: u64, end: u64, body: Body) -> Self {
+        Segment {
+            number,
+            body,
+            end: AtomicU64::new(end),
+            reserved: AtomicU64::new(0),
+        }
+    }
+
+    pub(in super::super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn path(&self) -> Option<&PathBuf> {
+        match &self.body {
+            Body::Memory(_) => None,
+            Body::File(file) => Some(&file.path),
+        }
+    }
+
+    /// Opens the file, making it if it is new.
+    pub(super) fn create(&self) -> StoreResult<()> {
+        match &self.body {
+            Body::Memory(_) => Ok(()),
+            Body::File(file) => file.opened(true).map(drop),
+        }
+    }
+
+    /// Writes the frame at `offset`; `frame` comes back empty.
+    pub(super) fn write_frame(&self, offset: u64, frame: &mut Vec<u8>) -> StoreResult<()> {
+        let Body::File(file) = &self.body else {
+            return Err(StoreError::Io("a segment in memory has no file".to_owned()));
+        };
+        let checksum = self.checksum(offset, frame);
+        frame.extend_from_slice(&checksum);
+        let written = file.opened(true)?.write_at(frame, offset);
+        frame.clear();
+        written.map_err(|error| io_error(&file.path, &error))
+    }
+
+    /// Keeps the frames of the one payload of a segment in memory.
+    pub(super) fn set_frames(&self, frames: Vec<Bytes>) {
+        if let Body::Memory(all) = &self.body {
+            // It is set once: each reservation in memory has a segment of its own.
+            let _ = all.set(frames);
+        }
+    }
+
+    /// Frames of the payload of `len` bytes at `offset`.
+    pub(in super::super) fn read_frames(
+        &self,
+        offset: u64,
+        len: u64,
+        frames: Range<u64>,
+    ) -> StoreResult<Vec<Bytes>> {
+        match &self.body {
+            Body::Memory(all) => all
+                .get()
+                .and_then(|all| all.get(frames.start as usize..frames.end as usize))
+                .map(<[Bytes]>::to_vec)
+                .ok_or_else(|| self.damaged(offset)),
+            Body::File(file) => self.read_file(file, offset, len, frames),
+        }
+    }
+
+    fn read_file(
+        &self,
+        file: &Arc<FileBody>,
+        offset: u64,
+        len: u64,
+        frames: Range<u64>,
+    ) -> StoreResult<Vec<Bytes>> {
+        let whole = (FRAME_BYTES + CHECKSUM_BYTES) as u64;
+        let from = offset + frames.start * whole;
+        let to = offset + framed_bytes(len.min(frames.end * FRAME_BYTES as u64));
+        let mut buffer = vec![0; to.saturating_sub(from) as usize];
+        match file.opened(false)?.read_at(&mut buffer, from) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(self.damaged(from));
+            }
+            Err(error) => return Err(io_error(&file.path, &error)),
+        }
+        let buffer = Bytes::from(buffer);
+        let mut found = Vec::with_capacity((frames.end - frames.start) as usize);
+        let mut at = 0;
+        while at < buffer.len() {
+            let end = buffer.len().min(at + FRAME_BYTES + CHECKSUM_BYTES);
+            let bytes = buffer.slice(at..end - CHECKSUM_BYTES);
+            let place = from + at as u64;
+            if self.checksum(place, &bytes) != buffer[end - CHECKSUM_BYTES..end] {
+                return Err(self.damaged(place));
+            }
+            found.push(bytes);
+            at = end;
+        }
+        Ok(found)
+    }
+
+    /// Notes that a payload was written to its end; returns what [`Segment::sync`] must reach.
+    pub(super) fn complete(&self) -> u64 {
+        match &self.body {
+            Body::Memory(_) => 0,
+            Body::File(file) => file.written.fetch_add(1, Ordering::AcqRel) + 1,
+        }
+    }
+
+    /// Makes durable everything up to a [`Segment::complete`].
+    pub(super) fn sync(&self, upto: u64) -> StoreResult<()> {
+        let Body::File(file) = &self.body else {
+            return Ok(());
+        };
+        if file.failed.load(Ordering::Acquire) {
+            return Err(StoreError::Io("an earlier sync failed".to_owned()));
+        }
+        if file.synced.load(Ordering::Acquire) >= upto && file.named.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let written = file.written.load(Ordering::Acquire);
+        if let Err(error) = file.sync() {
+            file.failed.store(true, Ordering::Release);
+            return Err(io_error(&file.path, &error));
+        }
+        file.synced.fetch_max(written, Ordering::AcqRel);
+        file.named.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes everything durable.
+    pub(super) fn sync_all(&self) -> StoreResult<()> {
+        match &self.body {
+            Body::File(file) if file.is_dirty() => self.sync(file.written.load(Ordering::Acquire)),
+            _ => Ok(()),
+        }
+    }
+
+    fn checksum(&self, offset: u64, bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+        let mut hasher = crc32fast::Hasher::new();
+        hasher.update(&self.number.to_le_bytes());
+        hasher.update(&offset.to_le_bytes());
+        hasher.update(bytes);
+        hasher.finalize().to_le_bytes()
+    }
+
+    fn damaged(&self, offset: u64) -> StoreError {
+        StoreError::Corrupt(format!("segment {} at {offset}", self.number))
+    }
+}
+
+impl Files {
+    pub(super) fn new(disk: Arc<dyn Disk>, dir: PathBuf, durable: bool) -> Self {
+        Files {
+            disk,
+            dir,
+            durable,
+            opened: Mutex::default(),
+        }
+    }
+
+    fn note_open(&self, body: &Arc<FileBody>) {
+        let mut opened = self.opened.lock();
+        opened.push_back(Arc::downgrade(body));
+        for _ in OPEN_FILES_MAX..opened.len() {
+            let Some(oldest) = opened.pop_front() else {
+                break;
+            };
+            let Some(body) = oldest.upgrade() else {
+                continue;
+            };
+            // Bytes wait for a sync, whose error would get lost with the descriptor.
+            if self.durable && body.is_dirty() {
+                opened.push_back(oldest);
+            } else {
+                body.open.write().take();
+            }
+        }
+    }
+}
+
+impl FileBody {
+    fn opened(self: &Arc<Self>, create: bool) -> StoreResult<Arc<dyn DiskFile>> {
+        if let Some(file) = self.open.read().as_ref() {
+            return Ok(Arc::clone(file));
+        }
+        let mut open = self.open.write();
+        if let Some(file) = open.as_ref() {
+            return Ok(Arc::clone(file));
+        }
+        let file = self.files.disk.open(&self.path, create);
+        let file = file.map_err(|error| io_error(&self.path, &error))?;
+        *open = Some(Arc::clone(&file));
+        drop(open);
+        self.files.note_open(self);
+        Ok(file)
+    }
+
+    fn is_dirty(&self) -> bool {
+        self.written.load(Ordering::Acquire) != self.synced.load(Ordering::Acquire)
+    }
+
+    fn sync(self: &Arc<Self>) -> io::Result<()> {
+        let file = self.opened(false).map_err(io::Error::other)?;
+        file.sync_data()?;
+        match self.path.parent() {
+            Some(dir) if !self.named.load(Ordering::Acquire) => self.files.disk.sync_dir(dir),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn io_error(path: &std::path::Path, error: &io::Error) -> StoreError {
+    StoreError::Io(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,407 @@
+//! The store's directory: who has it open, which format it has, which engine files are current.
+//!
+//! ```text
+//! lock           held while the store is open
+//! format         format version, number of the current engine directory, a tick it must have reached
+//! sled-<n>/      the metadata engine; a reset begins the next number
+//! extents/       segments of payloads
+//! damaged-<n>/   a copy of an engine directory that could not be opened
+//! ```
+
+use std::any::Any;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use super::commit::read_stamp;
+use super::config::{Mode, StoreConfig};
+use super::engine::{Engine, MemoryEngine};
+use super::error::{OpenError, StoreError, StoreResult};
+use super::keys;
+use super::sled_engine::SledEngine;
+use super::view::{Stamp, View, Visit, Writes};
+use crate::disk::{Disk, files_below, read_small, replace_small};
+
+/// The newest format that this release reads, and the one that it writes.
+pub(super) const FORMAT: u32 = 1;
+const FIRST_INDEX: u64 = 1;
+const ENGINE_PREFIX: &str = "sled-";
+
+/// Where the store lives.
+pub(super) enum Home {
+    Memory,
+    Files(Files),
+}
+
+pub(super) struct Files {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    mode: Mode,
+    cache_bytes: u64,
+    lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
+    /// The number of the current engine directory.
+    index: AtomicU64,
+}
+
+/// What the file `format` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Format {
+    version: u32,
+    index: u64,
+    /// The engine was seen at this tick: with less it has lost acknowledged commits.
+    tick: u64,
+}
+
+/// Why one engine directory cannot be used.
+enum Unusable {
+    Damaged(String),
+    Refused(OpenError),
+}
+
+impl Home {
+    /// Opens the directory and its engine.
+    pub(super) fn open(
+        config: &StoreConfig,
+        disk: &Arc<dyn Disk>,
+    ) -> Result<(Self, Box<dyn Engine>), OpenError> {
+        if config.mode == Mode::Memory {
+            return Ok((Home::Memory, Box::new(MemoryEngine::default())));
+        }
+        let dir = config.dir.clone().ok_or(OpenError::NoDirectory)?;
+        disk.create_dir(&dir).map_err(|e| cannot_open(&dir, &e))?;
+        let lock = disk.lock(&dir.join("lock"));
+        let lock = lock.map_err(|e| cannot_open(&dir, &e))?;
+        let files = Files {
+            disk: Arc::clone(disk),
+            mode: config.mode,
+            cache_bytes: config.cache_bytes,
+            lock: Mutex::new(Some(lock.ok_or(OpenError::Locked { dir: dir.clone() })?)),
+            index: AtomicU64::new(FIRST_INDEX),
+            dir,
+        };
+        let engine = files.open_current()?;
+        Ok((Home::Files(files), engine))
+    }
+
+    /// An empty engine in place of the current one.
+    pub(super) fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
+        match self {
+            Home::Memory => Ok(Box::new(MemoryEngine::default())),
+            Home::Files(files) => files.next_engine(),
+        }
+    }
+
+    /// Removes engine directories that are not current.
+    pub(super) fn remove_others(&self) -> StoreResult<()> {
+        match self {
+            Home::Memory => Ok(()),
+            Home::Files(files) => files.remove_others().map_err(io_error),
+        }
+    }
+
+    /// Notes a stamp that the engine has durably reached.
+    pub(super) fn note(&self, reached: Stamp) -> StoreResult<()> {
+        match self {
+            Home::Memory => Ok(()),
+            Home::Files(files) => files.note(reached.tick.ticks()).map_err(io_error),
+        }
+    }
+
+    /// Lets another process in.
+    pub(super) fn unlock(&self) {
+        if let Home::Files(files) = self {
+            files.lock.lock().take();
+        }
+    }
+}
+
+impl Files {
+    fn open_current(&self) -> Result<Box<dyn Engine>, OpenError> {
+        let format = self.read_format()?;
+        let index = match format {
+            Some(format) => format.index,
+            None => self.highest_index().map_err(|e| self.cannot_open(&e))?,
+        };
+        self.index.store(index, Ordering::Relaxed);
+        let engine = match self.open_index(index, format) {
+            Ok(engine) => engine,
+            Err(Unusable::Refused(error)) => return Err(error),
+            Err(Unusable::Damaged(cause)) => self.recover(index, format, cause)?,
+        };
+        let settle = || {
+            let tick = read_stamp(&Bare(engine.as_ref()))?.tick;
+            self.disk.sync_dir(&self.dir).map_err(io_error)?;
+            self.note(tick.ticks()).map_err(io_error)?;
+            self.remove_others().map_err(io_error)
+        };
+        settle().map_err(|error: StoreError| self.cannot_open(&error))?;
+        Ok(engine)
+    }
+
+    fn open_index(&self, index: u64, format: Option<Format>) -> Result<Box<dyn Engine>, Unusable> {
+        let refused = |error: StoreError| match error {
+            StoreError::Corrupt(cause) => Unusable::Damaged(cause),
+            other => Unusable::Refused(self.cannot_open(&other)),
+        };
+        let engine = self.engine(index).map_err(refused)?;
+        let view = Bare(engine.as_ref());
+        let found = view.get(&keys::FORMAT).map_err(refused)?;
+        let Some(found) = found else {
+            if format.is_some() || !is_empty(&view).map_err(refused)? {
+                return Err(Unusable::Damaged("its records are gone".to_owned()));
+            }
+            begin(engine.as_ref()).map_err(refused)?;
+            return Ok(engine);
+        };
+        let [version] = keys::numbers(&found).map_err(refused)?;
+        if version > u64::from(FORMAT) {
+            let found = u32::try_from(version).unwrap_or(u32::MAX);
+            return Err(Unusable::Refused(self.newer(found)));
+        }
+        let reached = read_stamp(&view).map_err(refused)?.tick.ticks();
+        if format.is_some_and(|format| reached < format.tick) {
+            let cause = "its last commits are gone".to_owned();
+            return Err(Unusable::Damaged(cause));
+        }
+        Ok(engine)
+    }
+
+    /// sled fails on an empty or damaged snapshot although its log is whole: it is tried without,
+    /// in a copy. What was found stays beside it, whatever comes of it. (By then sled may have zeroed
+    /// what follows the last whole record of a segment; copying before each start would cost a
+    /// start's time in proportion to the store.)
+    fn recover(
+        &self,
+        index: u64,
+        format: Option<Format>,
+        cause: String,
+    ) -> Result<Box<dyn Engine>, OpenError> {
+        let backup = self.back_up(index);
+        let backup = backup.map_err(|error| self.damaged(&cause, None, &error))?;
+        tracing::warn!(%cause, backup = %backup.display(), "the store is damaged: recovering");
+        let retry = index + 1;
+        let copied = self
+            .disk
+            .remove_dir(&self.engine_dir(retry))
+            .and_then(|()| self.copy_dir(&backup, &self.engine_dir(retry), is_snapshot));
+        copied.map_err(|error| self.damaged(&cause, Some(&backup), &error))?;
+        match self.open_index(retry, format) {
+            Ok(engine) => {
+                self.index.store(retry, Ordering::Relaxed);
+                Ok(engine)
+            }
+            Err(Unusable::Refused(error)) => Err(error),
+            Err(Unusable::Damaged(again)) => {
+                // The copy is of no use; a failure to remove it changes nothing.
+                let _ = self.disk.remove_dir(&self.engine_dir(retry));
+                Err(self.damaged(&cause, Some(&backup), &again))
+            }
+        }
+    }
+
+    fn back_up(&self, index: u64) -> io::Result<PathBuf> {
+        let backup = self.dir.join(format!("damaged-{index}"));
+        if files_below(&backup).is_ok_and(|files| !files.is_empty()) {
+            // An earlier start met the same damage and kept what it found then.
+            return Ok(backup);
+        }
+        let part = self.dir.join(format!("damaged-{index}.part"));
+        self.disk.remove_dir(&part)?;
+        self.copy_dir(&self.engine_dir(index), &part, |_| false)?;
+        self.disk.rename(&part, &backup)?;
+        self.disk.sync_dir(&self.dir)?;
+        Ok(backup)
+    }
+
+    fn copy_dir(&self, from: &Path, to: &Path, skip: fn(&Path) -> bool) -> io::Result<()> {
+        for path in files_below(from)? {
+            if skip(&path) {
+                continue;
+            }
+            let target = to.join(&path);
+            self.disk.create_dir(target.parent().unwrap_or(to))?;
+            self.disk.copy(&from.join(&path), &target)?;
+        }
+        self.disk.sync_dir(to)
+    }
+
+    fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
+        let next = self.index.load(Ordering::Relaxed) + 1;
+        self.disk
+            .remove_dir(&self.engine_dir(next))
+            .map_err(io_error)?;
+        let engine = self.engine(next)?;
+        begin(engine.as_ref())?;
+        self.disk.sync_dir(&self.dir).map_err(io_error)?;
+        self.index.store(next, Ordering::Relaxed);
+        // From here on a restart finds the empty engine.
+        self.note(0).map_err(io_error)?;
+        Ok(engine)
+    }
+
+    fn engine(&self, index: u64) -> StoreResult<Box<dyn Engine>> {
+        let dir = self.engine_dir(index);
+        let engine = SledEngine::open(self.disk.as_ref(), &dir, self.mode, self.cache_bytes)?;
+        Ok(Box::new(engine))
+    }
+
+    fn engine_dir(&self, index: u64) -> PathBuf {
+        self.dir.join(format!("{ENGINE_PREFIX}{index}"))
+    }
+
+    fn indexes(&self) -> io::Result<Vec<u64>> {
+        let entries = self.disk.list(&self.dir)?;
+        let indexes = entries
+            .iter()
+            .filter_map(|entry| entry.name.strip_prefix(ENGINE_PREFIX)?.parse().ok());
+        Ok(indexes.collect())
+    }
+
+    fn highest_index(&self) -> io::Result<u64> {
+        Ok(self.indexes()?.into_iter().max().unwrap_or(FIRST_INDEX))
+    }
+
+    fn remove_others(&self) -> io::Result<()> {
+        let current = self.index.load(Ordering::Relaxed);
+        for index in self.indexes()? {
+            if index != current {
+                self.disk.remove_dir(&self.engine_dir(index))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_format(&self) -> Result<Option<Format>, OpenError> {
+        let text = read_small(self.disk.as_ref(), &self.dir.join("format"));
+        let Some(text) = text.map_err(|error| self.cannot_open(&error))? else {
+            return Ok(None);
+        };
+        let format = Format::parse(&String::from_utf8_lossy(&text));
+        match format {
+            None => Err(self.damaged("its file `format` is unreadable", None, &"")),
+            Some(format) if format.version > FORMAT => Err(self.newer(format.version)),
+            Some(format) => Ok(Some(format)),
+        }
+    }
+
+    fn note(&self, tick: u64) -> io::Result<()> {
+        let format = Format {
+            version: FORMAT,
+            index: self.index.load(Ordering::Relaxed),
+            tick,
+        };
+        let path = self.dir.join("format");
+        replace_small(self.disk.as_ref(), &path, format.text().as_bytes())
+    }
+
+    fn newer(&self, found: u32) -> OpenError {
+        OpenError::Newer {
+            dir: self.dir.clone(),
+            found,
+            known: FORMAT,
+        }
+    }
+
+    fn damaged(
+        &self,
+        cause: &str,
+        backup: Option<&Path>,
+        further: &dyn std::fmt::Display,
+    ) -> OpenError {
+        let further = further.to_string();
+        let cause = match further.as_str() {
+            "" => cause.to_owned(),
+            same if same == cause => further,
+            _ => format!("{cause}; {further}"),
+        };
+        OpenError::Damaged {
+            dir: self.dir.clone(),
+            backup: backup.map(Path::to_owned),
+            cause,
+        }
+    }
+
+    fn cannot_open(&self, error: &dyn std::fmt::Display) -> OpenError {
+        cannot_open(&self.dir, error)
+    }
+}
+
+impl Format {
+    fn text(&self) -> String {
+        format!(
+            "smalt store\nformat {}\nindex {}\ntick {}\n",
+            self.version, self.index, self.tick
+        )
+    }
+
+    /// Reads what this or a newer release wrote: a newer one may have added lines.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        if lines.next()? != "smalt store" {
+            return None;
+        }
+        let version = lines.next()?.strip_prefix("format ")?.parse().ok()?;
+        let mut format = Format {
+            version,
+            index: FIRST_INDEX,
+            tick: 0,
+        };
+        if version > FORMAT {
+            return Some(format);
+        }
+        format.index = lines.next()?.strip_prefix("index ")?.parse().ok()?;
+        format.tick = lines.next()?.strip_prefix("tick ")?.parse().ok()?;
+        Some(format)
+    }
+}
+
+/// An engine alone, as a view.
+struct Bare<'a>(&'a dyn Engine);
+
+impl View for Bare<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        self.0.get(key)
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        self.0.scan(from, to, visit)
+    }
+}
+
+fn begin(engine: &dyn Engine) -> StoreResult<()> {
+    let version = keys::value(&[u64::from(FORMAT)]);
+    engine.apply(&Writes::from([(
+        keys::FORMAT.to_vec(),
+        Some(Bytes::from(version)),
+    )]))?;
+    engine.sync()
+}
+
+fn is_empty(view: &dyn View) -> StoreResult<bool> {
+    let mut empty = true;
+    view.scan(&[], &[0xFF; 2], &mut |_, _| {
+        empty = false;
+        std::ops::ControlFlow::Break(())
+    })?;
+    Ok(empty)
+}
+
+fn is_snapshot(path: &Path) -> bool {
+    let name = path.file_name().map(std::ffi::OsStr::to_string_lossy);
+    name.is_some_and(|name| name.starts_with("snap."))
+}
+
+fn cannot_open(path: &Path, error: &dyn std::fmt::Display) -> OpenError {
+    OpenError::Io {
+        path: path.to_owned(),
+        cause: error.to_string(),
+    }
+}
+
+fn io_error(error: io::Error) -> StoreError {
+    StoreError::Io(error.to_string())
+}

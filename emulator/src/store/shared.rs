@@ -1,0 +1,216 @@
+//! What readers, stagings and the committer share.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+
+use super::config::Mode;
+use super::engine::Engine;
+use super::error::{StoreError, StoreResult};
+use super::extents::{Extents, Segment};
+use super::home::Home;
+use super::stats::Counters;
+use super::view::{View, Visit, Writes, merged_scan};
+use crate::clock::Clock;
+
+/// What readers, stagings and the committer share.
+pub(super) struct Shared {
+    pub(super) mode: Mode,
+    pub(super) clock: Clock,
+    pub(super) home: Home,
+    /// Readers hold it for the whole of a read; the committer takes it to publish.
+    pub(super) published: RwLock<Published>,
+    pub(super) extents: Extents,
+    /// `now` of the last commit, in ticks.
+    pub(super) last_now: AtomicU64,
+    pub(super) stats: Counters,
+    failure: OnceLock<String>,
+    closed: AtomicBool,
+}
+
+/// What readers see: the engine, with the values laid over it that are not durable in it yet.
+pub(super) struct Published {
+    pub(super) engine: Arc<dyn Engine>,
+    pub(super) mask: Writes,
+}
+
+/// What readers see, for the length of one read.
+pub(super) struct Masked<'a> {
+    published: &'a Published,
+    extents: &'a Extents,
+}
+
+/// What the committer sees: everything that was applied.
+pub(super) struct Unmasked<'a> {
+    engine: &'a dyn Engine,
+    extents: &'a Extents,
+}
+
+impl Shared {
+    pub(super) fn new(
+        mode: Mode,
+        clock: Clock,
+        home: Home,
+        engine: Box<dyn Engine>,
+        extents: Extents,
+    ) -> Self {
+        Shared {
+            mode,
+            clock,
+            home,
+            published: RwLock::new(Published {
+                engine: Arc::from(engine),
+                mask: Writes::new(),
+            }),
+            extents,
+            last_now: AtomicU64::new(0),
+            stats: Counters::default(),
+            failure: OnceLock::new(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn is_volatile(&self) -> bool {
+        self.mode == Mode::Memory
+    }
+
+    pub(super) fn is_durable(&self) -> bool {
+        self.mode == Mode::Durable
+    }
+
+    /// Reads what is published.
+    pub(super) fn read<T>(&self, f: impl FnOnce(&Masked<'_>) -> T) -> T {
+        let published = self.published.read();
+        f(&Masked {
+            published: &published,
+            extents: &self.extents,
+        })
+    }
+
+    /// Reads what was applied; only for the committer, when no group is under way.
+    pub(super) fn unmasked<T>(&self, f: impl FnOnce(&Unmasked<'_>) -> T) -> T {
+        let engine = Arc::clone(&self.published.read().engine);
+        f(&Unmasked {
+            engine: engine.as_ref(),
+            extents: &self.extents,
+        })
+    }
+
+    /// Whether writes are taken.
+    pub(super) fn writable(&self) -> StoreResult<()> {
+        if let Some(cause) = self.failure.get() {
+            return Err(StoreError::ReadOnly(cause.clone()));
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        Ok(())
+    }
+
+    /// Takes no more writes after a failed one.
+    pub(super) fn fail(&self, error: &StoreError) {
+        tracing::error!(%error, "a write failed: the store is read-only from now on");
+        // The first failure is the cause.
+        let _ = self.failure.set(error.to_string());
+    }
+
+    /// Takes no more commits; false when it was closed already.
+    pub(super) fn begin_close(&self) -> bool {
+        !self.closed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Lets go of the files. Reads fail from now on.
+    pub(super) fn end_close(&self) {
+        let closed = Published {
+            engine: Arc::new(ClosedEngine),
+            mask: Writes::new(),
+        };
+        drop(std::mem::replace(&mut *self.published.write(), closed));
+        self.home.unlock();
+    }
+
+    /// Makes everything durable that was committed.
+    pub(super) fn sync_all(&self) -> StoreResult<()> {
+        if let Some(cause) = self.failure.get() {
+            return Err(StoreError::ReadOnly(cause.clone()));
+        }
+        self.extents.sync_all()?;
+        let engine = Arc::clone(&self.published.read().engine);
+        engine.sync()?;
+        let last = self.unmasked(|view| super::commit::read_stamp(view))?;
+        self.home.note(last)
+    }
+}
+
+impl View for Masked<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        match self.published.mask.get(key) {
+            Some(old) => Ok(old.clone()),
+            None => self.published.engine.get(key),
+        }
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        let applied = Unmasked {
+            engine: self.published.engine.as_ref(),
+            extents: self.extents,
+        };
+        if self.published.mask.is_empty() {
+            return applied.scan(from, to, visit);
+        }
+        merged_scan(&applied, &self.published.mask, from, to, visit)
+    }
+
+    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
+        self.extents.pin(segment)
+    }
+}
+
+impl Unmasked<'_> {
+    /// Bytes that the engine takes on disk.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        self.engine.disk_bytes()
+    }
+}
+
+impl View for Unmasked<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        self.engine.get(key)
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        self.engine.scan(from, to, visit)
+    }
+
+    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
+        self.extents.pin(segment)
+    }
+}
+
+/// Stands in when the store is closed.
+struct ClosedEngine;
+
+impl Engine for ClosedEngine {
+    fn get(&self, _: &[u8]) -> StoreResult<Option<Bytes>> {
+        Err(StoreError::Closed)
+    }
+
+    fn scan(&self, _: &[u8], _: &[u8], _: &mut Visit<'_>) -> StoreResult<()> {
+        Err(StoreError::Closed)
+    }
+
+    fn apply(&self, _: &Writes) -> StoreResult<()> {
+        Err(StoreError::Closed)
+    }
+
+    fn sync(&self) -> StoreResult<()> {
+        Err(StoreError::Closed)
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,118 @@
+//! The metadata engine on disk: sled, one tree. Nothing else in smalt knows sled.
+//!
+//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a loss
+//! of power would honour; so the committer masks what is not durable, and the file is synced here
+//! through a descriptor of our own.
+
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sled::IVec;
+
+use super::config::{FAST_LOSS_MS_MAX, Mode};
+use super::engine::Engine;
+use super::error::{StoreError, StoreResult};
+use super::view::{Visit, Writes};
+use crate::disk::{Disk, DiskFile};
+
+/// A value from this size on is handed out without a copy; below it a copy is cheaper than counting.
+const SHARED_VALUE_BYTES_MIN: usize = 512;
+
+/// sled in a directory of its own.
+pub(super) struct SledEngine {
+    db: sled::Db,
+    file: Arc<dyn DiskFile>,
+}
+
+impl SledEngine {
+    /// Opens or creates the directory. sled panics on some damaged files: that is an error here.
+    pub(super) fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        mode: Mode,
+        cache_bytes: u64,
+    ) -> StoreResult<Self> {
+        let config = sled::Config::new()
+            .path(dir)
+            .cache_capacity(cache_bytes)
+            .mode(sled::Mode::HighThroughput)
+            .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
+        let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
+        let db = match opened {
+            Ok(opened) => opened.map_err(to_store_error)?,
+            Err(_) => return Err(StoreError::Corrupt("sled gave up".to_owned())),
+        };
+        let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
+        disk.sync_dir(dir).map_err(io_error)?;
+        Ok(SledEngine { db, file })
+    }
+}
+
+impl Engine for SledEngine {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        let value = self.db.get(key).map_err(to_store_error)?;
+        Ok(value.map(to_bytes))
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        if from >= to {
+            return Ok(());
+        }
+        let range = (Bound::Included(from), Bound::Excluded(to));
+        for entry in self.db.range::<&[u8], _>(range) {
+            let (key, value) = entry.map_err(to_store_error)?;
+            if visit(&key, &to_bytes(value)).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&self, writes: &Writes) -> StoreResult<()> {
+        let mut batch = sled::Batch::default();
+        for (key, written) in writes {
+            match written {
+                Some(value) => batch.insert(key.as_slice(), value.as_ref()),
+                None => batch.remove(key.as_slice()),
+            }
+        }
+        self.db.apply_batch(batch).map_err(to_store_error)
+    }
+
+    fn sync(&self) -> StoreResult<()> {
+        self.db.flush().map_err(to_store_error)?;
+        self.file.sync_data().map_err(io_error)
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.db.size_on_disk().unwrap_or(0)
+    }
+}
+
+fn to_bytes(value: IVec) -> Bytes {
+    if value.len() < SHARED_VALUE_BYTES_MIN {
+        Bytes::copy_from_slice(&value)
+    } else {
+        Bytes::from_owner(value)
+    }
+}
+
+fn to_store_error(error: sled::Error) -> StoreError {
+    match error {
+        sled::Error::Corruption { .. } | sled::Error::Unsupported(_) => {
+            StoreError::Corrupt(error.to_string())
+        }
+        // The log ends before its own records say.
+        sled::Error::Io(ref io) if io.kind() == std::io::ErrorKind::UnexpectedEof => {
+            StoreError::Corrupt(error.to_string())
+        }
+        other => StoreError::Io(other.to_string()),
+    }
+}
+
+fn io_error(error: std::io::Error) -> StoreError {
+    StoreError::Io(error.to_string())
+}

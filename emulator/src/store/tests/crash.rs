@@ -1,0 +1,175 @@
+//! The machine dies at any sync; what was not synced is lost or torn. proof.md: C1-C3, C5-C7.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::fault_disk::Faults;
+use super::{config, dump, get_payload, pattern, put_payload};
+use crate::disk::Disk;
+use crate::store::{PayloadId, Store, location, release};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(usize),
+    Release(u8),
+    Maintain(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => prop_oneof![Just(9_000_usize), 16_385..80_000_usize, Just(300_000)]
+            .prop_map(Step::Put),
+        3 => any::<u8>().prop_map(Step::Release),
+        2 => (1..4_usize).prop_map(Step::Maintain),
+    ]
+}
+
+/// What was acknowledged, and what was asked for without an answer.
+#[derive(Default)]
+struct Model {
+    live: BTreeMap<PayloadId, (u64, usize)>,
+    /// Its release was not acknowledged: it may be there or not.
+    uncertain: Option<PayloadId>,
+}
+
+async fn run(store: &Store, steps: &[Step], disk: &Faults) -> Model {
+    let mut model = Model::default();
+    for (seed, step) in steps.iter().enumerate() {
+        if disk.is_dead() {
+            break;
+        }
+        match *step {
+            Step::Put(len) => {
+                let bytes = pattern(seed as u64, len);
+                if let Ok(id) = put_payload(store, &bytes).await {
+                    assert!(model.live.insert(id, (seed as u64, len)).is_none());
+                }
+            }
+            Step::Release(which) => {
+                let place = usize::from(which) % model.live.len().max(1);
+                let Some(id) = model.live.keys().nth(place).copied() else {
+                    continue;
+                };
+                let released = store.commit(move |tx, _| Ok(release(tx, id)?)).await;
+                match released {
+                    Ok(()) => drop(model.live.remove(&id)),
+                    Err(_) => model.uncertain = Some(id),
+                }
+            }
+            // It fails when the machine dies in it.
+            Step::Maintain(budget) => drop(store.maintain(budget)),
+        }
+    }
+    model
+}
+
+fn check(store: &Store, model: &Model) {
+    // C1: every acknowledged payload is there, with its bytes.
+    for (id, (seed, len)) in &model.live {
+        match get_payload(store, *id) {
+            Ok(bytes) => assert_eq!(bytes, pattern(*seed, *len)),
+            Err(error) => assert_eq!(model.uncertain, Some(*id), "{error}"),
+        }
+    }
+    // C3: whatever else is recorded can be read as well.
+    for (key, _) in dump(store) {
+        if key[0] == 0x01 {
+            let id = PayloadId(u64::from_be_bytes(key[1..].try_into().unwrap()));
+            get_payload(store, id).unwrap();
+        }
+    }
+}
+
+async fn die_and_recover(steps: Vec<Step>, dies_at: u64, mut luck: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    disk.die_at_sync(dies_at);
+    let on = |disk: &Arc<Faults>| {
+        let disk = Arc::clone(disk) as Arc<dyn Disk>;
+        Store::open_on(config(dir.path()), disk)
+    };
+    let model = match on(&disk) {
+        Ok(store) => {
+            let model = run(&store, &steps, &disk).await;
+            let _ = store.close();
+            model
+        }
+        Err(_) => Model::default(),
+    };
+    let mut choose = || {
+        luck ^= luck << 13;
+        luck ^= luck >> 7;
+        luck ^= luck << 17;
+        luck % 2 == 0
+    };
+    let image = Arc::new(disk.after_crash(&mut choose));
+    let store = on(&image).unwrap();
+    check(&store, &model);
+    // C5: what no record refers to goes, at most a segment's worth of it stays.
+    while store.maintain(5).unwrap().more {}
+    let live: u64 = dump(&store)
+        .iter()
+        .filter(|(key, _)| key[0] == 0x03)
+        .map(|(_, live)| u64::from_be_bytes(live.as_slice().try_into().unwrap()))
+        .sum();
+    let taken = store.stats().segment_bytes;
+    assert!(
+        taken <= 2 * live + 2 * super::SEGMENT_BYTES,
+        "{taken} for {live}"
+    );
+    check(&store, &model);
+    let settled = dump(&store);
+    store.close().unwrap();
+    // C7: a second recovery changes nothing.
+    let store = on(&image).unwrap();
+    assert_eq!(dump(&store), settled);
+    let id = put_payload(&store, &pattern(1, 50_000)).await.unwrap();
+    assert!(model.live.keys().all(|known| *known != id));
+    let payload = store.read(|view| location(view, id)).unwrap();
+    assert_eq!(
+        payload.reader(0..50_000).read_all().unwrap(),
+        pattern(1, 50_000)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn a_crash_loses_nothing_that_was_acknowledged(
+        steps in vec(step(), 1..25),
+        dies_at in 1_u64..70,
+        luck in 1_u64..,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(die_and_recover(steps, dies_at, luck));
+    }
+}
+
+/// Every sync boundary of one workload, with everything unsynced lost, and with everything kept.
+#[tokio::test]
+async fn every_sync_of_a_workload_is_survived() {
+    let steps: Vec<Step> = (0..6)
+        .flat_map(|n| {
+            [
+                Step::Put(40_000 + n * 9_000),
+                Step::Put(1_000),
+                Step::Release(n as u8),
+                Step::Maintain(2),
+            ]
+        })
+        .collect();
+    let disk = Faults::default();
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open_on(config(dir.path()), Arc::new(disk.clone())).unwrap();
+    run(&store, &steps, &disk).await;
+    store.close().unwrap();
+    let syncs = disk.syncs();
+    assert!(syncs > 20);
+    for dies_at in 1..=syncs {
+        die_and_recover(steps.clone(), dies_at, 0x5EED + dies_at).await;
+    }
+}

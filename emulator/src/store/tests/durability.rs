@@ -1,0 +1,236 @@
+//! No acknowledgement and no sight before durability; groups; failures; time; closing.
+
+use std::time::Duration;
+
+use smalt_protocol::{StorageError, Timestamp};
+
+use super::fault_disk::Faults;
+use super::{config, dump, durable, durable_on, get, memory, pattern, put, put_payload};
+use crate::clock::Clock;
+use crate::store::{Stamp, Store, StoreConfig, StoreError};
+use std::sync::Arc;
+
+async fn stamp(store: &Store) -> Stamp {
+    let job = |tx: &mut crate::store::Transaction<'_>, stamp: &Stamp| {
+        tx.put(b"\x20stamped".to_vec(), "");
+        Ok(*stamp)
+    };
+    store.commit(job).await.unwrap()
+}
+
+/// Readers see a group when it is durable, not when the engine has it.
+#[tokio::test]
+async fn nobody_sees_or_hears_of_a_commit_before_it_is_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    put(&store, b"\x20changed", b"old").await.unwrap();
+    put(&store, b"\x20deleted", b"old").await.unwrap();
+    let before = dump(&store);
+
+    disk.close_gate("db");
+    let writer = store.clone();
+    let pending = tokio::spawn(async move {
+        let job = |tx: &mut crate::store::Transaction<'_>, _: &Stamp| {
+            tx.put(b"\x20changed".to_vec(), "new");
+            tx.put(b"\x20created".to_vec(), "new");
+            tx.delete(b"\x20deleted".to_vec());
+            Ok(())
+        };
+        writer.commit(job).await
+    });
+    tokio::task::yield_now().await;
+    disk.wait_at_gate();
+    assert_eq!(dump(&store), before);
+    assert_eq!(get(&store, b"\x20created"), None);
+    assert_eq!(get(&store, b"\x20deleted"), Some(b"old".to_vec()));
+    assert!(!pending.is_finished());
+
+    disk.open_gate();
+    pending.await.unwrap().unwrap();
+    assert_eq!(get(&store, b"\x20changed"), Some(b"new".to_vec()));
+    assert_eq!(get(&store, b"\x20created"), Some(b"new".to_vec()));
+    assert_eq!(get(&store, b"\x20deleted"), None);
+}
+
+/// One that refuses and one that panics leave nothing and harm nobody in their group.
+#[tokio::test]
+async fn a_group_keeps_its_members_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    disk.close_gate("db");
+    let spawn = |n: u8| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let job = move |tx: &mut crate::store::Transaction<'_>, _: &Stamp| {
+                let seen = crate::store::View::get(tx, b"\x20last")?;
+                tx.put(b"\x20last".to_vec(), vec![n]);
+                match n {
+                    2 => Err(StorageError::internal("refused")),
+                    3 => panic!("planted"),
+                    _ => Ok(seen.map(|seen| seen[0])),
+                }
+            };
+            store.commit(job).await.ok()
+        })
+    };
+    let first = spawn(0);
+    tokio::task::yield_now().await;
+    disk.wait_at_gate();
+    let rest: Vec<_> = (1..5).map(spawn).collect();
+    tokio::task::yield_now().await;
+    disk.open_gate();
+    assert_eq!(first.await.unwrap(), Some(None));
+    let mut answers = Vec::new();
+    for answer in rest {
+        answers.push(answer.await.unwrap());
+    }
+    // Each sees what its predecessors in the group did, and nothing of the two that failed.
+    assert_eq!(answers, [Some(Some(0)), None, None, Some(Some(1))]);
+    assert_eq!(get(&store, b"\x20last"), Some(vec![4]));
+    assert_eq!(store.stats().groups, 2);
+}
+
+/// After a failed sync nothing is known: readers keep the old state, writers are refused.
+#[tokio::test]
+async fn a_failed_sync_makes_the_store_read_only() {
+    for name in ["db", "00000001.seg"] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faults::default());
+        let store = durable_on(dir.path(), &disk);
+        put(&store, b"\x20key", b"old").await.unwrap();
+        let before = dump(&store);
+        disk.fail_syncs_of(Some(name));
+        put_payload(&store, &pattern(1, 20_000)).await.unwrap_err();
+        disk.fail_syncs_of(None);
+        put(&store, b"\x20key", b"new").await.unwrap_err();
+        assert_eq!(dump(&store), before);
+        assert!(matches!(store.stage(1), Err(StoreError::ReadOnly(_))));
+        assert!(matches!(store.maintain(1), Err(StoreError::ReadOnly(_))));
+        assert!(store.close().is_err());
+        drop(store);
+        let store = durable_on(dir.path(), &disk);
+        put(&store, b"\x20key", b"new").await.unwrap();
+    }
+}
+
+/// A full disk refuses uploads; what fits goes on.
+#[tokio::test]
+async fn a_full_disk_refuses_a_staging_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    disk.limit_room(Some(100_000));
+    put_payload(&store, &pattern(1, 200_000)).await.unwrap_err();
+    put(&store, b"\x20key", b"value").await.unwrap();
+    disk.limit_room(None);
+    let id = put_payload(&store, &pattern(2, 200_000)).await.unwrap();
+    assert_eq!(super::get_payload(&store, id).unwrap(), pattern(2, 200_000));
+}
+
+#[tokio::test]
+async fn stamps_rise_over_restarts_and_clocks_set_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let clock = super::clock();
+    let open = || {
+        let config = StoreConfig {
+            clock: clock.clone(),
+            ..config(dir.path())
+        };
+        Store::open(config).unwrap()
+    };
+    let store = open();
+    let mut last = stamp(&store).await;
+    for step in 0..6 {
+        match step {
+            0 => clock.advance(Duration::from_secs(3_600)),
+            2 | 4 => clock.set(Timestamp::from_unix_s(5)),
+            _ => {}
+        }
+        let store = open_again(&open, &store, step);
+        let next = stamp(&store).await;
+        assert!(next.tick > last.tick && next.now >= last.now);
+        assert!(next.tick >= next.now && store.now() >= next.now);
+        last = next;
+        store.close().unwrap();
+    }
+}
+
+fn open_again(open: &impl Fn() -> Store, old: &Store, step: u32) -> Store {
+    if step == 0 {
+        old.close().unwrap();
+    }
+    open()
+}
+
+/// A value that the engine would leak is refused; the store goes on.
+#[tokio::test]
+async fn a_value_beyond_the_limit_is_refused() {
+    let store = memory();
+    put(&store, b"\x20big", &[0; 17 * 1024 + 1])
+        .await
+        .unwrap_err();
+    put(&store, b"\x20big", &[0; 17 * 1024]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_closed_store_answers_that_it_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    for store in [memory(), durable_on(dir.path(), &disk)] {
+        put(&store, b"\x20key", b"value").await.unwrap();
+        store.close().unwrap();
+        store.close().unwrap();
+        put(&store, b"\x20key", b"value").await.unwrap_err();
+        assert!(matches!(store.stage(1), Err(StoreError::Closed)));
+        let read = store.read(|view| view.get(b"\x20key"));
+        assert!(matches!(read, Err(StoreError::Closed)));
+    }
+    // A handle that is still there does not keep the directory.
+    let store = durable_on(dir.path(), &disk);
+    disk.close_gate("db");
+    let waiting = {
+        let store = store.clone();
+        tokio::spawn(async move { put(&store, b"\x20key", b"new").await })
+    };
+    tokio::task::yield_now().await;
+    disk.wait_at_gate();
+    let closing = std::thread::spawn(move || store.close());
+    disk.open_gate();
+    closing.join().unwrap().unwrap();
+    waiting.await.unwrap().unwrap();
+    assert_eq!(
+        get(&durable_on(dir.path(), &disk), b"\x20key"),
+        Some(b"new".to_vec())
+    );
+}
+
+/// Dropped without a close, nothing is lost either, and the directory is free at once.
+#[tokio::test]
+async fn a_dropped_store_can_be_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..3 {
+        let store = durable(dir.path());
+        let last = get(&store, b"\x20n");
+        assert_eq!(last, (n > 0).then(|| vec![n - 1]));
+        put(&store, b"\x20n", &[n]).await.unwrap();
+    }
+}
+
+/// Fast mode keeps everything when it is closed, and tokio's clock stands during a commit.
+#[tokio::test(start_paused = true)]
+async fn tokios_clock_stands_still_while_a_commit_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = Timestamp::from_unix_s(1_000);
+    let clock = Clock::tokio(start);
+    let store = Store::open(StoreConfig::durable(dir.path(), clock.clone())).unwrap();
+    // Something that time could jump to.
+    let alarm = tokio::spawn(tokio::time::sleep(Duration::from_secs(3_600)));
+    for _ in 0..20 {
+        put(&store, b"\x20key", b"value").await.unwrap();
+    }
+    assert_eq!(clock.now(), start);
+    alarm.await.unwrap();
+    assert_eq!(clock.now(), start.plus_s(3_600));
+}

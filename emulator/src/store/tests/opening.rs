@@ -1,0 +1,171 @@
+//! Opening: locks, formats, damage. Never a panic, never a silent reset.
+
+use std::path::{Path, PathBuf};
+
+use super::{config, dump, durable, get, put};
+use crate::disk::{Disk, SystemDisk, files_below, read_small};
+use crate::store::{OpenError, Store, StoreConfig};
+
+fn rewrite(path: &Path, bytes: &[u8]) {
+    SystemDisk.remove(path).unwrap();
+    let file = SystemDisk.open(path, true).unwrap();
+    file.write_at(bytes, 0).unwrap();
+}
+
+fn contents(path: &Path) -> Vec<u8> {
+    read_small(&SystemDisk, path).unwrap().unwrap()
+}
+
+fn snapshots(engine: &Path) -> Vec<PathBuf> {
+    let all = files_below(engine).unwrap().into_iter();
+    all.filter(|path| path.to_string_lossy().starts_with("snap."))
+        .map(|path| engine.join(path))
+        .collect()
+}
+
+async fn filled(dir: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
+    for round in 0..2_u8 {
+        let store = durable(dir);
+        for n in 0..200_u8 {
+            put(&store, &[0x20, n], &vec![n ^ round; 2_000])
+                .await
+                .unwrap();
+        }
+        store.close().unwrap();
+    }
+    let store = durable(dir);
+    let all = dump(&store);
+    store.close().unwrap();
+    all
+}
+
+#[tokio::test]
+async fn a_directory_has_one_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = durable(dir.path());
+    let second = Store::open(config(dir.path()));
+    assert!(matches!(second, Err(OpenError::Locked { .. })));
+    store.close().unwrap();
+    durable(dir.path());
+}
+
+#[test]
+fn a_mode_that_keeps_state_needs_a_directory() {
+    let none = StoreConfig {
+        dir: None,
+        ..config(Path::new(""))
+    };
+    assert!(matches!(Store::open(none), Err(OpenError::NoDirectory)));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let taken = Store::open(config(file.path()));
+    assert!(matches!(taken, Err(OpenError::Io { .. })));
+}
+
+#[tokio::test]
+async fn a_newer_store_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    let format = dir.path().join("format");
+    let ours = contents(&format);
+    rewrite(&format, b"smalt store\nformat 2\nengine other\n");
+    let before = files_below(dir.path()).unwrap();
+    let refused = Store::open(config(dir.path())).err().unwrap();
+    assert!(matches!(
+        refused,
+        OpenError::Newer {
+            found: 2,
+            known: 1,
+            ..
+        }
+    ));
+    assert!(refused.to_string().contains("newer release"));
+    assert_eq!(files_below(dir.path()).unwrap(), before);
+    rewrite(&format, &ours);
+    durable(dir.path());
+}
+
+/// The known case: sled fails on an empty snapshot although its log is whole.
+#[tokio::test]
+async fn an_empty_snapshot_costs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = filled(dir.path()).await;
+    let snapshots = snapshots(&dir.path().join("sled-1"));
+    assert!(!snapshots.is_empty());
+    for snapshot in snapshots {
+        rewrite(&snapshot, b"");
+    }
+    let store = durable(dir.path());
+    assert_eq!(dump(&store), all);
+    assert!(dir.path().join("damaged-1").is_dir());
+    store.close().unwrap();
+    assert_eq!(dump(&durable(dir.path())), all);
+}
+
+/// A log that was cut or overwritten is an error that names the copy, or nothing is missing.
+#[tokio::test]
+async fn a_damaged_log_is_never_an_empty_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = filled(dir.path()).await;
+    let log = contents(&dir.path().join("sled-1/db"));
+    let mut refused = 0;
+    for case in 0..12 {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(filled(dir.path()).await, all);
+        let path = dir.path().join("sled-1/db");
+        let whole = contents(&path);
+        let mut bytes = whole.clone();
+        match case {
+            0..8 => bytes.truncate(log.len() * case / 8),
+            8 => bytes.fill(0),
+            9 => bytes.fill(0xA5),
+            _ => bytes[log.len() / (case - 7)..].fill(0x5A),
+        }
+        rewrite(&path, &bytes);
+        match Store::open(config(dir.path())) {
+            Ok(store) => assert_eq!(dump(&store), all),
+            Err(error) => {
+                refused += 1;
+                let text = error.to_string();
+                let OpenError::Damaged { backup, .. } = error else {
+                    panic!("{error}");
+                };
+                let backup = backup.unwrap();
+                assert!(text.contains(&backup.display().to_string()));
+                // sled may have zeroed what follows the last whole record before it gave up.
+                assert!(contents(&backup.join("db")).len() >= bytes.len());
+                // The next start meets the same and says the same.
+                let again = Store::open(config(dir.path())).err().unwrap();
+                assert!(matches!(again, OpenError::Damaged { .. }));
+            }
+        }
+    }
+    assert!(refused > 4);
+}
+
+#[tokio::test]
+async fn lost_engine_files_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    SystemDisk.remove_dir(&dir.path().join("sled-1")).unwrap();
+    let lost = Store::open(config(dir.path())).err().unwrap();
+    assert!(matches!(lost, OpenError::Damaged { .. }));
+    let garbled = tempfile::tempdir().unwrap();
+    filled(garbled.path()).await;
+    rewrite(&garbled.path().join("format"), b"hello");
+    let garbled = Store::open(config(garbled.path())).err().unwrap();
+    assert!(matches!(garbled, OpenError::Damaged { .. }));
+}
+
+/// A crash between the engine's creation and the file `format`, or its loss, is no damage.
+#[tokio::test]
+async fn a_missing_format_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = filled(dir.path()).await;
+    SystemDisk.remove(&dir.path().join("format")).unwrap();
+    let store = durable(dir.path());
+    assert_eq!(dump(&store), all);
+    store.reset().unwrap();
+    store.close().unwrap();
+    SystemDisk.remove(&dir.path().join("format")).unwrap();
+    assert_eq!(get(&durable(dir.path()), &[0x20, 1]), None);
+}

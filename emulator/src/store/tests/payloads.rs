@@ -1,0 +1,294 @@
+//! Payloads: references, ranges, compaction, orphans, damage.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::fault_disk::Faults;
+use super::{
+    SEGMENT_BYTES, config, durable, durable_on, get_payload, memory, pattern, put_payload,
+};
+use crate::store::{PayloadId, Store, StoreConfig, StoreError, location, release, retain};
+
+async fn change(store: &Store, id: PayloadId, adds: bool) {
+    let job = move |tx: &mut crate::store::Transaction<'_>, _: &_| {
+        Ok(if adds {
+            retain(tx, id)
+        } else {
+            release(tx, id)
+        }?)
+    };
+    store.commit(job).await.unwrap();
+}
+
+fn tidy(store: &Store) {
+    while store.maintain(3).unwrap().more {}
+}
+
+#[tokio::test]
+async fn payloads_of_all_sizes_are_read_back_in_ranges() {
+    let dir = tempfile::tempdir().unwrap();
+    for store in [memory(), durable(dir.path())] {
+        for len in [0, 1, 16_384, 16_385, 65_536, 65_537, 300_000, 1_200_000] {
+            let bytes = pattern(len as u64, len);
+            let id = put_payload(&store, &bytes).await.unwrap();
+            let payload = store.read(|view| location(view, id)).unwrap();
+            assert_eq!(payload.len(), len as u64);
+            assert_eq!(payload.inline().is_some(), len <= 16_384);
+            for (from, to) in [
+                (0, len),
+                (0, len + 9),
+                (len / 3, len - len / 4),
+                (len, len),
+                (65_536, 65_537),
+                (len + 1, len + 2),
+            ] {
+                let reader = store.payload(&payload, from as u64..to as u64);
+                let part = reader.read_all().unwrap();
+                assert_eq!(part, bytes[from.min(len)..to.min(len)]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_writer_holds_to_its_length() {
+    let store = memory();
+    let mut writer = store.stage(20_000).unwrap();
+    writer.write(&[1; 19_999]).unwrap();
+    assert!(writer.write(&[1; 2]).is_err());
+    assert!(writer.finish().await.is_err());
+}
+
+/// What a body is to hyper: exact size, chunks of a frame.
+#[tokio::test]
+async fn a_reader_is_a_body_of_known_size() {
+    use http_body::Body;
+    use http_body_util::BodyExt;
+    let store = memory();
+    let bytes = pattern(3, 200_000);
+    let id = put_payload(&store, &bytes).await.unwrap();
+    let payload = store.read(|view| location(view, id)).unwrap();
+    let mut body = payload.reader(10..200_000);
+    assert_eq!(body.size_hint().exact(), Some(199_990));
+    let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(first.len(), 65_536 - 10);
+    let rest = body.collect().await.unwrap().to_bytes();
+    assert_eq!([first, rest].concat(), bytes[10..]);
+}
+
+/// Many readers, one of each payload's states: references decide who lives.
+async fn count_references(store: Store, steps: Vec<(u8, u8)>) {
+    let mut counts: BTreeMap<PayloadId, (u64, u32)> = BTreeMap::new();
+    for (n, (choice, which)) in steps.into_iter().enumerate() {
+        let known = counts.len();
+        let id = counts
+            .keys()
+            .nth(usize::from(which) % known.max(1))
+            .copied();
+        match (choice % 5, id) {
+            (0 | 1, _) | (_, None) => {
+                let len = [100, 20_000, 70_000][usize::from(which) % 3];
+                let seed = n as u64;
+                let id = put_payload(&store, &pattern(seed, len)).await.unwrap();
+                assert!(counts.insert(id, (seed, 1)).is_none());
+            }
+            (2, Some(id)) => {
+                change(&store, id, true).await;
+                counts.get_mut(&id).unwrap().1 += 1;
+            }
+            (3, Some(id)) => {
+                change(&store, id, false).await;
+                let count = &mut counts.get_mut(&id).unwrap().1;
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&id);
+                    assert!(get_payload(&store, id).is_err());
+                }
+            }
+            _ => drop(store.maintain(usize::from(which % 4)).unwrap()),
+        }
+    }
+    for (id, (seed, _)) in &counts {
+        let bytes = get_payload(&store, *id).unwrap();
+        assert_eq!(bytes, pattern(*seed, bytes.len()));
+    }
+    for (id, (_, count)) in counts {
+        for _ in 0..count {
+            change(&store, id, false).await;
+        }
+    }
+    tidy(&store);
+    let stats = store.stats();
+    assert_eq!((stats.segments, stats.segment_bytes), (0, 0));
+    // Nothing of the payloads is left but the last stamp, id and format.
+    assert!(super::dump(&store).len() <= 3);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn references_decide_who_lives(steps in vec(any::<(u8, u8)>(), 1..40)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faults::default());
+        runtime.block_on(count_references(memory(), steps.clone()));
+        runtime.block_on(count_references(durable_on(dir.path(), &disk), steps));
+    }
+}
+
+/// Compaction moves the living, keeps their bytes, and disturbs nobody who reads.
+#[tokio::test]
+async fn compaction_gives_space_back_and_keeps_every_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = durable(dir.path());
+    let mut ids = Vec::new();
+    for n in 0..60 {
+        ids.push((n, put_payload(&store, &pattern(n, 30_000)).await.unwrap()));
+    }
+    let full = store.stats().segment_bytes;
+    let (_, freed) = ids[1];
+    let payload = store.read(|view| location(view, freed)).unwrap();
+    let mut reader = payload.reader(0..30_000);
+    for (n, id) in &ids {
+        if n % 5 != 0 {
+            change(&store, *id, false).await;
+        }
+    }
+    let moved = store.maintain(1).unwrap();
+    assert!(moved.more && moved.payloads_moved + moved.segments_removed == 1);
+    tidy(&store);
+    let left = store.stats().segment_bytes;
+    assert!(left * 2 < full, "{left} of {full} bytes left");
+    let all = [reader.next_chunk().unwrap().unwrap()].concat();
+    assert_eq!(all, pattern(1, 30_000));
+    drop((reader, payload));
+    tidy(&store);
+    assert!(store.stats().segment_bytes <= left);
+    for reopened in [false, true] {
+        let store = if reopened {
+            store.close().unwrap();
+            durable(dir.path())
+        } else {
+            store.clone()
+        };
+        for (n, id) in ids.iter().filter(|(n, _)| n % 5 == 0) {
+            assert_eq!(get_payload(&store, *id).unwrap(), pattern(*n, 30_000));
+        }
+    }
+}
+
+/// Stagings that no commit took are found, by this process or by the next; others are left alone.
+#[tokio::test]
+async fn orphans_go_and_stagings_under_way_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = durable(dir.path());
+    let mut under_way = store.stage(100_000).unwrap();
+    under_way.write(&[7; 50_000]).unwrap();
+    for _ in 0..5 {
+        let mut writer = store.stage(SEGMENT_BYTES).unwrap();
+        writer.write(&[1; 70_000]).unwrap();
+        drop(writer);
+        drop(put_staged(&store, 90_000).await);
+    }
+    assert!(store.stats().segments >= 6);
+    tidy(&store);
+    assert!(store.stats().segments <= 2);
+    under_way.write(&[7; 50_000]).unwrap();
+    let staged = under_way.finish().await.unwrap();
+    let job =
+        move |tx: &mut crate::store::Transaction<'_>, _: &_| Ok(crate::store::adopt(tx, staged)?);
+    let id = store.commit(job).await.unwrap();
+    tidy(&store);
+    assert_eq!(get_payload(&store, id).unwrap(), vec![7; 100_000]);
+
+    let lost = put_staged(&store, 200_000).await;
+    store.close().unwrap();
+    drop(lost);
+    let store = durable(dir.path());
+    change(&store, id, false).await;
+    tidy(&store);
+    assert_eq!(store.stats().segments, 0);
+}
+
+async fn put_staged(store: &Store, len: usize) -> crate::store::Staged {
+    let mut writer = store.stage(len as u64).unwrap();
+    writer.write(&vec![3; len]).unwrap();
+    writer.finish().await.unwrap()
+}
+
+/// C3: damaged bytes are an error wherever they are damaged, and never other bytes.
+#[tokio::test]
+async fn a_damaged_frame_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    let bytes = pattern(9, 150_000);
+    let id = put_payload(&store, &bytes).await.unwrap();
+    let path = dir.path().join(Path::new("extents/00000001.seg"));
+    for (at, frame) in [(0, 0), (65_539, 0), (65_540, 1), (150_011, 2)] {
+        disk.damage(&path, at);
+        let payload = store.read(|view| location(view, id)).unwrap();
+        for (n, range) in [0..65_536, 65_536..131_072, 131_072..150_000]
+            .iter()
+            .enumerate()
+        {
+            let part = payload.reader(range.clone()).read_all();
+            let whole = &bytes[range.start as usize..range.end as usize];
+            match part {
+                Ok(part) => assert!(n != frame && part == whole),
+                Err(error) => assert!(n == frame && matches!(error, StoreError::Corrupt(_))),
+            }
+        }
+        disk.damage(&path, at);
+    }
+    assert_eq!(get_payload(&store, id).unwrap(), bytes);
+}
+
+/// Damage in a segment that is compacted costs its payload only, and does not stop the rest.
+#[tokio::test]
+async fn compaction_goes_around_damage() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    let mut ids = Vec::new();
+    for n in 0..9 {
+        ids.push(put_payload(&store, &pattern(n, 60_000)).await.unwrap());
+    }
+    disk.damage(&dir.path().join("extents/00000001.seg"), 100);
+    for id in &ids[2..4] {
+        change(&store, *id, false).await;
+    }
+    tidy(&store);
+    tidy(&store);
+    assert_eq!(store.maintain(1).unwrap().payloads_damaged, 1);
+    assert!(matches!(
+        get_payload(&store, ids[0]),
+        Err(StoreError::Corrupt(_))
+    ));
+    assert_eq!(get_payload(&store, ids[1]).unwrap(), pattern(1, 60_000));
+}
+
+/// More segments than descriptors: files are closed and opened again.
+#[tokio::test]
+async fn many_segments_need_few_descriptors() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let small = StoreConfig {
+        segment_bytes: 20_000,
+        ..config(dir.path())
+    };
+    let store = Store::open_on(small, disk).unwrap();
+    let mut ids = Vec::new();
+    for n in 0..150 {
+        ids.push(put_payload(&store, &pattern(n, 17_000)).await.unwrap());
+    }
+    assert_eq!(store.stats().segments, 150);
+    for (n, id) in ids.iter().enumerate() {
+        assert_eq!(get_payload(&store, *id).unwrap(), pattern(n as u64, 17_000));
+    }
+}

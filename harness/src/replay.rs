@@ -1,0 +1,38 @@
+//! Recorded traffic of the real service, replayed against the emulator and compared.
+//!
+//! # Layout
+//! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
+//! - [`reruns`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live request for a
+//!   recorded one.
+//! - [`target`]: what is asked; [`player`]: one recording from start to end.
+//! - [`tree`], [`json`], [`multipart`], [`superset`], [`rules`], [`value`], [`compare`]: the live
+//!   answer against the recorded one. [`rules`] is the one table of relaxations.
+//! - [`report`], [`text`]: what came out. [`options`]: the command line.
+
+pub mod bindings;
+pub mod compare;
+pub mod corpus;
+pub mod credentials;
+pub mod hosts;
+pub mod json;
+pub mod multipart;
+pub mod options;
+pub mod player;
+pub mod prepare;
+pub mod recording;
+pub mod report;
+pub mod reruns;
+pub mod rules;
+pub mod settings;
+pub mod superset;
+pub mod target;
+pub mod text;
+pub mod tree;
+pub mod uri;
+pub mod value;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use options::{Options, run_command};

@@ -1,0 +1,390 @@
+//! A recorded answer against a live one: status, error code, headers, body, relations.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::bindings::Bindings;
+use super::hosts::Hosts;
+use super::json::Json;
+use super::rules::{self, DROPPED_BY_RECORDERS, How, Place};
+use super::superset::Superset;
+use super::tree::{self, Element, Part, Tree};
+use super::value::{Context, Unequal};
+use super::wire::{Headers, Response};
+
+/// What is compared, each counted on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Aspect {
+    /// The target did not answer at all.
+    Call,
+    /// The status code.
+    Status,
+    /// The error code.
+    Code,
+    /// The set of header names.
+    HeaderNames,
+    /// The values of headers that both have.
+    HeaderValues,
+    /// The body, as a tree.
+    Body,
+    /// Equal invented values equal, different ones different.
+    Relations,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What differs.
+    pub aspect: Aspect,
+    /// Where: a header's name, a path in the body.
+    pub at: String,
+    /// What the recording asks for.
+    pub recorded: String,
+    /// What the target gave.
+    pub live: String,
+}
+
+/// How the answers of one recording are compared.
+pub struct Comparer<'a> {
+    /// The accounts of the recording.
+    pub hosts: &'a Hosts,
+    /// The pairs seen so far.
+    pub bindings: &'a mut Bindings,
+    /// How often each of [`rules::RULES`] was applied.
+    pub rule_uses: &'a mut [u64],
+    /// The account of the request, at the target.
+    pub account: &'a str,
+    /// Headers that the recorder dropped from every answer.
+    pub dropped: &'a BTreeSet<&'static str>,
+    /// The order of JSON members is no evidence: the recorder wrote them anew.
+    pub reserialised: bool,
+    /// For listings of an account that held other things as well.
+    pub superset: Option<Superset<'a>>,
+}
+
+/// Headers that continue a listing of tables or entities.
+const CONTINUATION: &str = "x-ms-continuation-";
+
+/// One comparison under way.
+struct Run<'a, 'b> {
+    comparer: &'b mut Comparer<'a>,
+    differences: Vec<Difference>,
+}
+
+/// Headers that some recorder dropped from every answer of a recording.
+pub fn dropped_headers(never_answers_with: impl Fn(&str) -> bool) -> BTreeSet<&'static str> {
+    let dropped = DROPPED_BY_RECORDERS
+        .iter()
+        .filter(|name| never_answers_with(name));
+    dropped.copied().collect()
+}
+
+impl Comparer<'_> {
+    /// All differences between two answers to a request of this method.
+    pub fn compare(
+        &mut self,
+        method: &str,
+        recorded: &Response,
+        live: &Response,
+    ) -> Vec<Difference> {
+        let mut run = Run {
+            comparer: self,
+            differences: Vec::new(),
+        };
+        if recorded.status != live.status {
+            let (r, l) = (recorded.status.to_string(), live.status.to_string());
+            run.report(Aspect::Status, "status", r, l);
+        }
+        let (r, l) = (recorded.error_code(), live.error_code());
+        if r != l {
+            run.report(
+                Aspect::Code,
+                "code",
+                r.unwrap_or_default(),
+                l.unwrap_or_default(),
+            );
+        }
+        let head = method == "HEAD" && recorded.status < 300;
+        run.headers("", &recorded.headers, &live.headers, Some(head));
+        run.length(method, live);
+        let mut r = tree::parse(recorded.headers.get("content-type"), &recorded.body);
+        let mut l = tree::parse(live.headers.get("content-type"), &live.body);
+        if let Some(superset) = &run.comparer.superset {
+            superset.restrict(&mut r, &mut l);
+        }
+        run.tree("", &r, &l);
+        run.differences
+    }
+}
+
+impl Run<'_, '_> {
+    fn report(&mut self, aspect: Aspect, at: &str, recorded: String, live: String) {
+        self.differences.push(Difference {
+            aspect,
+            at: at.to_owned(),
+            recorded,
+            live,
+        });
+    }
+
+    /// Compares one value under its rule.
+    fn value(&mut self, aspect: Aspect, rule: Option<(usize, How)>, at: &str, r: &str, l: &str) {
+        if let Some((index, _)) = rule
+            && let Some(uses) = self.comparer.rule_uses.get_mut(index)
+        {
+            *uses += 1;
+        }
+        let mut context = Context {
+            hosts: self.comparer.hosts,
+            bindings: self.comparer.bindings,
+            account: self.comparer.account,
+        };
+        match context.check(rule.map(|(_, how)| how), r, l) {
+            Ok(()) => {}
+            Err(Unequal::Value(expected)) => self.report(aspect, at, expected, l.to_owned()),
+            Err(Unequal::Relation(why)) => self.report(Aspect::Relations, at, why, l.to_owned()),
+        }
+    }
+
+    /// Names, then the values of the names that both have. `head` is `None` inside a batch.
+    fn headers(&mut self, at: &str, recorded: &Headers, live: &Headers, head: Option<bool>) {
+        let part = head.is_none();
+        let (r, l) = (
+            self.names(recorded, live, head),
+            self.names(live, recorded, head),
+        );
+        let aspect = if part {
+            Aspect::Body
+        } else {
+            Aspect::HeaderNames
+        };
+        for name in r.difference(&l) {
+            let value = recorded.get(name).unwrap_or_default().to_owned();
+            self.report(aspect, &format!("{at}{name}"), value, "(absent)".to_owned());
+        }
+        for name in l.difference(&r) {
+            let value = live.get(name).unwrap_or_default().to_owned();
+            self.report(aspect, &format!("{at}{name}"), "(absent)".to_owned(), value);
+        }
+        let aspect = if part {
+            Aspect::Body
+        } else {
+            Aspect::HeaderValues
+        };
+        for name in r.intersection(&l) {
+            let (r, l) = (
+                recorded.get(name).unwrap_or_default(),
+                live.get(name).unwrap_or_default(),
+            );
+            let rule = match rules::find(Place::Header, "", name).map(|(i, rule)| (i, rule.how)) {
+                Some((_, How::Length)) if head == Some(true) => None,
+                other => other,
+            };
+            self.value(aspect, rule, &format!("{at}{name}"), r, l);
+        }
+    }
+
+    /// The names whose presence counts, `other` being the headers of the other side.
+    fn names<'h>(
+        &mut self,
+        headers: &'h Headers,
+        other: &Headers,
+        head: Option<bool>,
+    ) -> BTreeSet<&'h str> {
+        let mut names = BTreeSet::new();
+        for (name, _) in headers.iter() {
+            let rule = rules::find(Place::Header, "", name);
+            let free = match rule.map(|(_, rule)| rule.how) {
+                Some(How::Ignore) => true,
+                Some(How::Length) => head != Some(true),
+                // Whether the listing goes on depends on the other things of the account.
+                _ if self.comparer.superset.is_some() && name.starts_with(CONTINUATION) => {
+                    !other.has(name)
+                }
+                _ => head.is_some() && self.comparer.dropped.contains(name),
+            };
+            if !free {
+                names.insert(name);
+            } else if let Some((index, _)) = rule
+                && let Some(uses) = self.comparer.rule_uses.get_mut(index)
+            {
+                *uses += 1;
+            }
+        }
+        names
+    }
+
+    /// A live `Content-Length` must be that of the live body.
+    fn length(&mut self, method: &str, live: &Response) {
+        let Some(length) = live
+            .headers
+            .get("content-length")
+            .filter(|_| method != "HEAD")
+        else {
+            return;
+        };
+        let actual = live.body.len().to_string();
+        if length != actual {
+            self.report(
+                Aspect::HeaderValues,
+                "content-length",
+                actual,
+                length.to_owned(),
+            );
+        }
+    }
+
+    fn tree(&mut self, at: &str, recorded: &Tree, live: &Tree) {
+        match (recorded, live) {
+            (Tree::Document(r_mark, r_decl, r), Tree::Document(l_mark, l_decl, l)) => {
+                if r_mark != l_mark {
+                    let at = &format!("{at}byte-order-mark");
+                    self.report(Aspect::Body, at, r_mark.to_string(), l_mark.to_string());
+                }
+                if r_decl != l_decl {
+                    let text = |decl: &Option<String>| decl.clone().unwrap_or_default();
+                    self.report(
+                        Aspect::Body,
+                        &format!("{at}declaration"),
+                        text(r_decl),
+                        text(l_decl),
+                    );
+                }
+                self.element(at, "", r, l);
+            }
+            (Tree::Json(r), Tree::Json(l)) if self.comparer.reserialised => {
+                self.json(at, "", "", &sorted(r), &sorted(l));
+            }
+            (Tree::Json(r), Tree::Json(l)) => self.json(at, "", "", r, l),
+            (Tree::Parts(r), Tree::Parts(l)) if r.len() == l.len() => {
+                for (index, (r, l)) in r.iter().zip(l).enumerate() {
+                    self.part(&format!("{at}part {index}/"), r, l);
+                }
+            }
+            (r, l) if r == l => {}
+            (r, l) => self.report(Aspect::Body, at, describe(r), describe(l)),
+        }
+    }
+
+    fn part(&mut self, at: &str, recorded: &Part, live: &Part) {
+        // The boundary of a change set is the sender's choice; the tree already took it apart.
+        let (mut r, mut l) = (recorded.headers.clone(), live.headers.clone());
+        if matches!(*recorded.body, Tree::Parts(_)) {
+            r.remove("content-type");
+            l.remove("content-type");
+        }
+        self.headers(at, &r, &l, None);
+        let line = |part: &Part| part.start_line.clone().unwrap_or_default();
+        self.value(
+            Aspect::Body,
+            None,
+            &format!("{at}start line"),
+            &line(recorded),
+            &line(live),
+        );
+        self.headers(at, &recorded.message_headers, &live.message_headers, None);
+        self.tree(at, &recorded.body, &live.body);
+    }
+
+    fn element(&mut self, above: &str, parent: &str, recorded: &Element, live: &Element) {
+        let at = format!("{above}/{}", recorded.name);
+        if recorded.name != live.name {
+            return self.report(Aspect::Body, &at, recorded.name.clone(), live.name.clone());
+        }
+        let names = |element: &Element| {
+            let names: Vec<&str> = element.attributes.iter().map(|(n, _)| n.as_str()).collect();
+            names.join(" ")
+        };
+        if names(recorded) == names(live) {
+            for ((name, r), (_, l)) in recorded.attributes.iter().zip(&live.attributes) {
+                let rule = rules::find(Place::Attribute, &recorded.name, name);
+                self.value(
+                    Aspect::Body,
+                    rule.map(|(i, x)| (i, x.how)),
+                    &format!("{at}@{name}"),
+                    r,
+                    l,
+                );
+            }
+        } else {
+            self.report(
+                Aspect::Body,
+                &format!("{at}@"),
+                names(recorded),
+                names(live),
+            );
+        }
+        let rule = rules::find(Place::Element, parent, &recorded.name).map(|(i, x)| (i, x.how));
+        self.value(Aspect::Body, rule, &at, &recorded.text, &live.text);
+        let names = |element: &Element| {
+            let names: Vec<&str> = element.children.iter().map(|c| c.name.as_str()).collect();
+            names.join(" ")
+        };
+        if names(recorded) != names(live) {
+            return self.report(Aspect::Body, &at, names(recorded), names(live));
+        }
+        for (r, l) in recorded.children.iter().zip(&live.children) {
+            self.element(&at, &recorded.name, r, l);
+        }
+    }
+
+    fn json(&mut self, at: &str, parent: &str, field: &str, recorded: &Json, live: &Json) {
+        match (recorded, live) {
+            (Json::Text(r), Json::Text(l)) => {
+                let rule = rules::find(Place::Member, parent, field).map(|(i, x)| (i, x.how));
+                self.value(Aspect::Body, rule, at, r, l);
+            }
+            (Json::Array(r), Json::Array(l)) if r.len() == l.len() => {
+                for (index, (r, l)) in r.iter().zip(l).enumerate() {
+                    self.json(&format!("{at}[{index}]"), field, "", r, l);
+                }
+            }
+            (Json::Object(r), Json::Object(l)) if member_names(r) == member_names(l) => {
+                for ((name, r), (_, l)) in r.iter().zip(l) {
+                    self.json(&format!("{at}.{name}"), field, name, r, l);
+                }
+            }
+            (Json::Object(r), Json::Object(l)) => {
+                let (r, l) = (member_names(r).join(" "), member_names(l).join(" "));
+                self.report(Aspect::Body, at, r, l);
+            }
+            (r, l) if r == l => {}
+            (r, l) => self.report(Aspect::Body, at, format!("{r:?}"), format!("{l:?}")),
+        }
+    }
+}
+
+fn member_names(members: &[(String, Json)]) -> Vec<&str> {
+    members.iter().map(|(name, _)| name.as_str()).collect()
+}
+
+/// The same value with the members of all objects in the order of their names.
+fn sorted(value: &Json) -> Json {
+    match value {
+        Json::Object(members) => {
+            let mut members: Vec<_> = members
+                .iter()
+                .map(|(n, v)| (n.clone(), sorted(v)))
+                .collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            Json::Object(members)
+        }
+        Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}
+
+fn describe(tree: &Tree) -> String {
+    match tree {
+        Tree::Document(_, _, root) => format!("XML <{}>", root.name),
+        Tree::Json(_) => "JSON".to_owned(),
+        Tree::Parts(parts) => format!("{} parts", parts.len()),
+        Tree::Bytes(bytes) if bytes.is_empty() => "(empty)".to_owned(),
+        Tree::Bytes(bytes) => {
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(120)]).into_owned();
+            format!("{} bytes: {start}", bytes.len())
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Who signs a replayed request: recorded signatures are redacted, so each is made anew.
+
+use smalt_protocol::signing::sas::{Sas, SasTarget, build};
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::signing::{self};
+use smalt_protocol::{ApiVersion, Service, Timestamp, uri};
+
+use super::hosts::account_key;
+use super::uri::Url;
+use super::wire::{Headers, Request, Response};
+
+/// What stands in for a signature that must fail. It is Base64 of nothing in particular.
+const WRONG_KEY: &[u8] = b"not the account's key";
+/// The parameters that only a SAS has: what goes when its recorded form cannot be repaired.
+const SAS_PARAMETERS: &[&str] = &[
+    "sv", "ss", "srt", "sr", "st", "se", "sp", "sip", "spr", "sig", "si", "tn", "ses",
+];
+/// How far around the exchange a SAS reaches whose times the recorder replaced by words.
+const SAS_WINDOW_S: u64 = 3_600;
+
+/// How a request proves who sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// Nobody signed it.
+    Anonymous,
+    /// `Authorization: SharedKey`.
+    SharedKey,
+    /// `Authorization: SharedKey` with another key.
+    WrongKey,
+    /// A header that is no authorization.
+    Malformed,
+    /// The SAS in its URL.
+    Sas,
+    /// The SAS in its URL, its signature left broken.
+    BrokenSas,
+    /// A SAS of which the recorder kept only fragments: Shared Key takes its place.
+    LostSas,
+    /// A SAS that the recorder dropped altogether, for other services than the one asked.
+    OtherService,
+    /// The same, for other types of resource.
+    OtherResourceType,
+    /// The same, with other permissions.
+    OtherPermission,
+}
+
+impl Credential {
+    /// Which credential the recorded exchange had.
+    ///
+    /// A missing `Authorization` says nothing: recorders dropped it. What the service answered
+    /// does: it tells an anonymous request, a bad signature and a SAS for something else apart.
+    pub fn of(service: Service, url: &Url, request: &Request, answer: &Response) -> Credential {
+        let code = answer.error_code().unwrap_or_default();
+        if url.has_param("sig") {
+            return match code.as_str() {
+                "AuthenticationFailed" => Credential::BrokenSas,
+                _ if !url.has_param("sp") && !url.has_param("si") => Credential::LostSas,
+                _ => Credential::Sas,
+            };
+        }
+        let unsigned = !request.headers.has("authorization");
+        match (answer.status, code.as_str()) {
+            (401, _) | (_, "NoAuthenticationInformation" | "PublicAccessNotPermitted") => {
+                Credential::Anonymous
+            }
+            (404, "ResourceNotFound") if unsigned && service == Service::Blob => {
+                Credential::Anonymous
+            }
+            (403, "AuthenticationFailed") => Credential::WrongKey,
+            (400, "InvalidAuthenticationInfo") => Credential::Malformed,
+            (403, "AuthorizationServiceMismatch") => Credential::OtherService,
+            (403, "AuthorizationResourceTypeMismatch") => Credential::OtherResourceType,
+            (403, "AuthorizationPermissionMismatch") if unsigned => Credential::OtherPermission,
+            _ => Credential::SharedKey,
+        }
+    }
+}
+
+/// A request at the target whose credential is still to be made.
+pub struct Signer<'a> {
+    /// The account at the target.
+    pub account: &'a str,
+    /// The service asked.
+    pub service: Service,
+    /// The time at which the request is sent.
+    pub now: Timestamp,
+    /// The live value of the user delegation key, if the recording fetched one.
+    pub delegation_key: Option<&'a str>,
+}
+
+impl Signer<'_> {
+    /// Puts the credential on: changes the query of `url`, which is host style, or the headers.
+    /// `raw_path` is what the request line will carry.
+    pub fn apply(
+        &self,
+        credential: Credential,
+        method: &str,
+        url: &mut Url,
+        raw_path: impl Fn(&Url) -> String,
+        headers: &mut Headers,
+    ) {
+        headers.remove("authorization");
+        match credential {
+            Credential::Anonymous | Credential::BrokenSas => {}
+            Credential::Malformed => headers.push("authorization", "REDACTED"),
+            Credential::Sas => self.sign_sas(url),
+            Credential::OtherService => self.add_account_sas(url, "q", "sco", "rwdlac"),
+            Credential::OtherResourceType => self.add_account_sas(url, "bqt", "o", "rwdlac"),
+            Credential::OtherPermission => self.add_account_sas(url, "bqt", "sco", "u"),
+            Credential::SharedKey | Credential::WrongKey | Credential::LostSas => {
+                if credential == Credential::LostSas {
+                    SAS_PARAMETERS
+                        .iter()
+                        .for_each(|name| url.remove_param(name));
+                }
+                let wrong = credential == Credential::WrongKey;
+                let key = if wrong {
+                    WRONG_KEY.to_vec()
+                } else {
+                    account_key(self.account)
+                };
+                let path = raw_path(url);
+                let value = self.shared_key(method, &path, url, headers, &key);
+                headers.push("authorization", value);
+            }
+        }
+    }
+
+    fn shared_key(
+        &self,
+        method: &str,
+        path: &str,
+        url: &Url,
+        headers: &mut Headers,
+        key: &[u8],
+    ) -> String {
+        if !headers.has("x-ms-date") && !headers.has("date") {
+            headers.push("x-ms-date", self.now.rfc1123());
+        }
+        let version = headers.get("x-ms-version").and_then(ApiVersion::parse);
+        let pairs: Vec<(&str, &str)> = headers.iter().collect();
+        let input = SigningInput {
+            service: self.service,
+            scheme: Scheme::SharedKey,
+            version: version.unwrap_or(ApiVersion::V2009_09_19),
+            method,
+            account: self.account,
+            path,
+            query: &url.decoded_query(),
+            headers: &pairs,
+        };
+        authorization(&input, key)
+    }
+
+    /// Computes `sig` over the fields of the SAS in a URL. A SAS that cannot be read keeps its
+    /// broken signature: the service refuses its form first.
+    pub fn sign_sas(&self, url: &mut Url) {
+        let around = [
+            (
+                "st",
+                self.now.minus(std::time::Duration::from_secs(SAS_WINDOW_S)),
+            ),
+            ("se", self.now.plus_s(SAS_WINDOW_S)),
+        ];
+        for (field, time) in around {
+            // Recorders replaced some times by the words `start` and `end`.
+            if url
+                .param(field)
+                .is_some_and(|text| matches!(text.as_str(), "start" | "end"))
+            {
+                url.set_param(field, &time.iso_s());
+            }
+        }
+        if url.scheme == "http" && url.param("spr").as_deref() == Some("https") {
+            // The target is plain HTTP where production was not.
+            url.set_param("spr", "https,http");
+        }
+        let Ok(Some(sas)) = Sas::parse(&url.decoded_query()) else {
+            return;
+        };
+        let segments = url.segments();
+        let snapshot = signed_snapshot(url, sas.get("sr"));
+        let blob = segments
+            .get(1..)
+            .filter(|rest| !rest.is_empty())
+            .map(|rest| rest.join("/"));
+        let table = sas.get("tn").to_owned();
+        let target = SasTarget {
+            service: self.service,
+            account: self.account,
+            name: match self.service {
+                Service::Table => &table,
+                _ => segments.first().map_or("", String::as_str),
+            },
+            blob: blob.as_deref().filter(|_| self.service == Service::Blob),
+            snapshot: &snapshot,
+        };
+        let text = sas.string_to_sign(&target);
+        let signature = match (sas.get("skoid").is_empty(), self.delegation_key) {
+            (false, Some(key)) => {
+                let key = signing::AccountKey::parse(key);
+                key.map(|key| signing::sign(key.as_bytes(), &text))
+                    .unwrap_or_default()
+            }
+            _ => signing::sign(&account_key(self.account), &text),
+        };
+        url.set_param("sig", &signature);
+    }
+
+    /// Appends an account SAS, valid around now.
+    pub fn add_account_sas(&self, url: &mut Url, services: &str, types: &str, permissions: &str) {
+        let sas = build::AccountSas {
+            version: ApiVersion::V2019_12_12,
+            account: self.account,
+            services,
+            resource_types: types,
+            permissions,
+            start: None,
+            expiry: self.now.plus_s(SAS_WINDOW_S),
+            ip: "",
+            protocol: "https,http",
+            encryption_scope: "",
+        };
+        let query = sas.sign(&account_key(self.account));
+        for (name, value) in uri::parse_query(&query).unwrap_or_default() {
+            url.set_param(&name, &value);
+        }
+    }
+}
+
+/// The snapshot or version that a SAS for one (`sr=bs`, `sr=bv`) is signed for; a SAS for the blob
+/// itself covers all of them.
+pub fn signed_snapshot(url: &Url, resource: &str) -> String {
+    let parameter = match resource {
+        "bs" => "snapshot",
+        "bv" => "versionid",
+        _ => return String::new(),
+    };
+    url.param(parameter).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn credential(service: Service, query: &str, status: u16, code: &str) -> Credential {
+        let url = Url::parse(&format!("https://account.blob.core.windows.net/c{query}")).unwrap();
+        let request = Request {
+            method: "GET".into(),
+            url: url.to_string(),
+            headers: Headers::default(),
+            body: Bytes::new(),
+        };
+        let headers = [("x-ms-error-code", code)]
+            .into_iter()
+            .filter(|(_, v)| !v.is_empty())
+            .collect();
+        let answer = Response {
+            status,
+            headers,
+            body: Bytes::new(),
+        };
+        Credential::of(service, &url, &request, &answer)
+    }
+
+    #[test]
+    fn the_answer_tells_who_asked() {
+        for (service, query, status, code, expected) in [
+            (Service::Blob, "", 200, "", Credential::SharedKey),
+            (
+                Service::Blob,
+                "",
+                404,
+                "ResourceNotFound",
+                Credential::Anonymous,
+            ),
+            (
+                Service::Table,
+                "",
+                404,
+                "ResourceNotFound",
+                Credential::SharedKey,
+            ),
+            (
+                Service::Table,
+                "",
+                401,
+                "NoAuthenticationInformation",
+                Credential::Anonymous,
+            ),
+            (
+                Service::Blob,
+                "",
+                403,
+                "AuthenticationFailed",
+                Credential::WrongKey,
+            ),
+            (
+                Service::Blob,
+                "",
+                403,
+                "AuthorizationServiceMismatch",
+                Credential::OtherService,
+            ),
+            (Service::Blob, "?sig=R&sp=r", 200, "", Credential::Sas),
+            (
+                Service::Blob,
+                "?sig=R&sp=r",
+                403,
+                "AuthenticationFailed",
+                Credential::BrokenSas,
+            ),
+            (Service::Blob, "?sig=R&st=x", 200, "", Credential::LostSas),
+        ] {
+            assert_eq!(
+                credential(service, query, status, code),
+                expected,
+                "{query} {status} {code}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_signed_url_verifies() {
+        let now = Timestamp::from_unix_s(1_600_000_000);
+        let signer = Signer {
+            account: "account",
+            service: Service::Blob,
+            now,
+            delegation_key: None,
+        };
+        let text = "https://account.blob.core.windows.net/c/d/b?sv=2019-02-02&st=start&se=end&sr=b&sp=r&sig=R";
+        let mut url = Url::parse(text).unwrap();
+        signer.sign_sas(&mut url);
+        let sas = Sas::parse(&url.decoded_query()).unwrap().unwrap();
+        assert_eq!(sas.expiry(), Some(now.plus_s(SAS_WINDOW_S)));
+        let target = SasTarget {
+            service: Service::Blob,
+            account: "account",
+            name: "c",
+            blob: Some("d/b"),
+            snapshot: "",
+        };
+        assert!(sas.verify(&target, &account_key("account")).is_ok());
+    }
+}

@@ -1,0 +1,292 @@
+//! Where the accounts of a recording live: host-style names in process, path style over HTTP.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use smalt_protocol::Service;
+
+use super::recording::Recording;
+use super::uri::Url;
+
+const DOMAIN: &str = ".core.windows.net";
+
+/// How a target names an account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// `https://account.blob.core.windows.net/container`: as recorded.
+    Host,
+    /// `http://127.0.0.1:10000/account/container`, one authority for each service.
+    Path {
+        /// Host and port of the blob service.
+        blob: String,
+        /// Host and port of the queue service.
+        queue: String,
+        /// Host and port of the table service.
+        table: String,
+    },
+}
+
+/// The accounts of one recording, and where they are found.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    addressing: Addressing,
+    /// Recorded name -> name at the target.
+    aliases: BTreeMap<String, String>,
+    /// Container, queue or table -> the account in which the recording created it.
+    owners: BTreeMap<String, String>,
+}
+
+impl Hosts {
+    /// Reads the accounts out of a recording.
+    ///
+    /// An account that never receives a request stands for the one that does: the recorder renamed
+    /// the host in URLs only, not in copy sources and batch parts. A name that no account can have
+    /// (`fake_table_account`) becomes `account`.
+    pub fn of(recording: &Recording, addressing: Addressing) -> Hosts {
+        let mut hosts = Hosts {
+            addressing,
+            aliases: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        };
+        for interaction in &recording.interactions {
+            let Some(url) = Url::parse(&interaction.request.url) else {
+                continue;
+            };
+            let Some((account, _)) = url.account_and_service() else {
+                continue;
+            };
+            hosts
+                .aliases
+                .entry(account.to_owned())
+                .or_insert_with(|| valid_name(account));
+            if let (Some(first), true) =
+                (url.segments().into_iter().next(), url.has_param("restype"))
+            {
+                hosts
+                    .owners
+                    .entry(first)
+                    .or_insert_with(|| valid_name(account));
+            }
+        }
+        hosts
+    }
+
+    /// The names that the accounts have at the target.
+    pub fn accounts(&self) -> BTreeSet<String> {
+        self.aliases.values().cloned().collect()
+    }
+
+    /// The name at the target of a recorded account that receives requests.
+    pub fn name_of(&self, recorded: &str) -> Option<&str> {
+        self.aliases.get(recorded).map(String::as_str)
+    }
+
+    /// The account at the target that a recorded URL means, `near` being the one of the request in
+    /// which the URL occurs.
+    fn account_of(&self, recorded: &str, url: &Url, near: &str) -> String {
+        if let Some(name) = self.aliases.get(recorded) {
+            return name.clone();
+        }
+        let owner = url
+            .segments()
+            .into_iter()
+            .next()
+            .and_then(|c| self.owners.get(&c).cloned());
+        owner.unwrap_or_else(|| near.to_owned())
+    }
+
+    /// The account at the target of a recorded request URL, and its service.
+    pub fn locate(&self, url: &Url, near: Option<&str>) -> Option<(String, Service)> {
+        let (account, service) = url.account_and_service()?;
+        let service = match service {
+            "blob" => Service::Blob,
+            "queue" => Service::Queue,
+            "table" => Service::Table,
+            _ => return None,
+        };
+        Some((
+            self.account_of(account, url, near.unwrap_or("account")),
+            service,
+        ))
+    }
+
+    /// The URL at the target of a recorded one.
+    pub fn map(&self, mut url: Url, near: Option<&str>) -> Url {
+        let Some((account, service)) = self.locate(&url, near) else {
+            return url;
+        };
+        match self.authority(service) {
+            None => url.authority = format!("{account}.{}{DOMAIN}", service.as_str()),
+            Some(authority) => {
+                "http".clone_into(&mut url.scheme);
+                authority.clone_into(&mut url.authority);
+                let slash = if url.path.is_empty() { "/" } else { "" };
+                url.path = format!("/{account}{slash}{}", url.path);
+            }
+        }
+        url
+    }
+
+    /// The URL of a path at the target, as for the resources that must exist beforehand.
+    pub fn url(&self, account: &str, service: Service, path_and_query: &str) -> String {
+        match self.authority(service) {
+            None => format!(
+                "https://{account}.{}{DOMAIN}{path_and_query}",
+                service.as_str()
+            ),
+            Some(authority) => format!("http://{authority}/{account}{path_and_query}"),
+        }
+    }
+
+    /// What the target puts before the path of a batch's inner request line.
+    pub fn path_prefix(&self, account: &str) -> String {
+        match self.addressing {
+            Addressing::Host => String::new(),
+            Addressing::Path { .. } => format!("/{account}"),
+        }
+    }
+
+    /// A recorded text with every account URL in it as the target would write it.
+    pub fn rewrite_text(&self, text: &str, near: &str) -> String {
+        if !text.contains(DOMAIN) {
+            return text.to_owned();
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("://") {
+            let scheme_at = rest[..at]
+                .rfind(|c: char| !c.is_ascii_alphabetic())
+                .map_or(0, |i| i + 1);
+            let end = rest[at + 3..]
+                .find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
+                .map_or(rest.len(), |i| at + 3 + i);
+            let path_end = rest[end..]
+                .find(|c: char| !(c.is_ascii_alphanumeric() || "/._-%$".contains(c)))
+                .map_or(rest.len(), |i| end + i);
+            out.push_str(&rest[..scheme_at]);
+            out.push_str(&self.rewrite_base(&rest[scheme_at..path_end], near));
+            rest = &rest[path_end..];
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Maps `https://account.blob.core.windows.net/path` when it names an account.
+    fn rewrite_base(&self, text: &str, near: &str) -> String {
+        match Url::parse(text) {
+            Some(url) if url.account_and_service().is_some() => {
+                let bare = url.path.is_empty();
+                let mapped = self.map(url, Some(near)).to_string();
+                // `https://account.table...` without a path stays without one.
+                if bare {
+                    mapped.trim_end_matches('/').to_owned()
+                } else {
+                    mapped
+                }
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    fn authority(&self, service: Service) -> Option<&String> {
+        match (&self.addressing, service) {
+            (Addressing::Host, _) => None,
+            (Addressing::Path { blob, .. }, Service::Blob) => Some(blob),
+            (Addressing::Path { queue, .. }, Service::Queue) => Some(queue),
+            (Addressing::Path { table, .. }, Service::Table) => Some(table),
+        }
+    }
+}
+
+/// Account names are 3 to 24 lower-case letters and digits.
+fn valid_name(recorded: &str) -> String {
+    let plain = recorded
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if plain {
+        recorded.to_owned()
+    } else {
+        "account".to_owned()
+    }
+}
+
+/// The key of an account in replays: 64 bytes, the name repeated. The recorded keys are unknown,
+/// so any will do that both sides agree on.
+pub fn account_key(account: &str) -> Vec<u8> {
+    account.bytes().cycle().take(64).collect()
+}
+
+/// The same in Base64, as configurations take it.
+pub fn account_key_base64(account: &str) -> String {
+    STANDARD.encode(account_key(account))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recording;
+    use super::*;
+
+    fn hosts(addressing: Addressing) -> Hosts {
+        let line = |n: usize, url: &str| {
+            format!(
+                r#"{{"n":{n},"op":"x","request":{{"method":"PUT","url":"{url}","headers":{{}}}},"response":{{"status":201,"headers":{{"Date":"Thu, 09 May 2019 00:57:59 GMT"}}}}}}"#
+            )
+        };
+        let text = [
+            r#"{"service":"blob","sdk":"x","interactions":2}"#.to_owned(),
+            line(
+                0,
+                "https://account.blob.core.windows.net/c?restype=container",
+            ),
+            line(
+                1,
+                "https://fake_table_account.table.core.windows.net/Tables",
+            ),
+        ];
+        Hosts::of(
+            &recording::parse("f", &text.join("\n")).unwrap(),
+            addressing,
+        )
+    }
+
+    fn path_style() -> Addressing {
+        Addressing::Path {
+            blob: "127.0.0.1:10000".into(),
+            queue: "127.0.0.1:10001".into(),
+            table: "127.0.0.1:10002".into(),
+        }
+    }
+
+    #[test]
+    fn maps_accounts_to_hosts_and_paths() {
+        let map = |addressing, text: &str| {
+            hosts(addressing)
+                .map(Url::parse(text).unwrap(), Some("account"))
+                .to_string()
+        };
+        let known = "https://account.blob.core.windows.net/c/b?x=1";
+        assert_eq!(map(Addressing::Host, known), known);
+        assert_eq!(
+            map(path_style(), known),
+            "http://127.0.0.1:10000/account/c/b?x=1"
+        );
+        let renamed = "https://account2.blob.core.windows.net/c/b";
+        assert_eq!(
+            map(Addressing::Host, renamed),
+            "https://account.blob.core.windows.net/c/b"
+        );
+        let root = "https://fake_table_account.table.core.windows.net";
+        assert_eq!(map(path_style(), root), "http://127.0.0.1:10002/account/");
+    }
+
+    #[test]
+    fn rewrites_urls_inside_texts() {
+        let text = "a https://account.table.core.windows.net/$metadata#Tables, \
+                    https://account.blob.core.windows.net and http://example.com/x";
+        let expected = "a http://127.0.0.1:10002/account/$metadata#Tables, \
+                        http://127.0.0.1:10000/account and http://example.com/x";
+        assert_eq!(hosts(path_style()).rewrite_text(text, "account"), expected);
+        assert_eq!(hosts(Addressing::Host).rewrite_text(text, "account"), text);
+    }
+}

@@ -1,0 +1,297 @@
+//! The command `harness replay`.
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use smalt_protocol::Service;
+
+use super::compare::Aspect;
+use super::corpus::{self, CorpusError};
+use super::hosts::{Addressing, Hosts, account_key_base64};
+use super::player;
+use super::recording::Recording;
+use super::report::{Collector, Report, percent};
+use super::target::Target;
+use super::target::http::OverHttp;
+use super::target::inproc::InProcess;
+use super::target::mirror::Mirror;
+use super::text;
+
+/// Recordings that are played at the same time in process; a server has one clock for all.
+const TASKS_IN_PROCESS: usize = 2;
+
+/// Options of `harness replay`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The directory of the recordings.
+    #[arg(long, env = "SMALT_CORPUS", value_name = "DIR")]
+    pub corpus: PathBuf,
+    /// `inproc`; the blob endpoint of a server (queue, table and control on the next ports),
+    /// started with `--strictSkew` and the accounts of `--print-accounts`; or `mirror`, which answers as recorded and must pass whole.
+    #[arg(long, default_value = "inproc")]
+    pub target: String,
+    /// Only recordings of this service: blob, queue or table.
+    #[arg(long, value_parser = service)]
+    pub service: Option<Service>,
+    /// Only recordings whose path contains this.
+    #[arg(long, value_name = "SUBSTRING")]
+    pub only: Option<String>,
+    /// `slice`: recordings all of whose operations are built; `all`: every one, missing
+    /// operations beside the others.
+    #[arg(long, value_enum, default_value = "slice")]
+    pub operations: Operations,
+    /// Write the whole report to this file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Print the accounts and keys that a server must have, in the form of `AZURITE_ACCOUNTS`, and
+    /// stop.
+    #[arg(long)]
+    pub print_accounts: bool,
+    /// Print this many failing interactions in full.
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub show: usize,
+    /// Fail when a rate is below this: `interactions=97.5`, `recordings=90`, `status=99`, also
+    /// `code`, `header-names`, `header-values`, `body`, `relations`. May be given often.
+    #[arg(long, value_name = "RATE=PERCENT", value_parser = threshold)]
+    pub require: Vec<Threshold>,
+}
+
+/// Which recordings count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Operations {
+    /// Those all of whose operations are built.
+    Slice,
+    /// All.
+    All,
+}
+
+/// What a threshold is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Interactions without any difference.
+    Interactions,
+    /// Recordings without any difference.
+    Recordings,
+    /// Interactions that agree in one aspect.
+    Aspect(Aspect),
+}
+
+/// A rate that must be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Threshold {
+    /// Of what.
+    pub rate: Rate,
+    /// In percent.
+    pub percent_min: f64,
+}
+
+fn service(text: &str) -> Result<Service, String> {
+    let found = Service::ALL
+        .into_iter()
+        .find(|service| service.as_str() == text);
+    found.ok_or_else(|| "blob, queue or table".to_owned())
+}
+
+fn threshold(text: &str) -> Result<Threshold, String> {
+    let (name, percent) = text.split_once('=').ok_or("RATE=PERCENT")?;
+    let rate = match name {
+        "interactions" => Rate::Interactions,
+        "recordings" => Rate::Recordings,
+        "status" => Rate::Aspect(Aspect::Status),
+        "code" => Rate::Aspect(Aspect::Code),
+        "header-names" => Rate::Aspect(Aspect::HeaderNames),
+        "header-values" => Rate::Aspect(Aspect::HeaderValues),
+        "body" => Rate::Aspect(Aspect::Body),
+        "relations" => Rate::Aspect(Aspect::Relations),
+        other => return Err(format!("no rate is called {other}")),
+    };
+    let percent_min = percent
+        .parse()
+        .map_err(|_| format!("not a percentage: {percent}"))?;
+    Ok(Threshold { rate, percent_min })
+}
+
+/// What is asked.
+#[derive(Clone)]
+enum Kind {
+    InProcess,
+    Mirror,
+    Server(Arc<OverHttp>),
+}
+
+impl Kind {
+    fn parse(text: &str) -> Option<Kind> {
+        Some(match text {
+            "inproc" => Kind::InProcess,
+            "mirror" => Kind::Mirror,
+            url => Kind::Server(Arc::new(OverHttp::at(url)?)),
+        })
+    }
+
+    fn target(&self, recording: &Recording) -> Arc<dyn Target> {
+        match self {
+            Kind::InProcess => Arc::new(InProcess::default()),
+            Kind::Mirror => Arc::new(Mirror::of(recording)),
+            Kind::Server(server) => server.clone(),
+        }
+    }
+}
+
+/// Plays the selected recordings.
+///
+/// # Errors
+/// When the corpus cannot be read, holds something else, or nothing is selected.
+pub async fn run(options: &Options) -> anyhow::Result<Report> {
+    let names = selected(options)?;
+    anyhow::ensure!(
+        !names.is_empty(),
+        "no recording in {} is selected",
+        options.corpus.display()
+    );
+    let bar = ProgressBar::new(names.len() as u64);
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    let kind = Kind::parse(&options.target)
+        .ok_or_else(|| anyhow::anyhow!("not a target: {}", options.target))?;
+    let tasks = if matches!(kind, Kind::Server(_)) {
+        1
+    } else {
+        TASKS_IN_PROCESS
+    };
+    let mut played = futures_util::stream::iter(names)
+        .map(|name| {
+            let (kind, dir) = (kind.clone(), options.corpus.clone());
+            tokio::spawn(async move {
+                let recording = corpus::load(&dir, &name)?;
+                let played = player::play(kind.target(&recording), &recording).await;
+                Ok::<_, CorpusError>((recording, played))
+            })
+        })
+        .buffer_unordered(tasks);
+    let slice_only = options.operations == Operations::Slice;
+    let mut collector = Collector::new(&options.target, slice_only);
+    while let Some(done) = played.next().await {
+        let (recording, played) = done??;
+        collector.add(&recording, &played);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(collector.finish())
+}
+
+fn selected(options: &Options) -> Result<Vec<String>, CorpusError> {
+    let mut names = corpus::names(&options.corpus)?;
+    if let Some(service) = options.service {
+        let prefix = format!("{}/", service.as_str());
+        names.retain(|name| name.starts_with(&prefix));
+    }
+    if let Some(part) = &options.only {
+        names.retain(|name| name.contains(part));
+    }
+    Ok(names)
+}
+
+/// The accounts of the selected recordings with their keys: `name:key;name:key`.
+fn accounts(options: &Options) -> Result<String, CorpusError> {
+    let mut names = BTreeSet::new();
+    for name in selected(options)? {
+        let recording = corpus::load(&options.corpus, &name)?;
+        names.extend(Hosts::of(&recording, Addressing::Host).accounts());
+    }
+    let pairs: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name}:{}", account_key_base64(name)))
+        .collect();
+    Ok(pairs.join(";"))
+}
+
+/// The thresholds that a report misses, in words.
+pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
+    let reached = |rate| match rate {
+        Rate::Interactions => report.total.pass_rate(),
+        Rate::Recordings => percent(report.recordings_passed, report.recordings),
+        Rate::Aspect(aspect) => report.total.rate(aspect),
+    };
+    let misses = required.iter().filter(|t| reached(t.rate) < t.percent_min);
+    misses
+        .map(|t| {
+            format!(
+                "{:?}: {:.2} % where {} % is required",
+                t.rate,
+                reached(t.rate),
+                t.percent_min
+            )
+        })
+        .collect()
+}
+
+/// The command: plays, prints, writes, judges.
+///
+/// # Errors
+/// As [`run`], and when the report cannot be written.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command talks to its caller"
+)]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.print_accounts {
+        println!("{}", accounts(options)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let begun = tokio::time::Instant::now();
+    let report = run(options).await?;
+    print!(
+        "{}{}",
+        text::failures(&report, options.show),
+        text::table(&report)
+    );
+    println!("took {:.1} s", begun.elapsed().as_secs_f64());
+    if let Some(path) = &options.json {
+        corpus::write_report(path, &serde_json::to_string_pretty(&report)?)?;
+    }
+    let misses = missed(&report, &options.require);
+    for miss in &misses {
+        eprintln!("{miss}");
+    }
+    Ok(if misses.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_thresholds_and_finds_those_missed() {
+        assert!(threshold("interactions").is_err() && threshold("other=1").is_err());
+        let required = ["interactions=50", "header-names=100", "recordings=0"];
+        let required: Vec<Threshold> = required.iter().map(|t| threshold(t).unwrap()).collect();
+        let mut report = Report {
+            recordings: 2,
+            recordings_passed: 1,
+            ..Report::default()
+        };
+        report.total.compared = 4;
+        report.total.passed = 2;
+        report.total.failed.insert(Aspect::HeaderNames, 1);
+        let misses = missed(&report, &required);
+        assert_eq!(misses.len(), 1);
+        assert!(
+            misses[0].contains("75.00 % where 100 % is required"),
+            "{misses:?}"
+        );
+        // A call without an answer agrees in no aspect.
+        report.total.failed.insert(Aspect::Call, 1);
+        assert!((report.total.rate(Aspect::Status) - 75.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,305 @@
+//! Plays one recording against a target and compares every answer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use smalt_protocol::{Service, Timestamp};
+
+use super::bindings::Bindings;
+use super::compare::{Aspect, Comparer, Difference, dropped_headers};
+use super::credentials::{Credential, Signer};
+use super::hosts::Hosts;
+use super::prepare::{self, Preparer};
+use super::recording::{Interaction, Recording};
+use super::reruns;
+use super::rules::RULES;
+use super::settings::{self, AccountSettings};
+use super::superset::{self, Superset};
+use super::target::{Target, TargetError};
+use super::uri::{self, Url};
+use super::wire::{Headers, Request, Response};
+
+/// A call that takes longer in real time hangs: the slowest honest one takes milliseconds.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The version of the requests that make what a recording never created.
+const SETUP_VERSION: &str = "2019-02-02";
+
+/// What became of one interaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// No difference.
+    Passed,
+    /// At least one.
+    Failed(Vec<Difference>),
+    /// The target answered that it does not have this operation.
+    NotBuilt,
+    /// Nothing can be concluded, for this reason.
+    Excused(String),
+}
+
+/// What became of one recording.
+#[derive(Debug)]
+pub struct Played {
+    /// One outcome for each interaction, in order.
+    pub outcomes: Vec<Outcome>,
+    /// How often each of [`RULES`] was applied.
+    pub rule_uses: Vec<u64>,
+    /// Why what must exist beforehand could not be made, if so.
+    pub setup_problems: Vec<String>,
+}
+
+/// One recording being played.
+struct Player<'a> {
+    target: Arc<dyn Target>,
+    recording: &'a Recording,
+    hosts: Hosts,
+    bindings: Bindings,
+    now: Timestamp,
+    delegation_key: Option<String>,
+    /// Names that occur in the requests so far.
+    own: BTreeSet<String>,
+    dropped: BTreeSet<&'static str>,
+    played: Played,
+}
+
+/// Plays a recording, each run of its test from a fresh state.
+pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
+    let mut whole = Played {
+        outcomes: Vec::with_capacity(recording.interactions.len()),
+        rule_uses: vec![0; RULES.len()],
+        setup_problems: Vec::new(),
+    };
+    for run in reruns::split(recording) {
+        let played = play_run(Arc::clone(&target), &run).await;
+        whole.outcomes.extend(played.outcomes);
+        whole.setup_problems.extend(played.setup_problems);
+        for (sum, uses) in whole.rule_uses.iter_mut().zip(played.rule_uses) {
+            *sum += uses;
+        }
+    }
+    whole
+}
+
+async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
+    let hosts = Hosts::of(recording, target.addressing());
+    let settings = settings::infer(recording, hosts.accounts());
+    let start = settings::start_of(recording);
+    let mut player = Player {
+        recording,
+        hosts,
+        bindings: Bindings::default(),
+        now: start,
+        delegation_key: None,
+        own: BTreeSet::new(),
+        dropped: dropped_headers(|header| recording.never_answers_with(header)),
+        played: Played {
+            outcomes: Vec::with_capacity(recording.interactions.len()),
+            rule_uses: vec![0; RULES.len()],
+            setup_problems: Vec::new(),
+        },
+        target,
+    };
+    if let Err(error) = player.target.reset(&settings, start).await {
+        player.played.setup_problems.push(error.to_string());
+    }
+    player.set_up(&settings).await;
+    for interaction in &recording.interactions {
+        let outcome = player.interaction(interaction).await;
+        player.played.outcomes.push(outcome);
+    }
+    player.played
+}
+
+impl Player<'_> {
+    /// Makes what must exist before the first request.
+    async fn set_up(&mut self, settings: &AccountSettings) {
+        let service = self.recording.service;
+        if let Some(body) = settings::service_properties(settings, service) {
+            let path = "/?restype=service&comp=properties";
+            for account in &settings.accounts {
+                self.set_up_one("PUT", account, path, Bytes::from(body.clone()))
+                    .await;
+            }
+        }
+        let first = self.recording.interactions.first().map(|i| &i.request);
+        let Some(first) = first.and_then(|r| prepare::account_of(&self.hosts, r)) else {
+            return;
+        };
+        for existing in settings::existing(self.recording) {
+            let encoded = uri::encode(&existing.name);
+            let account = existing
+                .account
+                .as_deref()
+                .and_then(|a| self.hosts.name_of(a));
+            let account = account.unwrap_or(&first).to_owned();
+            let (method, path, body, deletion) = match service {
+                Service::Blob => {
+                    let path = format!("/{encoded}?restype=container");
+                    ("PUT", path.clone(), Bytes::new(), path)
+                }
+                Service::Queue => (
+                    "PUT",
+                    format!("/{encoded}"),
+                    Bytes::new(),
+                    format!("/{encoded}"),
+                ),
+                Service::Table => {
+                    let body = serde_json::json!({ "TableName": existing.name }).to_string();
+                    let deletion = format!("/Tables('{encoded}')");
+                    ("POST", "/Tables".to_owned(), Bytes::from(body), deletion)
+                }
+            };
+            self.set_up_one(method, &account, &path, body).await;
+            if existing.being_deleted {
+                self.set_up_one("DELETE", &account, &deletion, Bytes::new())
+                    .await;
+            }
+        }
+    }
+
+    async fn set_up_one(&mut self, method: &str, account: &str, path: &str, body: Bytes) {
+        let service = self.recording.service;
+        let media_type = if service == Service::Table && method == "POST" {
+            "application/json"
+        } else {
+            "application/xml"
+        };
+        let mut headers = Headers::from_iter([
+            ("x-ms-version", SETUP_VERSION.to_owned()),
+            ("x-ms-date", self.now.rfc1123()),
+            ("content-length", body.len().to_string()),
+            ("content-type", media_type.to_owned()),
+            ("accept", "application/json;odata=nometadata".to_owned()),
+        ]);
+        let url = self.hosts.url(account, service, path);
+        let Some(mut parsed) = Url::parse(&url) else {
+            return;
+        };
+        let raw_path = |url: &Url| url.path.clone();
+        let signer = Signer {
+            account,
+            service,
+            now: self.now,
+            delegation_key: None,
+        };
+        signer.apply(
+            Credential::SharedKey,
+            method,
+            &mut parsed,
+            raw_path,
+            &mut headers,
+        );
+        let request = Request {
+            method: method.to_owned(),
+            url,
+            headers,
+            body,
+        };
+        let problem = match self.call(request).await {
+            Ok(response) if response.status < 300 => return,
+            Ok(response) => {
+                let code = response.error_code().unwrap_or_default();
+                format!("{} {code}", response.status)
+            }
+            Err(error) => error.to_string(),
+        };
+        self.played
+            .setup_problems
+            .push(format!("{method} {path}: {problem}"));
+    }
+
+    async fn interaction(&mut self, interaction: &Interaction) -> Outcome {
+        self.own.extend(superset::names_in(&interaction.request));
+        self.now = self.now.max(interaction.date);
+        if let Err(error) = self.target.set_clock(self.now).await {
+            return failed_call(interaction, &error);
+        }
+        let preparer = Preparer {
+            hosts: &self.hosts,
+            bindings: &self.bindings,
+            now: self.now,
+            delegation_key: self.delegation_key.as_deref(),
+            account_listing: self.recording.has_flag("account_listing"),
+        };
+        let request = match preparer.prepare(interaction) {
+            Ok(request) => request,
+            Err(why) => return Outcome::Excused(why.to_string()),
+        };
+        let live = match self.call(request).await {
+            Ok(live) => live,
+            Err(error) => return failed_call(interaction, &error),
+        };
+        if is_not_built(&live) && interaction.response.status != live.status {
+            return Outcome::NotBuilt;
+        }
+        self.note_delegation_key(&live);
+        let differences = self.compare(interaction, &live);
+        if differences.is_empty() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed(differences)
+        }
+    }
+
+    fn compare(&mut self, interaction: &Interaction, live: &Response) -> Vec<Difference> {
+        let account = prepare::account_of(&self.hosts, &interaction.request).unwrap_or_default();
+        let superset = self.recording.has_flag("account_listing")
+            && superset::lists_account(&interaction.request);
+        let mut comparer = Comparer {
+            hosts: &self.hosts,
+            bindings: &mut self.bindings,
+            rule_uses: &mut self.played.rule_uses,
+            account: &account,
+            dropped: &self.dropped,
+            reserialised: self.recording.has_note("json_reserialised"),
+            superset: superset.then(|| Superset {
+                own: &self.own,
+                partial: superset::is_partial(interaction),
+            }),
+        };
+        comparer.compare(&interaction.request.method, &interaction.response, live)
+    }
+
+    /// Calls the target in a task of its own, so that a panic or a hang ends this call only.
+    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+        let target = Arc::clone(&self.target);
+        let mut task = tokio::spawn(async move { target.call(request).await });
+        match tokio::time::timeout(CALL_TIMEOUT, &mut task).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(ended)) => Err(TargetError::Call(format!("the target panicked: {ended}"))),
+            Err(_) => {
+                task.abort();
+                Err(TargetError::Call(format!(
+                    "none within {} s",
+                    CALL_TIMEOUT.as_secs()
+                )))
+            }
+        }
+    }
+
+    fn note_delegation_key(&mut self, live: &Response) {
+        let text = std::str::from_utf8(&live.body).unwrap_or_default();
+        if let Some((_, rest)) = text.split_once("<UserDelegationKey>")
+            && let Some((_, rest)) = rest.split_once("<Value>")
+            && let Some((value, _)) = rest.split_once("</Value>")
+        {
+            self.delegation_key = Some(value.to_owned());
+        }
+    }
+}
+
+fn failed_call(interaction: &Interaction, error: &TargetError) -> Outcome {
+    Outcome::Failed(vec![Difference {
+        aspect: Aspect::Call,
+        at: "call".to_owned(),
+        recorded: interaction.response.status.to_string(),
+        live: error.to_string(),
+    }])
+}
+
+/// The register's answer to an operation that it names but does not have.
+fn is_not_built(live: &Response) -> bool {
+    live.status == 501 && live.error_code().as_deref() == Some("NotImplemented")
+}

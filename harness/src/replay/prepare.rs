@@ -1,0 +1,261 @@
+//! The live request for a recorded one: live values, the target's hosts, fresh signatures.
+
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+
+use super::bindings::{Bindings, Kind};
+use super::credentials::{Credential, Signer};
+use super::hosts::Hosts;
+use super::multipart;
+use super::recording::Interaction;
+use super::uri::Url;
+use super::wire::{Headers, Request};
+
+/// Headers that belong to the connection or are made anew.
+const NOT_SENT: &[&str] = &[
+    "authorization",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "transfer-encoding",
+];
+/// Headers whose value is a URL of the account.
+const URL_HEADERS: &[&str] = &["x-ms-copy-source", "x-ms-previous-snapshot-url"];
+
+/// Why an interaction cannot be replayed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unpreparable {
+    /// The page that it continues was full of other things of the account.
+    #[error("continues a page of other things that the account held")]
+    ForeignMarker,
+    /// Its URL names no storage account.
+    #[error("not a storage account's URL")]
+    ForeignHost,
+}
+
+/// What the requests of one recording are made with.
+pub struct Preparer<'a> {
+    /// The accounts of the recording.
+    pub hosts: &'a Hosts,
+    /// The pairs seen so far.
+    pub bindings: &'a Bindings,
+    /// The emulator's clock.
+    pub now: Timestamp,
+    /// The live user delegation key, once fetched.
+    pub delegation_key: Option<&'a str>,
+    /// The account held other things as well.
+    pub account_listing: bool,
+}
+
+/// The account that a recorded request is for, at the target.
+pub fn account_of(hosts: &Hosts, request: &Request) -> Option<String> {
+    let url = Url::parse(&request.url)?;
+    hosts.locate(&url, None).map(|(account, _)| account)
+}
+
+impl Preparer<'_> {
+    /// The request to send in place of the recorded one.
+    ///
+    /// # Errors
+    /// When nothing can be sent in its place.
+    pub fn prepare(&self, interaction: &Interaction) -> Result<Request, Unpreparable> {
+        let recorded = &interaction.request;
+        let mut url = Url::parse(&recorded.url).ok_or(Unpreparable::ForeignHost)?;
+        let (account, service) = self
+            .hosts
+            .locate(&url, None)
+            .ok_or(Unpreparable::ForeignHost)?;
+        if self.account_listing && self.continues_foreign_page(&url) {
+            return Err(Unpreparable::ForeignMarker);
+        }
+        let credential = Credential::of(service, &url, recorded, &interaction.response);
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
+        let signer = self.signer(&account, service);
+        let mut headers = self.headers(interaction, &account);
+        let body = self.body(interaction, &account);
+        if !body.is_empty()
+            || matches!(recorded.method.as_str(), "PUT" | "POST" | "MERGE" | "PATCH")
+        {
+            headers.push("content-length", body.len().to_string());
+        }
+        url.scheme = self.hosts.map(url.clone(), None).scheme;
+        let path = |url: &Url| self.raw_path(url);
+        signer.apply(credential, &recorded.method, &mut url, path, &mut headers);
+        let url = self.hosts.map(url, None).to_string();
+        Ok(Request {
+            method: recorded.method.clone(),
+            url,
+            headers,
+            body,
+        })
+    }
+
+    fn signer<'s>(&'s self, account: &'s str, service: smalt_protocol::Service) -> Signer<'s> {
+        Signer {
+            account,
+            service,
+            now: self.now,
+            delegation_key: self.delegation_key,
+        }
+    }
+
+    /// The path that the request line carries, without the query.
+    fn raw_path(&self, url: &Url) -> String {
+        let mapped = self.hosts.map(url.clone(), None).path_and_query();
+        let path = mapped.split('?').next().unwrap_or_default();
+        if path.is_empty() {
+            "/".to_owned()
+        } else {
+            path.to_owned()
+        }
+    }
+
+    /// Whether the request asks for a page after a marker that no live answer gave.
+    fn continues_foreign_page(&self, url: &Url) -> bool {
+        let markers = url.decoded_query().into_iter().filter(|(name, value)| {
+            parameter_kind(name) == Some(Kind::Marker) && !value.is_empty()
+        });
+        markers
+            .into_iter()
+            .any(|(_, value)| self.bindings.live(Kind::Marker, &value).is_none())
+    }
+
+    fn headers(&self, interaction: &Interaction, account: &str) -> Headers {
+        let mut headers = Headers::default();
+        for (name, value) in interaction.request.headers.iter() {
+            if NOT_SENT.contains(&name) {
+                continue;
+            }
+            let live = if URL_HEADERS.contains(&name) {
+                self.source(interaction, value, account)
+            } else {
+                self.header_value(name, value)
+            };
+            headers.push(name, live);
+        }
+        headers
+    }
+
+    fn header_value(&self, name: &str, value: &str) -> String {
+        if name.ends_with("modified-since") {
+            return self.bindings.live_date(value).unwrap_or(value).to_owned();
+        }
+        let kind = match name {
+            "x-ms-lease-id" | "x-ms-source-lease-id" => Some(Kind::LeaseId),
+            "x-ms-deleted-container-version" => Some(Kind::DeletedVersion),
+            _ => None,
+        };
+        self.bindings
+            .substitute(value, kind)
+            .unwrap_or_else(|| value.to_owned())
+    }
+
+    /// The URL of a copy's source, signed where the recorded one was or must have been.
+    fn source(&self, interaction: &Interaction, value: &str, account: &str) -> String {
+        let Some(mut url) = Url::parse(value) else {
+            return value.to_owned();
+        };
+        let Some((owner, service)) = self.hosts.locate(&url, Some(account)) else {
+            return value.to_owned();
+        };
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
+        url.scheme = self.hosts.map(url.clone(), Some(account)).scheme;
+        let signer = self.signer(&owner, service);
+        let refused =
+            interaction.response.error_code().as_deref() == Some("CannotVerifyCopySource");
+        if url.has_param("sig") {
+            if !(refused && interaction.response.status == 403) {
+                signer.sign_sas(&mut url);
+            }
+        } else if reads_source_by_url(interaction) && interaction.response.status < 300 {
+            // The recorder dropped what authorised it: `x-ms-copy-source-authorization`.
+            signer.add_account_sas(&mut url, "b", "o", "r");
+        }
+        self.hosts.map(url, Some(account)).to_string()
+    }
+
+    /// Bodies are the client's own, but for batches, which carry requests.
+    fn body(&self, interaction: &Interaction, account: &str) -> Bytes {
+        let recorded = &interaction.request;
+        let media_type = recorded.headers.get("content-type").unwrap_or_default();
+        if !media_type.starts_with("multipart/mixed") {
+            return recorded.body.clone();
+        }
+        let rewritten = multipart::rewrite(&recorded.body, |inner| self.inner(inner, account));
+        rewritten.unwrap_or_else(|| recorded.body.clone())
+    }
+
+    fn inner(&self, inner: &mut multipart::Inner<'_>, account: &str) {
+        for (name, value) in inner.headers.iter_mut() {
+            *value = self.header_value(name, value);
+        }
+        let absolute = inner.target.contains("://");
+        let text = if absolute {
+            inner.target.clone()
+        } else {
+            format!("https://{account}.blob.core.windows.net{}", inner.target)
+        };
+        let Some(mut url) = Url::parse(&text) else {
+            return;
+        };
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
+        if absolute {
+            inner.target = self.hosts.map(url, Some(account)).to_string();
+            return;
+        }
+        url.scheme = self.hosts.map(url.clone(), None).scheme;
+        let signed = url.has_param("sig");
+        let credential = if signed {
+            Credential::Sas
+        } else {
+            Credential::SharedKey
+        };
+        let signer = self.signer(account, smalt_protocol::Service::Blob);
+        let path = |url: &Url| format!("{}{}", self.hosts.path_prefix(account), url.path);
+        signer.apply(credential, inner.method, &mut url, path, &mut inner.headers);
+        inner.target = format!(
+            "{}{}",
+            self.hosts.path_prefix(account),
+            url.path_and_query()
+        );
+    }
+}
+
+/// The kind of value that a query parameter holds.
+fn parameter_kind(name: &str) -> Option<Kind> {
+    let kinds = [
+        ("snapshot", Kind::Snapshot),
+        ("prevsnapshot", Kind::Snapshot),
+        ("versionid", Kind::VersionId),
+        ("copyid", Kind::CopyId),
+        ("popreceipt", Kind::PopReceipt),
+        ("marker", Kind::Marker),
+        ("nexttablename", Kind::Marker),
+        ("nextpartitionkey", Kind::Marker),
+        ("nextrowkey", Kind::Marker),
+    ];
+    let found = kinds
+        .iter()
+        .find(|(known, _)| name.eq_ignore_ascii_case(known));
+    found.map(|(_, kind)| *kind)
+}
+
+/// Put Block, Append Block, Put Page and Put Blob From URL and the synchronous Copy Blob fetch
+/// their source by its URL alone; the asynchronous Copy Blob may use the account's own rights.
+fn reads_source_by_url(interaction: &Interaction) -> bool {
+    let request = &interaction.request;
+    let operation = Url::parse(&request.url).and_then(|url| url.param("comp"));
+    matches!(operation.as_deref(), Some("block" | "appendblock" | "page"))
+        || request.headers.has("x-ms-requires-sync")
+        || request.headers.has("x-ms-blob-type")
+}

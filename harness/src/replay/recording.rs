@@ -1,0 +1,264 @@
+//! One recording: a header line and one line per interaction (JSON lines).
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Deserialize;
+use smalt_protocol::{Service, Timestamp};
+
+use super::uri::Url;
+use super::wire::{Headers, Request, Response};
+
+/// What a recording's file holds.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// The path below the corpus directory.
+    pub name: String,
+    /// The service of its requests.
+    pub service: Service,
+    /// The client library that made it.
+    pub sdk: String,
+    /// Facts about the account and the test, by name.
+    pub flags: Vec<String>,
+    /// What was changed when it was prepared.
+    pub notes: Vec<String>,
+    /// Containers, queues or tables that it uses but never creates.
+    pub uncreated: Vec<String>,
+    /// In the order of the requests.
+    pub interactions: Vec<Interaction>,
+}
+
+impl Recording {
+    /// Everything but the interactions.
+    #[must_use]
+    pub fn without_interactions(&self) -> Recording {
+        Recording {
+            name: self.name.clone(),
+            service: self.service,
+            sdk: self.sdk.clone(),
+            flags: self.flags.clone(),
+            notes: self.notes.clone(),
+            uncreated: self.uncreated.clone(),
+            interactions: Vec::new(),
+        }
+    }
+
+    /// Whether it carries this flag.
+    pub fn has_flag(&self, flag: &str) -> bool {
+        self.flags.iter().any(|f| f == flag)
+    }
+
+    /// Whether it carries this note.
+    pub fn has_note(&self, note: &str) -> bool {
+        self.notes.iter().any(|n| n.ends_with(note))
+    }
+
+    /// Whether no recorded answer carries this header (lower case): the recorder dropped it.
+    pub fn never_answers_with(&self, header: &str) -> bool {
+        let mut answers = self.interactions.iter().map(|i| &i.response);
+        !answers.any(|r| r.headers.has(header))
+    }
+}
+
+/// One request and the answer of the real service.
+#[derive(Clone, Debug)]
+pub struct Interaction {
+    /// Its place in the recording, from 0.
+    pub n: usize,
+    /// The operation, in the corpus's own words.
+    pub operation: String,
+    /// As sent, signatures redacted.
+    pub request: Request,
+    /// As answered.
+    pub response: Response,
+    /// The `Date` of the answer.
+    pub date: Timestamp,
+}
+
+/// Why a file is not a recording.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}:{line}: {problem}")]
+pub struct LoadError {
+    /// The path below the corpus directory.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+#[derive(Deserialize)]
+struct HeaderLine {
+    service: Service,
+    sdk: String,
+    #[serde(default)]
+    flags: Vec<String>,
+    #[serde(default)]
+    notes: Vec<String>,
+    #[serde(default)]
+    uncreated: Vec<String>,
+    interactions: usize,
+}
+
+#[derive(Deserialize)]
+struct InteractionLine {
+    n: usize,
+    op: String,
+    request: RequestPart,
+    response: ResponsePart,
+}
+
+#[derive(Deserialize)]
+struct RequestPart {
+    method: String,
+    url: String,
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body_b64: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ResponsePart {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body_b64: Option<String>,
+}
+
+/// Reads a recording. The number of interactions and their numbers must agree with the header:
+/// a recording that lost one is refused, not replayed.
+pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
+    let fail = |line: usize, problem: String| LoadError {
+        file: name.to_owned(),
+        line,
+        problem,
+    };
+    let mut lines = text
+        .lines()
+        .enumerate()
+        .filter(|(_, l)| !l.trim().is_empty());
+    let (_, first) = lines
+        .next()
+        .ok_or_else(|| fail(1, "the file is empty".into()))?;
+    let header: HeaderLine = serde_json::from_str(first).map_err(|e| fail(1, e.to_string()))?;
+    let mut interactions = Vec::with_capacity(header.interactions);
+    for (index, line) in lines {
+        let read = interaction(line).map_err(|problem| fail(index + 1, problem))?;
+        if read.n != interactions.len() {
+            let problem = format!(
+                "interaction {} where {} was due",
+                read.n,
+                interactions.len()
+            );
+            return Err(fail(index + 1, problem));
+        }
+        interactions.push(read);
+    }
+    if interactions.len() != header.interactions {
+        let (found, due) = (interactions.len(), header.interactions);
+        return Err(fail(
+            1,
+            format!("{found} interactions where {due} are announced"),
+        ));
+    }
+    Ok(Recording {
+        name: name.to_owned(),
+        service: header.service,
+        sdk: header.sdk,
+        flags: header.flags,
+        notes: header.notes,
+        uncreated: header.uncreated,
+        interactions,
+    })
+}
+
+fn interaction(line: &str) -> Result<Interaction, String> {
+    let read: InteractionLine = serde_json::from_str(line).map_err(|e| e.to_string())?;
+    Url::parse(&read.request.url).ok_or_else(|| format!("not a URL: {}", read.request.url))?;
+    let response = Response {
+        status: read.response.status,
+        headers: read.response.headers.into_iter().collect::<Headers>(),
+        body: body(read.response.body_b64.as_deref())?,
+    };
+    let date = response
+        .headers
+        .get("date")
+        .ok_or("the response has no Date")?;
+    let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("not a date: {date}"))?;
+    Ok(Interaction {
+        n: read.n,
+        operation: read.op.trim().to_owned(),
+        request: Request {
+            method: read.request.method,
+            url: read.request.url,
+            headers: read.request.headers.into_iter().collect::<Headers>(),
+            body: body(read.request.body_b64.as_deref())?,
+        },
+        response,
+        date,
+    })
+}
+
+fn body(base64: Option<&str>) -> Result<Bytes, String> {
+    let decoded = STANDARD.decode(base64.unwrap_or_default());
+    decoded.map(Bytes::from).map_err(|e| format!("body: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = r#"{"service":"queue","sdk":"x","interactions":1,"flags":["lease"]}"#;
+    const LINE: &str = r#"{"n":0,"op":"PUT queue ","error":"","request":{"method":"PUT","url":"https://account.queue.core.windows.net/q","headers":{"X-Ms-Version":"2018-03-28"},"body_b64":""},"response":{"status":201,"headers":{"Date":"Thu, 09 May 2019 00:57:59 GMT"},"body_b64":"YWI="}}"#;
+
+    #[test]
+    fn reads_header_and_interactions() {
+        let recording = parse("a/b.jsonl", &format!("{HEADER}\n{LINE}\n")).unwrap();
+        assert_eq!(recording.service, Service::Queue);
+        assert!(recording.has_flag("lease"));
+        let first = &recording.interactions[0];
+        assert_eq!(first.operation, "PUT queue");
+        assert_eq!(
+            first.request.headers.get("x-ms-version"),
+            Some("2018-03-28")
+        );
+        assert_eq!(&first.response.body[..], b"ab");
+        assert_eq!(first.date.rfc1123(), "Thu, 09 May 2019 00:57:59 GMT");
+    }
+
+    /// A recording cut short, out of order or malformed is refused with its file and line.
+    #[test]
+    fn refuses_what_is_not_whole() {
+        let wrong_date = LINE.replace("09 May", "39 May");
+        let skipped = LINE.replace("\"n\":0", "\"n\":1");
+        for (text, expected) in [
+            (
+                HEADER.to_owned(),
+                "f:1: 0 interactions where 1 are announced",
+            ),
+            (
+                format!("{HEADER}\n{LINE}\n{LINE}"),
+                "f:3: interaction 0 where 1 was due",
+            ),
+            (
+                format!("{HEADER}\n{skipped}"),
+                "f:2: interaction 1 where 0 was due",
+            ),
+            (
+                format!("{HEADER}\n{wrong_date}"),
+                "f:2: not a date: Thu, 39 May 2019 00:57:59 GMT",
+            ),
+            (String::new(), "f:1: the file is empty"),
+        ] {
+            assert_eq!(parse("f", &text).unwrap_err().to_string(), expected);
+        }
+        assert!(
+            parse("f", "{}")
+                .unwrap_err()
+                .to_string()
+                .starts_with("f:1: missing field")
+        );
+    }
+}

@@ -1,0 +1,254 @@
+//! What came out: per operation, per recording, per aspect, for people and for machines.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::compare::{Aspect, Difference};
+use super::player::{Outcome, Played};
+use super::recording::Recording;
+use super::rules::RULES;
+
+/// The format of the JSON report.
+pub const FORMAT: u32 = 1;
+
+/// Counts of interactions.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Tally {
+    /// Compared: passed or failed.
+    pub compared: u64,
+    /// Without any difference.
+    pub passed: u64,
+    /// With a difference, by aspect; one interaction may fail in several.
+    pub failed: BTreeMap<Aspect, u64>,
+    /// The target does not have the operation.
+    pub not_built: u64,
+    /// Nothing can be concluded.
+    pub excused: u64,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Passed => {
+                self.compared += 1;
+                self.passed += 1;
+            }
+            Outcome::Failed(differences) => {
+                self.compared += 1;
+                let mut aspects: Vec<Aspect> = differences.iter().map(|d| d.aspect).collect();
+                aspects.sort_unstable();
+                aspects.dedup();
+                for aspect in aspects {
+                    *self.failed.entry(aspect).or_default() += 1;
+                }
+            }
+            Outcome::NotBuilt => self.not_built += 1,
+            Outcome::Excused(_) => self.excused += 1,
+        }
+    }
+
+    /// The share of compared interactions that agree in this aspect, in percent. A call without an
+    /// answer agrees in none.
+    pub fn rate(&self, aspect: Aspect) -> f64 {
+        let failed = |aspect| self.failed.get(&aspect).copied().unwrap_or_default();
+        let calls = if aspect == Aspect::Call {
+            0
+        } else {
+            failed(Aspect::Call)
+        };
+        percent(
+            self.compared - (failed(aspect) + calls).min(self.compared),
+            self.compared,
+        )
+    }
+
+    /// The share of compared interactions without any difference, in percent.
+    pub fn pass_rate(&self) -> f64 {
+        percent(self.passed, self.compared)
+    }
+}
+
+/// `part` of `whole` in percent; all of nothing is 100.
+pub fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        100.0
+    } else {
+        part as f64 * 100.0 / whole as f64
+    }
+}
+
+/// One recording's row.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecordingRow {
+    /// Its path below the corpus.
+    pub recording: String,
+    /// Every interaction passed.
+    pub passed: bool,
+    /// Every operation in it is built.
+    pub in_slice: bool,
+    /// Counts of its interactions.
+    pub tally: Tally,
+    /// What must exist beforehand and could not be made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub setup_problems: Vec<String>,
+    /// Its interactions with differences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// Why interactions were excused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excuses: Vec<String>,
+}
+
+/// One interaction with differences.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// Its place in the recording.
+    pub n: usize,
+    /// Its operation.
+    pub operation: String,
+    /// All differences.
+    pub differences: Vec<Difference>,
+}
+
+/// How often a relaxed comparison was used.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleRow {
+    /// Place and field.
+    pub rule: String,
+    /// Why it exists.
+    pub reason: &'static str,
+    /// Values compared under it; 0 means that the corpus no longer needs it.
+    pub uses: u64,
+}
+
+/// The whole result.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// `inproc` or a URL.
+    pub target: String,
+    /// Counts over all selected recordings.
+    pub total: Tally,
+    /// Selected recordings, and those of them without a difference.
+    pub recordings: u64,
+    /// Of those, passed.
+    pub recordings_passed: u64,
+    /// Recordings left out because an operation of theirs is not built.
+    pub recordings_not_built: u64,
+    /// Counts by service.
+    pub services: BTreeMap<String, Tally>,
+    /// Counts by service and operation.
+    pub operations: BTreeMap<String, Tally>,
+    /// How the relaxed comparisons were used.
+    pub rules: Vec<RuleRow>,
+    /// Every recording played.
+    pub rows: Vec<RecordingRow>,
+}
+
+/// Collects recordings into a report.
+pub struct Collector {
+    report: Report,
+    uses: Vec<u64>,
+    slice_only: bool,
+}
+
+impl Collector {
+    /// An empty report. With `slice_only`, recordings with an operation that is not built count
+    /// on their own and in no rate.
+    pub fn new(target: &str, slice_only: bool) -> Collector {
+        let report = Report {
+            format: FORMAT,
+            target: target.to_owned(),
+            ..Report::default()
+        };
+        Collector {
+            report,
+            uses: vec![0; RULES.len()],
+            slice_only,
+        }
+    }
+
+    /// Adds one recording.
+    pub fn add(&mut self, recording: &Recording, played: &Played) {
+        let row = row(recording, played);
+        for (sum, uses) in self.uses.iter_mut().zip(&played.rule_uses) {
+            *sum += uses;
+        }
+        if !row.in_slice {
+            self.report.recordings_not_built += 1;
+        }
+        if row.in_slice || !self.slice_only {
+            self.report.recordings += 1;
+            self.report.recordings_passed += u64::from(row.passed);
+        }
+        let service = recording.service.as_str();
+        for (interaction, outcome) in recording.interactions.iter().zip(&played.outcomes) {
+            // Beside a missing operation its neighbours prove little: they only count as missing.
+            let counts = row.in_slice || !self.slice_only;
+            if !counts && *outcome != Outcome::NotBuilt {
+                continue;
+            }
+            let operation = format!("{service}: {}", interaction.operation);
+            self.report.total.add(outcome);
+            self.report
+                .services
+                .entry(service.to_owned())
+                .or_default()
+                .add(outcome);
+            self.report
+                .operations
+                .entry(operation)
+                .or_default()
+                .add(outcome);
+        }
+        self.report.rows.push(row);
+    }
+
+    /// The report, rows in the order of their names.
+    pub fn finish(mut self) -> Report {
+        self.report
+            .rows
+            .sort_by(|a, b| a.recording.cmp(&b.recording));
+        let rules = RULES.iter().zip(&self.uses);
+        self.report.rules = rules
+            .map(|(rule, uses)| RuleRow {
+                rule: format!("{:?} {}: {:?}", rule.place, rule.field, rule.how),
+                reason: rule.reason,
+                uses: *uses,
+            })
+            .collect();
+        self.report
+    }
+}
+
+fn row(recording: &Recording, played: &Played) -> RecordingRow {
+    let mut tally = Tally::default();
+    let mut failures = Vec::new();
+    let mut excuses = Vec::new();
+    for (interaction, outcome) in recording.interactions.iter().zip(&played.outcomes) {
+        tally.add(outcome);
+        match outcome {
+            Outcome::Failed(differences) => failures.push(Failure {
+                n: interaction.n,
+                operation: interaction.operation.clone(),
+                differences: differences.clone(),
+            }),
+            Outcome::Excused(why) => excuses.push(format!("{}: {why}", interaction.n)),
+            Outcome::Passed | Outcome::NotBuilt => {}
+        }
+    }
+    RecordingRow {
+        recording: recording.name.clone(),
+        // A recording of which an interaction went missing is not passed.
+        passed: failures.is_empty()
+            && tally.not_built == 0
+            && played.outcomes.len() == recording.interactions.len(),
+        in_slice: tally.not_built == 0,
+        tally,
+        setup_problems: played.setup_problems.clone(),
+        failures,
+        excuses,
+    }
+}

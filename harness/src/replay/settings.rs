@@ -1,0 +1,233 @@
+//! What an account must be like before a recording starts: read off the recording itself.
+
+use std::collections::BTreeSet;
+
+use smalt_protocol::{Service, Timestamp};
+
+use super::recording::{Interaction, Recording};
+use super::superset;
+use super::uri::Url;
+
+/// Settings of the recorded account that the recording does not make itself. The first group lives
+/// in Azure's management plane, the second is set by a Set Service Properties beforehand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountSettings {
+    /// Names of the accounts at the target.
+    pub accounts: BTreeSet<String>,
+    /// Writes to blobs keep the earlier version.
+    pub versioning: bool,
+    /// Deleted containers are kept and can be undeleted.
+    pub container_soft_delete: bool,
+    /// Reads are noted.
+    pub last_access_tracking: bool,
+    /// Containers may carry policies for single versions.
+    pub version_immutability: bool,
+    /// Encryption scopes that exist.
+    pub encryption_scopes: BTreeSet<String>,
+    /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
+    pub blob_soft_delete: bool,
+    /// A CORS rule exists for every origin.
+    pub cors: bool,
+}
+
+/// Reads the settings off a recording.
+pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettings {
+    let mut settings = AccountSettings {
+        accounts,
+        versioning: recording.has_flag("account_versioning_on"),
+        ..AccountSettings::default()
+    };
+    let mut sets_properties = false;
+    for interaction in &recording.interactions {
+        let (request, response) = (&interaction.request, &interaction.response);
+        let answered = |name: &str| response.headers.get(name);
+        let ok = response.status < 300;
+        settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
+        settings.version_immutability |=
+            answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
+        settings.container_soft_delete |= ok && request.headers.has("x-ms-deleted-container-name");
+        if let (true, Some(scope)) = (ok, request.headers.get("x-ms-encryption-scope")) {
+            settings.encryption_scopes.insert(scope.to_owned());
+        }
+        if let (true, Some(scope)) = (ok, request.headers.get("x-ms-default-encryption-scope")) {
+            settings.encryption_scopes.insert(scope.to_owned());
+        }
+        if !sets_properties {
+            // From the first Set Service Properties on the recording decides for itself.
+            settings.blob_soft_delete |= answered("x-ms-delete-type-permanent") == Some("false");
+            settings.cors |= answered("access-control-allow-origin").is_some()
+                || answered("vary") == Some("Origin");
+        }
+        let url = Url::parse(&request.url);
+        let comp = url.and_then(|url| url.param("comp"));
+        sets_properties |= request.method == "PUT" && comp.as_deref() == Some("properties");
+    }
+    settings
+}
+
+/// The body of a Set Service Properties that turns the inferred settings on; `None` when there is
+/// nothing to turn on.
+pub fn service_properties(settings: &AccountSettings, service: Service) -> Option<String> {
+    let retention = settings.blob_soft_delete && service == Service::Blob;
+    if !retention && !settings.cors {
+        return None;
+    }
+    let mut body =
+        String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
+    if settings.cors {
+        body.push_str(
+            "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
+             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE,PATCH</AllowedMethods>\
+             <MaxAgeInSeconds>86400</MaxAgeInSeconds><ExposedHeaders>*</ExposedHeaders>\
+             <AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>",
+        );
+    }
+    if retention {
+        body.push_str(
+            "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></DeleteRetentionPolicy>",
+        );
+    }
+    body.push_str("</StorageServiceProperties>");
+    Some(body)
+}
+
+/// A container, queue or table that exists before a recording starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Existing {
+    /// The recorded account; `None` for that of the first request.
+    pub account: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// It was deleted just before and is still being deleted.
+    pub being_deleted: bool,
+}
+
+/// What must exist beforehand: what the recording uses but never creates, what its first attempt to
+/// create is told to exist already, and other things that its listings show.
+pub fn existing(recording: &Recording) -> Vec<Existing> {
+    let listed = recording.uncreated.iter().map(|name| Existing {
+        account: None,
+        name: name.clone(),
+        being_deleted: false,
+    });
+    let mut found: Vec<Existing> = listed.collect();
+    if recording.has_flag("account_listing") {
+        let foreign = superset::foreign_names(recording).into_iter();
+        found.extend(foreign.map(|name| Existing {
+            account: None,
+            name,
+            being_deleted: false,
+        }));
+    }
+    let mut attempted = BTreeSet::new();
+    for interaction in &recording.interactions {
+        let Some((account, name)) = creates(interaction) else {
+            continue;
+        };
+        if !attempted.insert((account.clone(), name.to_lowercase())) {
+            continue;
+        }
+        let code = interaction.response.error_code().unwrap_or_default();
+        let being_deleted = code.ends_with("BeingDeleted");
+        let known = found.iter().any(|one| one.name == name);
+        if (being_deleted || code.ends_with("AlreadyExists")) && !known {
+            found.push(Existing {
+                account: Some(account),
+                name,
+                being_deleted,
+            });
+        }
+    }
+    found
+}
+
+/// The recorded account and the name of the container, queue or table that a request tries to
+/// create.
+pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
+    let request = &interaction.request;
+    let url = Url::parse(&request.url)?;
+    let (account, service) = url.account_and_service()?;
+    let segments = url.segments();
+    let name = match (service, request.method.as_str(), segments.as_slice()) {
+        ("blob", "PUT", [name])
+            if url.param("restype").as_deref() == Some("container") && !url.has_param("comp") =>
+        {
+            name.clone()
+        }
+        ("queue", "PUT", [name]) if !url.has_param("comp") => name.clone(),
+        ("table", "POST", [collection]) if collection.starts_with("Tables") => {
+            let body: serde_json::Value = serde_json::from_slice(&request.body).ok()?;
+            body.get("TableName")?.as_str()?.to_owned()
+        }
+        _ => return None,
+    };
+    Some((account.to_owned(), name))
+}
+
+/// A second before the recording's first answer: when everything that must exist is made.
+pub fn start_of(recording: &Recording) -> Timestamp {
+    let first = recording.interactions.first().map(|i| i.date);
+    first
+        .unwrap_or(Timestamp::UNIX_EPOCH)
+        .minus(std::time::Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recording;
+    use super::*;
+
+    fn recording(lines: &[(&str, &str, u16, &str)]) -> Recording {
+        let mut text = format!(
+            r#"{{"service":"blob","sdk":"x","interactions":{},"uncreated":["u"]}}"#,
+            lines.len()
+        );
+        for (n, (method, path, status, header)) in lines.iter().enumerate() {
+            let (name, value) = header.split_once(": ").unwrap();
+            text.push_str(&format!(
+                "\n{{\"n\":{n},\"op\":\"x\",\"request\":{{\"method\":\"{method}\",\"url\":\
+                 \"https://account.blob.core.windows.net{path}\",\"headers\":{{}}}},\"response\":{{\
+                 \"status\":{status},\"headers\":{{\"Date\":\"Thu, 09 May 2019 00:57:59 GMT\",\
+                 \"{name}\":\"{value}\"}}}}}}"
+            ));
+        }
+        recording::parse("f", &text).unwrap()
+    }
+
+    #[test]
+    fn finds_what_must_exist_beforehand() {
+        let exists = "x-ms-error-code: ContainerAlreadyExists";
+        let deleting = "x-ms-error-code: ContainerBeingDeleted";
+        let played = recording(&[
+            ("PUT", "/a?restype=container", 409, exists),
+            ("PUT", "/b?restype=container", 409, deleting),
+            ("PUT", "/c?restype=container", 201, "x: y"),
+            ("PUT", "/c?restype=container", 409, exists),
+            ("PUT", "/u?restype=container", 409, exists),
+        ]);
+        let found: Vec<(String, bool)> = existing(&played)
+            .into_iter()
+            .map(|e| (e.name, e.being_deleted))
+            .collect();
+        let expected = [("u", false), ("a", false), ("b", true)];
+        assert_eq!(
+            found,
+            expected.map(|(name, deleting)| (name.to_owned(), deleting))
+        );
+    }
+
+    #[test]
+    fn reads_settings_until_the_recording_sets_its_own() {
+        let properties = ("PUT", "/?restype=service&comp=properties", 202, "x: y");
+        let kept = ("DELETE", "/c/b", 202, "x-ms-delete-type-permanent: false");
+        let cors = ("GET", "/c/b", 200, "Vary: Origin");
+        let settings = |lines: &[_]| infer(&recording(lines), BTreeSet::new());
+        let before = settings(&[kept, cors, properties]);
+        assert!(before.blob_soft_delete && before.cors);
+        let body = service_properties(&before, Service::Blob).unwrap();
+        assert!(body.contains("<Days>7</Days>") && body.contains("<CorsRule>"));
+        let after = settings(&[properties, kept, cors]);
+        assert!(!after.blob_soft_delete && !after.cors);
+        assert_eq!(service_properties(&after, Service::Blob), None);
+    }
+}

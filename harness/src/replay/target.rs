@@ -1,0 +1,70 @@
+//! What recordings are replayed against.
+
+pub mod http;
+pub mod inproc;
+pub mod mirror;
+pub mod verify;
+
+use async_trait::async_trait;
+use smalt_protocol::Timestamp;
+
+use super::hosts::Addressing;
+use super::settings::AccountSettings;
+use super::wire::{Headers, Request, Response};
+
+/// Why a target did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The request could not be put on the wire.
+    #[error("not a request: {0}")]
+    Request(String),
+    /// No answer came, or a broken one.
+    #[error("no answer: {0}")]
+    Call(String),
+    /// The clock or the state could not be set.
+    #[error("control: {0}")]
+    Control(String),
+}
+
+/// A storage service whose clock and state can be set.
+#[async_trait]
+pub trait Target: Send + Sync {
+    /// How it names accounts.
+    fn addressing(&self) -> Addressing;
+
+    /// Forgets everything and starts with these accounts and settings at this time.
+    async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError>;
+
+    /// Sets its clock; never called with an earlier time than before.
+    async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError>;
+
+    /// Sends one request and reads the whole answer.
+    async fn call(&self, request: Request) -> Result<Response, TargetError>;
+}
+
+/// The answer as plain values.
+fn answer(status: u16, headers: &::http::HeaderMap, body: bytes::Bytes) -> Response {
+    let text = |value: &::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = headers
+        .iter()
+        .map(|(n, v)| (n.as_str(), text(v)))
+        .collect::<Headers>();
+    Response {
+        status,
+        headers,
+        body,
+    }
+}
+
+/// The parts of a request for the `http` crate.
+fn builder(request: &Request, uri: &str) -> Result<::http::request::Builder, TargetError> {
+    let fail = |e: &dyn std::fmt::Display| TargetError::Request(format!("{e}: {}", request.url));
+    let uri: ::http::Uri = uri.parse().map_err(|e| fail(&e))?;
+    let method: ::http::Method = request.method.parse().map_err(|e| fail(&e))?;
+    let mut builder = ::http::Request::builder().method(method).uri(uri);
+    for (name, value) in request.headers.iter() {
+        let value = ::http::HeaderValue::from_bytes(value.as_bytes()).map_err(|e| fail(&e))?;
+        builder = builder.header(name, value);
+    }
+    Ok(builder)
+}

@@ -1,0 +1,83 @@
+//! The emulator in this process: no socket, a manual clock, fresh for every recording.
+
+use async_trait::async_trait;
+use http_body_util::BodyExt;
+use smalt::{Account, Clock, Config, Emulator};
+use smalt_protocol::Timestamp;
+use smalt_protocol::signing::AccountKey;
+use tokio::sync::RwLock;
+
+use super::{Target, TargetError, answer, builder};
+use crate::replay::hosts::{Addressing, account_key_base64};
+use crate::replay::settings::AccountSettings;
+use crate::replay::wire::{Request, Response};
+
+/// Azure keeps a deleted container or queue *being deleted* for about this long.
+const BEING_DELETED_S: u64 = 30;
+/// Ids need not differ between recordings, only within one.
+const SEED: u64 = 1;
+
+/// An emulator that lives as long as one recording.
+#[derive(Default)]
+pub struct InProcess(RwLock<Option<Emulator>>);
+
+impl InProcess {
+    /// A clone of the running emulator: a call that hangs holds no lock.
+    async fn emulator(&self) -> Result<Emulator, TargetError> {
+        let running = self.0.read().await.clone();
+        running.ok_or_else(|| TargetError::Control("called before it was reset".to_owned()))
+    }
+}
+
+#[async_trait]
+impl Target for InProcess {
+    fn addressing(&self) -> Addressing {
+        Addressing::Host
+    }
+
+    async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
+        let account = |name: &String| {
+            let key = AccountKey::parse(&account_key_base64(name))?;
+            Some((name.clone(), Account::with_key(key)))
+        };
+        let config = Config {
+            accounts: settings.accounts.iter().filter_map(account).collect(),
+            host_style: true,
+            strict_api_version: true,
+            strict_skew: true,
+            being_deleted_s: BEING_DELETED_S,
+            loose: false,
+        };
+        let clock = Clock::manual(start);
+        let opened = Emulator::builder()
+            .config(config)
+            .clock(clock)
+            .seed(SEED)
+            .open();
+        let emulator = opened.map_err(|e| TargetError::Control(e.to_string()))?;
+        *self.0.write().await = Some(emulator);
+        Ok(())
+    }
+
+    async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
+        self.emulator().await?.clock().set(now);
+        Ok(())
+    }
+
+    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+        let emulator = self.emulator().await?;
+        let wire = builder(&request, &request.url)?
+            .body(smalt::body::full(request.body))
+            .map_err(|e| TargetError::Request(e.to_string()))?;
+        let response = emulator
+            .call(wire)
+            .await
+            .map_err(|e| TargetError::Call(e.to_string()))?;
+        let (head, body) = response.into_parts();
+        let body = body
+            .collect()
+            .await
+            .map_err(|e| TargetError::Call(e.to_string()))?;
+        Ok(answer(head.status.as_u16(), &head.headers, body.to_bytes()))
+    }
+}

@@ -1,0 +1,127 @@
+//! The report as a table for people.
+
+use std::fmt::Write as _;
+
+use super::compare::Aspect;
+use super::report::{Report, Tally, percent};
+
+/// The columns, in order.
+const ASPECTS: [(Aspect, &str); 6] = [
+    (Aspect::Status, "status"),
+    (Aspect::Code, "code"),
+    (Aspect::HeaderNames, "names"),
+    (Aspect::HeaderValues, "values"),
+    (Aspect::Body, "body"),
+    (Aspect::Relations, "relat."),
+];
+/// Values longer than this are cut in the list of failures.
+const SHOWN_LENGTH: usize = 160;
+
+/// The table of operations, the totals, and the rules that were never used.
+pub fn table(report: &Report) -> String {
+    let mut out = String::new();
+    let width = report
+        .operations
+        .keys()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(9)
+        .max(9);
+    let mut head = format!("{:width$} {:>6} {:>7}", "operation", "n", "pass %");
+    for (_, name) in ASPECTS {
+        let _ = write!(head, " {name:>7}");
+    }
+    let _ = writeln!(out, "{head} {:>7} {:>7}", "n/built", "excused");
+    for (name, tally) in &report.operations {
+        line(&mut out, width, name, tally);
+    }
+    for (name, tally) in &report.services {
+        line(&mut out, width, &format!("all {name}"), tally);
+    }
+    line(&mut out, width, "all", &report.total);
+    let _ = writeln!(
+        out,
+        "recordings: {} of {} passed ({:.1} %); {} more hold an operation that is not built",
+        report.recordings_passed,
+        report.recordings,
+        percent(report.recordings_passed, report.recordings),
+        report.recordings_not_built,
+    );
+    let problems = report
+        .rows
+        .iter()
+        .filter(|row| !row.setup_problems.is_empty())
+        .count();
+    if problems > 0 {
+        let _ = writeln!(out, "recordings whose set-up failed: {problems}");
+    }
+    let unused = report.rules.iter().filter(|rule| rule.uses == 0).count();
+    if unused > 0 {
+        let _ = writeln!(out, "relaxed comparisons that nothing used: {unused}");
+    }
+    out
+}
+
+fn line(out: &mut String, width: usize, name: &str, tally: &Tally) {
+    if tally.compared == 0 {
+        let _ = write!(out, "{name:width$} {:>6} {:>7}", 0, "-");
+        for _ in ASPECTS {
+            let _ = write!(out, " {:>7}", "-");
+        }
+    } else {
+        let _ = write!(
+            out,
+            "{name:width$} {:>6} {:>7.1}",
+            tally.compared,
+            tally.pass_rate()
+        );
+        for (aspect, _) in ASPECTS {
+            let _ = write!(out, " {:>7.1}", tally.rate(aspect));
+        }
+    }
+    let _ = writeln!(out, " {:>7} {:>7}", tally.not_built, tally.excused);
+}
+
+/// The first `count` failing interactions, with all their differences.
+pub fn failures(report: &Report, count: usize) -> String {
+    let mut out = String::new();
+    let rows = report
+        .rows
+        .iter()
+        .flat_map(|row| row.failures.iter().map(move |f| (row, f)));
+    for (row, failure) in rows.take(count) {
+        let _ = writeln!(
+            out,
+            "{} #{} {}",
+            row.recording, failure.n, failure.operation
+        );
+        for d in &failure.differences {
+            let (recorded, live) = (shown(&d.recorded), shown(&d.live));
+            let _ = writeln!(
+                out,
+                "  {:?} {}: recorded {recorded}; live {live}",
+                d.aspect, d.at
+            );
+        }
+    }
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| !row.setup_problems.is_empty())
+        .take(count)
+    {
+        let _ = writeln!(
+            out,
+            "{} set-up: {}",
+            row.recording,
+            row.setup_problems.join("; ")
+        );
+    }
+    out
+}
+
+fn shown(text: &str) -> String {
+    let cut: String = text.chars().take(SHOWN_LENGTH).collect();
+    let dots = if cut.len() < text.len() { "..." } else { "" };
+    format!("{cut:?}{dots}")
+}

@@ -1,0 +1,179 @@
+//! Bodies as trees: XML, JSON, multipart answers of a batch, or plain bytes.
+
+use bytes::Bytes;
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::json;
+use super::multipart;
+use super::wire::Headers;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A body, taken apart as far as its order and names matter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tree {
+    /// An XML document: whether it starts with a byte order mark, its declaration, its root.
+    Document(bool, Option<String>, Element),
+    /// A JSON value.
+    Json(json::Json),
+    /// The parts of a multipart body; the boundary is the sender's choice and left out.
+    Parts(Vec<Part>),
+    /// Anything else.
+    Bytes(Bytes),
+}
+
+/// An XML element. White space between elements is left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Element {
+    /// With its prefix, as written.
+    pub name: String,
+    /// In order.
+    pub attributes: Vec<(String, String)>,
+    /// In order.
+    pub children: Vec<Element>,
+    /// All text directly in it.
+    pub text: String,
+}
+
+/// One part of a multipart body: headers and a nested HTTP message, multipart body or bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// Of the part itself.
+    pub headers: Headers,
+    /// The first line of the nested HTTP message, if it is one.
+    pub start_line: Option<String>,
+    /// The headers of the nested message.
+    pub message_headers: Headers,
+    /// The body of the nested message, or of the part.
+    pub body: Box<Tree>,
+}
+
+/// Takes a body apart by its media type. What does not parse stays bytes.
+pub fn parse(media_type: Option<&str>, body: &Bytes) -> Tree {
+    let media_type = media_type.unwrap_or_default().to_ascii_lowercase();
+    if media_type.starts_with("multipart/")
+        && let Some(parts) = multipart::parse(body)
+    {
+        return Tree::Parts(parts);
+    }
+    if media_type.contains("json")
+        && let Some(value) = json::parse(body)
+    {
+        return Tree::Json(value);
+    }
+    if media_type.contains("xml")
+        && let Some(document) = document(body)
+    {
+        return document;
+    }
+    Tree::Bytes(body.clone())
+}
+
+fn document(body: &[u8]) -> Option<Tree> {
+    let marked = body.strip_prefix(BYTE_ORDER_MARK);
+    let mut reader = Reader::from_str(std::str::from_utf8(marked.unwrap_or(body)).ok()?);
+    let mut declaration = None;
+    let mut open: Vec<Element> = Vec::new();
+    let mut root = None;
+    loop {
+        match reader.read_event().ok()? {
+            Event::Decl(d) => declaration = Some(d.to_string()),
+            Event::Start(start) => open.push(element(&start)?),
+            Event::Empty(start) => close(element(&start)?, &mut open, &mut root),
+            Event::End(_) => {
+                let element = open.pop()?;
+                close(element, &mut open, &mut root);
+            }
+            Event::Text(text) => {
+                if let Some(parent) = open.last_mut() {
+                    parent.text.push_str(&text);
+                }
+            }
+            Event::GeneralRef(reference) => {
+                let text = resolve(&reference)?;
+                open.last_mut()?.text.push_str(&text);
+            }
+            Event::CData(text) => {
+                open.last_mut()?.text.push_str(&text);
+            }
+            Event::Comment(_) | Event::PI(_) | Event::DocType(_) => {}
+            Event::Eof => break,
+        }
+    }
+    Some(Tree::Document(marked.is_some(), declaration, root?))
+}
+
+fn element(start: &BytesStart<'_>) -> Option<Element> {
+    let mut element = Element {
+        name: start.name().as_ref().to_owned(),
+        ..Element::default()
+    };
+    for attribute in start.attributes() {
+        let attribute = attribute.ok()?;
+        let name = attribute.key.as_ref().to_owned();
+        let value = quick_xml::escape::unescape(&attribute.value)
+            .ok()?
+            .into_owned();
+        element.attributes.push((name, value));
+    }
+    Some(element)
+}
+
+fn close(mut element: Element, open: &mut [Element], root: &mut Option<Element>) {
+    if !element.children.is_empty() && element.text.trim().is_empty() {
+        element.text.clear();
+    }
+    match open.last_mut() {
+        Some(parent) => parent.children.push(element),
+        None => *root = Some(element),
+    }
+}
+
+fn resolve(reference: &quick_xml::events::BytesRef<'_>) -> Option<String> {
+    if let Some(character) = reference.resolve_char_ref().ok()? {
+        return Some(character.to_string());
+    }
+    quick_xml::escape::resolve_xml_entity(reference).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn xml(text: &str) -> Tree {
+        parse(Some("application/xml"), &Bytes::from(text.to_owned()))
+    }
+
+    #[test]
+    fn same_tree_whatever_the_white_space() {
+        let compact = xml("<?xml version=\"1.0\"?><A b=\"1\"><C>x &amp; y&#33;</C><D/></A>");
+        assert_eq!(
+            compact,
+            xml("<?xml version=\"1.0\"?>\n<A b='1'>\n <C>x &amp; y!</C> <D></D></A>")
+        );
+        assert_ne!(
+            compact,
+            xml("<?xml version=\"1.0\"?><A b=\"1\"><D/><C>x &amp; y!</C></A>")
+        );
+        assert_ne!(
+            compact,
+            xml("\u{feff}<?xml version=\"1.0\"?><A b=\"1\"><C>x &amp; y!</C><D/></A>")
+        );
+        let Tree::Document(_, _, root) = compact else {
+            panic!("not a document")
+        };
+        assert_eq!(root.children[0].text, "x & y!");
+    }
+
+    #[test]
+    fn keeps_what_does_not_parse_as_bytes() {
+        for text in ["<A>", "no xml", "<A></B>", "<A>&unknown;</A>"] {
+            assert_eq!(
+                xml(text),
+                Tree::Bytes(Bytes::from(text.to_owned())),
+                "{text}"
+            );
+        }
+    }
+}

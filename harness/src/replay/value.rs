@@ -1,0 +1,274 @@
+//! One recorded value against one live value, under the rule of its place.
+
+use std::collections::BTreeSet;
+
+use smalt_protocol::Timestamp;
+
+use super::bindings::{Bindings, Kind};
+use super::hosts::Hosts;
+use super::rules::{DATE_TOLERANCE_S, How};
+
+/// How two values differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unequal {
+    /// They differ; what was expected of the live one.
+    Value(String),
+    /// Each is right in itself, but not the one that it must be.
+    Relation(String),
+}
+
+/// What two values are compared against.
+pub struct Context<'a> {
+    /// The accounts of the recording.
+    pub hosts: &'a Hosts,
+    /// The pairs seen so far.
+    pub bindings: &'a mut Bindings,
+    /// The account of the request, at the target.
+    pub account: &'a str,
+}
+
+impl Context<'_> {
+    /// Compares two values.
+    ///
+    /// # Errors
+    /// When they differ in a way that the rule does not allow.
+    pub fn check(&mut self, how: Option<How>, recorded: &str, live: &str) -> Result<(), Unequal> {
+        let alike = |equal: bool| {
+            if equal {
+                Ok(())
+            } else {
+                Err(Unequal::Value(recorded.to_owned()))
+            }
+        };
+        match how {
+            None => alike(recorded == live),
+            Some(How::Ignore | How::Length) => Ok(()),
+            Some(How::Exists) => alike(recorded.is_empty() == live.is_empty()),
+            Some(How::Bound(kind)) => self.bound(kind, recorded, live),
+            Some(How::Date) => {
+                self.bindings.bind_date(recorded, live);
+                alike(dates_agree(recorded, live))
+            }
+            Some(How::Seconds) => alike(seconds_agree(recorded, live)),
+            Some(How::Url) => {
+                let expected = self.mapped(recorded);
+                if without_signature(&expected) == without_signature(live) {
+                    Ok(())
+                } else {
+                    Err(Unequal::Value(expected))
+                }
+            }
+            Some(How::Message) => alike(message(recorded) == message(live)),
+            Some(How::MediaType) => alike(without_spaces(recorded) == without_spaces(live)),
+            Some(How::NameSet) => alike(name_set(recorded) == name_set(live)),
+            Some(How::Challenge) => alike(challenge(recorded) == challenge(live)),
+        }
+    }
+
+    fn mapped(&self, recorded: &str) -> String {
+        let text = self.hosts.rewrite_text(recorded, self.account);
+        self.bindings.substitute(&text, None).unwrap_or(text)
+    }
+
+    fn bound(&mut self, kind: Kind, recorded: &str, live: &str) -> Result<(), Unequal> {
+        if recorded.is_empty() && live.is_empty() {
+            return Ok(());
+        }
+        if shape(kind, recorded) != shape(kind, live) {
+            return Err(Unequal::Value(recorded.to_owned()));
+        }
+        let pairing = self
+            .bindings
+            .bind(kind, core(kind, recorded), core(kind, live));
+        pairing.map_err(|broken| Unequal::Relation(broken.to_string()))
+    }
+}
+
+/// A value without what wraps it: ETags come with and without quotes.
+pub fn core(kind: Kind, text: &str) -> &str {
+    match kind {
+        Kind::ETag => text.strip_prefix("W/").unwrap_or(text).trim_matches('"'),
+        _ => text,
+    }
+}
+
+/// What a value of a kind looks like, apart from the value itself.
+fn shape(kind: Kind, text: &str) -> String {
+    let only = |keep: fn(char) -> bool| text.chars().filter(|c| keep(*c)).collect::<String>();
+    match kind {
+        Kind::ETag => {
+            let start: String = core(kind, text)
+                .chars()
+                .take_while(|c| !c.is_ascii_digit())
+                .collect();
+            format!("{}{}{start}", text.starts_with("W/"), text.contains('"'))
+        }
+        Kind::LeaseId | Kind::CopyId | Kind::MessageId => {
+            format!("{} {}", text.len(), only(|c| c == '-'))
+        }
+        Kind::Snapshot | Kind::VersionId => {
+            format!("{} {}", text.len(), only(|c| "-T:.Z".contains(c)))
+        }
+        Kind::PopReceipt | Kind::Marker | Kind::DeletedVersion | Kind::DelegationKey => {
+            text.is_empty().to_string()
+        }
+    }
+}
+
+fn dates_agree(recorded: &str, live: &str) -> bool {
+    let near = |a: Timestamp, b: Timestamp| {
+        let apart = if a > b { a.since(b) } else { b.since(a) };
+        apart.as_secs() <= DATE_TOLERANCE_S
+    };
+    let pair = |read: fn(&str) -> Option<Timestamp>| Some((read(recorded)?, read(live)?));
+    match pair(Timestamp::parse_rfc1123).or_else(|| pair(Timestamp::parse_iso)) {
+        Some((recorded, live)) => near(recorded, live),
+        None => recorded == live,
+    }
+}
+
+fn seconds_agree(recorded: &str, live: &str) -> bool {
+    match (recorded.parse::<u64>(), live.parse::<u64>()) {
+        (Ok(recorded), Ok(live)) => recorded.abs_diff(live) <= DATE_TOLERANCE_S,
+        _ => recorded == live,
+    }
+}
+
+/// The lines of an error's text, those that are new with every request reduced to their names.
+fn message(text: &str) -> Vec<&str> {
+    let stamped = ["RequestId:", "Time:"];
+    let name = |line: &str| stamped.into_iter().find(|name| line.starts_with(name));
+    text.lines()
+        .map(|line| name(line).unwrap_or(line))
+        .collect()
+}
+
+fn without_spaces(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// A URL without the value of `sig`: recorded signatures are redacted, live ones made anew.
+fn without_signature(text: &str) -> String {
+    let Some((head, rest)) = text.split_once("sig=") else {
+        return text.to_owned();
+    };
+    let tail = rest.find('&').map_or("", |at| &rest[at..]);
+    format!("{head}sig={tail}")
+}
+
+fn name_set(text: &str) -> BTreeSet<String> {
+    let transport = ["transfer-encoding", "content-length", "connection"];
+    let names = text.split(',').map(|name| name.trim().to_ascii_lowercase());
+    names
+        .filter(|name| !transport.contains(&name.as_str()))
+        .collect()
+}
+
+/// `Bearer authorization_uri=https://host/<tenant>/oauth2/authorize resource_id=...`, the first
+/// URL reduced to its name.
+fn challenge(text: &str) -> Vec<&str> {
+    let parts = text
+        .split_ascii_whitespace()
+        .map(|part| part.trim_end_matches(','));
+    parts
+        .map(|part| match part.split_once('=') {
+            Some((name, _)) if name == "authorization_uri" => name,
+            _ => part,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hosts::Addressing;
+    use super::super::recording;
+    use super::*;
+
+    fn check(how: How, recorded: &str, live: &str) -> Result<(), Unequal> {
+        let empty = r#"{"service":"blob","sdk":"x","interactions":0}"#;
+        let recording = recording::parse("f", empty).unwrap();
+        let hosts = Hosts::of(&recording, Addressing::Host);
+        let mut bindings = Bindings::default();
+        let mut context = Context {
+            hosts: &hosts,
+            bindings: &mut bindings,
+            account: "account",
+        };
+        context.check(Some(how), recorded, live)
+    }
+
+    #[test]
+    fn holds_each_rule_to_its_limits() {
+        let day = |s: u32| format!("Thu, 09 May 2019 00:57:{s:02} GMT");
+        let iso = "2019-05-09T00:57:59.1234567Z";
+        for (how, recorded, live, equal) in [
+            (How::Date, day(10), day(12), true),
+            (How::Date, day(10), day(13), false),
+            (How::Date, day(10), iso.into(), false),
+            (How::Date, "".into(), day(13), false),
+            (How::Seconds, "10".into(), "12".into(), true),
+            (How::Seconds, "10".into(), "13".into(), false),
+            (How::Exists, "a".into(), "b".into(), true),
+            (How::Exists, "a".into(), "".into(), false),
+            (
+                How::Bound(Kind::ETag),
+                "\"0x1\"".into(),
+                "\"0x2\"".into(),
+                true,
+            ),
+            (
+                How::Bound(Kind::ETag),
+                "\"0x1\"".into(),
+                "0x2".into(),
+                false,
+            ),
+            (
+                How::Bound(Kind::ETag),
+                "\"0x1\"".into(),
+                "\"datetime'2'\"".into(),
+                false,
+            ),
+            (How::Bound(Kind::Marker), "".into(), "x".into(), false),
+            (
+                How::Bound(Kind::Snapshot),
+                iso.into(),
+                "2019-05-09T00:57:59Z".into(),
+                false,
+            ),
+            (How::MediaType, "a/b; c=d".into(), "a/b;c=d".into(), true),
+            (How::MediaType, "a/b; c=d".into(), "a/b".into(), false),
+            (
+                How::NameSet,
+                "A,B,Content-Length".into(),
+                "b, a".into(),
+                true,
+            ),
+            (How::NameSet, "A,B".into(), "a".into(), false),
+            (
+                How::Message,
+                "No.\nRequestId:1\nTime:2".into(),
+                "No.\nRequestId:3\nTime:4".into(),
+                true,
+            ),
+            (
+                How::Message,
+                "No.\nRequestId:1\nTime:2".into(),
+                "No.\nRequestId:3".into(),
+                false,
+            ),
+            (
+                How::Message,
+                "No.\nRequestId:1".into(),
+                "Yes.\nRequestId:1".into(),
+                false,
+            ),
+        ] {
+            let found = check(how, &recorded, &live);
+            assert_eq!(
+                found.is_ok(),
+                equal,
+                "{how:?} {recorded:?} {live:?}: {found:?}"
+            );
+        }
+    }
+}
