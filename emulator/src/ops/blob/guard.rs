@@ -12,11 +12,10 @@ use crate::ops::lookup::Place;
 use crate::records::{BlobRecord, CopyStatus};
 use crate::rules::conditions::{Conditions, Current};
 use crate::rules::lease::{self, Leased};
+use crate::rules::tier::ARCHIVE;
 
 /// Since this version a lease id where there is no blob is refused. "Version 2013-08-15".
 const LEASE_NEEDS_BLOB: ApiVersion = ApiVersion::V2013_08_15;
-/// The tier whose bytes can neither be read nor changed.
-const ARCHIVE: &str = "Archive";
 
 /// What a request demands of the blob that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
