@@ -81,6 +81,7 @@ pub fn arrive(
         peer: socket.peer,
         secure: socket.secure,
         public_access_permitted: account.is_none_or(|account| account.public_access),
+        being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })
 }

@@ -40,6 +40,8 @@ pub struct Call {
     pub origin: String,
     /// Whether the account lets containers be opened to anonymous readers.
     pub public_access_permitted: bool,
+    /// How long the name of a deleted container or queue stays taken, in seconds.
+    pub being_deleted_s: u64,
     /// Who asks. [`Identity::Anonymous`] until authorisation.
     pub identity: Identity,
 }

@@ -40,6 +40,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod reap;
 mod records;
 mod reply;
 mod rules;

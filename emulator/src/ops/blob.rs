@@ -8,6 +8,7 @@ pub mod get;
 pub mod get_properties;
 pub mod guard;
 pub mod headers;
+pub mod lease;
 pub mod metadata;
 pub mod overrides;
 pub mod properties;
