@@ -68,7 +68,11 @@ impl Guard {
         if blob.is_some() || self.version >= LEASE_NEEDS_BLOB {
             lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
         }
-        self.conditions.check_create(blob.map(Current::from))?;
+        match self.conditions.check_create(blob.map(Current::from)) {
+            // Recorded: who holds the lease of a blob replaces it under `If-None-Match: *` as well.
+            Err(error) if error.code() == ErrorCode::BlobAlreadyExists && self.lease.is_some() => {}
+            judged => judged?,
+        }
         blob.map_or(Ok(()), check_changeable)
     }
 
