@@ -15,3 +15,5 @@ pub mod properties;
 pub mod put;
 pub mod replace;
 pub mod set_properties;
+pub mod tags;
+pub mod tier;

@@ -12,11 +12,10 @@ use crate::ops::lookup::Place;
 use crate::records::{BlobRecord, CopyStatus};
 use crate::rules::conditions::{Conditions, Current};
 use crate::rules::lease::{self, Leased};
+use crate::rules::tier::ARCHIVE;
 
 /// Since this version a lease id where there is no blob is refused. "Version 2013-08-15".
 const LEASE_NEEDS_BLOB: ApiVersion = ApiVersion::V2013_08_15;
-/// The tier whose bytes can neither be read nor changed.
-const ARCHIVE: &str = "Archive";
 
 /// What a request demands of the blob that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +68,11 @@ impl Guard {
         if blob.is_some() || self.version >= LEASE_NEEDS_BLOB {
             lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
         }
-        self.conditions.check_create(blob.map(Current::from))?;
+        match self.conditions.check_create(blob.map(Current::from)) {
+            // Recorded: who holds the lease of a blob replaces it under `If-None-Match: *` as well.
+            Err(error) if error.code() == ErrorCode::BlobAlreadyExists && self.lease.is_some() => {}
+            judged => judged?,
+        }
         blob.map_or(Ok(()), check_changeable)
     }
 

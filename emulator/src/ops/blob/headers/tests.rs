@@ -1,7 +1,7 @@
 //! Tables of headers and what they say.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use smalt_protocol::{Service, Timestamp};
+use smalt_protocol::{ApiVersion, Service, Timestamp};
 
 use super::*;
 use crate::auth::Identity;
