@@ -31,6 +31,8 @@ use crate::shared::{Event, Phase, Shared};
 
 /// The rules are asked once in this time while Active.
 const TICK: Duration = Duration::from_secs(1);
+/// While gets come back full, at most once in this time.
+const RESCALE_EVERY: Duration = Duration::from_millis(200);
 /// Between two depth samples (D2: 1 to 5 s).
 const DEPTH_EVERY: Duration = Duration::from_secs(5);
 /// Empty gets in a row after which `once` takes the queue for empty: the service may answer one get
@@ -57,6 +59,7 @@ pub(crate) struct Controller {
     shared: Arc<Shared>,
     events: mpsc::UnboundedReceiver<Event>,
     phase: watch::Sender<Phase>,
+    work: watch::Sender<u64>,
     wake: watch::Receiver<u64>,
     status: watch::Sender<PoolStatus>,
     pool: Pool,
@@ -69,6 +72,7 @@ pub(crate) struct Controller {
     worked_at: Instant,
     sampled_at: Option<Instant>,
     watched_at: Instant,
+    rescaled_at: Instant,
     empty_gets: u32,
     failed_gets: u32,
     report: Report,
@@ -78,6 +82,7 @@ pub(crate) struct Controller {
 pub(crate) struct Wiring {
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
     pub(crate) phase: watch::Sender<Phase>,
+    pub(crate) work: watch::Sender<u64>,
     pub(crate) status: watch::Sender<PoolStatus>,
     pub(crate) mode: Mode,
     pub(crate) seed: u64,
@@ -97,6 +102,7 @@ impl Controller {
         Controller {
             events: wiring.events,
             phase: wiring.phase,
+            work: wiring.work,
             wake: shared.wake.clone(),
             status: wiring.status,
             pool: Pool::new(Arc::clone(&shared), wiring.seed),
@@ -109,6 +115,7 @@ impl Controller {
             worked_at: now,
             sampled_at: None,
             watched_at: now,
+            rescaled_at: now,
             empty_gets: 0,
             failed_gets: 0,
             report: Report {
@@ -194,7 +201,11 @@ impl Controller {
             self.activate();
         }
         if got == asked {
+            // More may wait: this is when the pool grows, not at the next tick only (DL10).
             self.sample_depth();
+            if self.rescaled_at.elapsed() >= RESCALE_EVERY {
+                self.rescale();
+            }
         }
     }
 
@@ -264,12 +275,17 @@ impl Controller {
     }
 
     fn rescale(&mut self) {
+        self.rescaled_at = Instant::now();
         let now = self.start.elapsed();
         let tasks = self.pool.active();
         let rate = self.shared.calls.throttle.rate_per_s();
         let load = self.meter.load(now, tasks, rate);
         let target = self.scaler.target(now, &load).max(self.floor());
         self.pool.resize(target);
+        if load.visible_backlog > 0 {
+            self.work
+                .send_modify(|count| *count = count.wrapping_add(1));
+        }
         self.publish(self.state);
     }
 

@@ -198,12 +198,14 @@ impl Listener {
     ) -> Result<Report, ListenerError> {
         let (events, heard) = mpsc::unbounded_channel();
         let (phase, phase_seen) = watch::channel(Phase::Running);
+        let (work, work_seen) = watch::channel(0);
         let shared = Arc::new(Shared {
             config: self.config.clone(),
             calls: Calls::new(&self.config, Arc::clone(&self.storage)),
             handler: Arc::clone(&self.handler),
             phase: phase_seen,
             wake: self.wake.subscribe(),
+            work: work_seen,
             events,
             observer: self.observer.clone(),
             done: Arc::clone(&self.done),
@@ -211,6 +213,7 @@ impl Listener {
         let wiring = Wiring {
             events: heard,
             phase,
+            work,
             status: self.status.clone(),
             mode,
             seed: self.seed,

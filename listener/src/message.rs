@@ -62,10 +62,9 @@ impl Owner {
     /// Brings the message to its end, and reports it.
     pub(crate) async fn settle(mut self) {
         let settled = self.bring_to_end().await;
-        let next_attempt = match settled.hidden_for {
-            Some(hidden) => self.server_now().plus(hidden),
-            None => self.server_now(),
-        };
+        let hidden = settled.hidden_for.unwrap_or_default();
+        let asleep = self.shared.config.longest_sleep();
+        let next_attempt = self.server_now().plus(hidden).plus(asleep);
         let over = matches!(
             settled.outcome,
             Outcome::Done | Outcome::Gone | Outcome::Poisoned | Outcome::DuplicateDeleted

@@ -24,6 +24,7 @@ pub(crate) struct Poller {
     /// Told by the controller to leave.
     stop: watch::Receiver<bool>,
     wake: watch::Receiver<u64>,
+    work: watch::Receiver<u64>,
     jitter: Jitter,
     /// Leaves by itself at the first empty get: a watchdog's look.
     probe: bool,
@@ -41,6 +42,7 @@ impl Poller {
     ) -> Self {
         Poller {
             wake: shared.wake.clone(),
+            work: shared.work.clone(),
             shared,
             stop,
             jitter,
@@ -56,6 +58,7 @@ impl Poller {
         while let Some(free) = self.free_slots().await {
             // Seen before the get: a wake-up during it cuts the sleep after it short (DL18).
             self.wake.mark_unchanged();
+            self.work.mark_unchanged();
             let answer = self
                 .shared
                 .calls
@@ -157,6 +160,7 @@ impl Poller {
             () = stopping(&mut self.stop, &self.shared) => {}
             // After an error a wake-up does not help; it must not turn into a tight loop.
             Ok(()) = self.wake.changed(), if self.errors == 0 => self.idle = 0,
+            Ok(()) = self.work.changed(), if self.errors == 0 => self.idle = 0,
             () = tokio::time::sleep(pause) => {}
         }
     }

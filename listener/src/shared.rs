@@ -49,7 +49,10 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) phase: watch::Receiver<Phase>,
+    /// Counts the triggers from outside.
     pub(crate) wake: watch::Receiver<u64>,
+    /// Counts the times that one task found more than it could take: the others need not sleep.
+    pub(crate) work: watch::Receiver<u64>,
     /// Unbounded, but filled only by what is in flight: two events per message.
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) observer: Option<Arc<dyn Observer>>,

@@ -184,6 +184,15 @@ impl ListenerConfig {
             .unwrap_or_else(|| format!("{}-poison", self.queue))
     }
 
+    /// The longest that a visible message waits for a get (LL1): the idle interval, or the watchdog's.
+    pub fn longest_sleep(&self) -> Duration {
+        if self.idle_tasks > 0 {
+            self.idle.max
+        } else {
+            self.watchdog
+        }
+    }
+
     /// Checks every setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
         queue_name("name", &self.queue)?;

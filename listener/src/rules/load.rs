@@ -11,6 +11,9 @@ const HANDLER_WEIGHT: f64 = 0.2;
 /// Weight of the newest arrival rate.
 const ARRIVALS_WEIGHT: f64 = 0.5;
 
+/// Arrivals are counted over at least this long.
+const RATE_WINDOW: Duration = Duration::from_millis(500);
+
 /// Turns events into a [`Load`]. Times are since any fixed moment.
 #[derive(Clone, Debug)]
 pub struct LoadMeter {
@@ -85,7 +88,7 @@ impl LoadMeter {
     /// The load at `now`; what is counted between two loads starts again.
     pub fn load(&mut self, now: Duration, tasks: u32, requests_per_s: f64) -> Load {
         let passed_s = now.saturating_sub(self.rated_at).as_secs_f64();
-        if passed_s > 0.0 {
+        if passed_s >= RATE_WINDOW.as_secs_f64() {
             let rate = self.received_since as f64 / passed_s;
             self.arrivals_per_s += ARRIVALS_WEIGHT * (rate - self.arrivals_per_s);
             self.received_since = 0;

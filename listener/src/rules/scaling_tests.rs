@@ -75,7 +75,7 @@ fn dl10_saturation_adds_a_task_while_busy() {
     let busy = Load {
         in_flight: 24,
         tasks: 3,
-        handler_s: 0.01,
+        handler_s: 0.05,
         ..load(0.0, 500)
     };
     assert_eq!(wish(Policy::Little, &limits(), &busy), 4);
