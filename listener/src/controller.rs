@@ -58,9 +58,7 @@ pub(crate) enum Mode {
 pub(crate) struct Controller {
     shared: Arc<Shared>,
     events: mpsc::UnboundedReceiver<Event>,
-    phase: watch::Sender<Phase>,
-    work: watch::Sender<u64>,
-    wake: watch::Receiver<u64>,
+    woken: u64,
     status: watch::Sender<PoolStatus>,
     pool: Pool,
     samples: JoinSet<()>,
@@ -81,8 +79,6 @@ pub(crate) struct Controller {
 /// What a controller is made of besides the shared parts.
 pub(crate) struct Wiring {
     pub(crate) events: mpsc::UnboundedReceiver<Event>,
-    pub(crate) phase: watch::Sender<Phase>,
-    pub(crate) work: watch::Sender<u64>,
     pub(crate) status: watch::Sender<PoolStatus>,
     pub(crate) mode: Mode,
     pub(crate) seed: u64,
@@ -101,9 +97,7 @@ impl Controller {
         let now = Instant::now();
         Controller {
             events: wiring.events,
-            phase: wiring.phase,
-            work: wiring.work,
-            wake: shared.wake.clone(),
+            woken: shared.wake.get(),
             status: wiring.status,
             pool: Pool::new(Arc::clone(&shared), wiring.seed),
             samples: JoinSet::new(),
@@ -157,7 +151,10 @@ impl Controller {
                     }
                 }
                 () = self.pool.ended() => self.replace(),
-                Ok(()) = self.wake.changed() => self.activate(),
+                () = self.shared.wake.beyond(self.woken) => {
+                    self.woken = self.shared.wake.get();
+                    self.activate();
+                }
                 _ = tick.tick() => self.tick(),
             }
         }
@@ -283,8 +280,7 @@ impl Controller {
         let target = self.scaler.target(now, &load).max(self.floor());
         self.pool.resize(target);
         if load.visible_backlog > 0 {
-            self.work
-                .send_modify(|count| *count = count.wrapping_add(1));
+            self.shared.work.count();
         }
         self.publish(self.state);
     }
@@ -308,13 +304,13 @@ impl Controller {
     async fn drain(&mut self, phase: Phase) -> bool {
         self.publish(PoolState::Draining);
         self.samples.shutdown().await;
-        let _ = self.phase.send(phase);
+        self.shared.phase.modify(|_| phase);
         let grace = self.shared.config.grace;
         let drained = tokio::time::timeout(grace, self.pool.drained())
             .await
             .is_ok();
         if !drained {
-            let _ = self.phase.send(Phase::Leaving);
+            self.shared.phase.modify(|_| Phase::Leaving);
             let within = CANCEL_GRACE + LEAVE_WITHIN;
             let _ = tokio::time::timeout(within, self.pool.drained()).await;
         }

@@ -37,6 +37,7 @@ pub mod rules;
 mod run;
 mod settle;
 mod shared;
+mod signal;
 mod throttle;
 
 pub use config::{ConfigError, ListenerConfig};

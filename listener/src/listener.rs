@@ -13,6 +13,7 @@ use crate::handler::Handler;
 use crate::report::{Observer, Report};
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
+use crate::signal::Signal;
 
 /// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
@@ -67,14 +68,13 @@ pub struct PoolStatus {
 #[derive(Clone, Debug)]
 pub struct Waker {
     queue: String,
-    count: watch::Sender<u64>,
+    count: Arc<Signal<u64>>,
 }
 
 impl Waker {
     /// Tells the listener that a message has been put. Call it after the put, not before (DL19).
     pub fn wake(&self) {
-        self.count
-            .send_modify(|count| *count = count.wrapping_add(1));
+        self.count.count();
     }
 
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
@@ -116,7 +116,7 @@ pub struct Listener {
     handler: Arc<dyn Handler>,
     seed: u64,
     observer: Option<Arc<dyn Observer>>,
-    wake: watch::Sender<u64>,
+    wake: Arc<Signal<u64>>,
     status: watch::Sender<PoolStatus>,
     done: Arc<Mutex<DoneCache>>,
 }
@@ -136,7 +136,7 @@ impl Listener {
             handler,
             seed,
             observer: None,
-            wake: watch::channel(0).0,
+            wake: Arc::new(Signal::new(0)),
             status: watch::channel(PoolStatus::default()).0,
             done: Arc::default(),
         })
@@ -153,7 +153,7 @@ impl Listener {
     pub fn waker(&self) -> Waker {
         Waker {
             queue: self.config.queue.clone(),
-            count: self.wake.clone(),
+            count: Arc::clone(&self.wake),
         }
     }
 
@@ -197,23 +197,19 @@ impl Listener {
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<Report, ListenerError> {
         let (events, heard) = mpsc::unbounded_channel();
-        let (phase, phase_seen) = watch::channel(Phase::Running);
-        let (work, work_seen) = watch::channel(0);
         let shared = Arc::new(Shared {
             config: self.config.clone(),
             calls: Calls::new(&self.config, Arc::clone(&self.storage)),
             handler: Arc::clone(&self.handler),
-            phase: phase_seen,
-            wake: self.wake.subscribe(),
-            work: work_seen,
+            phase: Arc::new(Signal::new(Phase::Running)),
+            wake: Arc::clone(&self.wake),
+            work: Arc::new(Signal::new(0)),
             events,
             observer: self.observer.clone(),
             done: Arc::clone(&self.done),
         });
         let wiring = Wiring {
             events: heard,
-            phase,
-            work,
             status: self.status.clone(),
             mode,
             seed: self.seed,

@@ -23,8 +23,8 @@ pub(crate) struct Poller {
     shared: Arc<Shared>,
     /// Told by the controller to leave.
     stop: watch::Receiver<bool>,
-    wake: watch::Receiver<u64>,
-    work: watch::Receiver<u64>,
+    /// Triggers and finds of work seen before the last get.
+    seen: (u64, u64),
     jitter: Jitter,
     /// Leaves by itself at the first empty get: a watchdog's look.
     probe: bool,
@@ -41,8 +41,7 @@ impl Poller {
         probe: bool,
     ) -> Self {
         Poller {
-            wake: shared.wake.clone(),
-            work: shared.work.clone(),
+            seen: (0, 0),
             shared,
             stop,
             jitter,
@@ -57,8 +56,7 @@ impl Poller {
     pub(crate) async fn run(mut self) {
         while let Some(free) = self.free_slots().await {
             // Seen before the get: a wake-up during it cuts the sleep after it short (DL18).
-            self.wake.mark_unchanged();
-            self.work.mark_unchanged();
+            self.seen = (self.shared.wake.get(), self.shared.work.get());
             let answer = self
                 .shared
                 .calls
@@ -159,8 +157,8 @@ impl Poller {
             biased;
             () = stopping(&mut self.stop, &self.shared) => {}
             // After an error a wake-up does not help; it must not turn into a tight loop.
-            Ok(()) = self.wake.changed(), if self.errors == 0 => self.idle = 0,
-            Ok(()) = self.work.changed(), if self.errors == 0 => self.idle = 0,
+            () = self.shared.wake.beyond(self.seen.0), if self.errors == 0 => self.idle = 0,
+            () = self.shared.work.beyond(self.seen.1), if self.errors == 0 => self.idle = 0,
             () = tokio::time::sleep(pause) => {}
         }
     }

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smalt_sleeve::port::PortError;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::calls::Calls;
 use crate::config::ListenerConfig;
 use crate::handler::Handler;
 use crate::report::{Decision, Observer, Outcome};
 use crate::rules::done::DoneCache;
+use crate::signal::Signal;
 
 /// What the whole listener is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,11 +49,11 @@ pub(crate) struct Shared {
     pub(crate) config: ListenerConfig,
     pub(crate) calls: Calls,
     pub(crate) handler: Arc<dyn Handler>,
-    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) phase: Arc<Signal<Phase>>,
     /// Counts the triggers from outside.
-    pub(crate) wake: watch::Receiver<u64>,
+    pub(crate) wake: Arc<Signal<u64>>,
     /// Counts the times that one task found more than it could take: the others need not sleep.
-    pub(crate) work: watch::Receiver<u64>,
+    pub(crate) work: Arc<Signal<u64>>,
     /// Unbounded, but filled only by what is in flight: two events per message.
     pub(crate) events: mpsc::UnboundedSender<Event>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -71,14 +72,12 @@ impl Shared {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        *self.phase.borrow()
+        self.phase.get()
     }
 
     /// Waits until the listener is in `phase` or a later one.
     pub(crate) async fn reached(&self, phase: Phase) {
-        let mut watched = self.phase.clone();
-        // A closed channel: the listener is being dropped, and this with it.
-        let _ = watched.wait_for(|now| *now >= phase).await;
+        self.phase.wait_for(|now| now >= phase).await;
     }
 
     /// Tells everybody who has to know what became of a message: one line at info, or at warn where
