@@ -143,10 +143,11 @@ impl Poller {
             "get failed"
         );
         let missing = error.kind == ErrorKind::NotFound;
-        if missing && self.shared.config.create_queue {
-            if self.shared.calls.create_queue().await.is_ok() {
-                return Duration::ZERO;
-            }
+        if missing
+            && self.shared.config.create_queue
+            && self.shared.calls.create_queue().await.is_ok()
+        {
+            return Duration::ZERO;
         }
         self.shared.tell(Event::Failed(error));
         pause

@@ -1,5 +1,10 @@
 //! LS1-LS10 over random messages, faults and crashes, with two listeners on one queue.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a panic in a test's helper is a failing test"
+)]
+
 mod support;
 
 use std::collections::BTreeMap;
@@ -81,6 +86,7 @@ struct Told {
     storage: Arc<FakeStorage>,
     obey: Obey,
     log: Vec<smalt_listener::Decision>,
+    messages: usize,
     crashed: bool,
     expired: bool,
 }
@@ -119,6 +125,7 @@ async fn tell(story: &Story) -> Told {
         storage,
         obey,
         log,
+        messages: story.texts.len(),
         crashed: crashed.unwrap(),
         expired: story
             .ttls_s
@@ -190,6 +197,10 @@ fn check_safety(story: &Story, told: &Told) {
             .any(|d| &d.id == id && (d.dequeue_count >= 3 || story.texts[index] == "reject"));
         assert!(failed || told.crashed, "LS3: {id} {}", story.texts[index]);
     }
+    if story.faults.is_empty() && !told.crashed {
+        // LS2; LS4 too: nobody else got a message while it was held.
+        assert_eq!(told.storage.stale_receipts(), 0, "LS2");
+    }
     for decision in &told.log {
         let terminal = matches!(decision.outcome, Outcome::Done | Outcome::DuplicateDeleted);
         let still_there = told
@@ -208,9 +219,13 @@ fn check_safety(story: &Story, told: &Told) {
 fn check_liveness(told: &Told) {
     let left = told.storage.stored(QUEUE);
     assert!(left.is_empty(), "left over: {left:?}");
-    let ended = told.storage.deleted().len();
+    let mut deleted: Vec<String> = told.storage.deleted().into_iter().map(|d| d.0).collect();
+    deleted.sort();
+    let every = deleted.len();
+    deleted.dedup();
+    assert_eq!(deleted.len(), every, "no message is deleted twice");
     if !told.expired {
-        assert_eq!(ended, told.storage.deleted().len());
+        assert_eq!(every, told.messages, "each message has left by a delete");
     }
 }
 
