@@ -1,7 +1,7 @@
 //! The storage client that both workers use: Microsoft's Rust SDK behind a narrow port.
 //!
-//! A worker sees [`port::Storage`] and nothing else: some twenty calls with typed errors. This crate
-//! makes one out of an [`Account`], a [`Transport`] and [`Settings`]:
+//! A worker sees [`port::Storage`] and nothing else: some twenty calls with typed errors. This
+//! crate makes one out of an [`Account`], a [`Transport`] and [`Settings`]:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -12,8 +12,8 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A service in the same process: any function from request to response. Over sockets it would be
-//! // `HyperTransport::new(HyperTransportSettings::default())?`.
+//! // A service in the same process: any function from request to response. Over sockets it
+//! // would be `HyperTransport::new(HyperTransportSettings::default())?`.
 //! let transport = FnTransport::new(|request| async move {
 //!     assert_eq!(request.method(), "DELETE");
 //!     assert_eq!(request.uri().path(), "/devstoreaccount1/logs/2026%2F11.txt");
@@ -36,16 +36,17 @@
 //!
 //! # What the sleeve adds to the SDK
 //!
-//! - **Credentials**: Shared Key, SAS and connection strings ([`Account`]); Entra ID under the feature
-//!   `entra`. Requests are stamped and signed with an injected [`Clock`], so that virtual time works.
-//! - **Transports** ([`transport`]): HTTP/1.1 over sockets with TLS, or any function. Each says whether
-//!   a failed request can have reached the service.
+//! - **Credentials**: Shared Key, SAS and connection strings ([`Account`]); Entra ID under the
+//!   feature `entra`. Requests are stamped and signed with an injected [`Clock`], so that virtual
+//!   time works.
+//! - **Transports** ([`transport`]): HTTP/1.1 over sockets with TLS, or any function. Each says
+//!   whether a failed request can have reached the service.
 //! - **Retries** ([`RetrySettings`]) that know what they repeat: Put Message is never put twice, a
 //!   delete that finds nothing after a lost answer is done, and a conditional write never takes its
 //!   own lost first try for somebody else's change ([`ErrorKind::OutcomeUnknown`]).
 //! - **Names** that arrive as they are, or are refused before anything is sent.
-//! - **Operation contexts**: the caller's request id with muting inside it ([`port::CallContext`]), and
-//!   sequences of calls on one version of a blob ([`TrackedBlob`]).
+//! - **Operation contexts**: the caller's request id with muting inside it ([`port::CallContext`]),
+//!   and sequences of calls on one version of a blob ([`TrackedBlob`]).
 //! - **Silence about secrets**: no error and no `Debug` shows a key, a SAS or a signature.
 //!
 //! # Known limits

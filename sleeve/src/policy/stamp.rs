@@ -1,5 +1,5 @@
-//! The last policy before the transport: date from the injected clock, the caller's request id, extra
-//! headers, and the Shared Key signature over all of it. Each try is stamped and signed anew.
+//! The last policy before the transport: date from the injected clock, the caller's request id,
+//! extra headers, and the Shared Key signature over all of it. Each try is stamped and signed anew.
 
 use std::fmt;
 use std::sync::Arc;
