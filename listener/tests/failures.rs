@@ -28,7 +28,8 @@ async fn renewal_survives_503() {
     assert_eq!(storage.deleted().len(), 1);
 }
 
-/// A lock that cannot be renewed until it lapses is lost: the handler is cancelled, nothing is acked.
+/// A lock that cannot be renewed until it lapses is lost: the handler is cancelled, nothing is
+/// acked.
 #[tokio::test(start_paused = true)]
 async fn renewal_that_fails_to_the_end_loses_the_lock() {
     let storage = storage();

@@ -184,7 +184,8 @@ impl ListenerConfig {
             .unwrap_or_else(|| format!("{}-poison", self.queue))
     }
 
-    /// The longest that a visible message waits for a get (LL1): the idle interval, or the watchdog's.
+    /// The longest that a visible message waits for a get (LL1): the idle interval, or the
+    /// watchdog's.
     pub fn longest_sleep(&self) -> Duration {
         if self.idle_tasks > 0 {
             self.idle.max
