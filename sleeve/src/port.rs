@@ -5,6 +5,7 @@
 //! them. Errors are typed ([`PortError`]): a worker never looks at a status.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
 pub use crate::error::{ErrorKind, PortError};
+use crate::redact::without_query;
 
 /// Shorthand for the port's results.
 pub type PortResult<T> = Result<T, PortError>;
@@ -231,8 +233,8 @@ pub enum DeleteSnapshots {
     Include,
 }
 
-/// A copy to start.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A copy to start. Its `Debug` leaves out the query of the source, where a SAS may stand.
+#[derive(Clone, PartialEq, Eq)]
 pub struct StartCopy {
     /// URL of the source; it carries its SAS when the destination's account cannot read it.
     pub source_url: String,
@@ -244,6 +246,18 @@ pub struct StartCopy {
     pub conditions: Conditions,
     /// Synchronous form (Copy Blob From URL, at most 256 MiB).
     pub synchronous: bool,
+}
+
+impl fmt::Debug for StartCopy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartCopy")
+            .field("source_url", &without_query(&self.source_url))
+            .field("source_if_match", &self.source_if_match)
+            .field("metadata", &self.metadata)
+            .field("conditions", &self.conditions)
+            .field("synchronous", &self.synchronous)
+            .finish()
+    }
 }
 
 /// A started copy.

@@ -1,0 +1,126 @@
+//! Makers of signed queries: what a client appends to a URL.
+
+use super::{Sas, SasKind, SasTarget};
+use crate::service::Service;
+use crate::time::Timestamp;
+use crate::version::ApiVersion;
+
+/// An account SAS to be signed. Empty and absent fields are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct AccountSas<'a> {
+    /// `sv`: 2015-04-05 or later.
+    pub version: ApiVersion,
+    /// The account whose key signs.
+    pub account: &'a str,
+    /// `ss`: letters of services, `bqt`.
+    pub services: &'a str,
+    /// `srt`: letters of resource types, `sco`.
+    pub resource_types: &'a str,
+    /// `sp`: letters in the documented order.
+    pub permissions: &'a str,
+    /// `st`.
+    pub start: Option<Timestamp>,
+    /// `se`.
+    pub expiry: Timestamp,
+    /// `sip`: an address or a range.
+    pub ip: &'a str,
+    /// `spr`: `https` or `https,http`.
+    pub protocol: &'a str,
+    /// `ses`, since 2020-12-06.
+    pub encryption_scope: &'a str,
+}
+
+impl AccountSas<'_> {
+    /// The signed query, without `?`.
+    pub fn sign(&self, key: &[u8]) -> String {
+        let fields = vec![
+            ("sv", self.version.to_string()),
+            ("ss", self.services.to_owned()),
+            ("srt", self.resource_types.to_owned()),
+            ("sp", self.permissions.to_owned()),
+            ("st", show(self.start)),
+            ("se", show(Some(self.expiry))),
+            ("sip", self.ip.to_owned()),
+            ("spr", self.protocol.to_owned()),
+            ("ses", self.encryption_scope.to_owned()),
+        ];
+        let (service, account) = (Service::Blob, self.account);
+        // The account's layout names no resource.
+        let target = SasTarget {
+            service,
+            account,
+            name: "",
+            blob: None,
+            snapshot: "",
+        };
+        let sas = Sas {
+            kind: SasKind::Account,
+            version: Some(self.version),
+            fields,
+        };
+        sas.signed_query(&target, key)
+    }
+}
+
+/// A service SAS to be signed. Empty and absent fields are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceSas<'a> {
+    /// `sv`: 2012-02-12 or later.
+    pub version: ApiVersion,
+    /// The resource. For a blob SAS `blob` decides between `sr=b` and `sr=c`, `snapshot` makes
+    /// it `sr=bs`.
+    pub target: SasTarget<'a>,
+    /// `sp`: letters in the documented order; empty when the policy holds them.
+    pub permissions: &'a str,
+    /// `st`.
+    pub start: Option<Timestamp>,
+    /// `se`; absent when the policy holds it.
+    pub expiry: Option<Timestamp>,
+    /// `si`: the id of a stored access policy.
+    pub policy_id: &'a str,
+    /// `sip`: an address or a range.
+    pub ip: &'a str,
+    /// `spr`: `https` or `https,http`.
+    pub protocol: &'a str,
+    /// Further fields by parameter name: `ses`, `rscc`, `spk`, ...; names that no SAS has are
+    /// left out.
+    pub more: &'a [(&'a str, &'a str)],
+}
+
+impl ServiceSas<'_> {
+    /// The signed query, without `?`.
+    pub fn sign(&self, key: &[u8]) -> String {
+        let (sr, tn) = match (self.target.service, self.target.blob) {
+            (Service::Blob, None) => ("c", ""),
+            (Service::Blob, Some(_)) if self.target.snapshot.is_empty() => ("b", ""),
+            (Service::Blob, Some(_)) => ("bs", ""),
+            (Service::Queue, _) => ("", ""),
+            (Service::Table, _) => ("", self.target.name),
+        };
+        let mut fields = vec![
+            ("sv", self.version.to_string()),
+            ("sr", sr.to_owned()),
+            ("tn", tn.to_owned()),
+            ("si", self.policy_id.to_owned()),
+            ("sp", self.permissions.to_owned()),
+            ("st", show(self.start)),
+            ("se", show(self.expiry)),
+            ("sip", self.ip.to_owned()),
+            ("spr", self.protocol.to_owned()),
+        ];
+        for (name, value) in self.more {
+            let known = super::FIELDS.iter().find(|field| *field == name);
+            fields.extend(known.map(|field| (*field, (*value).to_owned())));
+        }
+        let sas = Sas {
+            kind: SasKind::Service,
+            version: Some(self.version),
+            fields,
+        };
+        sas.signed_query(&self.target, key)
+    }
+}
+
+fn show(time: Option<Timestamp>) -> String {
+    time.map(Timestamp::iso_s).unwrap_or_default()
+}

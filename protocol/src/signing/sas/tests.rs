@@ -1,0 +1,377 @@
+//! Tests of shared access signatures: vectors 7 to 11, every layout, every check.
+
+use proptest::prelude::*;
+
+use super::build::{AccountSas, ServiceSas};
+use super::*;
+use crate::signing::tests::key;
+use crate::uri::parse_query;
+
+const EXPIRY: &str = "2030-01-01T00:00:00Z";
+const BLOB: SasTarget<'_> = SasTarget {
+    service: Service::Blob,
+    account: "devstoreaccount1",
+    name: "c",
+    blob: Some("b.txt"),
+    snapshot: "",
+};
+const QUEUE: SasTarget<'_> = SasTarget {
+    service: Service::Queue,
+    name: "myqueue",
+    blob: None,
+    ..BLOB
+};
+const TABLE: SasTarget<'_> = SasTarget {
+    service: Service::Table,
+    name: "MyTable",
+    ..QUEUE
+};
+
+fn sas(query: &str) -> Sas {
+    Sas::parse(&parse_query(query).unwrap()).unwrap().unwrap()
+}
+
+fn refusal(query: &str) -> (u16, ErrorCode, String) {
+    let error = Sas::parse(&parse_query(query).unwrap()).unwrap_err();
+    (error.status(), error.code(), error.elements()[0].1.clone())
+}
+
+fn expiry() -> Timestamp {
+    Timestamp::parse_iso(EXPIRY).unwrap()
+}
+
+fn account_sas(version: ApiVersion) -> AccountSas<'static> {
+    AccountSas {
+        version,
+        account: "devstoreaccount1",
+        services: "b",
+        resource_types: "sco",
+        permissions: "rl",
+        start: None,
+        expiry: expiry(),
+        ip: "",
+        protocol: "",
+        encryption_scope: "",
+    }
+}
+
+fn service_sas(
+    version: ApiVersion,
+    target: SasTarget<'static>,
+    permissions: &'static str,
+) -> ServiceSas<'static> {
+    let expiry = Some(expiry());
+    let (start, policy_id, ip, protocol, more) = (None, "", "", "", &[][..]);
+    ServiceSas {
+        version,
+        target,
+        permissions,
+        start,
+        expiry,
+        policy_id,
+        ip,
+        protocol,
+        more,
+    }
+}
+
+/// A signed query reads back, signs this string and carries this signature.
+fn check(signed: &str, target: SasTarget<'_>, text: &str, signature: &str) {
+    let read = sas(signed);
+    assert_eq!(read.string_to_sign(&target), text);
+    assert_eq!(read.get("sig"), signature);
+    assert!(read.verify(&target, key().as_bytes()).is_ok());
+    let error = read.verify(&target, b"other").unwrap_err();
+    assert_eq!(
+        (error.status(), error.code()),
+        (403, ErrorCode::AuthenticationFailed)
+    );
+    assert!(!format!("{read:?}").contains(signature));
+}
+
+#[test]
+fn account_vectors() {
+    for (version, text, signature) in [
+        (
+            ApiVersion::V2019_12_12,
+            "devstoreaccount1\nrl\nb\nsco\n\n2030-01-01T00:00:00Z\n\n\n2019-12-12\n",
+            "GBDaZND0o/rOGOVbOfS+upxMr/WRQWFS3BX8pqdFt4s=",
+        ),
+        (
+            ApiVersion::V2021_12_02,
+            "devstoreaccount1\nrl\nb\nsco\n\n2030-01-01T00:00:00Z\n\n\n2021-12-02\n\n",
+            "CHqqSZ2l/i9CZHaT+NtRAhAo7pfBrURAnowB2ECLH8Y=",
+        ),
+    ] {
+        let signed = account_sas(version).sign(key().as_bytes());
+        check(&signed, BLOB, text, signature);
+        assert_eq!(sas(&signed).kind(), SasKind::Account);
+    }
+}
+
+#[test]
+fn service_vectors() {
+    for (version, target, permissions, text, signature) in [
+        (
+            ApiVersion::V2021_12_02,
+            BLOB,
+            "r",
+            "r\n\n2030-01-01T00:00:00Z\n/blob/devstoreaccount1/c/b.txt\n\n\n\n2021-12-02\nb\n\n\n\n\
+             \n\n\n",
+            "j3PO89Sji7n1dRJE0c88w+4rEA8CcKWOtUmH/D7INXQ=",
+        ),
+        (
+            ApiVersion::V2018_03_28,
+            QUEUE,
+            "raup",
+            "raup\n\n2030-01-01T00:00:00Z\n/queue/devstoreaccount1/myqueue\n\n\n\n2018-03-28",
+            "C21DfUsqpklgUq0ORW9Fo7uVhluEk0M5QO5RJt9FUlc=",
+        ),
+        (
+            ApiVersion::V2019_02_02,
+            TABLE,
+            "raud",
+            "raud\n\n2030-01-01T00:00:00Z\n/table/devstoreaccount1/mytable\n\n\n\n2019-02-02\n\n\n\n",
+            "VH1kJ2dMcGJPJnFMefVZ3HMd1fedSci/031kWIgJz0w=",
+        ),
+    ] {
+        let signed = service_sas(version, target, permissions).sign(key().as_bytes());
+        check(&signed, target, text, signature);
+        assert_eq!(sas(&signed).kind(), SasKind::Service);
+    }
+}
+
+/// Every field filled with its own name, so that a layout reads as its list of names.
+fn layout_of(version: Option<&str>, extra: &str, target: SasTarget<'_>) -> String {
+    let mut query = "sig=x&sp=p&st=2020-01-01&se=2030-01-01&si=SI&sip=SIP&spr=SPR&ses=SES&sr=bs\
+        &rscc=CC&rscd=CD&rsce=CE&rscl=CL&rsct=CT&spk=SPK&srk=SRK&epk=EPK&erk=ERK"
+        .to_owned();
+    query.push_str(extra);
+    if let Some(version) = version {
+        query.push_str("&sv=");
+        query.push_str(version);
+    }
+    let target = SasTarget {
+        snapshot: "SNAP",
+        ..target
+    };
+    sas(&query).string_to_sign(&target).replace('\n', " ")
+}
+
+#[test]
+fn service_layouts_of_every_version() {
+    let head = "p 2020-01-01 2030-01-01";
+    let old = "/devstoreaccount1/c/b.txt SI";
+    let new = "/blob/devstoreaccount1/c/b.txt SI";
+    for (version, expected) in [
+        (None, old.to_owned()),
+        (Some("2012-02-12"), format!("{old} 2012-02-12")),
+        (
+            Some("2013-08-15"),
+            format!("{old} 2013-08-15 CC CD CE CL CT"),
+        ),
+        (
+            Some("2015-02-21"),
+            format!("{new} 2015-02-21 CC CD CE CL CT"),
+        ),
+        (
+            Some("2015-04-05"),
+            format!("{new} SIP SPR 2015-04-05 CC CD CE CL CT"),
+        ),
+        (
+            Some("2018-11-09"),
+            format!("{new} SIP SPR 2018-11-09 bs SNAP CC CD CE CL CT"),
+        ),
+        (
+            Some("2020-12-06"),
+            format!("{new} SIP SPR 2020-12-06 bs SNAP SES CC CD CE CL CT"),
+        ),
+        (
+            Some("2027-03-07"),
+            format!("{new} SIP SPR 2027-03-07 bs SNAP SES CC CD CE CL CT"),
+        ),
+    ] {
+        assert_eq!(layout_of(version, "", BLOB), format!("{head} {expected}"));
+    }
+    for (version, expected) in [
+        ("2012-02-12", "/devstoreaccount1/myqueue SI 2012-02-12"),
+        ("2014-02-14", "/devstoreaccount1/myqueue SI 2014-02-14"),
+        (
+            "2015-04-05",
+            "/queue/devstoreaccount1/myqueue SI SIP SPR 2015-04-05",
+        ),
+        (
+            "2026-10-06",
+            "/queue/devstoreaccount1/myqueue SI SIP SPR 2026-10-06",
+        ),
+    ] {
+        assert_eq!(
+            layout_of(Some(version), "", QUEUE),
+            format!("{head} {expected}")
+        );
+        let table = expected
+            .replace("queue/", "table/")
+            .replace("myqueue", "mytable");
+        let table = format!("{head} {table} SPK SRK EPK ERK");
+        assert_eq!(layout_of(Some(version), "", TABLE), table);
+    }
+}
+
+#[test]
+fn user_delegation_layouts_of_every_version() {
+    let extra = "&skoid=OID&sktid=TID&skt=2020-01-01&ske=2030-01-01&sks=KS&skv=KV&saoid=AO&suoid=UO\
+        &scid=CID&skdutid=DU&sduoid=DO&srh=RH&srq=RQ";
+    let key = "OID TID 2020-01-01 2030-01-01 KS KV";
+    let head = format!("p 2020-01-01 2030-01-01 /blob/devstoreaccount1/c/b.txt {key}");
+    for (version, middle, scope) in [
+        ("2018-11-09", "", ""),
+        ("2020-02-10", " AO UO CID", ""),
+        ("2020-12-06", " AO UO CID", " SES"),
+        ("2025-07-05", " AO UO CID DU DO", " SES"),
+        ("2026-04-06", " AO UO CID DU DO", " SES RH RQ"),
+    ] {
+        let text = layout_of(Some(version), extra, BLOB);
+        let tail = format!("SIP SPR {version} bs SNAP{scope} CC CD CE CL CT");
+        assert_eq!(text, format!("{head}{middle} {tail}"));
+    }
+    let queue = layout_of(Some("2026-04-06"), extra, QUEUE);
+    let head = format!("p 2020-01-01 2030-01-01 /queue/devstoreaccount1/myqueue {key}");
+    assert_eq!(queue, format!("{head} DU DO SIP SPR 2026-04-06"));
+}
+
+#[test]
+fn signed_resources() {
+    let blob = SasTarget {
+        blob: Some("x/y/z"),
+        ..BLOB
+    };
+    for (sr, expected) in [
+        ("b", "/blob/devstoreaccount1/c/x/y/z"),
+        ("c", "/blob/devstoreaccount1/c"),
+        ("d&sdd=2", "/blob/devstoreaccount1/c/x/y"),
+        ("d&sdd=9", "/blob/devstoreaccount1/c/x/y/z"),
+        ("d&sdd=0", "/blob/devstoreaccount1/c"),
+        ("d&sdd=a", "/blob/devstoreaccount1/c"),
+    ] {
+        let text = sas(&format!("sig=x&sp=r&se=2030-01-01&sv=2021-12-02&sr={sr}"));
+        let text = text.string_to_sign(&blob);
+        assert_eq!(text.split('\n').nth(3), Some(expected), "{sr}");
+    }
+}
+
+#[test]
+fn fields_that_are_missing_or_malformed_are_refused() {
+    let malformed = "Signature fields not well formed.";
+    for (query, detail) in [
+        (
+            "sig=x&ss=b&srt=o&sp=r&se=2030-01-01",
+            "sv is mandatory. Cannot be empty",
+        ),
+        (
+            "sig=x&sv=2021-12-02&ss=b&sp=r&se=2030-01-01",
+            "srt is mandatory. Cannot be empty",
+        ),
+        (
+            "sig=x&sv=2021-12-02&sr=b&sp=r",
+            "se is mandatory. Cannot be empty",
+        ),
+        (
+            "sig=x&sv=2021-12-02&sr=b&se=2030-01-01",
+            "sp is mandatory. Cannot be empty",
+        ),
+        ("sig=x&sv=2021-12-03&sr=b&sp=r&se=2030-01-01", malformed),
+        ("sig=x&sv=&sr=b&sp=r&se=2030-01-01", malformed),
+        ("sig=x&sv=2021-12-02&sr=b&sp=rr&se=2030-01-01", malformed),
+        ("sig=x&sv=2021-12-02&sr=b&sp=r&se=tomorrow", malformed),
+        (
+            "sig=x&sv=2021-12-02&sr=b&sp=r&se=2030-01-01&sp=w",
+            malformed,
+        ),
+    ] {
+        let expected = (403, ErrorCode::AuthenticationFailed, detail.to_owned());
+        assert_eq!(refusal(query), expected, "{query}");
+    }
+    assert!(
+        Sas::parse(&parse_query("sv=2021-12-02&sr=b").unwrap())
+            .unwrap()
+            .is_none()
+    );
+    let stored = sas("sig=x&sv=2019-02-02&sr=b&si=policy");
+    assert_eq!(stored.policy_id(), Some("policy"));
+    assert_eq!((stored.start(), stored.expiry()), (None, None));
+    assert!(stored.permissions().is_empty());
+}
+
+#[test]
+fn the_window_includes_its_start_and_excludes_its_expiry() {
+    let at = |s| Some(Timestamp::from_unix_s(s));
+    let now = Timestamp::from_unix_s(100);
+    for (start, expiry, valid) in [
+        (None, at(101), true),
+        (at(100), at(101), true),
+        (at(101), at(102), false),
+        (at(99), at(100), false),
+        (None, None, true),
+    ] {
+        assert_eq!(check_window(start, expiry, now).is_ok(), valid);
+    }
+    let error = check_window(at(101), at(102), now).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::AuthenticationFailed);
+    assert!(
+        error.elements()[0]
+            .1
+            .starts_with("Signature not valid in the specified time frame")
+    );
+}
+
+#[test]
+fn addresses_and_protocols() {
+    use ErrorCode::{
+        AuthenticationFailed, AuthorizationProtocolMismatch, AuthorizationSourceIPMismatch,
+    };
+    let base = "sig=x&sv=2021-12-02&sr=b&sp=r&se=2030-01-01";
+    for (sip, client, expected) in [
+        ("", "1.2.3.4", None),
+        ("1.2.3.4", "1.2.3.4", None),
+        ("1.2.3.4", "::ffff:1.2.3.4", None),
+        ("1.2.3.4", "1.2.3.5", Some(AuthorizationSourceIPMismatch)),
+        ("1.2.3.0-1.2.3.9", "1.2.3.9", None),
+        (
+            "1.2.3.0-1.2.3.9",
+            "1.2.3.10",
+            Some(AuthorizationSourceIPMismatch),
+        ),
+        (
+            "1.2.3.0-1.2.3.9",
+            "::1",
+            Some(AuthorizationSourceIPMismatch),
+        ),
+        ("nowhere", "1.2.3.4", Some(AuthenticationFailed)),
+    ] {
+        let result = sas(&format!("{base}&sip={sip}")).check_ip(client.parse().unwrap());
+        assert_eq!(result.err().map(|e| e.code()), expected, "{sip} {client}");
+    }
+    for (spr, is_https, expected) in [
+        ("", false, None),
+        ("https", true, None),
+        ("https", false, Some(AuthorizationProtocolMismatch)),
+        ("https,http", false, None),
+        ("http", false, Some(AuthenticationFailed)),
+    ] {
+        let result = sas(&format!("{base}&spr={spr}")).check_protocol(is_https);
+        assert_eq!(result.err().map(|e| e.code()), expected, "{spr}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(
+        sv in "(2021-12-02|.{0,10})", sp in "[a-z]{0,4}", rest in "[a-z&=0-9%-]{0,40}",
+    ) {
+        let raw = format!("sig=x&sv={sv}&sp={sp}&{rest}");
+        if let Ok(query) = parse_query(&raw) && let Ok(Some(sas)) = Sas::parse(&query) {
+            let _ = sas.verify(&BLOB, b"key");
+            let _ = sas.check_ip(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The one module of the crate that touches ambient time and randomness. Both can be replaced
+//! through [`Settings`](crate::Settings).
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the default clock of production reads the system's time"
+)]
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, SystemTime};
+
+use smalt_protocol::Timestamp;
+
+use crate::clock::Clock;
+
+/// The system's clock: what production uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        // A clock set before 1970 reads as 1970: the service will refuse the signature and say why.
+        Timestamp::from_unix(
+            SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or(Duration::ZERO),
+        )
+    }
+}
+
+/// A seed that differs from process to process, so that workers started together do not retry in
+/// step. The standard library seeds its hash maps from the system's randomness.
+pub(crate) fn seed() -> u64 {
+    RandomState::new().hash_one("smalt-sleeve")
+}

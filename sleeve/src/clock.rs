@@ -1,0 +1,50 @@
+//! The injected clock: requests are stamped and signed with it, never with ambient time.
+
+use std::fmt;
+
+use smalt_protocol::Timestamp;
+use tokio::time::Instant;
+
+/// Where the sleeve gets the time from that it stamps and signs requests with.
+pub trait Clock: Send + Sync + fmt::Debug + 'static {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+}
+
+/// A clock that runs with tokio's: under paused time it stands still until the test, or a sleep of
+/// the program under test, moves it.
+#[derive(Clone, Copy, Debug)]
+pub struct TokioClock {
+    base: Timestamp,
+    started: Instant,
+}
+
+impl TokioClock {
+    /// A clock that shows `base` now and runs from here. Needs a tokio runtime when time is paused.
+    pub fn starting_at(base: Timestamp) -> Self {
+        TokioClock {
+            base,
+            started: Instant::now(),
+        }
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Timestamp {
+        self.base.plus(self.started.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_tokio_clock_moves_with_paused_time() {
+        let clock = TokioClock::starting_at(Timestamp::from_unix_s(1_000));
+        assert_eq!(clock.now(), Timestamp::from_unix_s(1_000));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(clock.now(), Timestamp::from_unix_s(1_060));
+    }
+}

@@ -1,0 +1,92 @@
+//! How long to wait before the next try: pure rules.
+
+use std::time::Duration;
+
+/// How often and how patiently a call is tried (failure policy of the workers: five tries, 0.8 s
+/// doubling, full jitter, `Retry-After` wins).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Tries altogether, the first included; at least one. Default 5.
+    pub tries_max: u32,
+    /// Longest wait before the second try; it doubles with each further one. Default 0.8 s.
+    pub base_delay: Duration,
+    /// Longest wait of all, also for a `Retry-After`: a longer one ends the call, and the error tells
+    /// it. Default 60 s.
+    pub delay_max: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        RetrySettings {
+            tries_max: 5,
+            base_delay: Duration::from_millis(800),
+            delay_max: Duration::from_secs(60),
+        }
+    }
+}
+
+impl RetrySettings {
+    /// The wait after `failed` tries (1 for the first), or `None` when it is time to give up. `dice`
+    /// is uniform in `0.0..1.0` (full jitter); what the service asks for is taken exactly.
+    pub(crate) fn delay(
+        &self,
+        failed: u32,
+        retry_after: Option<Duration>,
+        dice: f64,
+    ) -> Option<Duration> {
+        if failed >= self.tries_max {
+            return None;
+        }
+        match retry_after {
+            Some(asked) if asked > self.delay_max => None,
+            Some(asked) => Some(asked),
+            None => Some(self.ceiling(failed).mul_f64(dice.clamp(0.0, 1.0))),
+        }
+    }
+
+    /// The longest wait after `failed` tries.
+    fn ceiling(&self, failed: u32) -> Duration {
+        let doubled = 2u32.saturating_pow(failed.saturating_sub(1));
+        self.base_delay.saturating_mul(doubled).min(self.delay_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn waits_double_up_to_the_last_try() {
+        let settings = RetrySettings::default();
+        let waits: Vec<_> = (1..=5)
+            .map(|failed| settings.delay(failed, None, 1.0))
+            .collect();
+        let expected = [800, 1600, 3200, 6400].map(|ms| Some(Duration::from_millis(ms)));
+        assert_eq!(waits[..4], expected);
+        assert_eq!(waits[4], None);
+    }
+
+    #[test]
+    fn the_service_decides_the_wait() {
+        let settings = RetrySettings::default();
+        let asked = |seconds| settings.delay(1, Some(Duration::from_secs(seconds)), 0.5);
+        assert_eq!(asked(7), Some(Duration::from_secs(7)));
+        assert_eq!(asked(0), Some(Duration::ZERO));
+        assert_eq!(asked(60), Some(Duration::from_secs(60)));
+        assert_eq!(asked(61), None);
+        assert_eq!(settings.delay(5, Some(Duration::ZERO), 0.5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_wait_leaves_its_bounds(failed in any::<u32>(), dice in any::<f64>(), tries in 1u32..) {
+            let settings = RetrySettings { tries_max: tries, ..RetrySettings::default() };
+            let dice = if dice.is_nan() { 0.0 } else { dice };
+            if let Some(wait) = settings.delay(failed, None, dice) {
+                prop_assert!(failed < tries);
+                prop_assert!(wait <= settings.delay_max);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! [`AzureStorage`]: the port on Microsoft's SDK.
+
+mod answer;
+mod begin;
+mod blobs;
+mod copies;
+mod delegate;
+mod leases;
+mod listing;
+mod messages;
+mod open;
+
+use std::fmt;
+use std::sync::Arc;
+
+use azure_core::http::Url;
+use azure_storage_blob::BlobServiceClient;
+use azure_storage_queue::QueueServiceClient;
+
+use crate::account::Credential;
+use crate::clock::Clock;
+
+pub use open::Settings;
+
+/// One storage account, opened with one credential.
+///
+/// Cheap to clone and safe to share: the clients of the SDK are made once, all state of a call
+/// travels with the call (DG5), and connections are pooled in the transport.
+#[derive(Clone)]
+pub struct AzureStorage {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    account: String,
+    blob_endpoint: Option<Url>,
+    blobs: Option<BlobServiceClient>,
+    queues: Option<QueueServiceClient>,
+    credential: Credential,
+    clock: Arc<dyn Clock>,
+}
+
+impl fmt::Debug for AzureStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AzureStorage")
+            .field("account", &self.shared.account)
+            .field("credential", &self.shared.credential)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! Leases on blobs: acquire under a proposed id, renew, release.
+
+use std::sync::Arc;
+
+use azure_storage_blob::models::{
+    BlobClientAcquireLeaseOptions, BlobClientReleaseLeaseOptions, BlobClientRenewLeaseOptions,
+};
+use smalt_protocol::limits;
+
+use super::AzureStorage;
+use super::answer::Answer;
+use crate::error::ErrorKind;
+use crate::policy::{Repeat, options};
+use crate::port::{BlobId, CallContext, Lease, PortResult};
+
+impl AzureStorage {
+    /// Idempotent: the service gives a lease again to whoever proposes the id that holds it.
+    pub(super) async fn acquire(
+        &self,
+        cx: &CallContext,
+        blob: &BlobId,
+        proposed_id: &str,
+        duration_s: u32,
+    ) -> PortResult<Lease> {
+        let (call, client) = self.on_blob("Acquire Lease", Repeat::Idempotent, cx, blob)?;
+        let permitted = limits::LEASE_DURATION_S.contains(&i64::from(duration_s));
+        let duration = i32::try_from(duration_s).ok().filter(|_| permitted);
+        let duration = duration.ok_or_else(|| call.invalid("a lease lasts 15 to 60 s"))?;
+        let call = Arc::new(call);
+        let asked = BlobClientAcquireLeaseOptions {
+            proposed_lease_id: Some(proposed_id.to_owned()),
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let acquired = client.acquire_lease(duration, Some(asked)).await;
+        let acquired = acquired.map_err(|error| call.fail(&error))?;
+        let answer = Answer::read(acquired.headers());
+        Ok(Lease {
+            id: answer.lease_id.unwrap_or(proposed_id).to_owned(),
+            server_time: answer.server_time(&call)?,
+        })
+    }
+
+    pub(super) async fn renew(
+        &self,
+        cx: &CallContext,
+        blob: &BlobId,
+        lease_id: &str,
+    ) -> PortResult<Lease> {
+        let (call, client) = self.on_blob("Renew Lease", Repeat::Idempotent, cx, blob)?;
+        let call = Arc::new(call);
+        let asked = BlobClientRenewLeaseOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let renewed = client.renew_lease(lease_id.to_owned(), Some(asked)).await;
+        let renewed = renewed.map_err(|error| call.fail(&error))?;
+        let answer = Answer::read(renewed.headers());
+        Ok(Lease {
+            id: answer.lease_id.unwrap_or(lease_id).to_owned(),
+            server_time: answer.server_time(&call)?,
+        })
+    }
+
+    pub(super) async fn release(
+        &self,
+        cx: &CallContext,
+        blob: &BlobId,
+        lease_id: &str,
+    ) -> PortResult<()> {
+        let (call, client) = self.on_blob("Release Lease", Repeat::Removal, cx, blob)?;
+        let call = Arc::new(call);
+        let asked = BlobClientReleaseLeaseOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let released = client.release_lease(lease_id.to_owned(), Some(asked)).await;
+        match released.map_err(|error| call.fail(&error)) {
+            // An earlier try of ours released it, and its answer was lost.
+            Err(error) if error.kind == ErrorKind::LeaseLost && call.maybe_done() => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Queues and their messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use azure_core::http::{RequestContent, XmlFormat};
+use azure_storage_queue::QueueClient;
+use azure_storage_queue::models::{
+    PeekedMessage, QueueClientClearOptions, QueueClientCreateOptions,
+    QueueClientDeleteMessageOptions, QueueClientGetPropertiesOptions,
+    QueueClientPeekMessagesOptions, QueueClientReceiveMessagesOptions,
+    QueueClientSendMessageOptions, QueueClientUpdateMessageOptions, QueueMessage as SdkMessage,
+    ReceivedMessage,
+};
+use smalt_protocol::{Timestamp, limits};
+
+use super::AzureStorage;
+use super::answer::{Answer, time};
+use super::listing::timestamp;
+use crate::error::{ErrorKind, PortError};
+use crate::policy::{Call, Repeat, options};
+use crate::port::{
+    CallContext, MessageTtl, PortResult, QueueMessage, QueueMessages, QueueProperties, Receipt,
+};
+
+/// How often a queue is cleared before the call gives up. Each round removes what the service
+/// manages within its own time-out (Q16).
+const CLEAR_ROUNDS_MAX: u32 = 100;
+
+/// "Never expires" on the wire of answers: 9999-12-31T23:59:59Z.
+const NEVER_S: u64 = 253_402_300_799;
+
+impl AzureStorage {
+    pub(super) async fn make_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool> {
+        let (call, client) = self.on_queue("Create Queue", Repeat::Idempotent, cx, queue)?;
+        let asked = QueueClientCreateOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        match client
+            .create(Some(asked))
+            .await
+            .map_err(|error| call.fail(&error))
+        {
+            // It is there with other metadata.
+            Err(error) if error.kind == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+            Ok(response) => Ok(u16::from(response.status()) == 201),
+        }
+    }
+
+    pub(super) async fn queue_facts(
+        &self,
+        cx: &CallContext,
+        queue: &str,
+    ) -> PortResult<QueueProperties> {
+        let (call, client) = self.on_queue("Get Queue Metadata", Repeat::Read, cx, queue)?;
+        let asked = QueueClientGetPropertiesOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let response = client.get_properties(Some(asked)).await;
+        let response = response.map_err(|error| call.fail(&error))?;
+        let answer = Answer::read(response.headers());
+        let count = answer
+            .approximate_count
+            .and_then(|count| count.parse().ok());
+        Ok(QueueProperties {
+            approximate_count: count.ok_or_else(|| call.unreadable("no count"))?,
+            metadata: answer.metadata,
+        })
+    }
+
+    pub(super) async fn put_text(
+        &self,
+        cx: &CallContext,
+        queue: &str,
+        text: &str,
+        ttl: MessageTtl,
+        visibility_timeout: Duration,
+    ) -> PortResult<Receipt> {
+        let (call, client) = self.on_queue("Put Message", Repeat::Never, cx, queue)?;
+        let ttl_s = match ttl {
+            MessageTtl::Never => -1,
+            MessageTtl::After(ttl) => seconds(&call, ttl, 1, i32::MAX)?,
+        };
+        let asked = QueueClientSendMessageOptions {
+            message_time_to_live: Some(ttl_s),
+            visibility_timeout: Some(hiding(&call, visibility_timeout, 0)?),
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let response = client
+            .send_message(document(&call, text)?, Some(asked))
+            .await;
+        let response = response.map_err(|error| call.fail(&error))?;
+        let list = response.into_model().map_err(|error| call.fail(&error))?;
+        let sent = list.into_message().map_err(|error| call.fail(&error))?;
+        match (sent.message_id, sent.pop_receipt, sent.time_next_visible) {
+            (Some(id), Some(pop_receipt), Some(next_visible)) => Ok(Receipt {
+                id,
+                pop_receipt,
+                next_visible: timestamp(next_visible),
+            }),
+            _ => Err(call.unreadable("a message without id, receipt or time")),
+        }
+    }
+
+    pub(super) async fn take(
+        &self,
+        cx: &CallContext,
+        queue: &str,
+        count: u32,
+        visibility_timeout: Duration,
+    ) -> PortResult<QueueMessages> {
+        // A get whose answer is lost only hides messages for a while: it may be repeated.
+        let (call, client) = self.on_queue("Get Messages", Repeat::Read, cx, queue)?;
+        let asked = QueueClientReceiveMessagesOptions {
+            number_of_messages: Some(batch(&call, count)?),
+            visibility_timeout: Some(hiding(&call, visibility_timeout, 1)?),
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let response = client.receive_messages(Some(asked)).await;
+        let response = response.map_err(|error| call.fail(&error))?;
+        let server_time = Answer::read(response.headers()).server_time(&call)?;
+        let list = response.into_model().map_err(|error| call.fail(&error))?;
+        let messages = list.items.unwrap_or_default().into_iter();
+        Ok(QueueMessages {
+            messages: messages
+                .map(|message| taken(&call, message))
+                .collect::<PortResult<_>>()?,
+            server_time,
+        })
+    }
+
+    pub(super) async fn peek(
+        &self,
+        cx: &CallContext,
+        queue: &str,
+        count: u32,
+    ) -> PortResult<QueueMessages> {
+        let (call, client) = self.on_queue("Peek Messages", Repeat::Read, cx, queue)?;
+        let asked = QueueClientPeekMessagesOptions {
+            number_of_messages: Some(batch(&call, count)?),
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let response = client.peek_messages(Some(asked)).await;
+        let response = response.map_err(|error| call.fail(&error))?;
+        let server_time = Answer::read(response.headers()).server_time(&call)?;
+        let list = response.into_model().map_err(|error| call.fail(&error))?;
+        let messages = list.items.unwrap_or_default().into_iter();
+        Ok(QueueMessages {
+            messages: messages
+                .map(|message| peeked(&call, message))
+                .collect::<PortResult<_>>()?,
+            server_time,
+        })
+    }
+
+    /// The receipt is a condition: after an unanswered try a mismatch may be our own doing.
+    pub(super) async fn update(
+        &self,
+        cx: &CallContext,
+        queue: &str,
+        message: (&str, &str),
+        visibility_timeout: Duration,
+        text: Option<&str>,
+    ) -> PortResult<Receipt> {
+        let (call, client) = self.on_queue("Update Message", Repeat::Conditional, cx, queue)?;
+        let (id, pop_receipt) = check_message(&call, message)?;
+        let hidden_s = hiding(&call, visibility_timeout, 0)?;
+        let asked = QueueClientUpdateMessageOptions {
+            queue_message: text.map(|text| document(&call, text)).transpose()?,
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let response = client
+            .update_message(id, pop_receipt, hidden_s, Some(asked))
+            .await;
+        let response = response.map_err(|error| call.fail(&error))?;
+        let answer = Answer::read(response.headers());
+        let receipt = answer
+            .pop_receipt
+            .ok_or_else(|| call.unreadable("no receipt"))?;
+        Ok(Receipt {
+            id: id.to_owned(),
+            pop_receipt: receipt.to_owned(),
+            next_visible: time(&call, "x-ms-time-next-visible", answer.next_visible)?,
+        })
+    }
+
+    pub(super) async fn remove(
+        &self,
+        cx: &CallContext,
+        queue: &str,
+        message: (&str, &str),
+    ) -> PortResult<()> {
+        let (call, client) = self.on_queue("Delete Message", Repeat::Removal, cx, queue)?;
+        let (id, pop_receipt) = check_message(&call, message)?;
+        let asked = QueueClientDeleteMessageOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let removed = client.delete_message(id, pop_receipt, Some(asked)).await;
+        match removed.map_err(|error| call.fail(&error)) {
+            // An earlier try of ours removed it, and its answer was lost.
+            Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// The service clears what it can within its time-out and then says so: ask again (Q16).
+    pub(super) async fn clear(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
+        let mut rounds = 0;
+        loop {
+            let (call, client) = self.on_queue("Clear Messages", Repeat::Idempotent, cx, queue)?;
+            let Err(error) = clear_once(&call, &client).await else {
+                return Ok(());
+            };
+            rounds += 1;
+            let unfinished = error.code.as_deref() == Some("OperationTimedOut");
+            if !unfinished || rounds == CLEAR_ROUNDS_MAX {
+                return Err(error);
+            }
+        }
+    }
+}
+
+async fn clear_once(call: &Arc<Call>, client: &QueueClient) -> PortResult<()> {
+    let asked = QueueClientClearOptions {
+        method_options: options(call),
+        ..Default::default()
+    };
+    let cleared = client.clear(Some(asked)).await;
+    cleared.map(drop).map_err(|error| call.fail(&error))
+}
+
+fn batch(call: &Call, count: u32) -> Result<i32, PortError> {
+    let count = i64::from(count);
+    let permitted = limits::DEQUEUE_COUNT.contains(&count);
+    let count = i32::try_from(count).ok().filter(|_| permitted);
+    count.ok_or_else(|| call.invalid("1 to 32 messages can be asked for"))
+}
+
+/// A visibility time-out: at most seven days.
+fn hiding(call: &Call, timeout: Duration, least_s: i32) -> Result<i32, PortError> {
+    let most_s = i32::try_from(*limits::VISIBILITY_GET_S.end()).unwrap_or(i32::MAX);
+    seconds(call, timeout, least_s, most_s)
+}
+
+/// Whole seconds, rounded up: nothing becomes visible or expires sooner than asked for.
+fn seconds(call: &Call, time: Duration, least: i32, most: i32) -> Result<i32, PortError> {
+    let whole = time
+        .as_secs()
+        .saturating_add(u64::from(time.subsec_nanos() > 0));
+    let whole = i32::try_from(whole)
+        .ok()
+        .filter(|s| (least..=most).contains(s));
+    whole.ok_or_else(|| call.invalid(&format!("{time:?} is not within {least} to {most} s")))
+}
+
+fn check_message<'a>(
+    call: &Call,
+    (id, receipt): (&'a str, &'a str),
+) -> Result<(&'a str, &'a str), PortError> {
+    // The SDK joins the id to the path unescaped.
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if id.is_empty() || !id.bytes().all(plain) {
+        return Err(call.invalid("this is not a message id"));
+    }
+    if receipt.is_empty() {
+        return Err(call.invalid("the message has no pop receipt"));
+    }
+    Ok((id, receipt))
+}
+
+/// The message's document. Written here and not by the SDK, which leaves a carriage return as it is:
+/// readers of XML turn that into a line feed.
+fn document(call: &Call, text: &str) -> Result<RequestContent<SdkMessage, XmlFormat>, PortError> {
+    if text.len() > limits::MESSAGE_TEXT_BYTES_MAX {
+        return Err(call.invalid("the text has more than 64 KiB"));
+    }
+    let mut xml = String::with_capacity(text.len() + 96);
+    xml.push_str("<?xml version=\"1.0\" encoding=\"utf-8\"?><QueueMessage><MessageText>");
+    for c in text.chars() {
+        match c {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '\r' => xml.push_str("&#xD;"),
+            '\t' | '\n' => xml.push(c),
+            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
+                return Err(call.invalid(&format!("{c:?} cannot stand in a message; encode it")));
+            }
+            _ => xml.push(c),
+        }
+    }
+    xml.push_str("</MessageText></QueueMessage>");
+    Ok(RequestContent::from(xml.into_bytes()))
+}
+
+fn taken(call: &Call, message: ReceivedMessage) -> Result<QueueMessage, PortError> {
+    let incomplete = || call.unreadable("an incomplete message");
+    let ReceivedMessage {
+        message_id: Some(id),
+        pop_receipt: Some(pop_receipt),
+        insertion_time: Some(inserted),
+        expiration_time: Some(expires),
+        time_next_visible: Some(next_visible),
+        dequeue_count: Some(dequeue_count),
+        message_text,
+        ..
+    } = message
+    else {
+        return Err(incomplete());
+    };
+    Ok(QueueMessage {
+        id,
+        pop_receipt,
+        inserted: timestamp(inserted),
+        expires: expiry(timestamp(expires)),
+        next_visible: Some(timestamp(next_visible)),
+        dequeue_count: u32::try_from(dequeue_count).map_err(|_| incomplete())?,
+        text: message_text.unwrap_or_default(),
+    })
+}
+
+fn peeked(call: &Call, message: PeekedMessage) -> Result<QueueMessage, PortError> {
+    let incomplete = || call.unreadable("an incomplete message");
+    let PeekedMessage {
+        message_id: Some(id),
+        insertion_time: Some(inserted),
+        expiration_time: Some(expires),
+        dequeue_count: Some(dequeue_count),
+        message_text,
+        ..
+    } = message
+    else {
+        return Err(incomplete());
+    };
+    Ok(QueueMessage {
+        id,
+        pop_receipt: String::new(),
+        inserted: timestamp(inserted),
+        expires: expiry(timestamp(expires)),
+        next_visible: None,
+        dequeue_count: u32::try_from(dequeue_count).map_err(|_| incomplete())?,
+        text: message_text.unwrap_or_default(),
+    })
+}
+
+fn expiry(told: Timestamp) -> Timestamp {
+    if told >= Timestamp::from_unix_s(NEVER_S) {
+        Timestamp::MAX
+    } else {
+        told
+    }
+}

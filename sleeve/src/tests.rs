@@ -1,0 +1,11 @@
+//! The port against a scripted service: what is sent, how answers are read, when it is sent again.
+
+mod blobs;
+mod conditions;
+mod credentials;
+mod names;
+mod queues;
+mod retries;
+mod service;
+mod sockets;
+mod tracking;

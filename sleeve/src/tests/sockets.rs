@@ -1,0 +1,218 @@
+//! The socket transport against small servers on the loopback.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::{HyperTransport, HyperTransportSettings, Transport, TransportError};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// Answers the n-th request of all with the n-th text, and closes after a text that says so or is cut.
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    answers: &'static [&'static str],
+    served: &AtomicUsize,
+) {
+    let mut request = Vec::new();
+    loop {
+        let mut byte = [0; 1024];
+        match stream.read(&mut byte).await {
+            Ok(count) if count > 0 => request.extend_from_slice(&byte[..count]),
+            _ => return,
+        }
+        if !request.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        request.clear();
+        let answer = answers[served.fetch_add(1, Ordering::SeqCst) % answers.len()];
+        let _ = stream.write_all(answer.as_bytes()).await;
+        if answer != OK {
+            return;
+        }
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+async fn server(answers: &'static [&'static str], tls: Option<TlsAcceptor>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    tokio::spawn(async move {
+        let served = Arc::new(AtomicUsize::new(0));
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let (tls, served) = (tls.clone(), Arc::clone(&served));
+            tokio::spawn(async move {
+                match tls {
+                    None => serve(stream, answers, &served).await,
+                    Some(tls) => {
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve(stream, answers, &served).await;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    Server {
+        address,
+        connections,
+    }
+}
+
+fn get(url: &str) -> http::Request<Bytes> {
+    let uri: http::Uri = url.parse().unwrap();
+    let host = uri.authority().unwrap().to_string();
+    let request = http::Request::get(uri).header("Host", host);
+    request.body(Bytes::new()).unwrap()
+}
+
+fn transport(change: impl FnOnce(&mut HyperTransportSettings)) -> HyperTransport {
+    let mut settings = HyperTransportSettings::default();
+    change(&mut settings);
+    HyperTransport::new(settings).unwrap()
+}
+
+#[tokio::test]
+async fn connections_are_kept_and_used_again() {
+    let server = server(&[OK], None).await;
+    let transport = transport(|_| {});
+    for _ in 0..5 {
+        let answer = transport
+            .round_trip(get(&format!("http://{}/x", server.address)))
+            .await;
+        assert_eq!(answer.unwrap().body(), "ok");
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    assert_eq!(transport.idle_connections(), 1);
+}
+
+#[tokio::test]
+async fn connections_that_cannot_be_kept_are_not() {
+    let closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let server = server(Box::leak(Box::new([closing])), None).await;
+    let transport = transport(|_| {});
+    for _ in 0..3 {
+        let answer = transport
+            .round_trip(get(&format!("http://{}/x", server.address)))
+            .await;
+        assert_eq!(answer.unwrap().body(), "ok");
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+}
+
+/// Refused and unknown hosts were surely not reached; a cut or overlong answer is unknown.
+#[tokio::test]
+async fn failures_say_whether_the_request_can_have_arrived() {
+    let vacant = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let error = transport(|_| {})
+        .round_trip(get(&format!("http://{vacant}/")))
+        .await;
+    assert!(
+        matches!(error, Err(TransportError::Unreachable(_))),
+        "{error:?}"
+    );
+    let cut: &[&str] = &[
+        "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\npart",
+        "",
+        "garbage\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
+    ];
+    let server = server(Box::leak(cut.into()), None).await;
+    let transport = transport(|settings| settings.answer_bytes_max = 1000);
+    for answer in cut {
+        let error = transport
+            .round_trip(get(&format!("http://{}/", server.address)))
+            .await;
+        assert!(
+            matches!(error, Err(TransportError::NoAnswer(_))),
+            "{answer}: {error:?}"
+        );
+    }
+    let error = transport.round_trip(get("ftp://h/")).await;
+    assert!(
+        matches!(error, Err(TransportError::Malformed(_))),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn silence_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let transport = transport(|settings| settings.read_timeout = Duration::from_millis(20));
+    let error = transport
+        .round_trip(get(&format!("http://{address}/")))
+        .await;
+    assert!(
+        matches!(error, Err(TransportError::NoAnswer(_))),
+        "{error:?}"
+    );
+}
+
+fn certificate(name: &str) -> (Vec<u8>, TlsAcceptor) {
+    let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+    let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    (
+        certificate.into_bytes(),
+        TlsAcceptor::from(Arc::new(config)),
+    )
+}
+
+/// A name of the cloud can lead to a local endpoint, if its certificate is trusted, and only then.
+#[tokio::test]
+async fn tls_with_own_authority_and_address() {
+    let host = "acct.blob.core.windows.net";
+    let (pem, acceptor) = certificate(host);
+    let server = server(&[OK], Some(acceptor)).await;
+    let resolve = HashMap::from([
+        (host.to_owned(), server.address),
+        ("other.example".to_owned(), server.address),
+    ]);
+    let trusting = transport(|settings| {
+        settings.extra_ca_pem = pem;
+        settings.resolve = resolve.clone();
+    });
+    let answer = trusting.round_trip(get(&format!("https://{host}/c"))).await;
+    assert_eq!(answer.unwrap().body(), "ok");
+    let error = trusting.round_trip(get("https://other.example/c")).await;
+    assert!(
+        matches!(error, Err(TransportError::Unreachable(_))),
+        "{error:?}"
+    );
+    let wary = transport(|settings| settings.resolve = resolve);
+    let error = wary.round_trip(get(&format!("https://{host}/c"))).await;
+    assert!(
+        matches!(error, Err(TransportError::Unreachable(_))),
+        "{error:?}"
+    );
+}

@@ -1,0 +1,46 @@
+//! How a request reaches the service: over sockets ([`HyperTransport`]) or through any function
+//! ([`FnTransport`]), for instance a service in the same process.
+//!
+//! A transport carries one request once. It never repeats by itself what may have been executed: it
+//! says truthfully whether the request can have reached the service, and the retry policy decides.
+
+mod connect;
+mod function;
+mod hyper;
+mod pool;
+mod sdk;
+mod tls;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use function::{FnTransport, ResponseFuture};
+pub use hyper::{HyperTransport, HyperTransportSettings};
+
+pub(crate) use sdk::SdkClient;
+
+/// Carries a request to the service and its answer back, both whole.
+#[async_trait]
+pub trait Transport: Send + Sync + fmt::Debug + 'static {
+    /// One request, one answer. The request's URI is absolute and it has a `Host` header.
+    async fn round_trip(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError>;
+}
+
+/// Why there is no answer. The texts name hosts, never paths, queries or headers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    /// The request surely did not reach the service: refused connection, unknown host, TLS.
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// The request was sent, at least in part, and no whole answer came.
+    #[error("no answer: {0}")]
+    NoAnswer(String),
+    /// This is not a request that can be sent.
+    #[error("malformed request: {0}")]
+    Malformed(String),
+}

@@ -1,0 +1,105 @@
+//! Opens one HTTP/1.1 connection: name, TCP, TLS, handshake. Whatever fails here never reached the
+//! service.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::rt::{Read, Write};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{TransportError, tls};
+
+/// The sending half of a connection.
+pub(super) type Sender = SendRequest<Full<Bytes>>;
+
+/// Where a connection leads.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    pub(super) tls: bool,
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl Origin {
+    /// The origin of an absolute URI.
+    pub(super) fn of(uri: &http::Uri) -> Result<Self, TransportError> {
+        let malformed = || TransportError::Malformed("the URL needs http(s) and a host".to_owned());
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(malformed()),
+        };
+        let host = uri.host().ok_or_else(malformed)?.to_owned();
+        let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        Ok(Origin { tls, host, port })
+    }
+}
+
+/// What opens connections.
+pub(super) struct Connector {
+    pub(super) tls: TlsConnector,
+    pub(super) resolve: HashMap<String, SocketAddr>,
+    pub(super) timeout: Duration,
+}
+
+impl Connector {
+    /// A fresh connection to `origin`.
+    pub(super) async fn connect(&self, origin: &Origin) -> Result<Sender, TransportError> {
+        match tokio::time::timeout(self.timeout, self.open(origin)).await {
+            Ok(connected) => connected,
+            Err(_) => Err(unreachable(origin, "connecting took too long")),
+        }
+    }
+
+    async fn open(&self, origin: &Origin) -> Result<Sender, TransportError> {
+        let stream = self
+            .dial(origin)
+            .await
+            .map_err(|error| unreachable(origin, error))?;
+        // Small requests must not wait for the peer's acknowledgement. A failure costs only time.
+        let _ = stream.set_nodelay(true);
+        if !origin.tls {
+            return shake(origin, TokioIo::new(stream)).await;
+        }
+        let name = tls::server_name(&origin.host)?;
+        let stream = self.tls.connect(name, stream).await;
+        let stream = stream.map_err(|error| unreachable(origin, error))?;
+        shake(origin, TokioIo::new(stream)).await
+    }
+
+    async fn dial(&self, origin: &Origin) -> io::Result<TcpStream> {
+        if let Some(address) = self.resolve.get(&origin.host.to_ascii_lowercase()) {
+            return TcpStream::connect(address).await;
+        }
+        let bare = origin.host.trim_start_matches('[').trim_end_matches(']');
+        TcpStream::connect((bare, origin.port)).await
+    }
+}
+
+async fn shake<T>(origin: &Origin, io: T) -> Result<Sender, TransportError>
+where
+    T: Read + Write + Unpin + Send + 'static,
+{
+    let (sender, connection) = handshake(io)
+        .await
+        .map_err(|error| unreachable(origin, error))?;
+    // The task ends when either side closes; its error also reaches whoever waits for an answer.
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "connection ended");
+        }
+    });
+    Ok(sender)
+}
+
+fn unreachable(origin: &Origin, why: impl Display) -> TransportError {
+    TransportError::Unreachable(format!("{}:{}: {why}", origin.host, origin.port))
+}

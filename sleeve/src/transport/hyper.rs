@@ -1,0 +1,181 @@
+//! The socket transport: HTTP/1.1 connections of hyper with keep-alive, time-outs and TLS.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use http::uri::PathAndQuery;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+
+use super::connect::{Connector, Origin, Sender};
+use super::pool::Pool;
+use super::{Transport, TransportError, tls};
+
+/// Settings of the socket transport.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HyperTransportSettings {
+    /// Most time for name, TCP and TLS together. Default 10 s.
+    pub connect_timeout: Duration,
+    /// Most time between two signs of life while an answer is awaited or read. Default 60 s: the
+    /// service itself gives up an operation after 30 s.
+    pub read_timeout: Duration,
+    /// How long an unused connection is kept. Default 4 s: widespread servers close theirs after 5,
+    /// and a request sent into a closing connection has an unknown outcome.
+    pub idle_timeout: Duration,
+    /// Unused connections kept per host. Default 64.
+    pub idle_most: usize,
+    /// Answers larger than this are refused. Default 256 MiB.
+    pub answer_bytes_max: u64,
+    /// Certificates, in PEM, that are trusted besides the web's authorities.
+    pub extra_ca_pem: Vec<u8>,
+    /// Addresses that stand in for a host's own (curl's `--resolve`): `acct.blob.core.windows.net` can
+    /// lead to a local TLS endpoint while name and certificate check stay as they are.
+    pub resolve: HashMap<String, SocketAddr>,
+}
+
+impl Default for HyperTransportSettings {
+    fn default() -> Self {
+        HyperTransportSettings {
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(4),
+            idle_most: 64,
+            answer_bytes_max: 256 * 1024 * 1024,
+            extra_ca_pem: Vec::new(),
+            resolve: HashMap::new(),
+        }
+    }
+}
+
+/// HTTP/1.1 over sockets. Needs a tokio runtime with IO and time.
+pub struct HyperTransport {
+    connector: Connector,
+    pool: Pool,
+    read_timeout: Duration,
+    answer_bytes_max: u64,
+}
+
+impl HyperTransport {
+    /// A transport with these settings.
+    ///
+    /// # Errors
+    /// [`TransportError::Malformed`] when the extra certificates cannot be read.
+    pub fn new(settings: HyperTransportSettings) -> Result<Self, TransportError> {
+        let named = settings.resolve.into_iter();
+        Ok(HyperTransport {
+            connector: Connector {
+                tls: tls::connector(&settings.extra_ca_pem)?,
+                resolve: named
+                    .map(|(host, to)| (host.to_ascii_lowercase(), to))
+                    .collect(),
+                timeout: settings.connect_timeout,
+            },
+            pool: Pool::new(settings.idle_most, settings.idle_timeout),
+            read_timeout: settings.read_timeout,
+            answer_bytes_max: settings.answer_bytes_max,
+        })
+    }
+
+    /// How many unused connections are kept at the moment.
+    pub fn idle_connections(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Sends over a kept connection when there is one, else over a fresh one. A kept connection that
+    /// turns out to be closed hands the request back unsent: then, and only then, it goes out again.
+    async fn send(
+        &self,
+        origin: &Origin,
+        mut request: http::Request<Full<Bytes>>,
+    ) -> Result<(http::Response<Incoming>, Sender), TransportError> {
+        while let Some(mut sender) = self.pool.take(origin).await {
+            let sent = sender.try_send_request(request);
+            match self.in_time(sent).await? {
+                Ok(response) => return Ok((response, sender)),
+                Err(mut failed) => match failed.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(no_answer(failed.error())),
+                },
+            }
+        }
+        let mut sender = self.connector.connect(origin).await?;
+        match self.in_time(sender.try_send_request(request)).await? {
+            Ok(response) => Ok((response, sender)),
+            Err(mut failed) => Err(match failed.take_message() {
+                Some(_) => TransportError::Unreachable(failed.error().to_string()),
+                None => no_answer(failed.error()),
+            }),
+        }
+    }
+
+    async fn read(&self, mut body: Incoming) -> Result<Bytes, TransportError> {
+        let too_large = || TransportError::NoAnswer("the answer is too large".to_owned());
+        let announced = body.size_hint().exact().unwrap_or(0);
+        if announced > self.answer_bytes_max {
+            return Err(too_large());
+        }
+        let mut whole = BytesMut::new();
+        while let Some(frame) = self.in_time(body.frame()).await? {
+            let Ok(data) = frame.map_err(|error| no_answer(&error))?.into_data() else {
+                continue;
+            };
+            if whole.is_empty() && data.len() as u64 == announced {
+                // The usual small answer comes in one piece and is not copied.
+                self.in_time(body.frame()).await?;
+                return Ok(data);
+            }
+            if (whole.len() + data.len()) as u64 > self.answer_bytes_max {
+                return Err(too_large());
+            }
+            whole.extend_from_slice(&data);
+        }
+        Ok(whole.freeze())
+    }
+
+    async fn in_time<F: Future>(&self, future: F) -> Result<F::Output, TransportError> {
+        let in_time = tokio::time::timeout(self.read_timeout, future).await;
+        in_time.map_err(|_| TransportError::NoAnswer("the answer took too long".to_owned()))
+    }
+}
+
+impl fmt::Debug for HyperTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HyperTransport")
+            .field("idle_connections", &self.pool.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Transport for HyperTransport {
+    async fn round_trip(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        let origin = Origin::of(request.uri())?;
+        let (response, sender) = self.send(&origin, origin_form(request)?).await?;
+        let (head, body) = response.into_parts();
+        let body = self.read(body).await?;
+        self.pool.put(origin, sender);
+        Ok(http::Response::from_parts(head, body))
+    }
+}
+
+/// Servers are asked with path and query only; the host stands in its header.
+fn origin_form(
+    request: http::Request<Bytes>,
+) -> Result<http::Request<Full<Bytes>>, TransportError> {
+    let (mut head, body) = request.into_parts();
+    let target = (head.uri.path_and_query()).map_or("/", PathAndQuery::as_str);
+    head.uri = (target.parse())
+        .map_err(|_| TransportError::Malformed("the URL's path cannot be sent".to_owned()))?;
+    Ok(http::Request::from_parts(head, Full::new(body)))
+}
+
+fn no_answer(error: &hyper::Error) -> TransportError {
+    TransportError::NoAnswer(error.to_string())
+}
