@@ -143,7 +143,7 @@ impl Default for SweeperConfig {
             snapshots: DeleteSnapshots::Refuse,
             guard: Guard::default(),
             rate_per_s: 0.0,
-            retries: 2,
+            retries: 1,
             stop_grace: Duration::from_secs(30),
             state_patience: Duration::from_secs(60),
         }

@@ -28,6 +28,9 @@ pub struct Policy {
     pub protect: Vec<String>,
     /// Times to live for blobs without one. The first rule that fits counts.
     pub rules: Vec<Rule>,
+    /// Where due blobs go that name no place themselves, in the grammar of `DeadBlobContainer`;
+    /// deleted when absent.
+    pub dead: Option<String>,
     /// Whether dead blobs may go to a place that is swept itself.
     pub allow_swept_destination: bool,
 }
@@ -42,6 +45,7 @@ impl Default for Policy {
             min_age: Duration::ZERO,
             protect: Vec::new(),
             rules: Vec::new(),
+            dead: None,
             allow_swept_destination: false,
         }
     }
@@ -150,6 +154,7 @@ fn term<'a>(
     if let Some(text) = metadata_value(&seen.metadata, &policy.ttl_key) {
         let ttl = ttl::parse(text, &policy.ttl_formats).ok_or(Outcome::InvalidTtl)?;
         let due = ttl.due(seen.last_modified);
+        let dead = dead.or(policy.dead.as_deref());
         return Ok(Term { due, dead });
     }
     let rule = policy
@@ -166,7 +171,7 @@ fn term<'a>(
     }
     Ok(Term {
         due: TimeToLive::AfterLastModified(rule.older_than).due(seen.last_modified),
-        dead: dead.or(rule.dead.as_deref()),
+        dead: dead.or(rule.dead.as_deref()).or(policy.dead.as_deref()),
     })
 }
 

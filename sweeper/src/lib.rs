@@ -55,6 +55,7 @@ pub mod plan;
 pub mod provenance;
 pub mod report;
 pub mod schedule;
+pub mod settings;
 mod shared;
 pub mod span;
 pub mod state;
