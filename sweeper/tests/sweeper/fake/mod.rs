@@ -20,8 +20,6 @@ pub(crate) use storage::Account;
 /// Account, container, name.
 pub(crate) type Key = (String, String, String);
 
-pub(crate) const STATE: (&str, &str) = ("smalt-sweeper", "TimeToLiveBlobs");
-
 #[derive(Clone, Debug)]
 pub(crate) struct Blob {
     pub(crate) content: Bytes,
@@ -93,6 +91,8 @@ pub(crate) struct Inner {
     pub(crate) failing_copies: u32,
     pub(crate) allow_overwrite: bool,
     pub(crate) grace: Duration,
+    /// Calls under way, and the most there ever were.
+    pub(crate) under_way: (usize, usize),
     ticks: u64,
 }
 

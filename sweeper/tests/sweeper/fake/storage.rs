@@ -89,11 +89,19 @@ impl Account {
         effect: impl FnOnce(&mut Inner, Timestamp) -> Result<T, ErrorKind>,
     ) -> PortResult<T> {
         let (acts, latency) = self.acts(operation);
+        {
+            let under_way = &mut self.world.lock().under_way;
+            under_way.0 += 1;
+            under_way.1 = under_way.1.max(under_way.0);
+        }
         tokio::time::sleep(latency).await;
         let fail = |kind| Err(error(operation, resource, kind));
         for act in &acts {
             match act {
-                Act::Refuse(kind) => return fail(*kind),
+                Act::Refuse(kind) => {
+                    self.world.lock().under_way.0 -= 1;
+                    return fail(*kind);
+                }
                 Act::DieBefore => self.die().await,
                 Act::Stall(span) => tokio::time::sleep(*span).await,
                 Act::Meanwhile(act) => act(&self.world),
@@ -103,6 +111,7 @@ impl Account {
         let now = self.world.now();
         let result = {
             let mut inner = self.world.lock();
+            inner.under_way.0 -= 1;
             inner.settle(now);
             let container = resource.split('/').next().unwrap_or_default();
             let denied = inner.denied.contains(container);
