@@ -204,7 +204,13 @@ async fn ds12_a_broken_container_blocks_no_other() {
         [("events".into(), "Denied".into())]
     );
     world.lock().denied.insert("logs".into());
+    let listed = world.calls_of("list_blobs");
     assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
+    assert_eq!(
+        world.calls_of("list_blobs"),
+        listed + 2,
+        "each is tried once, not for ever"
+    );
 }
 
 #[tokio::test(start_paused = true)]

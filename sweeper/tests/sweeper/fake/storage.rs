@@ -262,6 +262,16 @@ fn copy(
         return Err(ErrorKind::ConditionNotMet);
     }
     inner.judge_write(key, None, true);
+    let said = wanted
+        .metadata
+        .as_ref()
+        .and_then(|m| metadata_value(m, "SourceETag"));
+    if said != Some(&format!("0x{:X}", from.etag)) {
+        let name = &key.2;
+        inner
+            .violations
+            .push(format!("SS3: the copy {name} says it is another version"));
+    }
     let metadata = wanted.metadata.clone().unwrap_or(from.metadata);
     let mut blob = new_blob(inner, now, Bytes::new(), metadata);
     blob.kind = from.kind;
@@ -417,11 +427,14 @@ impl Storage for Account {
 
     async fn delete_blob(
         &self,
-        _: &CallContext,
+        cx: &CallContext,
         blob: &BlobId,
         conditions: &Conditions,
         snapshots: DeleteSnapshots,
     ) -> PortResult<()> {
+        let said: serde_json::Value = serde_json::from_str(&cx.client_request_id).unwrap();
+        let of = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
+        let by = format!("{} {}", of("worker"), of("page"));
         self.on_blob("delete_blob", blob, |inner, now, key| {
             let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
             check(Some(blob), conditions, now)?;
@@ -431,7 +444,7 @@ impl Storage for Account {
             if blob.snapshots && snapshots == DeleteSnapshots::Refuse {
                 return Err(ErrorKind::SnapshotsPresent);
             }
-            inner.judge_delete(key, conditions.if_match.is_some(), now);
+            inner.judge_delete(key, &by, conditions.if_match.is_some(), now);
             inner.blobs.remove(key);
             Ok(())
         })
