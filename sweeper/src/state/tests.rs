@@ -220,7 +220,8 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(
         version in 1u32..=2, numbers: (u64, u64, u64), words in (text(), text()),
-        next_due in time(), containers in proptest::collection::vec(container(), 0..4), extra in extra(),
+        next_due in time(), extra in extra(),
+        containers in proptest::collection::vec(container(), 0..4),
     ) {
         let document = Document {
             version, cycle: numbers.0, fence: numbers.1, purged: numbers.2,
@@ -235,8 +236,8 @@ proptest! {
         let _ = read(&text);
     }
 
-    /// SS7: whatever the interleaving of claims, deaths and completions, a cycle closes only when no
-    /// page is open and no container has more to list.
+    /// SS7: whatever the interleaving of claims, deaths and completions, a cycle closes only when
+    /// no page is open and no container has more to list.
     #[test]
     fn a_cycle_closes_only_when_all_is_done(
         pages in proptest::collection::vec(1u32..4, 1..4),

@@ -2,6 +2,7 @@
 //! time from tokio's (paused) clock, faults at any call, and a judge that checks every write of a
 //! worker against the safety properties.
 
+mod effects;
 mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
