@@ -1,8 +1,8 @@
 //! Errors as Azure names them.
 //!
 //! Rules and operations return a [`StorageError`]: a code from the one table plus what is special
-//! to the request. The code decides status and wire name; `message` overrides the table's text where
-//! Azure words one code in several ways; `elements` are the extra elements of the XML body
+//! to the request. The code decides status and wire name; `message` overrides the table's text
+//! where Azure words one code in several ways; `elements` are the extra elements of the XML body
 //! (`HeaderName`, `QueryParameterValue`, ...); `cause` is for the log and never reaches a client.
 
 mod table;
@@ -93,7 +93,7 @@ impl StorageError {
         Self::new(ErrorCode::MissingRequiredHeader).with_element("HeaderName", name)
     }
 
-    /// 400 `InvalidQueryParameterValue`, naming parameter, value and, where Azure gives one, reason.
+    /// 400 `InvalidQueryParameterValue`, naming parameter, value and reason, where Azure gives one.
     pub fn invalid_query(name: &str, value: &str, reason: &str) -> Self {
         let error = Self::new(ErrorCode::InvalidQueryParameterValue)
             .with_element("QueryParameterName", name)

@@ -64,7 +64,7 @@ published! {
     V2018_11_09 20181109,
     /// CRC64, customer-provided keys, echo of `x-ms-client-request-id`.
     V2019_02_02 20190202,
-    /// Files and shares only.
+    /// No change to blobs, queues or tables that is emulated.
     V2019_07_07 20190707,
     /// Versions and tags in preview.
     V2019_10_10 20191010,
@@ -76,7 +76,7 @@ published! {
     V2020_04_08 20200408,
     /// Immutability policies and legal holds.
     V2020_06_12 20200612,
-    /// Files and shares only.
+    /// No change to blobs, queues or tables that is emulated.
     V2020_08_04 20200804,
     /// Listing of page ranges by pages, listing of deleted blobs with versions.
     V2020_10_02 20201002,
@@ -84,13 +84,13 @@ published! {
     V2020_12_06 20201206,
     /// Names that XML cannot hold are percent-encoded in listings.
     V2021_02_12 20210212,
-    /// Files and shares only.
+    /// No change to blobs, queues or tables that is emulated.
     V2021_04_10 20210410,
-    /// Files and shares only.
+    /// No change to blobs, queues or tables that is emulated.
     V2021_06_08 20210608,
-    /// Files and shares only.
+    /// No change to blobs, queues or tables that is emulated.
     V2021_08_06 20210806,
-    /// Files and shares only.
+    /// No change to blobs, queues or tables that is emulated.
     V2021_10_04 20211004,
     /// Tier Cold.
     V2021_12_02 20211202,

@@ -131,7 +131,8 @@ fn service_vectors() {
             ApiVersion::V2019_02_02,
             TABLE,
             "raud",
-            "raud\n\n2030-01-01T00:00:00Z\n/table/devstoreaccount1/mytable\n\n\n\n2019-02-02\n\n\n\n",
+            "raud\n\n2030-01-01T00:00:00Z\n/table/devstoreaccount1/mytable\n\n\n\n2019-02-02\n\n\n\
+             \n",
             "VH1kJ2dMcGJPJnFMefVZ3HMd1fedSci/031kWIgJz0w=",
         ),
     ] {

@@ -1,0 +1,25 @@
+//! XML documents of the wire: one file per family, over one writer and one reader.
+//!
+//! Written documents start with a UTF-8 byte order mark, stand on one line and have their elements
+//! in the order of the recordings. Read documents are bounded in depth and number of elements, and
+//! no entity but the five of XML itself is known.
+
+pub mod acl;
+pub mod block_list;
+pub mod error;
+pub mod list_blobs;
+pub mod list_containers;
+pub mod list_queues;
+pub mod message;
+pub mod read;
+pub mod write;
+
+pub use acl::{SignedIdentifier, SignedIdentifiersDocument};
+pub use block_list::{BlockListDocument, BlockListEntry, BlockSource, read_block_list};
+pub use error::ErrorDocument;
+pub use list_blobs::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocument};
+pub use list_containers::{ContainerEntry, ListContainersDocument};
+pub use list_queues::ListQueuesDocument;
+pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
+pub use read::{Element, read_document};
+pub use write::{ListHead, XmlWriter};

@@ -1,0 +1,238 @@
+//! A writer of documents in the service's style: byte order mark, one line, `<Empty />`.
+
+use std::borrow::Cow;
+
+use crate::uri;
+
+/// The byte order mark and declaration that every document starts with.
+const START: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+
+/// A document being written. Whoever writes closes what it opens.
+#[derive(Clone, Debug)]
+pub struct XmlWriter {
+    out: Vec<u8>,
+}
+
+/// What every listing echoes of its request: only parameters that were given.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListHead<'a> {
+    /// Base URL of the service with a slash at its end.
+    pub service_endpoint: &'a str,
+    /// The container, for a listing of blobs.
+    pub container_name: Option<&'a str>,
+    /// `prefix`.
+    pub prefix: Option<&'a str>,
+    /// `marker`.
+    pub marker: Option<&'a str>,
+    /// `maxresults`.
+    pub max_results: Option<u32>,
+    /// `delimiter`, for a listing of blobs.
+    pub delimiter: Option<&'a str>,
+}
+
+impl Default for XmlWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl XmlWriter {
+    /// A document with its declaration.
+    pub fn new() -> Self {
+        XmlWriter {
+            out: START.as_bytes().to_vec(),
+        }
+    }
+
+    /// `<name>`.
+    pub fn open(&mut self, name: &str) {
+        self.put(&["<", name, ">"]);
+    }
+
+    /// `<name attribute="value">`.
+    pub fn open_with(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.put(&["<", name]);
+        for (attribute, value) in attributes {
+            self.put(&[" ", attribute, "=\""]);
+            self.escape(value, true);
+            self.put(&["\""]);
+        }
+        self.put(&[">"]);
+    }
+
+    /// `</name>`.
+    pub fn close(&mut self, name: &str) {
+        self.put(&["</", name, ">"]);
+    }
+
+    /// `<name />`.
+    pub fn empty(&mut self, name: &str) {
+        self.put(&["<", name, " />"]);
+    }
+
+    /// `<name>text</name>`, or `<name />` for the empty text.
+    pub fn element(&mut self, name: &str, text: &str) {
+        if text.is_empty() {
+            return self.empty(name);
+        }
+        self.open(name);
+        self.escape(text, false);
+        self.close(name);
+    }
+
+    /// The element, unless there is no text at all.
+    pub fn optional(&mut self, name: &str, text: Option<&str>) {
+        if let Some(text) = text {
+            self.element(name, text);
+        }
+    }
+
+    /// `<name>true</name>` or `false`.
+    pub fn boolean(&mut self, name: &str, value: bool) {
+        self.element(name, if value { "true" } else { "false" });
+    }
+
+    /// A blob's name or prefix. One with characters that XML cannot hold is percent-encoded and
+    /// says so, as recorded: `<Name Encoded="true">dir%EF%BF%BF%2F</Name>`.
+    pub fn name_element(&mut self, name: &str, text: &str) {
+        if text.chars().all(is_xml_char) {
+            return self.element(name, text);
+        }
+        self.open_with(name, &[("Encoded", "true")]);
+        self.put(&[&uri::encode_query(text)]);
+        self.close(name);
+    }
+
+    /// Escaped text inside the open element.
+    pub fn text(&mut self, text: &str) {
+        self.escape(text, false);
+    }
+
+    /// `EnumerationResults` with its attributes and echoed parameters, left open.
+    pub fn open_listing(&mut self, head: &ListHead<'_>) {
+        let endpoint = ("ServiceEndpoint", head.service_endpoint);
+        match head.container_name {
+            Some(name) => {
+                self.open_with("EnumerationResults", &[endpoint, ("ContainerName", name)]);
+            }
+            None => self.open_with("EnumerationResults", &[endpoint]),
+        }
+        self.optional("Prefix", head.prefix);
+        self.optional("Marker", head.marker);
+        self.optional(
+            "MaxResults",
+            head.max_results.map(|most| most.to_string()).as_deref(),
+        );
+        self.optional("Delimiter", head.delimiter);
+    }
+
+    /// The document's bytes.
+    pub fn finish(self) -> Vec<u8> {
+        self.out
+    }
+
+    fn put(&mut self, parts: &[&str]) {
+        for part in parts {
+            self.out.extend_from_slice(part.as_bytes());
+        }
+    }
+
+    /// Text with markup escaped. What XML cannot hold becomes U+FFFD; a carriage return, which
+    /// readers would fold into a line feed, a character reference.
+    fn escape(&mut self, text: &str, in_attribute: bool) {
+        let mut written = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            let replacement = match byte {
+                b'<' => "&lt;",
+                b'>' => "&gt;",
+                b'&' => "&amp;",
+                b'"' if in_attribute => "&quot;",
+                b'\n' if in_attribute => "&#xA;",
+                b'\t' if in_attribute => "&#x9;",
+                b'\r' => "&#xD;",
+                0..=0x1f if byte != b'\n' && byte != b'\t' => "\u{fffd}",
+                // U+FFFE and U+FFFF; at a character's first byte two more always follow.
+                0xef if matches!(
+                    text.as_bytes().get(at + 1..at + 3),
+                    Some([0xbf, 0xbe | 0xbf])
+                ) =>
+                {
+                    self.put(&[&text[written..at], "\u{fffd}"]);
+                    written = at + 3;
+                    continue;
+                }
+                _ => continue,
+            };
+            self.put(&[&text[written..at], replacement]);
+            written = at + 1;
+        }
+        self.put(&[&text[written..]]);
+    }
+}
+
+/// Whether XML 1.0 can hold the character.
+pub fn is_xml_char(c: char) -> bool {
+    !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// The text with characters that XML cannot hold shown as dots, for messages.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_xml_char) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars()
+            .map(|c| if is_xml_char(c) { c } else { '.' })
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::xml::read::read_document;
+    use proptest::prelude::*;
+
+    /// A document without its byte order mark and declaration, which are checked.
+    pub(crate) fn body_of(document: Vec<u8>) -> String {
+        let text = String::from_utf8(document).unwrap();
+        assert!(
+            !text.contains('\n') || text.contains("RequestId"),
+            "one line"
+        );
+        text.strip_prefix(START).unwrap().to_owned()
+    }
+
+    #[test]
+    fn writes_in_the_service_s_style() {
+        let mut xml = XmlWriter::new();
+        xml.open_with("A", &[("b", "<\"c\">\n")]);
+        xml.element("Etag", "\"0x1\"");
+        xml.element("Empty", "");
+        xml.optional("No", None);
+        xml.boolean("Yes", true);
+        xml.element("T", "a<b>&'c'\r\u{1}\u{ffff}ü\t");
+        xml.name_element("Name", "dir\u{ffff}/x y");
+        xml.name_element("Name", "a/ü");
+        xml.close("A");
+        assert_eq!(
+            body_of(xml.finish()).as_str(),
+            "<A b=\"&lt;&quot;c&quot;&gt;&#xA;\"><Etag>\"0x1\"</Etag><Empty /><Yes>true</Yes>\
+             <T>a&lt;b&gt;&amp;'c'&#xD;\u{fffd}\u{fffd}ü\t</T>\
+             <Name Encoded=\"true\">dir%EF%BF%BF%2Fx%20y</Name><Name>a/ü</Name></A>"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_reads_back(text in "(.|[\\x00-\\x1f<>&\"']|\u{fffe}|\u{ffff}|\r\n){0,40}") {
+            let mut xml = XmlWriter::new();
+            xml.element("T", &text);
+            let document = xml.finish();
+            let read = read_document(&document, 1).unwrap();
+            let expected: String =
+                text.chars().map(|c| if is_xml_char(c) { c } else { '\u{fffd}' }).collect();
+            prop_assert_eq!(read.text.as_ref(), expected);
+        }
+    }
+}
