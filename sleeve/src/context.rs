@@ -1,8 +1,9 @@
 //! The operation context on the wire: `x-ms-client-request-id`.
 //!
-//! The id is the caller's own JSON (Gridwich: the *operation context*). Muting travels inside it, so
-//! that whoever receives the storage notification later can still tell (G8, G9): a muted context is a
-//! JSON object with `"muted": true`. Everything else about the id is left as the caller wrote it.
+//! The id is the caller's own JSON (Gridwich: the *operation context*). Muting travels inside it,
+//! so that whoever receives the storage notification later can still tell (G8, G9): a muted context
+//! is a JSON object with `"muted": true`. Everything else about the id is left as the caller wrote
+//! it.
 
 use serde_json::{Map, Value};
 
@@ -17,8 +18,8 @@ const MUTED: &str = "muted";
 const WRAPPED: &str = "id";
 
 impl CallContext {
-    /// A context from an id that came back in a notification. Never fails: what is not ours (a GUID,
-    /// an empty text, broken JSON) is kept as it is, and not muted.
+    /// A context from an id that came back in a notification. Never fails: what is not ours (a
+    /// GUID, an empty text, broken JSON) is kept as it is, and not muted.
     pub fn from_client_request_id(text: &str) -> Self {
         let muted = match serde_json::from_str::<Value>(text) {
             Ok(Value::Object(object)) => object.get(MUTED) == Some(&Value::Bool(true)),
@@ -72,8 +73,8 @@ fn muted_text(id: &str) -> String {
     Value::Object(object).to_string()
 }
 
-/// JSON escapes for what a header cannot carry. Only JSON has such escapes; other texts pass through
-/// and are refused by the caller's check.
+/// JSON escapes for what a header cannot carry. Only JSON has such escapes; other texts pass
+/// through and are refused by the caller's check.
 fn escape_non_ascii(text: &str) -> String {
     if text.is_ascii() || !text.starts_with('{') {
         return text.to_owned();

@@ -1,5 +1,5 @@
-//! Credentials of Entra ID, through Microsoft's `azure_identity`. Tokens are fetched through the same
-//! transport as everything else; the SDK caches and renews them.
+//! Credentials of Entra ID, through Microsoft's `azure_identity`. Tokens are fetched through the
+//! same transport as everything else; the SDK caches and renews them.
 
 use std::sync::Arc;
 

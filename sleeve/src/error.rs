@@ -43,7 +43,7 @@ pub enum ErrorKind {
 
 /// A failed call.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("{operation} {resource}: {kind:?}{}: {message}", .code.as_deref().map(|c| format!(" ({c})")).unwrap_or_default())]
+#[error("{operation} {resource}: {kind:?}{}: {message}", shown_code(.code.as_deref()))]
 pub struct PortError {
     /// Class.
     pub kind: ErrorKind,
@@ -59,6 +59,10 @@ pub struct PortError {
     pub resource: String,
     /// One line for people; never with credentials.
     pub message: String,
+}
+
+fn shown_code(code: Option<&str>) -> String {
+    code.map(|code| format!(" ({code})")).unwrap_or_default()
 }
 
 impl PortError {

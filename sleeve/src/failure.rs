@@ -116,6 +116,10 @@ impl Call {
     }
 
     fn refused(&self, status: u16, response: &RawResponse) -> PortError {
+        if (200..300).contains(&status) {
+            // A success that is not this operation's: whatever answered, it may have executed it.
+            return self.unreadable(&format!("unexpected status {status}"));
+        }
         let told = Told::read(response);
         let mut failed = self.error(classify(status, told.code.as_deref()), &told.message);
         failed.status = Some(status);
@@ -128,6 +132,9 @@ impl Call {
         let kind = match (transport_error(error), error.kind()) {
             // What fails on the way to a token never reached the storage service.
             (Some(TransportError::Malformed(_)), _) => ErrorKind::Invalid,
+            (Some(too_large @ TransportError::AnswerTooLarge(_)), _) => {
+                return self.unreadable(&too_large.to_string());
+            }
             (Some(_), SdkKind::Credential) => ErrorKind::Unreachable,
             (None, SdkKind::Credential) => ErrorKind::Denied,
             (Some(TransportError::Unreachable(_)), _) => ErrorKind::Unreachable,

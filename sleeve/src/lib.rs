@@ -1,4 +1,59 @@
 //! The storage client that both workers use: Microsoft's Rust SDK behind a narrow port.
+//!
+//! A worker sees [`port::Storage`] and nothing else: some twenty calls with typed errors. This
+//! crate makes one out of an [`Account`], a [`Transport`] and [`Settings`]:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bytes::Bytes;
+//! use smalt_sleeve::port::{BlobId, CallContext, Conditions, DeleteSnapshots, Storage};
+//! use smalt_sleeve::{Account, AzureStorage, FnTransport, Settings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A service in the same process: any function from request to response. Over sockets it
+//! // would be `HyperTransport::new(HyperTransportSettings::default())?`.
+//! let transport = FnTransport::new(|request| async move {
+//!     assert_eq!(request.method(), "DELETE");
+//!     assert_eq!(request.uri().path(), "/devstoreaccount1/logs/2026%2F11.txt");
+//!     assert!(request.headers().contains_key("authorization"));
+//!     let mut answer = http::Response::new(Bytes::new());
+//!     *answer.status_mut() = http::StatusCode::ACCEPTED;
+//!     Ok(answer)
+//! });
+//! let account = Account::from_connection_string("UseDevelopmentStorage=true")?;
+//! let storage = AzureStorage::open(account, Arc::new(transport), Settings::default())?;
+//!
+//! let blob = BlobId::new("logs", "2026/11.txt");
+//! let cx = CallContext::default();
+//! storage
+//!     .delete_blob(&cx, &blob, &Conditions::default(), DeleteSnapshots::Refuse)
+//!     .await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What the sleeve adds to the SDK
+//!
+//! - **Credentials**: Shared Key, SAS and connection strings ([`Account`]); Entra ID under the
+//!   feature `entra`. Requests are stamped and signed with an injected [`Clock`], so that virtual
+//!   time works.
+//! - **Transports** ([`transport`]): HTTP/1.1 over sockets with TLS, or any function. Each says
+//!   whether a failed request can have reached the service.
+//! - **Retries** ([`RetrySettings`]) that know what they repeat: Put Message is never put twice, a
+//!   delete that finds nothing after a lost answer is done, and a conditional write never takes its
+//!   own lost first try for somebody else's change ([`ErrorKind::OutcomeUnknown`]).
+//! - **Names** that arrive as they are, or are refused before anything is sent.
+//! - **Operation contexts**: the caller's request id with muting inside it ([`port::CallContext`]),
+//!   and sequences of calls on one version of a blob ([`TrackedBlob`]).
+//! - **Silence about secrets**: no error and no `Debug` shows a key, a SAS or a signature.
+//!
+//! # Known limits
+//!
+//! - Metadata names are written in lower case, as HTTP headers of the SDK are; the service compares
+//!   them without case. Metadata values must be printable ASCII.
+//! - Answers are read whole; how much is [`HyperTransportSettings::answer_bytes_max`].
 
 mod account;
 mod ambient;

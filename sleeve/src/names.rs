@@ -1,8 +1,8 @@
 //! Names and the URLs made of them.
 //!
-//! The SDK joins names to the endpoint by the rules of URLs, which change some of them: `.` and `..`
-//! vanish (the request would then go to the container!), tabs and line ends are dropped. A name
-//! that would not arrive as it is written is refused here.
+//! The SDK joins names to the endpoint by the rules of URLs, which change some of them: `.` and
+//! `..` vanish (the request would then go to the container!), tabs and line ends are dropped. A
+//! name that would not arrive as it is written is refused here.
 
 use azure_core::http::Url;
 use percent_encoding::percent_decode_str;

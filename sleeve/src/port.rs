@@ -1,8 +1,8 @@
 //! The port: what the workers may ask of a storage account. They see nothing else.
 //!
-//! One [`Storage`] is one account with one credential. Every call takes a [`CallContext`] (who asks,
-//! muted or not) and returns the facts that the workers decide by, the service's own `Date` among
-//! them. Errors are typed ([`PortError`]): a worker never looks at a status.
+//! One [`Storage`] is one account with one credential. Every call takes a [`CallContext`] (who
+//! asks, muted or not) and returns the facts that the workers decide by, the service's own `Date`
+//! among them. Errors are typed ([`PortError`]): a worker never looks at a status.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -347,8 +347,8 @@ pub trait Storage: Send + Sync + 'static {
     /// URL of a blob without credentials: what `SourceUri` metadata may say.
     fn blob_url(&self, blob: &BlobId) -> String;
 
-    /// URL of a blob that another account may read: with a SAS of `lifetime` when the credential can
-    /// make one, else with the SAS that this account was opened with.
+    /// URL of a blob that another account may read: with a SAS of `lifetime` when the credential
+    /// can make one, else with the SAS that this account was opened with.
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String>;
 
     /// One page of a flat listing with metadata, copy state and no snapshots.

@@ -3,6 +3,8 @@
 mod blobs;
 mod conditions;
 mod credentials;
+#[cfg(feature = "entra")]
+mod entra;
 mod names;
 mod queues;
 mod retries;

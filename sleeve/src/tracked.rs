@@ -75,7 +75,8 @@ impl TrackedBlob {
     /// Get Blob Properties.
     ///
     /// # Errors
-    /// Those of the port; [`ErrorKind::ConditionNotMet`] when tracking and another version is there.
+    /// Those of the port; [`ErrorKind::ConditionNotMet`] when tracking and another version is
+    /// there.
     pub async fn properties(&mut self) -> PortResult<BlobProperties> {
         let (properties, _) = self.storage.blob_properties(&self.cx, &self.blob).await?;
         self.same_version("Get Blob Properties", &properties.etag)?;

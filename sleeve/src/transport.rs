@@ -40,6 +40,10 @@ pub enum TransportError {
     /// The request was sent, at least in part, and no whole answer came.
     #[error("no answer: {0}")]
     NoAnswer(String),
+    /// The answer is larger than this transport takes. The request was executed; asking again would
+    /// bring the same.
+    #[error("the answer has more than {0} bytes")]
+    AnswerTooLarge(u64),
     /// This is not a request that can be sent.
     #[error("malformed request: {0}")]
     Malformed(String),

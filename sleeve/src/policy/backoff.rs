@@ -10,8 +10,8 @@ pub struct RetrySettings {
     pub tries_max: u32,
     /// Longest wait before the second try; it doubles with each further one. Default 0.8 s.
     pub base_delay: Duration,
-    /// Longest wait of all, also for a `Retry-After`: a longer one ends the call, and the error tells
-    /// it. Default 60 s.
+    /// Longest wait of all, also for a `Retry-After`: a longer one ends the call, and the error
+    /// tells it. Default 60 s.
     pub delay_max: Duration,
 }
 
@@ -26,8 +26,8 @@ impl Default for RetrySettings {
 }
 
 impl RetrySettings {
-    /// The wait after `failed` tries (1 for the first), or `None` when it is time to give up. `dice`
-    /// is uniform in `0.0..1.0` (full jitter); what the service asks for is taken exactly.
+    /// The wait after `failed` tries (1 for the first), or `None` when it is time to give up.
+    /// `dice` is uniform in `0.0..1.0` (full jitter); what the service asks for is taken exactly.
     pub(crate) fn delay(
         &self,
         failed: u32,
@@ -80,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_wait_leaves_its_bounds(failed in any::<u32>(), dice in any::<f64>(), tries in 1u32..) {
+        fn waits_stay_in_bounds(failed in any::<u32>(), dice in any::<f64>(), tries in 1u32..) {
             let settings = RetrySettings { tries_max: tries, ..RetrySettings::default() };
             let dice = if dice.is_nan() { 0.0 } else { dice };
             if let Some(wait) = settings.delay(failed, None, dice) {

@@ -1,8 +1,8 @@
 //! The query as the service reads it: spaces as `%20`, and the SAS, if the account has one.
 //!
-//! The SDK writes queries as HTML forms do, with `+` for a space. The service takes `+` for a plus: a
-//! listing with the prefix `a b` would find nothing. A plus of the value itself is written `%2B`, so
-//! every `+` in the SDK's query is a space.
+//! The SDK writes queries as HTML forms do, with `+` for a space. The service takes `+` for a plus:
+//! a listing with the prefix `a b` would find nothing. A plus of the value itself is written `%2B`,
+//! so every `+` in the SDK's query is a space.
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,7 +59,8 @@ impl Policy for QueryPolicy {
     }
 }
 
-/// The pipeline is put together in one place, with a transport at its end and a call in its context.
+/// The pipeline is put together in one place, with a transport at its end and a call in its
+/// context.
 pub(crate) fn incomplete() -> Error {
     Error::with_message(ErrorKind::Other, "the pipeline is incomplete")
 }

@@ -53,7 +53,7 @@ impl Attempt {
         match error {
             TransportError::Unreachable(_) => Attempt::Unsent,
             TransportError::NoAnswer(_) => Attempt::Unanswered,
-            TransportError::Malformed(_) => Attempt::Answered,
+            TransportError::AnswerTooLarge(_) | TransportError::Malformed(_) => Attempt::Answered,
         }
     }
 

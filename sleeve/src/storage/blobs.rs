@@ -24,6 +24,9 @@ use crate::port::{
     PortResult, PutBlob, Written,
 };
 
+/// Longer than any blob (190.7 TiB). The service reads larger ends of a range as malformed.
+const BLOB_BYTES_MAX: u64 = 1 << 50;
+
 impl AzureStorage {
     pub(super) async fn head(
         &self,
@@ -43,8 +46,8 @@ impl AzureStorage {
         Ok((answer.properties(&call)?, server_time))
     }
 
-    /// One ranged request for one byte more than permitted: the answer says how long the blob is, and
-    /// a blob of any size costs no more than that.
+    /// One ranged request for one byte more than permitted: the answer says how long the blob is,
+    /// and a blob of any size costs no more than that.
     pub(super) async fn get(
         &self,
         cx: &CallContext,
@@ -53,7 +56,7 @@ impl AzureStorage {
     ) -> PortResult<Downloaded> {
         let (call, client) = self.on_blob("Get Blob", Repeat::Read, cx, blob)?;
         let call = Arc::new(call);
-        let window = most_bytes.saturating_add(1);
+        let window = most_bytes.min(BLOB_BYTES_MAX).saturating_add(1);
         let asked = BlobClientDownloadOptions {
             range: Some(HttpRange::new(0, window)),
             partition_size: usize::try_from(window).ok().and_then(NonZero::new),

@@ -13,7 +13,8 @@ use crate::policy::{Repeat, options};
 use crate::port::{BlobId, CallContext, CopyStarted, PortResult, StartCopy};
 
 impl AzureStorage {
-    /// The synchronous form (Copy Blob From URL) differs by one header, which the SDK does not know.
+    /// The synchronous form (Copy Blob From URL) differs by one header, which the SDK does not
+    /// know.
     pub(super) async fn copy(
         &self,
         cx: &CallContext,

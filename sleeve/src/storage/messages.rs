@@ -277,8 +277,8 @@ fn check_message<'a>(
     Ok((id, receipt))
 }
 
-/// The message's document. Written here and not by the SDK, which leaves a carriage return as it is:
-/// readers of XML turn that into a line feed.
+/// The message's document. Written here and not by the SDK, which leaves a carriage return as it
+/// is: readers of XML turn that into a line feed.
 fn document(call: &Call, text: &str) -> Result<RequestContent<SdkMessage, XmlFormat>, PortError> {
     if text.len() > limits::MESSAGE_TEXT_BYTES_MAX {
         return Err(call.invalid("the text has more than 64 KiB"));

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use smalt_protocol::service::Service as ServiceName;
+use smalt_protocol::signing::AccountKey;
+use smalt_protocol::signing::sas::{Sas, SasTarget};
+use smalt_protocol::uri::parse_query;
 
-use super::service::{DATE, Service, blob, cx, date, refuse, reply};
+use super::service::{DATE, KEY, Service, blob, cx, date, refuse, reply};
 use crate::ErrorKind;
 use crate::port::*;
 
@@ -92,7 +96,8 @@ async fn get_blob_whole() {
     );
 }
 
-/// A blob that is too long is an error and never cut short, and costs no more than its permitted part.
+/// A blob that is too long is an error and never cut short, and costs no more than its permitted
+/// part.
 #[tokio::test]
 async fn get_blob_too_long() {
     let mut head = HEAD.to_vec();
@@ -305,7 +310,8 @@ const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <Metadata><timetolive>2026-11-21</timetolive></Metadata></Blob>
 <Blob><Name Encoded="true">a%20b%EF%BF%BF</Name><Properties>
 <Last-Modified>Sat, 21 Nov 2026 09:00:00 GMT</Last-Modified><Etag>"0x2"</Etag>
-<Content-Length>0</Content-Length><BlobType>AppendBlob</BlobType></Properties><Metadata/></Blob>
+<Content-Length>0</Content-Length><Content-Type /><Content-MD5 />
+<BlobType>AppendBlob</BlobType></Properties><Metadata/></Blob>
 </Blobs><NextMarker>m+/2=</NextMarker></EnumerationResults>"#;
 
 /// Names keep spaces, tags get the form that headers have, and the service's time comes along.
@@ -331,6 +337,8 @@ async fn list_blobs() {
     assert_eq!(page.blobs[1].properties.etag, Tag("\"0x2\"".to_owned()));
     assert_eq!(page.blobs[1].properties.kind, BlobKind::Append);
     assert_eq!(page.blobs[1].properties.copy, None);
+    assert_eq!(page.blobs[1].properties.content_md5, None);
+    assert_eq!(page.blobs[1].properties.content_type, None);
     let query = "comp=list&include=copy%2Cmetadata&marker=m%2B%2F1%3D&maxresults=2\
         &prefix=a%20b%2B&restype=container";
     assert_eq!(service.texts(), [format!("GET {URL}?{query}")]);
@@ -404,6 +412,16 @@ async fn urls() {
     assert_eq!(plain, format!("{URL}/b.txt"));
     let fields = "sv=2021-12-02&sr=b&sp=r&se=2026-11-21T11%3A00%3A00Z&sig=";
     assert!(sas.starts_with(fields), "{sas}");
+    let read = Sas::parse(&parse_query(sas).unwrap()).unwrap().unwrap();
+    let target = SasTarget {
+        service: ServiceName::Blob,
+        account: "acct",
+        name: "cont",
+        blob: Some("b.txt"),
+        snapshot: "",
+    };
+    read.verify(&target, AccountKey::parse(KEY).unwrap().as_bytes())
+        .unwrap();
     let dots = BlobId::new("cont", "..");
     let error = storage
         .readable_url(&dots, Duration::from_secs(1))

@@ -31,7 +31,8 @@ const TAKEN: &str = "<QueueMessage><MessageId>m-1</MessageId>\
     <InsertionTime>Sat, 21 Nov 2026 10:00:00 GMT</InsertionTime>\
     <ExpirationTime>Fri, 31 Dec 9999 23:59:59 GMT</ExpirationTime>\
     <PopReceipt>r+1==</PopReceipt><TimeNextVisible>Sat, 21 Nov 2026 10:01:00 GMT</TimeNextVisible>\
-    <DequeueCount>2</DequeueCount><MessageText> &lt;a&amp;b&#xD;&#xA; </MessageText></QueueMessage>";
+    <DequeueCount>2</DequeueCount>\
+    <MessageText> &lt;a&amp;b&#xD;&#xA; </MessageText></QueueMessage>";
 const PEEKED: &str = "<QueueMessage><MessageId>m-2</MessageId>\
     <InsertionTime>Sat, 21 Nov 2026 10:00:00 GMT</InsertionTime>\
     <ExpirationTime>Sat, 21 Nov 2026 10:01:00 GMT</ExpirationTime>\

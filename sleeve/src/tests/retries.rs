@@ -363,3 +363,16 @@ async fn reads_and_leases_are_simply_asked_again() {
         .await
         .unwrap();
 }
+
+/// A success that is not the operation's own says nothing about what happened.
+#[tokio::test]
+async fn a_foreign_success_is_an_unknown_outcome() {
+    let service = Service::with([reply(200, &[], PUT_ANSWER), reply(204, &[], "")]);
+    assert_eq!(
+        put_message(&service).await.unwrap_err().kind,
+        ErrorKind::OutcomeUnknown
+    );
+    let read = service.storage().queue_properties(&cx(), "jobs").await;
+    assert_eq!(read.unwrap_err().kind, ErrorKind::Refused);
+    assert_eq!(service.seen().len(), 2);
+}

@@ -100,7 +100,7 @@ impl Service {
         AzureStorage::open(account, Arc::new(self.transport()), settings).unwrap()
     }
 
-    fn transport(&self) -> FnTransport {
+    pub(super) fn transport(&self) -> FnTransport {
         let service = self.clone();
         FnTransport::new(move |request| {
             let at = Instant::now();

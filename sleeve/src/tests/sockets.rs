@@ -18,7 +18,8 @@ use crate::{HyperTransport, HyperTransportSettings, Transport, TransportError};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Answers the n-th request of all with the n-th text, and closes after a text that says so or is cut.
+/// Answers the n-th request of all with the n-th text, and closes after a text that says so or is
+/// cut.
 async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     answers: &'static [&'static str],
@@ -136,10 +137,9 @@ async fn failures_say_whether_the_request_can_have_arrived() {
         "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\npart",
         "",
         "garbage\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
     ];
     let server = server(Box::leak(cut.into()), None).await;
-    let transport = transport(|settings| settings.answer_bytes_max = 1000);
+    let transport = transport(|_| {});
     for answer in cut {
         let error = transport
             .round_trip(get(&format!("http://{}/", server.address)))
@@ -154,6 +154,63 @@ async fn failures_say_whether_the_request_can_have_arrived() {
         matches!(error, Err(TransportError::Malformed(_))),
         "{error:?}"
     );
+}
+
+/// Announced or not, an answer that is too large is not read.
+#[tokio::test]
+async fn large_answers_are_refused() {
+    let large: &[&str] = &[
+        "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n",
+    ];
+    let server = server(Box::leak(large.into()), None).await;
+    let transport = transport(|settings| settings.answer_bytes_max = 10);
+    for _ in large {
+        let error = transport
+            .round_trip(get(&format!("http://{}/", server.address)))
+            .await;
+        assert_eq!(error.unwrap_err(), TransportError::AnswerTooLarge(10));
+    }
+}
+
+/// An answer to HEAD has a length and no body; the connection goes on.
+#[tokio::test]
+async fn head_has_no_body() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n";
+    let server = server(Box::leak(Box::new([head])), None).await;
+    let mut request = get(&format!("http://{}/", server.address));
+    *request.method_mut() = http::Method::HEAD;
+    let answer = transport(|_| {}).round_trip(request).await.unwrap();
+    assert_eq!(answer.headers()["content-length"], "5");
+    assert!(answer.body().is_empty());
+}
+
+/// A blob may have far more metadata than the hundred headers that hyper takes by itself.
+#[tokio::test]
+async fn many_headers_are_read() {
+    let meta: String = (0..900)
+        .map(|n| format!("x-ms-meta-n{n}: {n}\r\n"))
+        .collect();
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{meta}\r\n");
+    let answer: &'static str = Box::leak(answer.into_boxed_str());
+    let server = server(Box::leak(Box::new([answer])), None).await;
+    let answer = transport(|_| {})
+        .round_trip(get(&format!("http://{}/", server.address)))
+        .await;
+    assert_eq!(answer.unwrap().headers()["x-ms-meta-n899"], "899");
+}
+
+#[tokio::test]
+async fn old_connections_are_not_used() {
+    let server = server(&[OK], None).await;
+    let transport = transport(|settings| settings.idle_timeout = Duration::ZERO);
+    for _ in 0..3 {
+        let answer = transport
+            .round_trip(get(&format!("http://{}/x", server.address)))
+            .await;
+        assert_eq!(answer.unwrap().body(), "ok");
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]

@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::{TransportError, tls};
+
+/// Headers of an answer. Hyper's own limit of 100 is below what a blob with 8 KiB of short metadata
+/// names has.
+const ANSWER_HEADERS_MAX: usize = 1000;
 
 /// The sending half of a connection.
 pub(super) type Sender = SendRequest<Full<Bytes>>;
@@ -88,9 +92,11 @@ async fn shake<T>(origin: &Origin, io: T) -> Result<Sender, TransportError>
 where
     T: Read + Write + Unpin + Send + 'static,
 {
-    let (sender, connection) = handshake(io)
-        .await
-        .map_err(|error| unreachable(origin, error))?;
+    let shaken = Builder::new()
+        .max_headers(ANSWER_HEADERS_MAX)
+        .handshake(io)
+        .await;
+    let (sender, connection) = shaken.map_err(|error| unreachable(origin, error))?;
     // The task ends when either side closes; its error also reaches whoever waits for an answer.
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -18,7 +18,8 @@ type Function = dyn Fn(http::Request<Bytes>) -> ResponseFuture + Send + Sync;
 /// Any function from HTTP request to HTTP response.
 ///
 /// An error says what a socket would have said: `ConnectionRefused`, `NotFound` and the unreachable
-/// kinds mean that the request never arrived; every other kind means that it did and no answer came.
+/// kinds mean that the request never arrived; every other kind means that it did and no answer
+/// came.
 pub struct FnTransport {
     function: Box<Function>,
 }

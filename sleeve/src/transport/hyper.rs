@@ -32,8 +32,8 @@ pub struct HyperTransportSettings {
     pub answer_bytes_max: u64,
     /// Certificates, in PEM, that are trusted besides the web's authorities.
     pub extra_ca_pem: Vec<u8>,
-    /// Addresses that stand in for a host's own (curl's `--resolve`): `acct.blob.core.windows.net` can
-    /// lead to a local TLS endpoint while name and certificate check stay as they are.
+    /// Addresses that stand in for a host's own (curl's `--resolve`): `acct.blob.core.windows.net`
+    /// can lead to a local TLS endpoint while name and certificate check stay as they are.
     pub resolve: HashMap<String, SocketAddr>,
 }
 
@@ -85,8 +85,9 @@ impl HyperTransport {
         self.pool.len()
     }
 
-    /// Sends over a kept connection when there is one, else over a fresh one. A kept connection that
-    /// turns out to be closed hands the request back unsent: then, and only then, it goes out again.
+    /// Sends over a kept connection when there is one, else over a fresh one. A kept connection
+    /// that turns out to be closed hands the request back unsent: then, and only then, it goes out
+    /// again.
     async fn send(
         &self,
         origin: &Origin,
@@ -113,7 +114,7 @@ impl HyperTransport {
     }
 
     async fn read(&self, mut body: Incoming) -> Result<Bytes, TransportError> {
-        let too_large = || TransportError::NoAnswer("the answer is too large".to_owned());
+        let too_large = || TransportError::AnswerTooLarge(self.answer_bytes_max);
         let announced = body.size_hint().exact().unwrap_or(0);
         if announced > self.answer_bytes_max {
             return Err(too_large());

@@ -37,7 +37,7 @@ fn to_sdk_error(error: TransportError) -> azure_core::Error {
     let kind = match error {
         TransportError::Unreachable(_) => ErrorKind::Connection,
         TransportError::NoAnswer(_) => ErrorKind::Io,
-        TransportError::Malformed(_) => ErrorKind::Other,
+        TransportError::AnswerTooLarge(_) | TransportError::Malformed(_) => ErrorKind::Other,
     };
     azure_core::Error::new(kind, error)
 }

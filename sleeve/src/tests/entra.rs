@@ -1,0 +1,78 @@
+//! Tokens of Entra ID: fetched through the transport, sent as bearer, never confused with the call.
+
+use std::sync::Arc;
+
+use super::service::{Service, blob, cut, cx, reply};
+use crate::port::*;
+use crate::{Account, AccountError, Credential, ErrorKind};
+
+const TENANT: &str = "3f2504e0-4f89-11d3-9a0c-0305e82c3301";
+const TOKEN: &str = r#"{"token_type":"Bearer","expires_in":3600,"access_token":"tok"}"#;
+
+fn credential(service: &Service) -> Credential {
+    let transport = Arc::new(service.transport());
+    Credential::client_secret(TENANT, "client", "hidden".to_owned(), transport).unwrap()
+}
+
+#[tokio::test]
+async fn tokens_are_fetched_once_and_sent_as_bearer() {
+    let service = Service::with([
+        reply(200, &[("Content-Type", "application/json")], TOKEN),
+        reply(202, &[], ""),
+        reply(202, &[], ""),
+    ]);
+    let storage = service.open(Account::of_azure("acct", credential(&service)).unwrap());
+    for _ in 0..2 {
+        let (none, kept) = (Conditions::default(), DeleteSnapshots::Refuse);
+        storage
+            .delete_blob(&cx(), &blob(), &none, kept)
+            .await
+            .unwrap();
+    }
+    let seen = service.seen();
+    assert_eq!(seen.len(), 3);
+    assert_eq!(
+        seen[0].request.uri().host(),
+        Some("login.microsoftonline.com")
+    );
+    for seen in &seen[1..] {
+        assert_eq!(seen.header("authorization"), Some("Bearer tok"));
+        assert_eq!(
+            seen.header("x-ms-date"),
+            Some("Sat, 21 Nov 2026 10:00:00 GMT")
+        );
+    }
+    let error = storage
+        .readable_url(&blob(), std::time::Duration::from_secs(1))
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Invalid);
+    assert!(!format!("{storage:?}").contains("hidden"));
+}
+
+/// A token server that is away is no unknown outcome of a put: the put never left.
+#[tokio::test(start_paused = true)]
+async fn a_missing_token_is_not_an_unknown_outcome() {
+    let service = Service::with(std::iter::repeat_with(cut).take(100));
+    let storage = service.open(Account::of_azure("acct", credential(&service)).unwrap());
+    let never = MessageTtl::Never;
+    let put = storage
+        .put_message(&cx(), "jobs", "x", never, std::time::Duration::ZERO)
+        .await;
+    assert_eq!(put.unwrap_err().kind, ErrorKind::Unreachable);
+    let refusal = r#"{"error":"invalid_client","error_description":"no"}"#;
+    let service = Service::with([reply(401, &[], refusal)]);
+    let storage = service.open(Account::of_azure("acct", credential(&service)).unwrap());
+    let denied = storage.create_queue(&cx(), "jobs").await.unwrap_err();
+    assert_eq!(denied.kind, ErrorKind::Denied);
+}
+
+/// The SDK sends no token in the clear.
+#[tokio::test]
+async fn tokens_need_https() {
+    let service = Service::with([]);
+    let endpoint = Some("http://127.0.0.1:10000/acct");
+    let account = Account::new("acct", endpoint, None, credential(&service)).unwrap();
+    let transport = Arc::new(service.transport());
+    let opened = crate::AzureStorage::open(account, transport, crate::Settings::default());
+    assert!(matches!(opened.unwrap_err(), AccountError::Client(_)));
+}
