@@ -1,7 +1,7 @@
 //! The metadata engine on disk: sled, one tree. Nothing else in smalt knows sled.
 //!
-//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a loss
-//! of power would honour; so the committer masks what is not durable, and the file is synced here
+//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a
+//! loss of power would honour; so the committer masks what is not durable, and the file is synced here
 //! through a descriptor of our own.
 
 use std::ops::Bound;
@@ -18,7 +18,7 @@ use super::error::{StoreError, StoreResult};
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile};
 
-/// A value from this size on is handed out without a copy; below it a copy is cheaper than counting.
+/// A value from this size on is handed out without a copy; below it a copy is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
 
 /// Tries to open while an earlier sled of this process lets go; a try takes some 30 us.
