@@ -172,8 +172,8 @@ impl Files {
 
     /// sled fails on an empty or damaged snapshot although its log is whole: it is tried without,
     /// in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
-    /// zeroed what follows the last whole record of a segment; copying before each start would cost a
-    /// start's time in proportion to the store.)
+    /// zeroed what follows the last whole record of a segment; copying before each start
+    /// would cost time in proportion to the store.)
     fn recover(
         &self,
         index: u64,

@@ -1,8 +1,8 @@
 //! The metadata engine on disk: sled, one tree. Nothing else in smalt knows sled.
 //!
 //! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a
-//! loss of power would honour; so the committer masks what is not durable, and the file is synced here
-//! through a descriptor of our own.
+//! loss of power would honour; so the committer masks what is not durable, and the file is synced
+//! here through a descriptor of our own.
 
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
