@@ -1,6 +1,5 @@
 //! Block blobs as a client sees them: put, get, describe, change, delete.
 
-#[expect(dead_code, reason = "each test file takes what it needs of the client")]
 mod support;
 
 use bytes::Bytes;

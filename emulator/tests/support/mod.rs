@@ -1,5 +1,7 @@
 //! A client for tests: signs with the account's key and calls the emulator in process.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,21 +14,25 @@ use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Service, uri};
 
 /// An emulator at a fixed time, and who calls it.
-pub struct Client {
+pub(crate) struct Client {
     emulator: Emulator,
     version: ApiVersion,
 }
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answer {
+    /// Status.
+    pub(crate) status: u16,
+    /// Headers.
+    pub(crate) headers: HeaderMap,
+    /// The whole body.
+    pub(crate) body: Bytes,
 }
 
 impl Client {
-    pub fn new() -> Self {
+    /// A new emulator with nothing in it.
+    pub(crate) fn new() -> Self {
         let config = Config {
             strict_skew: true,
             ..Config::default()
@@ -40,23 +46,25 @@ impl Client {
     }
 
     /// The same emulator, asked under another version.
-    pub fn under(&self, version: ApiVersion) -> Self {
+    pub(crate) fn under(&self, version: ApiVersion) -> Self {
         Client {
             emulator: self.emulator.clone(),
             version,
         }
     }
 
-    pub fn advance_s(&self, seconds: u64) {
+    /// Moves the clock.
+    pub(crate) fn advance_s(&self, seconds: u64) {
         self.emulator.clock().advance(Duration::from_secs(seconds));
     }
 
-    pub fn now(&self) -> Timestamp {
+    /// The clock's time.
+    pub(crate) fn now(&self) -> Timestamp {
         self.emulator.now()
     }
 
     /// Sends a signed request; `path` is what stands behind the account.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         method: &str,
         path: &str,
@@ -92,7 +100,7 @@ impl Client {
     }
 
     /// Sends a request as it stands; `target` is path and query.
-    pub async fn send_as_is(
+    pub(crate) async fn send_as_is(
         &self,
         method: &str,
         target: &str,
@@ -118,16 +126,17 @@ impl Client {
 
 impl Answer {
     /// A header, empty where there is none.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |v| v.to_str().unwrap())
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    /// Whether there is such a header.
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.headers.contains_key(name)
     }
 
     /// Status and error code.
-    pub fn outcome(&self) -> (u16, &str) {
+    pub(crate) fn outcome(&self) -> (u16, &str) {
         (self.status, self.header("x-ms-error-code"))
     }
 }

@@ -7,7 +7,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, LAST_MODIFIED,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use smalt_protocol::ApiVersion;
+use smalt_protocol::{ApiVersion, Timestamp};
 
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
@@ -158,7 +158,7 @@ fn copy(headers: &mut HeaderMap, copy: &CopyRecord) {
         ("x-ms-copy-progress", Some(format!("{done}/{of}"))),
         (
             "x-ms-copy-completion-time",
-            copy.completed.map(|t| t.rfc1123()),
+            copy.completed.map(Timestamp::rfc1123),
         ),
         ("x-ms-copy-status-description", copy.description.clone()),
     ];
