@@ -9,7 +9,6 @@ use std::pin::Pin;
 
 use http::{Method, Request, Response};
 use smalt_protocol::{ErrorCode, Service, StorageError};
-use uuid::Uuid;
 
 use crate::arrival::{self, Socket};
 use crate::auth;
@@ -68,7 +67,7 @@ pub async fn serve(
             stage::drain(&mut body).await;
             let service = socket.service.unwrap_or(Service::Blob);
             let common = Common::bare(service, request_id, core.store.now());
-            let reply = refuse(&error, &method, request_id, &common);
+            let reply = refuse(&error, &method, &common);
             return Ok(reply::finish(reply, &method, &common));
         }
     };
@@ -89,7 +88,7 @@ pub async fn serve(
     };
     stage::drain(&mut body).await;
     let common = Common::of(&call, core.store.now());
-    let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, request_id, &common));
+    let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, &common));
     if let Ok(entry) = entry {
         core.metrics.count(entry, reply.status.as_u16());
     }
@@ -115,11 +114,11 @@ async fn run(
     }
 }
 
-fn refuse(error: &StorageError, method: &Method, request_id: Uuid, common: &Common<'_>) -> Reply {
+fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
     if let Some(cause) = error.cause() {
-        tracing::error!(%request_id, status = error.status(), cause, "a request failed");
+        tracing::error!(request_id = %common.request_id, status = error.status(), cause, "a request failed");
     }
-    let reply = reply::refusal(error, request_id, common.now);
+    let reply = reply::refusal(error, common);
     if method == Method::HEAD {
         reply::without_entity(reply)
     } else {

@@ -191,7 +191,8 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
 }
 
 /// Renders a refusal: status, `x-ms-error-code`, extra headers, XML body with its byte-order mark.
-pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply {
+/// The header came with version 2017-07-29.
+pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     let status = error.status();
     let mut reply = if status == 304 {
         Reply::new(status)
@@ -200,13 +201,18 @@ pub fn refusal(error: &StorageError, request_id: Uuid, now: Timestamp) -> Reply 
             status,
             ErrorDocument {
                 error,
-                request_id: &request_id.to_string(),
-                time: now,
+                request_id: &common.request_id.to_string(),
+                time: common.now,
             }
             .render(),
         )
     };
-    reply.set("x-ms-error-code", error.code().as_str());
+    if common
+        .version
+        .is_none_or(|version| version >= ApiVersion::V2017_07_29)
+    {
+        reply.set("x-ms-error-code", error.code().as_str());
+    }
     for (name, value) in error.headers() {
         reply.set(name, value);
     }

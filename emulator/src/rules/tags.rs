@@ -6,12 +6,12 @@
 use smalt_protocol::limits::{TAG_KEY_CHARS, TAG_VALUE_CHARS, TAGS_MAX};
 use smalt_protocol::{ErrorCode, StorageError};
 
-/// Accepts tags, in the order given.
+/// Accepts tags, and puts them into the order of their keys, in which Azure lists them.
 ///
 /// # Errors
 /// 400 `TagsTooLarge` for too many or too long ones, 400 `EmptyTagName`, 400 `InvalidTag` for a
 /// character that is not permitted, 400 `DuplicateTagNames`.
-pub fn validate(tags: Vec<(String, String)>) -> Result<Vec<(String, String)>, StorageError> {
+pub fn validate(mut tags: Vec<(String, String)>) -> Result<Vec<(String, String)>, StorageError> {
     if tags.len() > TAGS_MAX {
         return Err(ErrorCode::TagsTooLarge.into());
     }
@@ -30,6 +30,7 @@ pub fn validate(tags: Vec<(String, String)>) -> Result<Vec<(String, String)>, St
             return Err(ErrorCode::DuplicateTagNames.into());
         }
     }
+    tags.sort_unstable();
     Ok(tags)
 }
 
@@ -44,6 +45,17 @@ mod tests {
     fn code(tags: &[(&str, &str)]) -> Option<ErrorCode> {
         let tags = tags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         validate(tags.collect()).err().map(|error| error.code())
+    }
+
+    #[test]
+    fn tags_are_kept_in_the_order_of_their_keys() {
+        let given = ["b", "a1", "a"].map(|key| (key.to_owned(), String::new()));
+        let kept = validate(given.to_vec()).unwrap();
+        assert!(
+            kept.iter()
+                .map(|(key, _)| key.as_str())
+                .eq(["a", "a1", "b"])
+        );
     }
 
     #[test]

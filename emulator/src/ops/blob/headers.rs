@@ -161,12 +161,15 @@ fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
 /// `x-ms-tags`: index tags as a query string.
 ///
 /// # Errors
-/// 400 for tags that Azure does not take, as in [`tags::validate`].
+/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for tags that Azure does not take, as in [`tags::validate`].
 pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     const NAME: &str = "x-ms-tags";
     let Some(text) = call.header(NAME)? else {
         return Ok(Vec::new());
     };
+    if !call.identity.may('t') {
+        return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+    }
     // Clients write a space as a plus in this header, unlike in an address.
     let parsed = uri::parse_query(&text.replace('+', "%20"))
         .map_err(|_| StorageError::invalid_header(NAME, text))?;

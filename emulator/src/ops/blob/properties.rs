@@ -7,10 +7,10 @@ use http::header::{
     CONTENT_TYPE, ETAG, LAST_MODIFIED,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use smalt_protocol::metadata::HEADER_PREFIX;
-use smalt_protocol::{ApiVersion, Metadata};
+use smalt_protocol::ApiVersion;
 
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
+use crate::reply::Reply;
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
@@ -43,53 +43,47 @@ pub struct Shown {
     pub with_tier: bool,
 }
 
-/// The headers that describe a blob.
-pub fn describe(blob: &BlobRecord, shown: Shown) -> HeaderMap {
-    let mut headers = HeaderMap::with_capacity(HEADERS);
+/// A reply with the headers that describe a blob.
+pub fn describe(status: u16, blob: &BlobRecord, shown: Shown) -> Reply {
+    let mut reply = Reply::new(status);
+    reply.headers.reserve(HEADERS);
+    describe_in(&mut reply.headers, blob, shown);
+    reply.metadata(&blob.metadata)
+}
+
+fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    set(&mut headers, ETAG, &blob.etag.quoted());
-    set(&mut headers, LAST_MODIFIED, &blob.last_modified.rfc1123());
-    fixed(&mut headers, "x-ms-blob-type", blob.kind.as_str());
-    content(&mut headers, &blob.headers, shown);
+    set(headers, ETAG, &blob.etag.quoted());
+    set(headers, LAST_MODIFIED, &blob.last_modified.rfc1123());
+    fixed(headers, "x-ms-blob-type", blob.kind.as_str());
+    content(headers, &blob.headers, shown);
     if shown.version >= ENCRYPTED {
-        fixed(&mut headers, "x-ms-server-encrypted", "true");
+        fixed(headers, "x-ms-server-encrypted", "true");
     }
     if shown.version >= CREATION_TIME {
         let name = HeaderName::from_static("x-ms-creation-time");
-        set(&mut headers, name, &blob.created.rfc1123());
+        set(headers, name, &blob.created.rfc1123());
     }
     if shown.is_base {
-        lease(&mut headers, blob, shown.version);
+        lease(headers, blob, shown.version);
     }
     if shown.version >= TAGS && !blob.tags.is_empty() {
         let name = HeaderName::from_static("x-ms-tag-count");
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }
     if shown.with_tier && shown.version >= TIERS {
-        tier(&mut headers, blob);
+        tier(headers, blob);
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES
     {
-        copy(&mut headers, record);
+        copy(headers, record);
     }
-    metadata(&mut headers, &blob.metadata);
-    headers
 }
 
 /// `x-ms-request-server-encrypted`, on every write of content or metadata.
 pub fn written_encrypted(version: ApiVersion) -> Option<&'static str> {
     (version >= ENCRYPTED).then_some("true")
-}
-
-/// `x-ms-meta-...`
-pub fn metadata(headers: &mut HeaderMap, metadata: &Metadata) {
-    for (name, value) in metadata.iter() {
-        let name = [HEADER_PREFIX, name].concat();
-        if let Ok(name) = HeaderName::try_from(name) {
-            set(headers, name, value);
-        }
-    }
 }
 
 fn content(headers: &mut HeaderMap, content: &ContentHeaders, shown: Shown) {

@@ -135,8 +135,8 @@ fn hashes_are_compared_with_what_arrived() {
 fn tags_tiers_and_lease_ids_are_read_or_refused() {
     let read = |text| tags(&latest(&[("x-ms-tags", text)]));
     let pairs = vec![
-        ("tag1 name".to_owned(), "my tag".to_owned()),
         ("b".to_owned(), String::new()),
+        ("tag1 name".to_owned(), "my tag".to_owned()),
     ];
     assert_eq!(read("tag1%20name=my+tag&b="), Ok(pairs));
     assert_eq!(

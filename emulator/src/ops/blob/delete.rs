@@ -1,0 +1,188 @@
+//! Delete Blob: a base blob, its snapshots, or one of them.
+//!
+//! Source: "Delete Blob".
+//!
+//! ```http
+//! DELETE /devstoreaccount1/events/2026/11/21.json
+//! x-ms-delete-snapshots: include
+//!
+//! 202 Accepted
+//! x-ms-delete-type-permanent: true
+//! ```
+
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
+
+use super::guard::Guard;
+use super::{content, replace};
+use crate::call::Call;
+use crate::keys;
+use crate::operation::Write;
+use crate::ops::lookup::{BlobAddress, BlobPart, Place};
+use crate::records::{BlobRecord, Record};
+use crate::reply::Reply;
+use crate::store::{Stamp, Transaction, View};
+
+/// Since this version a deletion says whether it can be undone. "Version 2017-07-29".
+const SAYS_PERMANENT: ApiVersion = ApiVersion::V2017_07_29;
+/// Since this version a blob of uncommitted blocks only can be deleted. "Version 2013-08-15".
+const DELETES_UNCOMMITTED: ApiVersion = ApiVersion::V2013_08_15;
+
+/// Delete Blob.
+pub struct DeleteBlob {
+    address: BlobAddress,
+    guard: Guard,
+    snapshots: Snapshots,
+    is_permanent: bool,
+    version: ApiVersion,
+}
+
+/// `x-ms-delete-snapshots`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Snapshots {
+    /// Absent: there may be none.
+    Refuse,
+    /// `include`: the base blob and all of them.
+    Include,
+    /// `only`: all of them, not the base blob.
+    Only,
+}
+
+/// What is to be deleted.
+pub enum Doomed {
+    /// A base blob with its snapshots.
+    Base(Place),
+    /// Snapshots of a base blob.
+    Snapshots(Place),
+    /// One snapshot, beside its base blob.
+    Snapshot(Place, BlobRecord),
+    /// Uncommitted blocks without a base blob.
+    Uncommitted(Place),
+}
+
+impl Write for DeleteBlob {
+    type Checked = Doomed;
+    type Output = ();
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        let address = BlobAddress::of(call)?;
+        let snapshots = parse_snapshots(call)?;
+        if !address.is_base() && snapshots != Snapshots::Refuse {
+            let part = call.query("snapshot").unwrap_or_default();
+            return Err(StorageError::invalid_query("snapshot", part, ""));
+        }
+        Ok(DeleteBlob {
+            address,
+            guard: Guard::of_write(call)?,
+            snapshots,
+            is_permanent: parse_permanent(call)?,
+            version: call.version,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Doomed, StorageError> {
+        let name = &self.address.name;
+        let place = name.find_place(view, stamp.now)?;
+        match self.address.part {
+            BlobPart::Base => self.check_base(view, place),
+            BlobPart::Snapshot(_) => {
+                let snapshot = self.address.find(view, stamp.now)?.blob;
+                self.guard.check_conditions(&snapshot)?;
+                self.check_permanent()?;
+                Ok(Doomed::Snapshot(place, snapshot))
+            }
+            BlobPart::Version => Err(ErrorCode::BlobNotFound.into()),
+        }
+    }
+
+    fn apply(
+        self,
+        doomed: Doomed,
+        tx: &mut Transaction<'_>,
+        _: &Stamp,
+    ) -> Result<(), StorageError> {
+        let name = &self.address.name;
+        match doomed {
+            Doomed::Base(Place { container, blob }) => {
+                let generation = container.generation;
+                if let Some(blob) = blob {
+                    if blob.snapshots > 0 {
+                        replace::remove_snapshots(tx, generation, &name.blob)?;
+                    }
+                    replace::remove(tx, name, generation, &blob)?;
+                }
+            }
+            Doomed::Snapshots(Place { container, blob }) => {
+                replace::remove_snapshots(tx, container.generation, &name.blob)?;
+                if let Some(mut blob) = blob {
+                    blob.snapshots = 0;
+                    blob.save(tx, name.key(container.generation))?;
+                }
+            }
+            Doomed::Snapshot(Place { container, blob }, snapshot) => {
+                content::release(tx, snapshot.content)?;
+                if let BlobPart::Snapshot(tick) = self.address.part {
+                    tx.delete(keys::snapshot(container.generation, &name.blob, tick));
+                }
+                if let Some(mut blob) = blob {
+                    blob.snapshots = blob.snapshots.saturating_sub(1);
+                    blob.save(tx, name.key(container.generation))?;
+                }
+            }
+            Doomed::Uncommitted(Place { container, .. }) => {
+                replace::drop_uncommitted(tx, container.generation, &name.blob)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn render((): (), call: &Call) -> Result<Reply, StorageError> {
+        let permanent = (call.version >= SAYS_PERMANENT).then_some("true");
+        Ok(Reply::new(202).maybe("x-ms-delete-type-permanent", permanent))
+    }
+}
+
+impl DeleteBlob {
+    fn check_base(&self, view: &dyn View, place: Place) -> Result<Doomed, StorageError> {
+        let Some(blob) = &place.blob else {
+            let key = keys::uncommitted(place.container.generation, &self.address.name.blob);
+            if self.version >= DELETES_UNCOMMITTED && view.get(&key)?.is_some() {
+                return Ok(Doomed::Uncommitted(place));
+            }
+            return Err(ErrorCode::BlobNotFound.into());
+        };
+        self.guard.check_write(blob)?;
+        self.check_permanent()?;
+        match self.snapshots {
+            Snapshots::Only => Ok(Doomed::Snapshots(place)),
+            Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),
+            Snapshots::Refuse | Snapshots::Include => Ok(Doomed::Base(place)),
+        }
+    }
+
+    /// No account of ours keeps what was deleted, so none has permanent deletion switched on.
+    fn check_permanent(&self) -> Result<(), StorageError> {
+        if self.is_permanent {
+            return Err(ErrorCode::PermanentDeleteIsOff.into());
+        }
+        Ok(())
+    }
+}
+
+fn parse_snapshots(call: &Call) -> Result<Snapshots, StorageError> {
+    const NAME: &str = "x-ms-delete-snapshots";
+    match call.header(NAME)? {
+        None => Ok(Snapshots::Refuse),
+        Some(text) if text.eq_ignore_ascii_case("include") => Ok(Snapshots::Include),
+        Some(text) if text.eq_ignore_ascii_case("only") => Ok(Snapshots::Only),
+        Some(text) => Err(StorageError::invalid_header(NAME, text)),
+    }
+}
+
+fn parse_permanent(call: &Call) -> Result<bool, StorageError> {
+    const NAME: &str = "deletetype";
+    match call.query(NAME) {
+        None => Ok(false),
+        Some(text) if text.eq_ignore_ascii_case("permanent") => Ok(true),
+        Some(text) => Err(StorageError::invalid_query(NAME, text, "")),
+    }
+}

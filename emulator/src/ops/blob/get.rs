@@ -1,0 +1,108 @@
+//! Get Blob: the bytes of a blob or snapshot, or a range of them.
+//!
+//! Source: "Get Blob".
+//!
+//! ```http
+//! GET /devstoreaccount1/events/2026/11/21.json
+//! x-ms-range: bytes=0-9
+//!
+//! 206 Partial Content
+//! Content-Range: bytes 0-9/14
+//! ETag: "0x8D6D4173A7F45B7"
+//! ```
+
+use md5::{Digest, Md5};
+use smalt_protocol::{StorageError, Timestamp};
+
+use super::content::{self, Located};
+use super::guard::{self, Guard};
+use super::headers;
+use super::overrides::Overrides;
+use super::properties::{self, Shown};
+use crate::call::Call;
+use crate::operation::Read;
+use crate::ops::lookup::BlobAddress;
+use crate::records::BlobRecord;
+use crate::reply::Reply;
+use crate::rules::ranges::{RangeHash, Served, WantedRange};
+use crate::store::{Store, View};
+use smalt_protocol::ApiVersion;
+
+/// Get Blob.
+pub struct GetBlob {
+    address: BlobAddress,
+    guard: Guard,
+    wanted: WantedRange,
+    overrides: Overrides,
+    version: ApiVersion,
+}
+
+/// A blob, and where the wanted bytes are.
+pub struct Found {
+    blob: BlobRecord,
+    served: Served,
+    located: Located,
+}
+
+impl Read for GetBlob {
+    type Output = Found;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(GetBlob {
+            address: BlobAddress::of(call)?,
+            guard: Guard::of_read(call)?,
+            wanted: WantedRange::parse(
+                [call.header("x-ms-range")?, call.header("range")?],
+                call.header("x-ms-range-get-content-md5")?,
+                call.header("x-ms-range-get-content-crc64")?,
+            )?,
+            overrides: Overrides::of(call),
+            version: call.version,
+        })
+    }
+
+    fn read(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
+        let blob = self.address.find(view, now)?.blob;
+        self.guard.check_read(&blob, self.address.is_base())?;
+        guard::check_online(&blob)?;
+        let served = self.wanted.of(blob.length, self.version)?;
+        let located = content::locate(view, blob.content, served.bytes.clone())?;
+        Ok(Found {
+            blob,
+            served,
+            located,
+        })
+    }
+
+    fn render(self, found: Found, call: &Call, store: &Store) -> Result<Reply, StorageError> {
+        let Served { bytes, is_partial } = &found.served;
+        let shown = Shown {
+            version: call.version,
+            is_base: self.address.is_base(),
+            is_partial: *is_partial,
+            with_tier: false,
+        };
+        let status = if *is_partial { 206 } else { 200 };
+        let mut reply = properties::describe(status, &found.blob, shown);
+        if *is_partial {
+            let (first, last) = (bytes.start, bytes.end.saturating_sub(1));
+            let range = format!("bytes {first}-{last}/{}", found.blob.length);
+            reply.set("content-range", range);
+        }
+        match self.wanted.hash {
+            Some(RangeHash::Md5) => {
+                let md5 = Md5::digest(found.located.read_all(store)?);
+                reply.set("content-md5", headers::encode(&md5));
+            }
+            Some(RangeHash::Crc64) => {
+                let mut crc64 = crc64fast_nvme::Digest::new();
+                crc64.write(&found.located.read_all(store)?);
+                let crc64 = crc64.sum64().to_le_bytes();
+                reply.set("x-ms-content-crc64", headers::encode(&crc64));
+            }
+            None => {}
+        }
+        self.overrides.lay_over(&mut reply);
+        Ok(reply.content(found.located.into_content(store)))
+    }
+}

@@ -1,0 +1,129 @@
+//! Who may go on: lease and conditions of a request, judged in Azure's order.
+//!
+//! The lease goes first: recordings answer `If-None-Match: *` on a leased blob with 412
+//! `LeaseIdMissing`, not with 409 `BlobAlreadyExists`.
+
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
+use uuid::Uuid;
+
+use super::headers;
+use crate::call::Call;
+use crate::ops::lookup::Place;
+use crate::records::{BlobRecord, CopyStatus};
+use crate::rules::conditions::{Conditions, Current};
+use crate::rules::lease::{self, Leased};
+
+/// Since this version a lease id where there is no blob is refused. "Version 2013-08-15".
+const LEASE_NEEDS_BLOB: ApiVersion = ApiVersion::V2013_08_15;
+/// The tier whose bytes can neither be read nor changed.
+const ARCHIVE: &str = "Archive";
+
+/// What a request demands of the blob that it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guard {
+    lease: Option<Uuid>,
+    conditions: Conditions,
+    version: ApiVersion,
+}
+
+impl Guard {
+    /// Of a write.
+    ///
+    /// # Errors
+    /// As [`Conditions::of_write`] and [`headers::lease_id`].
+    pub fn of_write(call: &Call) -> Result<Self, StorageError> {
+        Self::new(call, Conditions::of_write(&call.headers)?)
+    }
+
+    /// Of a read.
+    ///
+    /// # Errors
+    /// As [`Conditions::of_read`] and [`headers::lease_id`].
+    pub fn of_read(call: &Call) -> Result<Self, StorageError> {
+        Self::new(call, Conditions::of_read(&call.headers, call.version)?)
+    }
+
+    /// Of Get and Set Blob Tags.
+    ///
+    /// # Errors
+    /// As [`Conditions::of_tags`] and [`headers::lease_id`].
+    pub fn of_tags(call: &Call) -> Result<Self, StorageError> {
+        Self::new(call, Conditions::of_tags(&call.headers)?)
+    }
+
+    fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
+        Ok(Guard {
+            lease: headers::lease_id(call)?,
+            conditions,
+            version: call.version,
+        })
+    }
+
+    /// Judges a write that makes the blob or replaces it.
+    ///
+    /// # Errors
+    /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`,
+    /// `BlobArchived`.
+    pub fn check_create(&self, place: &Place) -> Result<(), StorageError> {
+        let blob = place.blob.as_ref();
+        if blob.is_some() || self.version >= LEASE_NEEDS_BLOB {
+            lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
+        }
+        self.conditions.check_create(blob.map(Current::from))?;
+        blob.map_or(Ok(()), check_changeable)
+    }
+
+    /// Judges a write to a blob that is there.
+    ///
+    /// # Errors
+    /// 412 of lease and conditions.
+    pub fn check_write(&self, blob: &BlobRecord) -> Result<(), StorageError> {
+        lease::check_write(Leased::Blob, blob.lease, self.lease)?;
+        self.conditions.check_write(blob.into())
+    }
+
+    /// Judges a read of a blob or, where `is_base` is not, of a snapshot: it has no lease.
+    ///
+    /// # Errors
+    /// 412 of lease and conditions, 304 `ConditionNotMet`.
+    pub fn check_read(&self, blob: &BlobRecord, is_base: bool) -> Result<(), StorageError> {
+        if is_base {
+            lease::check_read(Leased::Blob, blob.lease, self.lease)?;
+        }
+        self.conditions.check_read(blob.into())
+    }
+
+    /// Judges the conditions of a write only: of a snapshot, which has no lease.
+    ///
+    /// # Errors
+    /// 412 `ConditionNotMet`.
+    pub fn check_conditions(&self, blob: &BlobRecord) -> Result<(), StorageError> {
+        self.conditions.check_write(blob.into())
+    }
+}
+
+/// Refuses to change what a pending copy is still writing, and what is archived.
+///
+/// # Errors
+/// 409 `PendingCopyOperation`, 409 `BlobArchived`.
+pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
+    let copy = blob.copy.as_ref();
+    if copy.is_some_and(|copy| copy.status == CopyStatus::Pending) {
+        return Err(ErrorCode::PendingCopyOperation.into());
+    }
+    check_online(blob)
+}
+
+/// Refuses to touch the bytes of an archived blob.
+///
+/// # Errors
+/// 409 `BlobArchived`; 409 `BlobBeingRehydrated` while it is on its way back.
+pub fn check_online(blob: &BlobRecord) -> Result<(), StorageError> {
+    if blob.access.rehydration.is_some() {
+        return Err(ErrorCode::BlobBeingRehydrated.into());
+    }
+    match blob.access.tier.as_deref() {
+        Some(ARCHIVE) => Err(ErrorCode::BlobArchived.into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Get Blob Metadata and Set Blob Metadata.
+//!
+//! Sources: "Get Blob Metadata", "Set Blob Metadata". Set replaces everything.
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json?comp=metadata
+//! x-ms-meta-team: billing
+//!
+//! 200 OK
+//! ETag: "0x8D6D4173A7F45B7"
+//! ```
+
+use smalt_protocol::{Metadata, StorageError, Timestamp};
+
+use super::guard::{self, Guard};
+use super::{properties, replace};
+use crate::call::Call;
+use crate::operation::{Read, Write};
+use crate::ops::lookup::{BlobAddress, BlobName, Found};
+use crate::records::BlobRecord;
+use crate::reply::Reply;
+use crate::store::{Stamp, Store, Transaction, View};
+
+/// Get Blob Metadata.
+pub struct GetBlobMetadata {
+    address: BlobAddress,
+    guard: Guard,
+}
+
+impl Read for GetBlobMetadata {
+    type Output = BlobRecord;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(GetBlobMetadata {
+            address: BlobAddress::of(call)?,
+            guard: Guard::of_read(call)?,
+        })
+    }
+
+    fn read(&self, view: &dyn View, now: Timestamp) -> Result<BlobRecord, StorageError> {
+        let blob = self.address.find(view, now)?.blob;
+        self.guard.check_read(&blob, self.address.is_base())?;
+        Ok(blob)
+    }
+
+    fn render(self, blob: BlobRecord, _: &Call, _: &Store) -> Result<Reply, StorageError> {
+        Ok(Reply::new(200)
+            .version(blob.etag, blob.last_modified)
+            .metadata(&blob.metadata))
+    }
+}
+
+/// Set Blob Metadata.
+pub struct SetBlobMetadata {
+    name: BlobName,
+    guard: Guard,
+    metadata: Metadata,
+}
+
+impl Write for SetBlobMetadata {
+    type Checked = Found;
+    type Output = BlobRecord;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(SetBlobMetadata {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            metadata: call.metadata()?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
+        let found = self.name.find(view, stamp.now)?;
+        self.guard.check_write(&found.blob)?;
+        guard::check_changeable(&found.blob)?;
+        Ok(found)
+    }
+
+    fn apply(
+        self,
+        found: Found,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<BlobRecord, StorageError> {
+        let Found {
+            container,
+            mut blob,
+        } = found;
+        blob.metadata = self.metadata;
+        replace::touch(tx, &self.name, container.generation, blob, stamp)
+    }
+
+    fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(200)
+            .version(blob.etag, blob.last_modified)
+            .maybe(
+                "x-ms-request-server-encrypted",
+                properties::written_encrypted(call.version),
+            ))
+    }
+}

@@ -1,0 +1,161 @@
+//! Put Blob: a block blob in one request, in place of whatever stood under its name.
+//!
+//! Source: "Put Blob".
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json
+//! x-ms-blob-type: BlockBlob
+//! Content-Length: 14
+//!
+//! 201 Created
+//! ETag: "0x8D6D4173A7F45B7"
+//! Content-MD5: sQqNsWTgdUEFt6mb5y4/5Q==
+//! ```
+
+use smalt_protocol::limits::put_blob_bytes_max;
+use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
+
+use super::guard::Guard;
+use super::headers::{self, BodyHashes};
+use super::properties;
+use super::replace::{self, NewBlob};
+use crate::call::Call;
+use crate::operation::{Received, Takes, Write};
+use crate::ops::lookup::{BlobName, Place};
+use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
+use crate::reply::Reply;
+use crate::store::{self, Staged, Stamp, Transaction, View};
+
+/// Since this version the answer carries the CRC64 of the content. "Version 2019-02-02".
+pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
+
+/// Put Blob of a block blob.
+pub struct PutBlob {
+    name: BlobName,
+    guard: Guard,
+    may_overwrite: bool,
+    headers: ContentHeaders,
+    metadata: Metadata,
+    tags: Vec<(String, String)>,
+    tier: Option<String>,
+    hashes: BodyHashes,
+    bytes_max: u64,
+    received: Option<Received>,
+}
+
+/// The new blob, and what its bytes hash to.
+pub struct Written {
+    blob: BlobRecord,
+    md5: [u8; 16],
+    crc64: [u8; 8],
+}
+
+impl Write for PutBlob {
+    type Checked = Place;
+    type Output = Written;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        require_block_blob(call)?;
+        Ok(PutBlob {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            may_overwrite: call.identity.may('w'),
+            headers: headers::content_of_put(call)?,
+            metadata: call.metadata()?,
+            tags: headers::tags(call)?,
+            tier: headers::block_blob_tier(call)?,
+            hashes: BodyHashes::of(call)?,
+            bytes_max: put_blob_bytes_max(call.version),
+            received: None,
+        })
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Payload {
+            most: self.bytes_max,
+        }
+    }
+
+    fn payload(&mut self, received: Received) -> Result<(), StorageError> {
+        self.hashes.check(&received)?;
+        if let Some(stored) = &self.headers.content_md5 {
+            headers::check_md5(headers::parse_md5(stored)?, received.md5)?;
+        }
+        self.received = Some(received);
+        Ok(())
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Place, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        if place.blob.is_some() && !self.may_overwrite {
+            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
+        }
+        self.guard.check_create(&place)?;
+        Ok(place)
+    }
+
+    fn apply(
+        self,
+        place: Place,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Written, StorageError> {
+        let received = self
+            .received
+            .ok_or_else(|| StorageError::internal("a blob is put without its body"))?;
+        let mut headers = self.headers;
+        headers.content_md5 = Some(headers::encode(&received.md5));
+        let new = NewBlob {
+            kind: BlobKind::Block,
+            length: received.length,
+            content: adopt(tx, received.staged)?,
+            headers,
+            metadata: self.metadata,
+            tags: self.tags,
+            access: Access {
+                changed: self.tier.as_ref().map(|_| stamp.now),
+                tier: self.tier,
+                rehydration: None,
+            },
+            copy: None,
+        };
+        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
+        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
+        Ok(Written {
+            blob,
+            md5: received.md5,
+            crc64: received.crc64,
+        })
+    }
+
+    fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
+        let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&written.crc64));
+        Ok(Reply::new(201)
+            .version(written.blob.etag, written.blob.last_modified)
+            .header("content-md5", headers::encode(&written.md5))
+            .maybe("x-ms-content-crc64", crc64)
+            .maybe(
+                "x-ms-request-server-encrypted",
+                properties::written_encrypted(call.version),
+            ))
+    }
+}
+
+/// No bytes are no payload.
+fn adopt(tx: &mut Transaction<'_>, staged: Staged) -> Result<BlobContent, StorageError> {
+    if staged.is_empty() {
+        return Ok(BlobContent::Empty);
+    }
+    Ok(BlobContent::Payload(store::adopt(tx, staged)?))
+}
+
+/// The types that have an operation of their own do not come here.
+fn require_block_blob(call: &Call) -> Result<(), StorageError> {
+    const NAME: &str = "x-ms-blob-type";
+    let kind = call.required_header(NAME)?;
+    if kind.eq_ignore_ascii_case(BlobKind::Block.as_str()) {
+        Ok(())
+    } else {
+        Err(StorageError::invalid_header(NAME, kind))
+    }
+}
