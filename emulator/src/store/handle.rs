@@ -189,7 +189,7 @@ impl Store {
     /// The store's figures.
     pub fn stats(&self) -> Stats {
         let (segments, segment_bytes) = self.0.shared.extents.size();
-        let engine_bytes = self.0.shared.unmasked(|view| view.disk_bytes());
+        let engine_bytes = self.0.shared.published.read().engine.disk_bytes();
         Stats {
             segments: segments as u64,
             segment_bytes,
