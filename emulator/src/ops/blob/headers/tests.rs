@@ -39,6 +39,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         secure: false,
         origin: String::new(),
         public_access_permitted: true,
+        being_deleted_s: 0,
         identity: Identity::Owner,
     }
 }
