@@ -1,7 +1,8 @@
 //! Measures the store alone, without HTTP: `cargo run --release -p smalt --example store_figures`.
 //!
 //! The directory is a temporary one, or the first argument: the figures are those of its disk. The
-//! second argument picks one mode.
+//! second argument picks one mode, the third gives the commits of each of the 64 clients,
+//! the fourth the engine's cache in MiB.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -12,7 +13,8 @@ use tokio::time::Instant;
 
 const CLIENTS: u64 = 64;
 const COMMITS: u64 = 2_000;
-const KEYS: u64 = CLIENTS * COMMITS;
+/// How often each key is written: garbage in the engine's log.
+const ROUNDS: u64 = 2;
 const READS: u64 = 1_000_000;
 const LARGE_BYTES: usize = 8 * 1024 * 1024;
 const LARGE: u64 = 32;
@@ -23,7 +25,7 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 async fn main() -> Outcome<()> {
     let dir = std::env::args().nth(1).map(PathBuf::from);
     let dir = dir.unwrap_or_else(|| std::env::temp_dir().join("smalt-store-figures"));
-    for (name, config) in [
+    for (name, mut config) in [
         ("memory", StoreConfig::memory(Clock::system())),
         ("fast", StoreConfig::fast(dir.join("fast"), Clock::system())),
         (
@@ -34,13 +36,23 @@ async fn main() -> Outcome<()> {
         if std::env::args().nth(2).is_some_and(|only| only != name) {
             continue;
         }
+        if let Some(cache_mib) = std::env::args().nth(4) {
+            config.cache_bytes = cache_mib.parse::<u64>()? << 20;
+        }
         let started = Instant::now();
         let store = Store::open(config.clone())?;
         let opened = started.elapsed();
         println!("{name}: open {opened:?}, resident {} MiB", resident_mib());
         store.reset()?;
-        small_commits(&store).await?;
-        reads(&store)?;
+        let commits = match std::env::args().nth(3) {
+            Some(commits) => commits.parse()?,
+            None => COMMITS,
+        };
+        for _ in 0..ROUNDS {
+            small_commits(&store, commits).await?;
+        }
+        println!("  resident {} MiB", resident_mib());
+        reads(&store, CLIENTS * commits)?;
         large_payloads(&store).await?;
         println!("  {:?}, resident {} MiB", store.stats(), resident_mib());
         store.close()?;
@@ -55,13 +67,13 @@ fn key(number: u64) -> Vec<u8> {
     [&[0x20], number.to_be_bytes().as_slice()].concat()
 }
 
-async fn small_commits(store: &Store) -> Outcome<()> {
+async fn small_commits(store: &Store, commits: u64) -> Outcome<()> {
     let started = Instant::now();
     let clients = (0..CLIENTS).map(|client| {
         let store = store.clone();
         tokio::spawn(async move {
-            for n in 0..COMMITS {
-                let key = key(client * COMMITS + n);
+            for n in 0..commits {
+                let key = key(client * commits + n);
                 let done = store.commit(move |tx, _| {
                     tx.put(key, vec![7; 200]);
                     Ok(())
@@ -78,15 +90,15 @@ async fn small_commits(store: &Store) -> Outcome<()> {
             return Err("a commit failed".into());
         }
     }
-    let rate = KEYS as f64 / started.elapsed().as_secs_f64();
+    let rate = (CLIENTS * commits) as f64 / started.elapsed().as_secs_f64();
     println!("  {rate:.0} commits/s of 200 bytes at {CLIENTS} clients");
     Ok(())
 }
 
-fn reads(store: &Store) -> Outcome<()> {
+fn reads(store: &Store, keys: u64) -> Outcome<()> {
     let started = Instant::now();
     for n in 0..READS {
-        let key = key(n * 7_919 % KEYS);
+        let key = key(n * 7_919 % keys);
         let value = store.read(|view| view.get(&key))?;
         if value.is_none() {
             return Err("a key is missing".into());

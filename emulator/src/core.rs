@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
+use crate::reap::Reaper;
 use crate::store::{Store, StoreResult};
 
 /// The parts of one emulator.
@@ -25,6 +26,8 @@ pub struct Core {
     pub faults: Faults,
     /// Counters.
     pub metrics: Metrics,
+    /// Removal of what was deleted or ran out.
+    pub reaper: Reaper,
     /// Versions newer than any known that were logged already.
     newer_versions: Mutex<BTreeSet<String>>,
 }
@@ -42,6 +45,7 @@ impl Core {
             store,
             faults: Faults::default(),
             metrics: Metrics::default(),
+            reaper: Reaper::default(),
             newer_versions: Mutex::default(),
         }
     }

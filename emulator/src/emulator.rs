@@ -97,12 +97,17 @@ impl Emulator {
         self.0.store.now()
     }
 
-    /// Does background work in at most `budget` steps.
+    /// Does background work in at most `budget` steps: removes what is left of deleted containers
+    /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile.
     ///
     /// # Errors
     /// When the store's disk fails.
     pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
-        self.0.store.maintain(budget)
+        let reaped = self.0.reaper.run(&self.0.store, budget)?;
+        let mut report = self.0.store.maintain(budget - reaped.records)?;
+        report.records_reaped = reaped.records;
+        report.more |= reaped.more;
+        Ok(report)
     }
 
     /// Takes no more writes; what was acknowledged is on disk.

@@ -193,6 +193,45 @@ pub fn contents(generation: Generation) -> [Vec<u8>; 8] {
     .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }
 
+/// Where the generations start that `maintain` has to look at; with [`after`], where they end.
+pub fn all_garbage() -> Vec<u8> {
+    vec![GARBAGE]
+}
+
+/// Where all blobs start that have uncommitted blocks; with [`after`], where they end.
+pub fn all_uncommitted() -> Vec<u8> {
+    vec![UNCOMMITTED]
+}
+
+/// What the record of a key of [`contents`] holds on to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// The content of a blob or snapshot.
+    Content,
+    /// The payload of a block.
+    Block,
+    /// The payload of a message.
+    Message,
+    /// Nothing.
+    Nothing,
+}
+
+/// What the record of a key of [`contents`] holds on to.
+pub fn holds(key: &[u8]) -> Holds {
+    match key.first() {
+        Some(&(BLOB | SNAPSHOT)) => Holds::Content,
+        Some(&BLOCK) => Holds::Block,
+        Some(&MESSAGE) => Holds::Message,
+        _ => Holds::Nothing,
+    }
+}
+
+/// The generation of a key that starts with one.
+pub fn generation(key: &[u8]) -> Generation {
+    let bytes = key.get(1..9).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u64::from_be_bytes)
+}
+
 /// The name behind the generation in a key of a blob or uncommitted blob.
 pub fn blob_name(key: &[u8]) -> String {
     String::from_utf8_lossy(key.get(9..).unwrap_or_default()).into_owned()

@@ -32,6 +32,8 @@ pub mod sdk;
 pub mod server;
 pub mod store;
 
+pub mod header_case;
+
 mod arrival;
 mod call;
 mod core;
@@ -40,6 +42,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod reap;
 mod records;
 mod reply;
 mod rules;

@@ -2,6 +2,9 @@
 
 pub mod blob;
 pub mod container;
+pub mod leasing;
+pub mod listing;
 pub mod lookup;
 pub mod paging;
 pub mod queue;
+pub mod service;

@@ -3,6 +3,7 @@
 
 mod blob;
 mod container;
+mod garbage;
 mod queue;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ pub use blob::{
     ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
+pub use garbage::{GarbageRecord, Tombstone};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};
@@ -49,5 +51,7 @@ impl Record for BlobRecord {}
 impl Record for BlockRecord {}
 impl Record for UncommittedRecord {}
 impl Record for BlockListChunk {}
+impl Record for GarbageRecord {}
+impl Record for Tombstone {}
 impl Record for QueueRecord {}
 impl Record for MessageRecord {}

@@ -6,3 +6,4 @@ pub mod lease;
 pub mod ranges;
 pub mod tag_condition;
 pub mod tags;
+pub mod tier;

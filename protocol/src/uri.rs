@@ -1,8 +1,9 @@
 //! Percent encoding of paths and queries.
 //!
-//! A literal `+` is a plus, never a space: Azure's clients send a space as `%20`, and signatures,
-//! pop receipts and continuation markers are Base64, where a plus has its own meaning. Names of
-//! query parameters keep the case given; [`lookup`] compares them as Azure does, ignoring it.
+//! In a path a literal `+` is a plus. In a query it is a space, as in forms: Microsoft's Rust SDK
+//! writes spaces so. Values that are Base64 (signatures, pop receipts, block ids, markers) have no
+//! spaces: there a plus that a client forgot to escape stays one. Names of query parameters keep
+//! the case given; [`lookup`] compares them as Azure does, ignoring it.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -59,9 +60,20 @@ pub fn parse_query(raw: &str) -> Result<Query, StorageError> {
         .filter(|parameter| !parameter.is_empty())
         .map(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            Ok((percent_decode(name)?, percent_decode(value)?))
+            let value = if is_base64(name) {
+                percent_decode(value)?
+            } else {
+                percent_decode(&value.replace('+', " "))?
+            };
+            Ok((percent_decode(name)?, value))
         })
         .collect()
+}
+
+fn is_base64(parameter: &str) -> bool {
+    ["sig", "popreceipt", "blockid", "marker"]
+        .iter()
+        .any(|name| parameter.eq_ignore_ascii_case(name))
 }
 
 /// Writes names and values as a raw query.
@@ -144,6 +156,13 @@ mod tests {
         assert_eq!(lookup(&query, "absent"), None);
         assert!(parse_query("").unwrap().is_empty());
         assert!(parse_query("a=%FF").is_err());
+    }
+
+    #[test]
+    fn a_plus_is_a_space_but_in_base64() {
+        let query = parse_query("prefix=a+b%2Bc&sig=x+y%2Bz&PopReceipt=p+q").unwrap();
+        let values: Vec<&str> = query.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["a b+c", "x+y+z", "p+q"]);
     }
 
     proptest! {

@@ -1,15 +1,19 @@
 //! Leases of blobs and containers.
 //!
 //! Source: the outcome tables of "Lease Blob" and "Lease Container". Time-driven transitions are not
-//! events: [`LeaseState::at`] computes the state that holds at a time.
+//! events: [`LeaseState::at`] computes the state that holds at a time. [`act`] is the table of lease
+//! operations, [`check_read`] and [`check_write`] are the tables of the operations that a lease
+//! guards.
 
 mod access;
+mod action;
+
+pub use access::{Leased, check_create, check_read, check_write};
+pub use action::{Action, Done, act};
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 use uuid::Uuid;
-
-pub use access::{Leased, check_create, check_read, check_write};
 
 /// A lease as stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +63,17 @@ impl LeaseState {
             } if now >= until => LeaseState::Expired { id, duration_s },
             LeaseState::Breaking { id, until } if now >= until => LeaseState::Broken { id },
             state => state,
+        }
+    }
+
+    /// The id of the lease, active or remembered.
+    pub const fn id(self) -> Option<Uuid> {
+        match self {
+            LeaseState::Available => None,
+            LeaseState::Leased { id, .. }
+            | LeaseState::Breaking { id, .. }
+            | LeaseState::Broken { id }
+            | LeaseState::Expired { id, .. } => Some(id),
         }
     }
 

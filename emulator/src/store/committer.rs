@@ -107,12 +107,17 @@ impl Committer {
 
     fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
-            let published = if self.shared.is_volatile() {
-                self.publish_in_memory(writes, held)
-            } else {
-                self.publish_on_disk(writes, held)
-            };
-            published.inspect_err(|error| self.shared.fail(error))?;
+            // sled panics when its own invariants break: the process and its readers go on.
+            let published = catch_unwind(AssertUnwindSafe(|| {
+                if self.shared.is_volatile() {
+                    self.publish_in_memory(writes, held)
+                } else {
+                    self.publish_on_disk(writes, held)
+                }
+            }));
+            published
+                .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
+                .inspect_err(|error| self.shared.fail(error))?;
             self.shared.stats.count_writes(writes);
         }
         let now = self.stamps.last().now.ticks();
@@ -141,7 +146,7 @@ impl Committer {
         }
         let mask = old_values(engine.as_ref(), writes)?;
         self.shared.published.write().mask = mask;
-        apply(engine.as_ref(), writes)?;
+        engine.apply(writes)?;
         if self.shared.is_durable() {
             engine.sync()?;
         }
@@ -153,7 +158,9 @@ impl Committer {
     /// Forgets everything: state, payloads, time.
     pub(super) fn reset(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
-        let empty = self.shared.home.next_engine()?;
+        // After a failure it is unknown which of the two engines a restart would find.
+        let empty = self.shared.home.next_engine();
+        let empty = empty.inspect_err(|error| self.shared.fail(error))?;
         let old = {
             let mut published = self.shared.published.write();
             self.shared.extents.clear();
@@ -178,10 +185,4 @@ impl Committer {
 fn old_values(engine: &dyn Engine, writes: &Writes) -> StoreResult<Writes> {
     let old = writes.keys().map(|key| Ok((key.clone(), engine.get(key)?)));
     old.collect()
-}
-
-fn apply(engine: &dyn Engine, writes: &Writes) -> StoreResult<()> {
-    // sled panics when its own invariants break; the process and its readers go on without writes.
-    catch_unwind(AssertUnwindSafe(|| engine.apply(writes)))
-        .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
 }

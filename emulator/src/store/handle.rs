@@ -154,6 +154,18 @@ impl Store {
         self.0.maintenance.run(&self.0, budget)
     }
 
+    /// As [`Store::commit`], for background work: blocks the thread until it is durable.
+    ///
+    /// # Errors
+    /// The job's own; when the store cannot write.
+    pub fn commit_blocking<T, F>(&self, job: F) -> StoreResult<T>
+    where
+        F: FnOnce(&mut Transaction<'_>) -> StoreResult<T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.commit_blocking(job)
+    }
+
     /// Forgets everything: state, payloads, time. What is being staged or read stays whole.
     ///
     /// # Errors
@@ -177,7 +189,7 @@ impl Store {
     /// The store's figures.
     pub fn stats(&self) -> Stats {
         let (segments, segment_bytes) = self.0.shared.extents.size();
-        let engine_bytes = self.0.shared.unmasked(|view| view.disk_bytes());
+        let engine_bytes = self.0.shared.published.read().engine.disk_bytes();
         Stats {
             segments: segments as u64,
             segment_bytes,
@@ -204,13 +216,14 @@ impl Inner {
     }
 
     /// As [`Store::commit`], waiting on the thread.
-    pub(super) fn commit_blocking<F>(&self, job: F) -> StoreResult<()>
+    pub(super) fn commit_blocking<T, F>(&self, job: F) -> StoreResult<T>
     where
-        F: FnOnce(&mut Transaction<'_>) -> StoreResult<()> + Send + 'static,
+        F: FnOnce(&mut Transaction<'_>) -> StoreResult<T> + Send + 'static,
+        T: Send + 'static,
     {
         let (sender, answer) = mpsc::sync_channel(1);
         let run = move |tx: &mut Transaction<'_>, _: &Stamp| Ok(job(tx)?);
-        let work = Commit::new(run, move |result: Result<(), StorageError>| {
+        let work = Commit::new(run, move |result: Result<T, StorageError>| {
             // The receiver waits below.
             let _ = sender.send(result);
         });

@@ -39,6 +39,8 @@ pub struct MaintainReport {
     pub bytes_freed: u64,
     /// Payloads that could not be moved because their bytes are damaged; they stay where they are.
     pub payloads_damaged: usize,
+    /// Records removed of what was deleted or ran out.
+    pub records_reaped: usize,
     /// Whether the budget ended before the work.
     pub more: bool,
 }

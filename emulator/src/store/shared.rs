@@ -169,13 +169,6 @@ impl View for Masked<'_> {
     }
 }
 
-impl Unmasked<'_> {
-    /// Bytes that the engine takes on disk.
-    pub(super) fn disk_bytes(&self) -> u64 {
-        self.engine.disk_bytes()
-    }
-}
-
 impl View for Unmasked<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
         self.engine.get(key)

@@ -35,6 +35,7 @@ impl SledEngine {
         mode: Mode,
         cache_bytes: u64,
     ) -> StoreResult<Self> {
+        // Its two modes were measured: the same speed and the same disk, after overwriting as well.
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache_bytes)

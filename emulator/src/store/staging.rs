@@ -100,9 +100,13 @@ impl PayloadWriter {
         if let Place::Extent(reservation) = &staged.place
             && let Some(sync) = reservation.sync_alone(staged.len)
         {
-            tokio::task::spawn_blocking(sync)
-                .await
-                .map_err(|error| StoreError::Io(error.to_string()))??;
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => runtime
+                    .spawn_blocking(sync)
+                    .await
+                    .map_err(|error| StoreError::Io(error.to_string()))??,
+                Err(_) => sync()?,
+            }
         }
         Ok(staged)
     }

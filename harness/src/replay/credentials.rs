@@ -330,7 +330,8 @@ mod tests {
             now,
             delegation_key: None,
         };
-        let text = "https://account.blob.core.windows.net/c/d/b?sv=2019-02-02&st=start&se=end&sr=b&sp=r&sig=R";
+        let text = "https://account.blob.core.windows.net/c/d/b\
+            ?sv=2019-02-02&st=start&se=end&sr=b&sp=r&sig=R";
         let mut url = Url::parse(text).unwrap();
         signer.sign_sas(&mut url);
         let sas = Sas::parse(&url.decoded_query()).unwrap().unwrap();

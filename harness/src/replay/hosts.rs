@@ -224,30 +224,16 @@ pub fn account_key_base64(account: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording;
+    use super::super::samples;
     use super::*;
 
     fn hosts(addressing: Addressing) -> Hosts {
-        let line = |n: usize, url: &str| {
-            format!(
-                r#"{{"n":{n},"op":"x","request":{{"method":"PUT","url":"{url}","headers":{{}}}},"response":{{"status":201,"headers":{{"Date":"Thu, 09 May 2019 00:57:59 GMT"}}}}}}"#
-            )
-        };
-        let text = [
-            r#"{"service":"blob","sdk":"x","interactions":2}"#.to_owned(),
-            line(
-                0,
-                "https://account.blob.core.windows.net/c?restype=container",
-            ),
-            line(
-                1,
-                "https://fake_table_account.table.core.windows.net/Tables",
-            ),
+        let put = |url: &str| ("PUT", url.to_owned(), 201, Vec::new());
+        let lines = [
+            put("https://account.blob.core.windows.net/c?restype=container"),
+            put("https://fake_table_account.table.core.windows.net/Tables"),
         ];
-        Hosts::of(
-            &recording::parse("f", &text.join("\n")).unwrap(),
-            addressing,
-        )
+        Hosts::of(&samples::recording("blob", &[], &lines), addressing)
     }
 
     fn path_style() -> Addressing {

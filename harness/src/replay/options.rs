@@ -32,7 +32,8 @@ pub struct Options {
     #[arg(long, env = "SMALT_CORPUS", value_name = "DIR")]
     pub corpus: PathBuf,
     /// `inproc`; the blob endpoint of a server (queue, table and control on the next ports),
-    /// started with `--strictSkew` and the accounts of `--print-accounts`; or `mirror`, which answers as recorded and must pass whole.
+    /// started with `--strictSkew` and the accounts of `--print-accounts`; or `mirror`, which
+    /// answers as recorded and must pass whole.
     #[arg(long, default_value = "inproc")]
     pub target: String,
     /// Only recordings of this service: blob, queue or table.

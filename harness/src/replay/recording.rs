@@ -211,7 +211,15 @@ mod tests {
     use super::*;
 
     const HEADER: &str = r#"{"service":"queue","sdk":"x","interactions":1,"flags":["lease"]}"#;
-    const LINE: &str = r#"{"n":0,"op":"PUT queue ","error":"","request":{"method":"PUT","url":"https://account.queue.core.windows.net/q","headers":{"X-Ms-Version":"2018-03-28"},"body_b64":""},"response":{"status":201,"headers":{"Date":"Thu, 09 May 2019 00:57:59 GMT"},"body_b64":"YWI="}}"#;
+    const LINE: &str = concat!(
+        r#"{"n":0,"op":"PUT queue ","error":"","#,
+        r#""request":{"method":"PUT","url":"https://account.queue.core.windows.net/q","#,
+        r#""headers":{"X-Ms-Version":"2018-03-28"},"#,
+        r#""body_b64":""},"#,
+        r#""response":{"status":201,"#,
+        r#""headers":{"Date":"Thu, 09 May 2019 00:57:59 GMT"},"#,
+        r#""body_b64":"YWI="}}"#,
+    );
 
     #[test]
     fn reads_header_and_interactions() {

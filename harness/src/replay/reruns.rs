@@ -93,7 +93,7 @@ fn deletes(interaction: &Interaction) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording;
+    use super::super::samples;
     use super::*;
 
     /// Each letter is a request to queue `q` of one account: create, delete, look, wait.
@@ -110,17 +110,11 @@ mod tests {
                     continue;
                 }
             };
-            lines.push(format!(
-                r#"{{"n":{},"op":"x","request":{{"method":"{method}","url":"https://account.queue.core.windows.net/q","headers":{{}}}},"response":{{"status":{status},"headers":{{"Date":"Thu, {day:02} May 2019 00:57:59 GMT"}}}}}}"#,
-                lines.len()
-            ));
+            let url = "https://account.queue.core.windows.net/q".to_owned();
+            let date = format!("Thu, {day:02} May 2019 00:57:59 GMT");
+            lines.push((method, url, status, vec![("Date", date)]));
         }
-        let header = format!(
-            r#"{{"service":"queue","sdk":"x","interactions":{}}}"#,
-            lines.len()
-        );
-        let text = format!("{header}\n{}", lines.join("\n"));
-        let recording = recording::parse("f", &text).unwrap();
+        let recording = samples::recording("queue", &[], &lines);
         let split: Vec<usize> = split(&recording)
             .iter()
             .map(|r| r.interactions.len())

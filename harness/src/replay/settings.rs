@@ -18,6 +18,8 @@ pub struct AccountSettings {
     pub versioning: bool,
     /// Deleted containers are kept and can be undeleted.
     pub container_soft_delete: bool,
+    /// Containers must stay private.
+    pub public_access_forbidden: bool,
     /// Reads are noted.
     pub last_access_tracking: bool,
     /// Containers may carry policies for single versions.
@@ -42,6 +44,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let (request, response) = (&interaction.request, &interaction.response);
         let answered = |name: &str| response.headers.get(name);
         let ok = response.status < 300;
+        settings.public_access_forbidden |=
+            response.error_code().as_deref() == Some("PublicAccessNotPermitted");
         settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
         settings.version_immutability |=
             answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
@@ -77,7 +81,7 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
     if settings.cors {
         body.push_str(
             "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
-             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE,PATCH</AllowedMethods>\
+             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE</AllowedMethods>\
              <MaxAgeInSeconds>86400</MaxAgeInSeconds><ExposedHeaders>*</ExposedHeaders>\
              <AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>",
         );
@@ -174,24 +178,16 @@ pub fn start_of(recording: &Recording) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::recording;
+    use super::super::samples;
     use super::*;
 
-    fn recording(lines: &[(&str, &str, u16, &str)]) -> Recording {
-        let mut text = format!(
-            r#"{{"service":"blob","sdk":"x","interactions":{},"uncreated":["u"]}}"#,
-            lines.len()
-        );
-        for (n, (method, path, status, header)) in lines.iter().enumerate() {
+    fn recording(lines: &[(&'static str, &str, u16, &'static str)]) -> Recording {
+        let line = |(method, path, status, header): &(&'static str, &str, u16, &'static str)| {
             let (name, value) = header.split_once(": ").unwrap();
-            text.push_str(&format!(
-                "\n{{\"n\":{n},\"op\":\"x\",\"request\":{{\"method\":\"{method}\",\"url\":\
-                 \"https://account.blob.core.windows.net{path}\",\"headers\":{{}}}},\"response\":{{\
-                 \"status\":{status},\"headers\":{{\"Date\":\"Thu, 09 May 2019 00:57:59 GMT\",\
-                 \"{name}\":\"{value}\"}}}}}}"
-            ));
-        }
-        recording::parse("f", &text).unwrap()
+            let url = format!("https://account.blob.core.windows.net{path}");
+            (*method, url, *status, vec![(name, value.to_owned())])
+        };
+        samples::recording("blob", &["u"], &lines.iter().map(line).collect::<Vec<_>>())
     }
 
     #[test]

@@ -304,7 +304,9 @@ mod tests {
         let line = |n: usize, method: &str, url: &str, request: &str, response: &str| {
             serde_json::json!({
                 "n": n, "op": "x",
-                "request": { "method": method, "url": url, "headers": {}, "body_b64": body(request) },
+                "request": {
+                    "method": method, "url": url, "headers": {}, "body_b64": body(request),
+                },
                 "response": { "status": 200, "body_b64": body(response), "headers": {
                     "Date": "Thu, 09 May 2019 00:57:59 GMT", "Content-Type": "application/json",
                 } },

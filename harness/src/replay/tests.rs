@@ -187,194 +187,200 @@ async fn an_equal_answer_passes() {
 }
 
 type Change = fn(&mut Recording);
+/// What is changed, how, and where it must be seen as what.
+type Case = (&'static str, Change, (usize, Aspect));
+
+/// Changes to [`queue_text`].
+const QUEUE_CHANGES: &[Case] = &[
+    (
+        "status",
+        |r| r.interactions[3].response.status = 200,
+        (3, Aspect::Status),
+    ),
+    (
+        "dropped header",
+        |r| r.interactions[0].response.headers.remove("x-ms-version"),
+        (0, Aspect::HeaderNames),
+    ),
+    (
+        "added header",
+        |r| r.interactions[0].response.headers.set("x-ms-other", "1"),
+        (0, Aspect::HeaderNames),
+    ),
+    (
+        "header value",
+        |r| {
+            r.interactions[0]
+                .response
+                .headers
+                .set("x-ms-version", "2019-02-02");
+        },
+        (0, Aspect::HeaderValues),
+    ),
+    (
+        "code",
+        |r| {
+            r.interactions[4]
+                .response
+                .headers
+                .set("x-ms-error-code", "QueueNotFound");
+        },
+        (4, Aspect::Code),
+    ),
+    (
+        "message",
+        |r| edit_body(r, 4, |b| b.replace("Gone.", "Here.")),
+        (4, Aspect::Body),
+    ),
+    (
+        "swapped ids",
+        |r| {
+            edit_body(r, 2, |b| {
+                b.replace(ID_1, "?")
+                    .replace(ID_2, ID_1)
+                    .replace("<MessageId>?", &format!("<MessageId>{ID_2}"))
+            });
+        },
+        (2, Aspect::Relations),
+    ),
+    (
+        "one receipt for two",
+        |r| edit_body(r, 1, |b| b.replace("receipt-two", "receipt-one")),
+        (1, Aspect::Relations),
+    ),
+    (
+        "id of another form",
+        |r| edit_body(r, 1, |b| b.replace(ID_1, "1")),
+        (1, Aspect::Body),
+    ),
+    (
+        "text",
+        |r| edit_body(r, 2, |b| b.replace(">a<", ">c<")),
+        (2, Aspect::Body),
+    ),
+    (
+        "order",
+        |r| {
+            let page = [
+                message(ID_2, "receipt-two", "b"),
+                message(ID_1, "receipt-one", "a"),
+            ];
+            edit_body(r, 2, |_| list(&page));
+        },
+        (2, Aspect::Body),
+    ),
+    (
+        "one message less",
+        |r| edit_body(r, 2, |_| list(&[message(ID_1, "receipt-one", "a")])),
+        (2, Aspect::Body),
+    ),
+    (
+        "byte order mark",
+        |r| edit_body(r, 2, |b| b.trim_start_matches('\u{feff}').to_owned()),
+        (2, Aspect::Body),
+    ),
+    (
+        "not XML",
+        |r| edit_body(r, 2, |_| "<".to_owned()),
+        (2, Aspect::Body),
+    ),
+    (
+        "no body",
+        |r| edit_body(r, 1, |_| String::new()),
+        (1, Aspect::Body),
+    ),
+];
+
+/// Changes to [`blob_text`].
+const BLOB_CHANGES: &[Case] = &[
+    (
+        "same ETag for two writes",
+        |r| {
+            let etag = r.interactions[0]
+                .response
+                .headers
+                .get("etag")
+                .unwrap()
+                .to_owned();
+            r.interactions[1].response.headers.set("etag", etag);
+        },
+        (1, Aspect::Relations),
+    ),
+    (
+        "ETag changed by a read",
+        |r| {
+            r.interactions[2]
+                .response
+                .headers
+                .set("etag", "\"0x8D6D4173A7F45B9\"");
+        },
+        (2, Aspect::Relations),
+    ),
+    (
+        "ETag without quotes",
+        |r| {
+            r.interactions[0]
+                .response
+                .headers
+                .set("etag", "0x8D6D4173A7F45B7");
+        },
+        (0, Aspect::HeaderValues),
+    ),
+    (
+        "hash",
+        |r| {
+            r.interactions[0]
+                .response
+                .headers
+                .set("content-md5", "AAAA");
+        },
+        (0, Aspect::HeaderValues),
+    ),
+    (
+        "date",
+        |r| {
+            r.interactions[0]
+                .response
+                .headers
+                .set("date", "Thu, 09 May 2019 00:58:59 GMT");
+        },
+        (0, Aspect::HeaderValues),
+    ),
+    (
+        "length",
+        |r| {
+            r.interactions[0]
+                .response
+                .headers
+                .set("content-length", "7");
+        },
+        (0, Aspect::HeaderValues),
+    ),
+    (
+        "bytes",
+        |r| edit_body(r, 2, |_| "hellO".into()),
+        (2, Aspect::Body),
+    ),
+    (
+        "order of members",
+        |r| {
+            edit_body(r, 3, |_| {
+                r#"{"odata.etag":"W/\"0xAB\"","b":"2","a":"1"}"#.into()
+            });
+        },
+        (3, Aspect::Body),
+    ),
+    (
+        "kind of member",
+        |r| edit_body(r, 3, |b| b.replace("\"1\"", "1")),
+        (3, Aspect::Body),
+    ),
+];
 
 /// Every single change is seen, in its aspect, where it was made.
 #[tokio::test]
 async fn every_change_is_caught() {
-    let queue: &[(&str, Change, (usize, Aspect))] = &[
-        (
-            "status",
-            |r| r.interactions[3].response.status = 200,
-            (3, Aspect::Status),
-        ),
-        (
-            "dropped header",
-            |r| r.interactions[0].response.headers.remove("x-ms-version"),
-            (0, Aspect::HeaderNames),
-        ),
-        (
-            "added header",
-            |r| r.interactions[0].response.headers.set("x-ms-other", "1"),
-            (0, Aspect::HeaderNames),
-        ),
-        (
-            "header value",
-            |r| {
-                r.interactions[0]
-                    .response
-                    .headers
-                    .set("x-ms-version", "2019-02-02");
-            },
-            (0, Aspect::HeaderValues),
-        ),
-        (
-            "code",
-            |r| {
-                r.interactions[4]
-                    .response
-                    .headers
-                    .set("x-ms-error-code", "QueueNotFound");
-            },
-            (4, Aspect::Code),
-        ),
-        (
-            "message",
-            |r| edit_body(r, 4, |b| b.replace("Gone.", "Here.")),
-            (4, Aspect::Body),
-        ),
-        (
-            "swapped ids",
-            |r| {
-                edit_body(r, 2, |b| {
-                    b.replace(ID_1, "?")
-                        .replace(ID_2, ID_1)
-                        .replace("<MessageId>?", &format!("<MessageId>{ID_2}"))
-                });
-            },
-            (2, Aspect::Relations),
-        ),
-        (
-            "one receipt for two",
-            |r| edit_body(r, 1, |b| b.replace("receipt-two", "receipt-one")),
-            (1, Aspect::Relations),
-        ),
-        (
-            "id of another form",
-            |r| edit_body(r, 1, |b| b.replace(ID_1, "1")),
-            (1, Aspect::Body),
-        ),
-        (
-            "text",
-            |r| edit_body(r, 2, |b| b.replace(">a<", ">c<")),
-            (2, Aspect::Body),
-        ),
-        (
-            "order",
-            |r| {
-                let page = [
-                    message(ID_2, "receipt-two", "b"),
-                    message(ID_1, "receipt-one", "a"),
-                ];
-                edit_body(r, 2, |_| list(&page));
-            },
-            (2, Aspect::Body),
-        ),
-        (
-            "one message less",
-            |r| edit_body(r, 2, |_| list(&[message(ID_1, "receipt-one", "a")])),
-            (2, Aspect::Body),
-        ),
-        (
-            "byte order mark",
-            |r| edit_body(r, 2, |b| b.trim_start_matches('\u{feff}').to_owned()),
-            (2, Aspect::Body),
-        ),
-        (
-            "not XML",
-            |r| edit_body(r, 2, |_| "<".to_owned()),
-            (2, Aspect::Body),
-        ),
-        (
-            "no body",
-            |r| edit_body(r, 1, |_| String::new()),
-            (1, Aspect::Body),
-        ),
-    ];
-    let blob: &[(&str, Change, (usize, Aspect))] = &[
-        (
-            "same ETag for two writes",
-            |r| {
-                let etag = r.interactions[0]
-                    .response
-                    .headers
-                    .get("etag")
-                    .unwrap()
-                    .to_owned();
-                r.interactions[1].response.headers.set("etag", etag);
-            },
-            (1, Aspect::Relations),
-        ),
-        (
-            "ETag changed by a read",
-            |r| {
-                r.interactions[2]
-                    .response
-                    .headers
-                    .set("etag", "\"0x8D6D4173A7F45B9\"");
-            },
-            (2, Aspect::Relations),
-        ),
-        (
-            "ETag without quotes",
-            |r| {
-                r.interactions[0]
-                    .response
-                    .headers
-                    .set("etag", "0x8D6D4173A7F45B7");
-            },
-            (0, Aspect::HeaderValues),
-        ),
-        (
-            "hash",
-            |r| {
-                r.interactions[0]
-                    .response
-                    .headers
-                    .set("content-md5", "AAAA");
-            },
-            (0, Aspect::HeaderValues),
-        ),
-        (
-            "date",
-            |r| {
-                r.interactions[0]
-                    .response
-                    .headers
-                    .set("date", "Thu, 09 May 2019 00:58:59 GMT");
-            },
-            (0, Aspect::HeaderValues),
-        ),
-        (
-            "length",
-            |r| {
-                r.interactions[0]
-                    .response
-                    .headers
-                    .set("content-length", "7");
-            },
-            (0, Aspect::HeaderValues),
-        ),
-        (
-            "bytes",
-            |r| edit_body(r, 2, |_| "hellO".into()),
-            (2, Aspect::Body),
-        ),
-        (
-            "order of members",
-            |r| {
-                edit_body(r, 3, |_| {
-                    r#"{"odata.etag":"W/\"0xAB\"","b":"2","a":"1"}"#.into()
-                });
-            },
-            (3, Aspect::Body),
-        ),
-        (
-            "kind of member",
-            |r| edit_body(r, 3, |b| b.replace("\"1\"", "1")),
-            (3, Aspect::Body),
-        ),
-    ];
-    for (text, changes) in [(queue_text(), queue), (blob_text(), blob)] {
+    for (text, changes) in [(queue_text(), QUEUE_CHANGES), (blob_text(), BLOB_CHANGES)] {
         for (what, change, expected) in changes {
             let found = differing(&played(&text, change).await);
             assert!(found.contains(expected), "{what}: {found:?}");

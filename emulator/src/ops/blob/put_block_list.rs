@@ -93,9 +93,7 @@ impl Write for PutBlockList {
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
         let md5: [u8; 16] = Md5::digest(&document).into();
-        let mut crc64 = crc64fast_nvme::Digest::new();
-        crc64.write(&document);
-        let crc64 = crc64.sum64().to_le_bytes();
+        let crc64 = headers::crc64(&document);
         self.given.check_hashes(md5, crc64)?;
         self.hashes = Some(written::Hashes {
             md5,

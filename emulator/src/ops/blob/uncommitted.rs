@@ -144,7 +144,7 @@ pub fn record(
     now: Timestamp,
 ) -> StoreResult<Option<UncommittedRecord>> {
     let record = UncommittedRecord::load(view, &keys::uncommitted(generation, blob))?;
-    Ok(record.filter(|record| now.since(record.touched) <= KEPT))
+    Ok(record.filter(|record| now.since(record.touched) < KEPT))
 }
 
 /// The uncommitted blocks of a name, in the order of their ids.

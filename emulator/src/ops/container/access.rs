@@ -7,17 +7,6 @@ use crate::records::PublicAccess;
 
 const HEADER: &str = "x-ms-blob-public-access";
 
-impl PublicAccess {
-    /// Its name on the wire; private has none.
-    pub const fn header(self) -> Option<&'static str> {
-        match self {
-            PublicAccess::Private => None,
-            PublicAccess::Blob => Some("blob"),
-            PublicAccess::Container => Some("container"),
-        }
-    }
-}
-
 /// Reads the header. Absent means private.
 pub fn parse_public_access(call: &Call) -> Result<PublicAccess, StorageError> {
     match call.header(HEADER)? {

@@ -26,6 +26,8 @@ pub struct CreateContainer {
     name: ContainerName,
     metadata: Metadata,
     public_access: PublicAccess,
+    encryption_scope: Option<(String, bool)>,
+    being_deleted_s: u64,
 }
 
 /// Tag and time of the new container.
@@ -43,16 +45,22 @@ impl Write for CreateContainer {
             name: ContainerName::of(call)?,
             metadata: call.metadata()?,
             public_access: parse_public_access(call)?,
+            encryption_scope: parse_encryption_scope(call)?,
+            being_deleted_s: call.being_deleted_s,
         })
     }
 
-    fn check(&self, view: &dyn View, _: &Stamp) -> Result<(), StorageError> {
-        match self.name.load(view)? {
-            None => Ok(()),
-            Some(container) if container.deleted_at.is_some() => {
-                Err(ErrorCode::ContainerBeingDeleted.into())
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<(), StorageError> {
+        let Some(container) = self.name.load(view)? else {
+            return Ok(());
+        };
+        match container.deleted_at {
+            None => Err(ErrorCode::ContainerAlreadyExists.into()),
+            Some(deleted_at) if stamp.now < deleted_at.plus_s(self.being_deleted_s) => {
+                Err(StorageError::new(ErrorCode::ContainerBeingDeleted)
+                    .with_message("The specified container is being deleted. Try operation later."))
             }
-            Some(_) => Err(ErrorCode::ContainerAlreadyExists.into()),
+            Some(_) => Ok(()),
         }
     }
 
@@ -72,7 +80,7 @@ impl Write for CreateContainer {
             policies: Vec::new(),
             lease: LeaseState::Available,
             deleted_at: None,
-            encryption_scope: None,
+            encryption_scope: self.encryption_scope,
         };
         container.save(tx, self.name.key())?;
         Ok(Created {
@@ -84,4 +92,18 @@ impl Write for CreateContainer {
     fn render(created: Created, _: &Call) -> Result<Reply, StorageError> {
         Ok(Reply::new(201).version(created.etag, created.last_modified))
     }
+}
+
+/// Default encryption scope, and whether requests may not name another. Nothing is encrypted here:
+/// the names are kept and shown.
+fn parse_encryption_scope(call: &Call) -> Result<Option<(String, bool)>, StorageError> {
+    const DENY: &str = "x-ms-deny-encryption-scope-override";
+    let deny = match call.header(DENY)? {
+        None => false,
+        Some(text) if text.eq_ignore_ascii_case("true") => true,
+        Some(text) if text.eq_ignore_ascii_case("false") => false,
+        Some(text) => return Err(StorageError::invalid_header(DENY, text)),
+    };
+    let scope = call.header("x-ms-default-encryption-scope")?;
+    Ok(scope.map(|scope| (scope.to_owned(), deny)))
 }

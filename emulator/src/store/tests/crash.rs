@@ -103,7 +103,7 @@ async fn die_and_recover(steps: Vec<Step>, dies_at: u64, mut luck: u64) {
         luck ^= luck << 13;
         luck ^= luck >> 7;
         luck ^= luck << 17;
-        luck % 2 == 0
+        luck.is_multiple_of(2)
     };
     let image = Arc::new(disk.after_crash(&mut choose));
     let store = on(&image).unwrap();

@@ -1,5 +1,8 @@
 //! No acknowledgement and no sight before durability; groups; failures; time; closing.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use smalt_protocol::{StorageError, Timestamp};
@@ -7,11 +10,10 @@ use smalt_protocol::{StorageError, Timestamp};
 use super::fault_disk::Faults;
 use super::{config, dump, durable, durable_on, get, memory, pattern, put, put_payload};
 use crate::clock::Clock;
-use crate::store::{Stamp, Store, StoreConfig, StoreError};
-use std::sync::Arc;
+use crate::store::{Stamp, Store, StoreConfig, StoreError, StoreResult, Transaction, View};
 
 async fn stamp(store: &Store) -> Stamp {
-    let job = |tx: &mut crate::store::Transaction<'_>, stamp: &Stamp| {
+    let job = |tx: &mut Transaction<'_>, stamp: &Stamp| {
         tx.put(b"\x20stamped".to_vec(), "");
         Ok(*stamp)
     };
@@ -31,7 +33,7 @@ async fn nobody_sees_or_hears_of_a_commit_before_it_is_durable() {
     disk.close_gate("db");
     let writer = store.clone();
     let pending = tokio::spawn(async move {
-        let job = |tx: &mut crate::store::Transaction<'_>, _: &Stamp| {
+        let job = |tx: &mut Transaction<'_>, _: &Stamp| {
             tx.put(b"\x20changed".to_vec(), "new");
             tx.put(b"\x20created".to_vec(), "new");
             tx.delete(b"\x20deleted".to_vec());
@@ -63,8 +65,8 @@ async fn a_group_keeps_its_members_apart() {
     let spawn = |n: u8| {
         let store = store.clone();
         tokio::spawn(async move {
-            let job = move |tx: &mut crate::store::Transaction<'_>, _: &Stamp| {
-                let seen = crate::store::View::get(tx, b"\x20last")?;
+            let job = move |tx: &mut Transaction<'_>, _: &Stamp| {
+                let seen = tx.get(b"\x20last")?;
                 tx.put(b"\x20last".to_vec(), vec![n]);
                 match n {
                     2 => Err(StorageError::internal("refused")),
@@ -233,4 +235,78 @@ async fn tokios_clock_stands_still_while_a_commit_waits() {
     assert_eq!(clock.now(), start);
     alarm.await.unwrap();
     assert_eq!(clock.now(), start.plus_s(3_600));
+}
+
+/// Sums over a scan never change while writers move amounts about: a read sees one moment.
+#[tokio::test]
+async fn a_read_sees_one_moment() {
+    const ACCOUNTS: u8 = 40;
+    const TOTAL: u64 = 1_000 * ACCOUNTS as u64;
+    let dir = tempfile::tempdir().unwrap();
+    for store in [memory(), durable(dir.path())] {
+        for n in 0..ACCOUNTS {
+            put(&store, &[0x20, n], &1_000_u64.to_be_bytes())
+                .await
+                .unwrap();
+        }
+        let done = Arc::new(AtomicBool::new(false));
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                let (store, done) = (store.clone(), Arc::clone(&done));
+                std::thread::spawn(move || {
+                    while !done.load(Ordering::Acquire) {
+                        assert_eq!(total(&store), TOTAL);
+                    }
+                })
+            })
+            .collect();
+        let movers: Vec<_> = (0..8_u8)
+            .map(|n| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    for step in 0..40_u8 {
+                        let from = n.wrapping_mul(31).wrapping_add(step) % ACCOUNTS;
+                        let to = step.wrapping_mul(17).wrapping_add(n) % ACCOUNTS;
+                        store
+                            .commit(move |tx, _| Ok(transfer(tx, from, to)?))
+                            .await
+                            .unwrap();
+                    }
+                })
+            })
+            .collect();
+        for mover in movers {
+            mover.await.unwrap();
+        }
+        done.store(true, Ordering::Release);
+        for reader in readers {
+            reader.join().unwrap();
+        }
+        assert_eq!(total(&store), TOTAL);
+    }
+}
+
+fn amount(value: &[u8]) -> u64 {
+    u64::from_be_bytes(value.try_into().unwrap())
+}
+
+fn total(store: &Store) -> u64 {
+    let mut total = 0;
+    let scanned = store.read(|view| {
+        view.scan(&[0x20], &[0x21], &mut |_, value| {
+            total += amount(value);
+            ControlFlow::Continue(())
+        })
+    });
+    scanned.unwrap();
+    total
+}
+
+fn transfer(tx: &mut Transaction<'_>, from: u8, to: u8) -> StoreResult<()> {
+    for (account, less, more) in [(from, 7, 0), (to, 0, 7)] {
+        let balance = amount(&tx.get(&[0x20, account])?.unwrap());
+        let balance = balance - less + more;
+        tx.put(vec![0x20, account], balance.to_be_bytes().to_vec());
+    }
+    Ok(())
 }

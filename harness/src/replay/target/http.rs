@@ -206,8 +206,17 @@ mod tests {
                 tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
             }
         });
-        let text = r#"{"service":"blob","sdk":"x","interactions":1}
-{"n":0,"op":"x","request":{"method":"PUT","url":"https://account.blob.core.windows.net/c?restype=container","headers":{"x-ms-version":"2019-02-02","x-ms-date":"Thu, 09 May 2019 00:57:58 GMT"}},"response":{"status":201,"headers":{"Date":"Thu, 09 May 2019 00:57:59 GMT"}}}"#;
+        let text = concat!(
+            r#"{"service":"blob","sdk":"x","interactions":1}"#,
+            "\n",
+            r#"{"n":0,"op":"x","#,
+            r#""request":{"method":"PUT","#,
+            r#""url":"https://account.blob.core.windows.net/c?restype=container","#,
+            r#""headers":{"x-ms-version":"2019-02-02","#,
+            r#""x-ms-date":"Thu, 09 May 2019 00:57:58 GMT"}},"#,
+            r#""response":{"status":201,"#,
+            r#""headers":{"Date":"Thu, 09 May 2019 00:57:59 GMT"}}}"#,
+        );
         let target = OverHttp {
             blob: at.clone(),
             queue: at.clone(),

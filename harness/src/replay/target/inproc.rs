@@ -38,7 +38,12 @@ impl Target for InProcess {
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
         let account = |name: &String| {
             let key = AccountKey::parse(&account_key_base64(name))?;
-            Some((name.clone(), Account::with_key(key)))
+            let public_access = !settings.public_access_forbidden;
+            let account = Account {
+                public_access,
+                ..Account::with_key(key)
+            };
+            Some((name.clone(), account))
         };
         let config = Config {
             accounts: settings.accounts.iter().filter_map(account).collect(),

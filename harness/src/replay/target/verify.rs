@@ -187,7 +187,6 @@ mod tests {
         assert_eq!(problem(&copy), None);
         let source =
             "https://account.blob.core.windows.net/c/b?sv=2019-02-02&se=2030-01-01&sr=b&sp=r";
-        // Headers with this prefix are signed: the signature breaks as well, so only the text tells.
         copy.headers
             .set("x-ms-copy-source", format!("{source}&sig=REDACTED"));
         assert!(problem(&copy).is_some());

@@ -9,6 +9,7 @@ use crate::auth::{self, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
+use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
 use crate::ops::lookup::{BlobAddress, Found};
@@ -84,6 +85,8 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         target,
         query: url.query().to_vec(),
         headers,
+        header_case: HeaderCase::default(),
+        being_deleted_s: call.being_deleted_s,
         version: call.version,
         version_given: true,
         arrival: call.arrival,

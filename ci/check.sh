@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The checks beside `cargo test`, the same locally and in CI. Stops at the first that fails.
+#
+#   ci/check.sh            everything
+#   SKIP_AZURITE=1         without the round against Azurite (needs npm)
+#   SMALT_CORPUS=DIR       recordings of production to replay; ../shared/recordings is found by itself
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --workspace --all-targets --all-features --quiet -- -D warnings
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
+step "dependencies"
+bash ci/deny.sh
+
+step "binaries"
+cargo build --release --quiet --bins
+
+step "kill -9"
+bash ci/crash.sh 20
+
+step "malformed requests"
+bash ci/malformed.sh
+
+step "TLS and host names"
+bash ci/tls.sh
+
+corpus=${SMALT_CORPUS:-../shared/recordings}
+if [ -d "$corpus" ]; then
+    step "recordings of production"
+    cargo run --release --quiet --bin harness -- replay --corpus "$corpus"
+else
+    step "recordings of production: NOT RUN, no corpus (set SMALT_CORPUS)"
+fi
+
+if [ -n "${SKIP_AZURITE:-}" ]; then
+    step "Azurite: NOT RUN (SKIP_AZURITE)"
+else
+    step "the same scenarios on smalt and on Azurite"
+    bash ci/azurite.sh
+fi

@@ -1,0 +1,45 @@
+//! Get Container ACL: public access and the stored access policies.
+//!
+//! Source: "Get Container ACL".
+//!
+//! ```http
+//! GET /devstoreaccount1/events?restype=container&comp=acl
+//!
+//! 200 OK
+//! x-ms-blob-public-access: blob
+//!
+//! <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers />
+//! ```
+
+use smalt_protocol::xml::SignedIdentifiersDocument;
+use smalt_protocol::{StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::operation::Read;
+use crate::ops::container::get_properties::GetContainerProperties;
+use crate::records::ContainerRecord;
+use crate::reply::Reply;
+use crate::store::{Store, View};
+
+/// Get Container ACL.
+pub struct GetContainerAcl(GetContainerProperties);
+
+impl Read for GetContainerAcl {
+    type Output = ContainerRecord;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        GetContainerProperties::parse(call).map(GetContainerAcl)
+    }
+
+    fn read(&self, view: &dyn View, now: Timestamp) -> Result<ContainerRecord, StorageError> {
+        self.0.read(view, now)
+    }
+
+    fn render(self, found: ContainerRecord, _: &Call, _: &Store) -> Result<Reply, StorageError> {
+        Ok(
+            Reply::xml(200, SignedIdentifiersDocument::render(&found.policies))
+                .version(found.etag, found.last_modified)
+                .maybe("x-ms-blob-public-access", found.public_access.header()),
+        )
+    }
+}

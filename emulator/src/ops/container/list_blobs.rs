@@ -1,0 +1,160 @@
+//! List Blobs: a page of a container, flat or by hierarchy.
+//!
+//! Source: "List Blobs". A page starts at the place that its marker names and ends after
+//! `maxresults` blobs and prefixes; there is a next page exactly when something follows.
+//!
+//! ```http
+//! GET /devstoreaccount1/events?restype=container&comp=list&prefix=2026/&delimiter=/
+//!
+//! 200 OK
+//!
+//! <?xml version="1.0" encoding="utf-8"?><EnumerationResults ...><Prefix>2026/</Prefix>...
+//! ```
+
+mod entry;
+mod marker;
+mod walk;
+
+use smalt_protocol::xml::{ListBlobsDocument, ListHead};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::operation::Read;
+use crate::ops::listing::{check_include, given, includes};
+use crate::ops::lookup::ContainerName;
+use crate::ops::paging::{self, Paging};
+use crate::reply::Reply;
+use crate::store::{Store, View};
+
+use entry::Shown;
+use marker::Position;
+use walk::{Item, Range, Walk};
+
+/// What can be included. Nothing here is ever deleted softly, versioned, immutable or held.
+const INCLUDES: [&str; 11] = [
+    "snapshots",
+    "metadata",
+    "uncommittedblobs",
+    "copy",
+    "deleted",
+    "tags",
+    "versions",
+    "deletedwithversions",
+    "immutabilitypolicy",
+    "legalhold",
+    "permissions",
+];
+
+/// The marker is echoed since this version; before, the blob that it names. "Version 2017-04-17".
+const ECHOES_MARKER: ApiVersion = ApiVersion::V2017_04_17;
+
+/// List Blobs.
+pub struct ListBlobs {
+    name: ContainerName,
+    paging: Paging,
+    delimiter: Option<String>,
+    start: Option<Position>,
+    start_from: Option<String>,
+    snapshots: bool,
+    uncommitted: bool,
+}
+
+/// A page.
+pub struct Page {
+    entries: Vec<Entry>,
+    next: Option<Position>,
+    now: Timestamp,
+}
+
+enum Entry {
+    Prefix(String),
+    Item(Position, Item),
+}
+
+impl Read for ListBlobs {
+    type Output = Page;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        check_include(call, &INCLUDES)?;
+        let paging = Paging::of(call)?;
+        let list = ListBlobs {
+            name: ContainerName::of(call)?,
+            delimiter: given(call, "delimiter"),
+            start: paging.marker.as_deref().map(Position::parse).transpose()?,
+            start_from: given(call, "startFrom"),
+            paging,
+            snapshots: includes(call, "snapshots"),
+            uncommitted: includes(call, "uncommittedblobs"),
+        };
+        // "The delimiter parameter cannot be combined with include=snapshots": same page.
+        if list.delimiter.is_some() && list.snapshots {
+            return Err(StorageError::invalid_query("include", "snapshots", ""));
+        }
+        Ok(list)
+    }
+
+    fn read(&self, view: &dyn View, now: Timestamp) -> Result<Page, StorageError> {
+        let range = Range {
+            generation: self.name.find(view, now)?.generation,
+            prefix: self.paging.prefix.clone(),
+            start: self.start.clone(),
+            start_from: self.start_from.clone(),
+            snapshots: self.snapshots,
+            uncommitted: self.uncommitted,
+        };
+        // One item more tells whether there is a next page.
+        let items = self.delimiter.is_none().then_some(self.paging.most + 1);
+        let mut walk = Walk::new(view, &range, now, items);
+        let mut entries = Vec::new();
+        let mut next = None;
+        while let Some(position) = walk.peek()? {
+            if entries.len() == self.paging.most {
+                next = Some(position);
+                break;
+            }
+            if let Some(prefix) = self.common_prefix(&position.name) {
+                walk.jump(prefix);
+                entries.push(Entry::Prefix(prefix.to_owned()));
+            } else if let Some((position, item)) = walk.next()? {
+                entries.push(Entry::Item(position, item));
+            }
+        }
+        Ok(Page { entries, next, now })
+    }
+
+    fn render(self, page: Page, call: &Call, _: &Store) -> Result<Reply, StorageError> {
+        let endpoint = call.service_endpoint();
+        let prefix = given(call, "prefix");
+        let mut list = ListBlobsDocument::new(&ListHead {
+            service_endpoint: &endpoint,
+            container_name: Some(&self.name.container),
+            prefix: prefix.as_deref(),
+            marker: if call.version >= ECHOES_MARKER {
+                self.paging.marker.as_deref()
+            } else {
+                self.start.as_ref().map(|start| start.name.as_str())
+            },
+            max_results: paging::max_results(call)?,
+            delimiter: self.delimiter.as_deref(),
+        });
+        let shown = Shown::of(call, page.now);
+        for entry in &page.entries {
+            match entry {
+                Entry::Prefix(prefix) => list.push_prefix(prefix),
+                Entry::Item(position, item) => shown.push(&mut list, position, item),
+            }
+        }
+        let next = page.next.map(|next| next.marker()).unwrap_or_default();
+        Ok(Reply::xml(200, list.finish(&next)))
+    }
+}
+
+impl ListBlobs {
+    /// The part of a name up to and including the first delimiter behind the prefix asked for.
+    fn common_prefix<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let delimiter = self.delimiter.as_deref()?;
+        let from = self.paging.prefix.len();
+        let at = name.get(from..)?.find(delimiter)?;
+        name.get(..from + at + delimiter.len())
+    }
+}

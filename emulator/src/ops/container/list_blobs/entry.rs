@@ -1,0 +1,175 @@
+//! One item of a listing as its version shows it.
+
+use smalt_protocol::xml::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocument};
+use smalt_protocol::{ApiVersion, Timestamp};
+
+use super::marker::Position;
+use super::walk::Item;
+use crate::call::Call;
+use crate::ops::listing::includes;
+use crate::records::{BlobKind, BlobRecord, CopyRecord};
+
+/// Content disposition is listed since this version. "List Blobs".
+const SHOWS_DISPOSITION: ApiVersion = ApiVersion::V2013_08_15;
+/// Whether a blob is encrypted is listed since this version. Same page.
+const SHOWS_ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
+/// The tier of a blob is listed since this version. Same page.
+const SHOWS_TIER: ApiVersion = ApiVersion::V2017_04_17;
+/// The time of creation is listed since this version. Same page.
+const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
+/// The version that lists the number of tags even of blobs without any, as recorded.
+const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
+/// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
+const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
+/// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
+const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// Tier of a block blob that none was set for: the account's.
+const ACCOUNT_TIER: &str = "Hot";
+
+/// What version and request show.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    version: ApiVersion,
+    now: Timestamp,
+    metadata: bool,
+    tags: bool,
+    copy: bool,
+}
+
+impl Shown {
+    /// What a request for a listing shows.
+    pub fn of(call: &Call, now: Timestamp) -> Self {
+        Shown {
+            version: call.version,
+            now,
+            metadata: includes(call, "metadata"),
+            tags: includes(call, "tags"),
+            copy: includes(call, "copy"),
+        }
+    }
+
+    /// Writes an item.
+    pub fn push(&self, list: &mut ListBlobsDocument, place: &Position, item: &Item) {
+        match item {
+            Item::Blob(blob) => self.push_committed(list, place, blob, false),
+            Item::Snapshot(blob) => self.push_committed(list, place, blob, true),
+            Item::Uncommitted => list.push_blob(&self.uncommitted(&place.name)),
+        }
+    }
+
+    fn push_committed(
+        &self,
+        list: &mut ListBlobsDocument,
+        place: &Position,
+        blob: &BlobRecord,
+        is_snapshot: bool,
+    ) {
+        let snapshot = is_snapshot.then(|| place.time.iso_ticks());
+        let copy = blob.copy.as_ref().filter(|_| self.copy);
+        let progress = copy.map_or_else(String::new, |copy| {
+            format!("{}/{}", copy.progress.0, copy.progress.1)
+        });
+        let shows_tier = !is_snapshot || self.since(SHOWS_CRC64);
+        let tier = self.tier(blob).filter(|_| shows_tier);
+        let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
+        let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
+        list.push_blob(&BlobEntry {
+            name: &place.name,
+            snapshot: snapshot.as_deref(),
+            creation_time: self.since(SHOWS_CREATION).then_some(blob.created),
+            last_modified: Some(blob.last_modified),
+            etag: Some(blob.etag),
+            content_length: blob.length,
+            content: Some(self.content(blob)),
+            blob_type: blob.kind.as_str(),
+            access_tier: tier,
+            access_tier_inferred: tier.is_some() && blob.access.tier.is_none(),
+            access_tier_change_time: blob.access.changed.filter(|_| tier.is_some()),
+            lease: if is_snapshot {
+                BlobLease::default()
+            } else {
+                lease(blob, self.now)
+            },
+            copy: copy.map(|copy| copy_entry(copy, &progress)),
+            server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
+            tag_count: is_counted.then_some(tags),
+            metadata: self.metadata.then_some(&blob.metadata),
+            tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
+            has_replication_metadata: self.since(SHOWS_TAGS),
+            ..BlobEntry::default()
+        });
+    }
+
+    /// A blob that has uncommitted blocks only: little is known of it.
+    fn uncommitted<'a>(&self, name: &'a str) -> BlobEntry<'a> {
+        let shows_tier = self.since(SHOWS_TIER);
+        BlobEntry {
+            name,
+            blob_type: BlobKind::Block.as_str(),
+            access_tier: shows_tier.then_some(ACCOUNT_TIER),
+            access_tier_inferred: shows_tier,
+            lease: BlobLease {
+                status: Some("unlocked"),
+                state: Some("available"),
+                duration: None,
+            },
+            server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(false),
+            tag_count: (self.version == SHOWS_NO_TAGS).then_some(0),
+            has_replication_metadata: self.since(SHOWS_TAGS),
+            ..BlobEntry::default()
+        }
+    }
+
+    fn content<'a>(&self, blob: &'a BlobRecord) -> BlobContent<'a> {
+        fn text(value: &Option<String>) -> &str {
+            value.as_deref().unwrap_or_default()
+        }
+        let headers = &blob.headers;
+        let disposition = text(&headers.content_disposition);
+        BlobContent {
+            content_type: text(&headers.content_type),
+            encoding: text(&headers.content_encoding),
+            language: text(&headers.content_language),
+            crc64: self.since(SHOWS_CRC64).then_some(""),
+            md5: text(&headers.content_md5),
+            cache_control: text(&headers.cache_control),
+            disposition: self.since(SHOWS_DISPOSITION).then_some(disposition),
+        }
+    }
+
+    /// Page blobs show the tier that was set for them, block blobs besides the account's.
+    fn tier<'a>(&self, blob: &'a BlobRecord) -> Option<&'a str> {
+        let set = blob.access.tier.as_deref();
+        let shown = match blob.kind {
+            BlobKind::Block => set.or(Some(ACCOUNT_TIER)),
+            BlobKind::Page => set,
+            BlobKind::Append => None,
+        };
+        shown.filter(|_| self.since(SHOWS_TIER))
+    }
+
+    fn since(&self, first: ApiVersion) -> bool {
+        self.version >= first
+    }
+}
+
+fn lease(blob: &BlobRecord, now: Timestamp) -> BlobLease<'static> {
+    let lease = blob.lease.at(now);
+    BlobLease {
+        status: Some(lease.status_str()),
+        state: Some(lease.state_str()),
+        duration: lease.duration_str(),
+    }
+}
+
+fn copy_entry<'a>(copy: &'a CopyRecord, progress: &'a str) -> BlobCopy<'a> {
+    BlobCopy {
+        id: &copy.id,
+        source: &copy.source,
+        status: copy.status.as_str(),
+        status_description: copy.description.as_deref(),
+        progress,
+        completion_time: copy.completed,
+        incremental_snapshot: None,
+    }
+}

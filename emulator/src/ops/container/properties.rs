@@ -1,0 +1,93 @@
+//! Properties of a container as responses and listings show them, by version.
+
+use smalt_protocol::ApiVersion;
+
+use crate::records::{ContainerRecord, PublicAccess};
+use crate::reply::Reply;
+use crate::rules::conditions::Current;
+
+/// Public access is shown since this version. "Get Container Properties".
+const SHOWS_PUBLIC_ACCESS: ApiVersion = ApiVersion::V2016_05_31;
+/// Immutability policy and legal hold are shown since this version. Same page.
+const SHOWS_IMMUTABILITY: ApiVersion = ApiVersion::V2017_11_09;
+/// Encryption scopes are shown since this version, as recorded.
+const SHOWS_ENCRYPTION_SCOPE: ApiVersion = ApiVersion::V2019_02_02;
+/// Immutability by version is shown since this version; recorded for 2021-12-02.
+const SHOWS_IMMUTABLE_VERSIONS: ApiVersion = ApiVersion::V2020_06_12;
+
+/// Scope of a container that was created without one.
+pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
+
+/// What of a container a version shows besides tag, time and lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// Public access, where there is any.
+    pub public_access: Option<&'static str>,
+    /// Default encryption scope, and whether requests may not name another.
+    pub encryption_scope: Option<(&'a str, bool)>,
+    /// Immutability policy, legal hold: no account has them.
+    pub immutability: Option<(bool, bool)>,
+    /// Whether immutability is by version.
+    pub immutable_with_versioning: Option<bool>,
+}
+
+impl<'a> Shown<'a> {
+    /// What this version shows.
+    pub fn of(container: &'a ContainerRecord, version: ApiVersion) -> Self {
+        let since = |first| version >= first;
+        let scope = container.encryption_scope.as_ref();
+        let scope = scope.map_or((ACCOUNT_SCOPE, false), |(name, deny)| {
+            (name.as_str(), *deny)
+        });
+        let shown = container.public_access.header();
+        Shown {
+            public_access: shown.filter(|_| since(SHOWS_PUBLIC_ACCESS)),
+            encryption_scope: since(SHOWS_ENCRYPTION_SCOPE).then_some(scope),
+            immutability: since(SHOWS_IMMUTABILITY).then_some((false, false)),
+            immutable_with_versioning: since(SHOWS_IMMUTABLE_VERSIONS).then_some(false),
+        }
+    }
+
+    /// As headers of a response.
+    pub fn headers(self, reply: Reply) -> Reply {
+        let text = |flag: bool| if flag { "true" } else { "false" };
+        let (scope, deny) = self.encryption_scope.unzip();
+        let (policy, hold) = self.immutability.unzip();
+        reply
+            .maybe("x-ms-blob-public-access", self.public_access)
+            .maybe("x-ms-default-encryption-scope", scope)
+            .maybe("x-ms-deny-encryption-scope-override", deny.map(text))
+            .maybe("x-ms-has-immutability-policy", policy.map(text))
+            .maybe("x-ms-has-legal-hold", hold.map(text))
+            .maybe(
+                "x-ms-immutable-storage-with-versioning-enabled",
+                self.immutable_with_versioning.map(text),
+            )
+    }
+}
+
+/// User metadata as headers of a response.
+pub fn metadata_headers(container: &ContainerRecord, reply: Reply) -> Reply {
+    reply.metadata(&container.metadata)
+}
+
+impl<'a> From<&'a ContainerRecord> for Current<'a> {
+    fn from(container: &'a ContainerRecord) -> Self {
+        Current {
+            etag: container.etag,
+            last_modified: container.last_modified,
+            tags: &[],
+        }
+    }
+}
+
+impl PublicAccess {
+    /// Its name on the wire; private has none.
+    pub const fn header(self) -> Option<&'static str> {
+        match self {
+            PublicAccess::Private => None,
+            PublicAccess::Blob => Some("blob"),
+            PublicAccess::Container => Some("container"),
+        }
+    }
+}

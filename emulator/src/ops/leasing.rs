@@ -1,0 +1,113 @@
+//! What the lease operations of blobs and containers share: their headers, in and out.
+
+use smalt_protocol::lease::{
+    LeaseAction, LeaseDuration, parse_action, parse_break_period, parse_duration, parse_lease_id,
+};
+use smalt_protocol::{ApiVersion, ETag, StorageError, Timestamp};
+use uuid::Uuid;
+
+use crate::call::Call;
+use crate::reply::Reply;
+use crate::rules::lease::{Action, Done};
+
+const LEASE_ID: &str = "x-ms-lease-id";
+const PROPOSED_LEASE_ID: &str = "x-ms-proposed-lease-id";
+
+/// Since this version a lease has a duration; before it is one of [`FIXED_DURATION_S`].
+const HAS_DURATION: ApiVersion = ApiVersion::V2012_02_12;
+/// Length of every lease before durations, in seconds. "Lease Blob", remarks on versions.
+const FIXED_DURATION_S: u32 = 60;
+/// Since this version a lease operation answers with tag and time of the resource, and leaves those
+/// of a container alone. "Lease Container".
+pub const KEEPS_VERSION: ApiVersion = ApiVersion::V2013_08_15;
+
+/// The lease id of a request, where it has one.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue` for what is no GUID.
+pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
+    id(call, LEASE_ID)
+}
+
+fn id(call: &Call, name: &'static str) -> Result<Option<Uuid>, StorageError> {
+    let Some(text) = call.header(name)?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let canonical = parse_lease_id(name, text)?;
+    Uuid::parse_str(&canonical)
+        .map(Some)
+        .map_err(|_| StorageError::invalid_header(name, text))
+}
+
+fn required_id(call: &Call, name: &'static str) -> Result<Uuid, StorageError> {
+    id(call, name)?.ok_or_else(|| StorageError::missing_header(name))
+}
+
+/// The lease operation that a request asks for.
+///
+/// # Errors
+/// 400 `MissingRequiredHeader` or `InvalidHeaderValue`.
+pub fn action(call: &Call) -> Result<Action, StorageError> {
+    Ok(match parse_action(call.header("x-ms-lease-action")?)? {
+        LeaseAction::Acquire => Action::Acquire {
+            duration_s: duration_s(call)?,
+            id: id(call, PROPOSED_LEASE_ID)?.unwrap_or(call.fresh_id),
+        },
+        LeaseAction::Renew => Action::Renew {
+            id: required_id(call, LEASE_ID)?,
+        },
+        LeaseAction::Change => Action::Change {
+            id: required_id(call, LEASE_ID)?,
+            proposed: required_id(call, PROPOSED_LEASE_ID)?,
+        },
+        LeaseAction::Release => Action::Release {
+            id: required_id(call, LEASE_ID)?,
+        },
+        LeaseAction::Break => Action::Break {
+            period_s: parse_break_period(call.header("x-ms-lease-break-period")?)?,
+        },
+    })
+}
+
+fn duration_s(call: &Call) -> Result<Option<u32>, StorageError> {
+    if call.version < HAS_DURATION {
+        return Ok(Some(FIXED_DURATION_S));
+    }
+    let duration = parse_duration(call.header("x-ms-lease-duration")?)?;
+    Ok(match duration {
+        LeaseDuration::Infinite => None,
+        LeaseDuration::Seconds(seconds) => Some(seconds),
+    })
+}
+
+/// What a lease operation did, and what the resource's version is.
+pub struct Outcome {
+    /// Operation.
+    pub action: Action,
+    /// What it did.
+    pub done: Done,
+    /// Tag of the resource.
+    pub etag: ETag,
+    /// Last change of the resource.
+    pub last_modified: Timestamp,
+}
+
+/// The response of a lease operation.
+pub fn render(outcome: &Outcome, version: ApiVersion) -> Reply {
+    let reply = Reply::new(match outcome.action {
+        Action::Acquire { .. } => 201,
+        Action::Break { .. } => 202,
+        Action::Renew { .. } | Action::Change { .. } | Action::Release { .. } => 200,
+    });
+    let reply = if version >= KEEPS_VERSION {
+        reply.version(outcome.etag, outcome.last_modified)
+    } else {
+        reply
+    };
+    reply
+        .maybe(LEASE_ID, outcome.done.id.map(|id| id.to_string()))
+        .maybe(
+            "x-ms-lease-time",
+            outcome.done.time_s.map(|time_s| time_s.to_string()),
+        )
+}

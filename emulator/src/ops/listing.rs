@@ -1,0 +1,35 @@
+//! What the listings of containers and blobs share: includes and markers.
+
+use smalt_protocol::{ErrorCode, StorageError};
+
+use crate::call::Call;
+
+/// A query parameter that is given and not empty.
+pub fn given(call: &Call, name: &str) -> Option<String> {
+    let value = call.query(name).filter(|value| !value.is_empty());
+    value.map(str::to_owned)
+}
+
+/// Refuses an `include` that is none of these.
+///
+/// # Errors
+/// 400 `InvalidQueryParameterValue`.
+pub fn check_include(call: &Call, known: &[&str]) -> Result<(), StorageError> {
+    let is_known = |value: &&str| known.iter().any(|name| name.eq_ignore_ascii_case(value));
+    match call.query_list("include").find(|value| !is_known(value)) {
+        Some(value) => Err(StorageError::invalid_query("include", value, "")),
+        None => Ok(()),
+    }
+}
+
+/// Whether something is included.
+pub fn includes(call: &Call, name: &str) -> bool {
+    call.query_list("include")
+        .any(|value| value.eq_ignore_ascii_case(name))
+}
+
+/// The refusal of a marker that no page gave out, in the words recorded.
+pub fn bad_marker() -> StorageError {
+    StorageError::new(ErrorCode::OutOfRangeInput)
+        .with_message("One of the request inputs is out of range.")
+}

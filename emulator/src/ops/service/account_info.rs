@@ -1,0 +1,45 @@
+//! Get Account Information: kind of account and of redundancy, asked of any resource of it.
+//!
+//! Source: "Get Account Information". The container or blob of the path need not be there.
+//!
+//! ```http
+//! GET /devstoreaccount1/?restype=account&comp=properties
+//!
+//! 200 OK
+//! x-ms-sku-name: Standard_RAGRS
+//! x-ms-account-kind: StorageV2
+//! ```
+
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::operation::Read;
+use crate::reply::Reply;
+use crate::store::{Store, View};
+
+/// Whether the account has a hierarchical namespace is told since this version. Same page.
+const TELLS_NAMESPACE: ApiVersion = ApiVersion::V2019_07_07;
+
+/// Get Account Information.
+pub struct GetAccountInfo;
+
+impl Read for GetAccountInfo {
+    type Output = ();
+
+    fn parse(_: &Call) -> Result<Self, StorageError> {
+        Ok(GetAccountInfo)
+    }
+
+    fn read(&self, _: &dyn View, _: Timestamp) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn render(self, (): (), call: &Call, _: &Store) -> Result<Reply, StorageError> {
+        let reply = Reply::new(200)
+            // With a secondary to read from, as the emulator has one.
+            .header("x-ms-sku-name", "Standard_RAGRS")
+            .header("x-ms-account-kind", "StorageV2");
+        let tells = call.version >= TELLS_NAMESPACE;
+        Ok(reply.maybe("x-ms-is-hns-enabled", tells.then_some("false")))
+    }
+}

@@ -1,0 +1,269 @@
+//! Removal, in bounded steps, of what was deleted or ran out.
+//!
+//! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
+//! nothing names it any more. What the generation keys is removed here, payloads released, and at
+//! last the marker. Uncommitted blocks go a week after the last one was put.
+//!
+//! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
+//! upload, and finds its work anew: a crash in between loses nothing.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use smalt_protocol::Timestamp;
+use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
+
+use crate::keys::{self, Generation, Holds};
+use crate::ops::blob::content;
+use crate::records::{
+    BlobContent, BlobRecord, BlockRecord, GarbageRecord, MessageRecord, MessageText, Record,
+    Tombstone, UncommittedRecord,
+};
+use crate::store::{self, Store, StoreResult, Transaction, View};
+
+/// Records removed in one commit.
+const COMMIT_STEPS_MAX: usize = 256;
+/// Blobs with uncommitted blocks that one run looks at.
+const UNCOMMITTED_SEEN_MAX: usize = 4_096;
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// An entry of the store.
+type Entry = (Vec<u8>, Bytes);
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Records removed.
+    pub records: usize,
+    /// Whether the budget ended before the work.
+    pub more: bool,
+}
+
+/// Removes what was deleted or ran out.
+#[derive(Debug, Default)]
+pub struct Reaper {
+    /// Where the search for old uncommitted blocks goes on. Held while a run is under way.
+    next_uncommitted: Mutex<Option<Vec<u8>>>,
+}
+
+impl Reaper {
+    /// Removes at most `budget` records.
+    ///
+    /// # Errors
+    /// When the store's disk fails.
+    pub fn run(&self, store: &Store, budget: usize) -> StoreResult<Reaped> {
+        let mut next_uncommitted = self.next_uncommitted.lock();
+        let now = store.now();
+        let mut reaped = Reaped::default();
+        loop {
+            let most = (budget - reaped.records).min(COMMIT_STEPS_MAX);
+            let removed = match work_on_garbage(store, now, most)? {
+                0 => break,
+                removed => removed.min(most),
+            };
+            reaped.records += removed;
+        }
+        let old = old_uncommitted(store, now, &mut next_uncommitted)?;
+        for key in old {
+            while reaped.records < budget {
+                let most = (budget - reaped.records).min(COMMIT_STEPS_MAX);
+                let key = key.clone();
+                match store.commit_blocking(move |tx| drop_blocks(tx, &key, now, most))? {
+                    0 => break,
+                    removed => reaped.records += removed,
+                }
+            }
+        }
+        reaped.more = reaped.records >= budget;
+        Ok(reaped)
+    }
+}
+
+/// Removes up to `most` records of the first generation that has any; 0 where there is no work.
+fn work_on_garbage(store: &Store, now: Timestamp, most: usize) -> StoreResult<usize> {
+    if most == 0 || store.read(|view| first_garbage(view, now))?.is_none() {
+        return Ok(0);
+    }
+    store.commit_blocking(move |tx| match first_garbage(tx, now)? {
+        None => Ok(0),
+        Some((generation, garbage)) => match remove_contents(tx, generation, most)? {
+            0 => forget(tx, generation, &garbage),
+            removed => Ok(removed),
+        },
+    })
+}
+
+/// The first generation with contents, or with a name that has become free.
+fn first_garbage(
+    view: &dyn View,
+    now: Timestamp,
+) -> StoreResult<Option<(Generation, GarbageRecord)>> {
+    let from = keys::all_garbage();
+    let mut first = Ok(None);
+    view.scan(&from, &keys::after(from.clone()), &mut |key, value| {
+        let found = workable(view, keys::generation(key), value, now);
+        if matches!(found, Ok(None)) {
+            return ControlFlow::Continue(());
+        }
+        first = found;
+        ControlFlow::Break(())
+    })?;
+    first
+}
+
+fn workable(
+    view: &dyn View,
+    generation: Generation,
+    value: &Bytes,
+    now: Timestamp,
+) -> StoreResult<Option<(Generation, GarbageRecord)>> {
+    // A marker without a value is that of a queue: its name was free at once.
+    let garbage = if value.is_empty() {
+        GarbageRecord::default()
+    } else {
+        GarbageRecord::decode(value)?
+    };
+    let is_free = garbage.tombstone.is_none() || garbage.free_at <= now;
+    let has_work = is_free || !first_contents(view, generation, 1)?.is_empty();
+    Ok(has_work.then_some((generation, garbage)))
+}
+
+/// The first records that a generation keys, all of one kind.
+fn first_contents(view: &dyn View, generation: Generation, most: usize) -> StoreResult<Vec<Entry>> {
+    for prefix in keys::contents(generation) {
+        let found = entries(view, &prefix, &keys::after(prefix.clone()), most)?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn remove_contents(
+    tx: &mut Transaction<'_>,
+    generation: Generation,
+    most: usize,
+) -> StoreResult<usize> {
+    let mut removed = 0;
+    let mut steps = 0;
+    for (key, value) in first_contents(tx, generation, most)? {
+        if steps >= most {
+            break;
+        }
+        steps += release(tx, keys::holds(&key), &value)?;
+        tx.delete(key);
+        removed += 1;
+    }
+    Ok(removed)
+}
+
+/// Lets go of what a record holds; how many steps that takes, with the removal of the record.
+fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<usize> {
+    let payload = match holds {
+        Holds::Content => {
+            let blob = BlobRecord::decode(value)?;
+            content::release(tx, blob.content)?;
+            return Ok(match blob.content {
+                BlobContent::Blocks { count, .. } => 1 + count as usize,
+                _ => 1,
+            });
+        }
+        Holds::Block => BlockRecord::decode(value)?.payload,
+        Holds::Message => match MessageRecord::decode(value)?.text {
+            MessageText::Payload(payload, _) => Some(payload),
+            MessageText::Inline(_) => None,
+        },
+        Holds::Nothing => None,
+    };
+    if let Some(payload) = payload {
+        store::release(tx, payload)?;
+    }
+    Ok(1)
+}
+
+/// Removes the marker of an empty generation, and the record that kept its name taken, unless the
+/// name has a new owner.
+fn forget(
+    tx: &mut Transaction<'_>,
+    generation: Generation,
+    garbage: &GarbageRecord,
+) -> StoreResult<usize> {
+    if let Some(key) = &garbage.tombstone {
+        let taken = Tombstone::load(tx, key)?;
+        let is_own = |t: &Tombstone| t.generation == generation && t.deleted_at.is_some();
+        if taken.as_ref().is_some_and(is_own) {
+            tx.delete(key.clone());
+        }
+    }
+    tx.delete(keys::garbage(generation));
+    Ok(1)
+}
+
+/// The next blobs, from where the last run ended, whose uncommitted blocks are too old.
+fn old_uncommitted(
+    store: &Store,
+    now: Timestamp,
+    next: &mut Option<Vec<u8>>,
+) -> StoreResult<Vec<Vec<u8>>> {
+    let all = keys::all_uncommitted();
+    let from = next.take().unwrap_or_else(|| all.clone());
+    let to = keys::after(all);
+    let mut old = Vec::new();
+    let seen = store.read(|view| entries(view, &from, &to, UNCOMMITTED_SEEN_MAX))?;
+    if seen.len() == UNCOMMITTED_SEEN_MAX {
+        *next = seen.last().map(|(key, _)| [key.as_slice(), &[0]].concat());
+    }
+    for (key, value) in seen {
+        if is_old(&UncommittedRecord::decode(&value)?, now) {
+            old.push(key);
+        }
+    }
+    Ok(old)
+}
+
+fn is_old(record: &UncommittedRecord, now: Timestamp) -> bool {
+    now >= record.touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S)
+}
+
+/// Removes up to `most` uncommitted blocks of a blob and, after the last, its record.
+fn drop_blocks(
+    tx: &mut Transaction<'_>,
+    key: &[u8],
+    now: Timestamp,
+    most: usize,
+) -> StoreResult<usize> {
+    let Some(mut record) = UncommittedRecord::load(tx, key)?.filter(|record| is_old(record, now))
+    else {
+        return Ok(0);
+    };
+    let blocks = keys::blocks(keys::generation(key), &keys::blob_name(key));
+    let found = entries(tx, &blocks, &keys::after(blocks.clone()), most)?;
+    let removed = found.len();
+    for (block, value) in found {
+        release(tx, Holds::Block, &value)?;
+        tx.delete(block);
+    }
+    if removed < most {
+        tx.delete(key.to_vec());
+        return Ok(removed + 1);
+    }
+    record.blocks = record
+        .blocks
+        .saturating_sub(u32::try_from(removed).unwrap_or(u32::MAX));
+    record.save(tx, key.to_vec())?;
+    Ok(removed)
+}
+
+fn entries(view: &dyn View, from: &[u8], to: &[u8], most: usize) -> StoreResult<Vec<Entry>> {
+    let mut found = Vec::new();
+    view.scan(from, to, &mut |key, value| {
+        found.push((key.to_vec(), value.clone()));
+        if found.len() < most {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok(found)
+}

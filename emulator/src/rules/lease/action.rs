@@ -1,0 +1,203 @@
+//! What a lease operation does: state x action x id.
+
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use uuid::Uuid;
+
+use super::{LeaseState, Leased};
+
+/// A lease operation with its ids and times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Take a lease, or renew one's own with another duration.
+    Acquire {
+        /// The id to hold it under: the one proposed, or a fresh one.
+        id: Uuid,
+        /// Length in seconds; absent: infinite.
+        duration_s: Option<u32>,
+    },
+    /// Start the duration again.
+    Renew {
+        /// The id that the caller holds.
+        id: Uuid,
+    },
+    /// Hold the lease under another id.
+    Change {
+        /// The id that the caller holds.
+        id: Uuid,
+        /// The id to hold it under from now on.
+        proposed: Uuid,
+    },
+    /// Give the lease back.
+    Release {
+        /// The id that the caller holds.
+        id: Uuid,
+    },
+    /// End the lease without knowing its id.
+    Break {
+        /// Longest time until it is free, in seconds; absent: what is left of a fixed lease.
+        period_s: Option<u32>,
+    },
+}
+
+/// What a lease operation did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The lease from now on.
+    pub state: LeaseState,
+    /// `x-ms-lease-id`: after acquire, renew and change.
+    pub id: Option<Uuid>,
+    /// `x-ms-lease-time`, in seconds: after break.
+    pub time_s: Option<u64>,
+}
+
+/// Applies a lease operation to the state that holds now.
+///
+/// # Errors
+/// The 409 of the outcome tables.
+pub fn act(
+    of: Leased,
+    state: LeaseState,
+    action: Action,
+    now: Timestamp,
+) -> Result<Done, StorageError> {
+    let state = state.at(now);
+    match action {
+        Action::Acquire { id, duration_s } => {
+            check_acquire(state, id)?;
+            Ok(held(id, duration_s, now))
+        }
+        Action::Renew { id } => {
+            let duration_s = check_renew(of, state, id)?;
+            Ok(held(id, duration_s, now))
+        }
+        Action::Change { id, proposed } => change(of, state, id, proposed),
+        Action::Release { id } if state.id() == Some(id) => Ok(Done {
+            state: LeaseState::Available,
+            id: None,
+            time_s: None,
+        }),
+        Action::Release { .. } => Err(mismatch(of)),
+        Action::Break { period_s } => end(of, state, period_s, now),
+    }
+}
+
+fn held(id: Uuid, duration_s: Option<u32>, now: Timestamp) -> Done {
+    let until = duration_s.map_or(Timestamp::MAX, |s| now.plus_s(u64::from(s)));
+    Done {
+        state: LeaseState::Leased {
+            id,
+            duration_s,
+            until,
+        },
+        id: Some(id),
+        time_s: None,
+    }
+}
+
+fn check_acquire(state: LeaseState, id: Uuid) -> Result<(), StorageError> {
+    match state {
+        LeaseState::Leased { id: held, .. } if held != id => {
+            Err(ErrorCode::LeaseAlreadyPresent.into())
+        }
+        LeaseState::Breaking { id: held, .. } if held == id => {
+            Err(ErrorCode::LeaseIsBreakingAndCannotBeAcquired.into())
+        }
+        LeaseState::Breaking { .. } => Err(ErrorCode::LeaseAlreadyPresent.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The duration that a renewal starts again. An expired lease can be renewed by who held it: a
+/// write to a blob that happened since has made its lease available ([`LeaseState::after_write`]).
+fn check_renew(of: Leased, state: LeaseState, id: Uuid) -> Result<Option<u32>, StorageError> {
+    if state.id() != Some(id) {
+        return Err(mismatch(of));
+    }
+    match state {
+        LeaseState::Leased { duration_s, .. } => Ok(duration_s),
+        LeaseState::Expired { duration_s, .. } => Ok(Some(duration_s)),
+        _ => Err(ErrorCode::LeaseIsBrokenAndCannotBeRenewed.into()),
+    }
+}
+
+fn change(of: Leased, state: LeaseState, id: Uuid, proposed: Uuid) -> Result<Done, StorageError> {
+    // A change that was done already succeeds again: its answer may have been lost.
+    let knows = |held: Uuid| held == id || held == proposed;
+    match state {
+        LeaseState::Leased {
+            id: held,
+            duration_s,
+            until,
+        } if knows(held) => Ok(Done {
+            state: LeaseState::Leased {
+                id: proposed,
+                duration_s,
+                until,
+            },
+            id: Some(proposed),
+            time_s: None,
+        }),
+        LeaseState::Breaking { id: held, .. } if knows(held) => {
+            Err(ErrorCode::LeaseIsBreakingAndCannotBeChanged.into())
+        }
+        LeaseState::Leased { .. } | LeaseState::Breaking { .. } => Err(mismatch(of)),
+        _ => Err(not_present(of)),
+    }
+}
+
+fn end(
+    of: Leased,
+    state: LeaseState,
+    period_s: Option<u32>,
+    now: Timestamp,
+) -> Result<Done, StorageError> {
+    // The end that is set already stands unless the period asks for an earlier one.
+    let (id, limit, left_s) = match state {
+        LeaseState::Available => return Err(not_present(of)),
+        LeaseState::Broken { id } | LeaseState::Expired { id, .. } => (id, now, 0),
+        LeaseState::Leased {
+            id,
+            duration_s: None,
+            until,
+        } => (id, until, period_s.map_or(0, u64::from)),
+        LeaseState::Leased { id, until, .. } | LeaseState::Breaking { id, until } => {
+            (id, until, seconds_until(until, now))
+        }
+    };
+    let time_s = period_s.map_or(left_s, |period| left_s.min(u64::from(period)));
+    let until = limit.min(now.plus_s(time_s));
+    let state = if until > now {
+        LeaseState::Breaking { id, until }
+    } else {
+        LeaseState::Broken { id }
+    };
+    Ok(Done {
+        state,
+        id: None,
+        time_s: Some(time_s),
+    })
+}
+
+/// Whole seconds, rounded up: after them the lease is free for certain.
+fn seconds_until(until: Timestamp, now: Timestamp) -> u64 {
+    let left = until.since(now);
+    left.as_secs() + u64::from(left.subsec_nanos() > 0)
+}
+
+fn mismatch(of: Leased) -> StorageError {
+    StorageError::new(ErrorCode::LeaseIdMismatchWithLeaseOperation).with_message(match of {
+        Leased::Blob => "The lease ID specified did not match the lease ID for the blob.",
+        Leased::Container => "The lease ID specified did not match the lease ID for the container.",
+    })
+}
+
+fn not_present(of: Leased) -> StorageError {
+    StorageError::new(ErrorCode::LeaseNotPresentWithLeaseOperation).with_message(match of {
+        Leased::Blob => "There is currently no lease on the blob.",
+        Leased::Container => "There is currently no lease on the container.",
+    })
+}
+
+#[cfg(test)]
+#[path = "action_tests.rs"]
+mod tests;
