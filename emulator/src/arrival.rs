@@ -12,6 +12,7 @@ use crate::auth::Identity;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::header_case::HeaderCase;
 use crate::target::{self, Address};
 
 /// What the transport knows about a request.
@@ -72,6 +73,11 @@ pub fn arrive(
         method: head.method,
         target,
         query,
+        header_case: head
+            .extensions
+            .get::<HeaderCase>()
+            .cloned()
+            .unwrap_or_default(),
         headers: head.headers,
         version: version.unwrap_or(UNNAMED),
         version_given: version.is_some(),
