@@ -134,7 +134,12 @@ impl Client {
     }
 
     /// As [`Client::ask`], for the outcome only.
-    pub(crate) async fn try_(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> String {
+    pub(crate) async fn try_(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> String {
         self.ask(method, target, headers, "").await.outcome()
     }
 
