@@ -2,5 +2,9 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
+//! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
+//! - [`servers`]: servers as child processes, and connections to them.
 
+pub mod crash;
 pub mod replay;
+pub mod servers;

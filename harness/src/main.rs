@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::replay;
+use smalt_harness::{crash, replay};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -17,6 +17,8 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
+    /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
+    Crash(crash::Options),
 }
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
@@ -30,6 +32,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .build()?;
     let code = match cli.command {
         Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
+        Command::Crash(options) => runtime.block_on(crash::run_command(&options))?,
     };
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();
