@@ -3,8 +3,10 @@
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
+//! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`servers`]: servers as child processes, and connections to them.
 
 pub mod crash;
+pub mod malformed;
 pub mod replay;
 pub mod servers;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{crash, replay};
+use smalt_harness::{crash, malformed, replay};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -19,6 +19,8 @@ enum Command {
     Replay(replay::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
+    /// Send requests that no client should send, and check each answer.
+    Malformed(malformed::Options),
 }
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
@@ -33,6 +35,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let code = match cli.command {
         Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
         Command::Crash(options) => runtime.block_on(crash::run_command(&options))?,
+        Command::Malformed(options) => runtime.block_on(malformed::run_command(&options))?,
     };
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();

@@ -107,9 +107,8 @@ impl Client {
     pub async fn set_metadata(&mut self, name: &str, mark: u64) -> Done<String> {
         let path = self.blob(&format!("{name}?comp=metadata"));
         let mark = mark.to_string();
-        let sent = self
-            .blobs
-            .send(Method::PUT, &path, &[(MARK, mark.as_str())], "");
+        let headers = [(MARK, mark.as_str())];
+        let sent = self.blobs.send(Method::PUT, &path, &headers, "");
         Ok(sent.await?.expect(200)?.header("etag").to_owned())
     }
 

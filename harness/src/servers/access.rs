@@ -3,7 +3,7 @@
 
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
-use smalt_protocol::signing::sas::AccountSas;
+use smalt_protocol::signing::sas::build::AccountSas;
 use smalt_protocol::{ApiVersion, Timestamp};
 
 /// The account that smalt and Azurite have by default.
