@@ -81,7 +81,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         },
         None => consecutive(&options.target)?,
     };
-    let runner = Runner::begin(addresses).await?;
+    let mut runner = Runner::begin(addresses).await?;
     let bar = ProgressBar::new(cases.len() as u64);
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());

@@ -44,7 +44,7 @@ async fn every_malformed_request_gets_its_answer() {
         table,
         control,
     };
-    let runner = Runner::begin(addresses).await.unwrap();
+    let mut runner = Runner::begin(addresses).await.unwrap();
     let mut wrong = Vec::new();
     let all = async {
         for (area, case) in cases() {
