@@ -7,6 +7,7 @@ use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::auth::Identity;
+use crate::header_case::HeaderCase;
 use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
@@ -20,6 +21,8 @@ pub struct Call {
     pub query: Vec<(String, String)>,
     /// Headers.
     pub headers: HeaderMap,
+    /// Case of the metadata names among them.
+    pub header_case: HeaderCase,
     /// The version that is served.
     pub version: ApiVersion,
     /// Whether the request named a version at all.
@@ -87,7 +90,7 @@ impl Call {
         Metadata::from_headers(self.headers.iter().map(|(name, value)| {
             // A value that is no text is refused as one that is not printable.
             (
-                name.as_str(),
+                self.header_case.restore(name.as_str()),
                 std::str::from_utf8(value.as_bytes()).unwrap_or("\u{7f}"),
             )
         }))

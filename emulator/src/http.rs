@@ -1,5 +1,6 @@
 //! The loopback servers: sockets, TLS, HTTP/1.1. The only module that knows hyper.
 
+mod case_stream;
 mod connection;
 mod limits;
 mod tls;

@@ -32,6 +32,8 @@ pub mod sdk;
 pub mod server;
 pub mod store;
 
+pub mod header_case;
+
 mod arrival;
 mod call;
 mod core;

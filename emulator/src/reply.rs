@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::body::{self, Body};
 use crate::call::Call;
+use crate::header_case::HeaderCase;
 use crate::store::PayloadReader;
 
 /// A rendered outcome, before the common headers.
@@ -19,6 +20,8 @@ pub struct Reply {
     pub status: StatusCode,
     /// Headers.
     pub headers: HeaderMap,
+    /// Case of the metadata names among them.
+    pub case: HeaderCase,
     /// Content.
     pub content: Content,
 }
@@ -49,6 +52,7 @@ impl Reply {
         Reply {
             status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             headers: HeaderMap::new(),
+            case: HeaderCase::default(),
             content: Content::Empty,
         }
     }
@@ -91,6 +95,7 @@ impl Reply {
         for (name, value) in metadata.iter() {
             self.set(&format!("{HEADER_PREFIX}{name}"), value);
         }
+        self.case = HeaderCase::of_metadata(metadata);
         self
     }
 
@@ -187,6 +192,9 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
     let mut response = Response::new(body);
     *response.status_mut() = reply.status;
     *response.headers_mut() = headers;
+    if !reply.case.is_empty() {
+        response.extensions_mut().insert(reply.case);
+    }
     response
 }
 

@@ -1,7 +1,9 @@
 //! Pure rules: functions of values that return values. No IO, no clock.
 
+pub mod block_list;
 pub mod conditions;
 pub mod lease;
 pub mod ranges;
 pub mod tag_condition;
 pub mod tags;
+pub mod tier;

@@ -22,8 +22,12 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
-use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
+use super::case_stream::{CaseStream, Names};
+use super::limits::{
+    BODY_STALL_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX,
+};
 use crate::body::Body;
+use crate::header_case::HeaderCase;
 use crate::pipeline::ConnectionLost;
 
 /// Starts connections with one set of bounds.
@@ -42,8 +46,7 @@ impl Connections {
             .max_buf_size(HEAD_BYTES_MAX * 4)
             .max_header_size(HEAD_BYTES_MAX)
             // Azure dates its answers by the emulator's clock, not by the machine's.
-            .auto_date_header(false)
-            .pipeline_flush(true);
+            .auto_date_header(false);
         Connections {
             http,
             tls,
@@ -97,13 +100,27 @@ async fn serve<S, H, F>(
     H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
 {
-    let service = service_fn(move |request: Request<Incoming>| {
-        handle(
+    let names = Names::default();
+    let stream = TokioIo::new(CaseStream::new(stream, names.clone()));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let case = names.read().within(request.headers());
+        if !case.is_empty() {
+            request.extensions_mut().insert(case);
+        }
+        let answer = handle(
             request.map(|body| Unstalled::new(body, stall).boxed_unsync()),
             peer,
-        )
+        );
+        let names = names.clone();
+        async move {
+            let mut response = answer.await?;
+            if let Some(case) = response.extensions_mut().remove::<HeaderCase>() {
+                names.restore(case);
+            }
+            Ok::<_, ConnectionLost>(response)
+        }
     });
-    let connection = http.serve_connection(TokioIo::new(stream), service);
+    let connection = http.serve_connection(stream, service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%peer, %error, "a connection ended early");
     }

@@ -126,6 +126,8 @@ pub struct Rehydration {
     pub tier: String,
     /// `x-ms-rehydrate-priority`.
     pub priority: String,
+    /// When it was given it.
+    pub since: Timestamp,
 }
 
 impl Rehydration {

@@ -1,7 +1,7 @@
 //! All cases against one server.
 
 use serde_json::Value;
-use smalt::register;
+use smalt::{Clock, register};
 
 use super::raw::{self, Answer};
 use super::request;
@@ -52,7 +52,8 @@ impl Runner {
 
     async fn exchange(&self, case: &Case) -> Result<Answer, String> {
         let values = self.subject.values(case.service);
-        let bytes = request::bytes(case, &values).map_err(|error| error.to_string())?;
+        let now = Clock::system().now();
+        let bytes = request::bytes(case, &values, now).map_err(|error| error.to_string())?;
         let address = self.addresses.of(case.service);
         let exchanged = raw::exchange(address, bytes, case.then).await;
         exchanged.map_err(|error| error.to_string())

@@ -25,9 +25,9 @@ pub struct Case {
     /// slash is sent as it is.
     #[serde(default)]
     pub path: String,
-    /// Whether the account SAS is appended to the path.
-    #[serde(default = "yes")]
-    pub signed: bool,
+    /// How it is allowed.
+    #[serde(default)]
+    pub signed: Signed,
     /// `x-ms-version`; empty for none.
     #[serde(default = "version")]
     pub version: String,
@@ -69,16 +69,25 @@ pub enum Then {
     Leave,
 }
 
+/// How a request is allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signed {
+    /// By an account SAS that is appended to the path.
+    #[default]
+    Sas,
+    /// By the account's key: what no SAS permits.
+    Key,
+    /// Not at all, or as the case says.
+    No,
+}
+
 fn queue() -> Service {
     Service::Queue
 }
 
 fn get() -> String {
     "GET".to_owned()
-}
-
-const fn yes() -> bool {
-    true
 }
 
 fn version() -> String {

@@ -12,7 +12,7 @@
 //! ```
 
 use md5::{Digest, Md5};
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use super::content::{self, Located};
 use super::guard::{self, Guard};
@@ -26,7 +26,6 @@ use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::ranges::{RangeHash, Served, WantedRange};
 use crate::store::{Store, View};
-use smalt_protocol::ApiVersion;
 
 /// Get Blob.
 pub struct GetBlob {
@@ -95,9 +94,7 @@ impl Read for GetBlob {
                 reply.set("content-md5", headers::encode(&md5));
             }
             Some(RangeHash::Crc64) => {
-                let mut crc64 = crc64fast_nvme::Digest::new();
-                crc64.write(&found.located.read_all(store)?);
-                let crc64 = crc64.sum64().to_le_bytes();
+                let crc64 = headers::crc64(&found.located.read_all(store)?);
                 reply.set("x-ms-content-crc64", headers::encode(&crc64));
             }
             None => {}

@@ -4,18 +4,17 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError, lease, uri};
+use md5::{Digest, Md5};
+use smalt_protocol::{ErrorCode, StorageError, lease, uri};
 use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::Received;
 use crate::records::ContentHeaders;
-use crate::rules::tags;
+use crate::rules::{tags, tier};
 
 /// What a blob is that nobody said anything about. "Put Blob".
 pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
-/// Since this version a block blob can be cold. "Set Blob Tier".
-const COLD: ApiVersion = ApiVersion::V2021_12_02;
 
 /// The content headers of a request that carries the blob itself: `x-ms-blob-...` first, else the
 /// standard ones. `Content-MD5` is not among those: it is of the request.
@@ -93,8 +92,24 @@ impl BodyHashes {
     /// 400 `InvalidMd5` for an MD5 that is none, 400 `InvalidHeaderValue` for such a CRC64, 400
     /// `BothCrc64AndMd5HeaderPresent`.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
-        let md5 = call.header("content-md5")?.filter(|text| !text.is_empty());
-        let crc64 = call.header("x-ms-content-crc64")?;
+        Self::named(call, "content-md5", "x-ms-content-crc64")
+    }
+
+    /// Reads those that a request gives of the source it copies from.
+    ///
+    /// # Errors
+    /// As [`BodyHashes::of`].
+    pub fn of_source(call: &Call) -> Result<Self, StorageError> {
+        Self::named(call, "x-ms-source-content-md5", "x-ms-source-content-crc64")
+    }
+
+    fn named(
+        call: &Call,
+        md5_name: &'static str,
+        crc64_name: &'static str,
+    ) -> Result<Self, StorageError> {
+        let md5 = call.header(md5_name)?.filter(|text| !text.is_empty());
+        let crc64 = call.header(crc64_name)?;
         if md5.is_some() && crc64.is_some() {
             return Err(ErrorCode::BothCrc64AndMd5HeaderPresent.into());
         }
@@ -102,7 +117,7 @@ impl BodyHashes {
             md5: md5.map(parse_md5).transpose()?,
             crc64: crc64
                 .map(|text| {
-                    let refused = || StorageError::invalid_header("x-ms-content-crc64", text);
+                    let refused = || StorageError::invalid_header(crc64_name, text);
                     decode(text).ok_or_else(refused)
                 })
                 .transpose()?,
@@ -114,18 +129,43 @@ impl BodyHashes {
     /// # Errors
     /// 400 `Md5Mismatch` and `Crc64Mismatch`, with both values.
     pub fn check(&self, received: &Received) -> Result<(), StorageError> {
-        if let Some(md5) = self.md5 {
-            check_md5(md5, received.md5)?;
-        }
-        match self.crc64 {
-            Some(crc64) if crc64 != received.crc64 => {
-                Err(StorageError::new(ErrorCode::Crc64Mismatch)
-                    .with_element("UserSpecifiedCrc", &encode(&crc64))
-                    .with_element("ServerCalculatedCrc", &encode(&received.crc64)))
-            }
-            _ => Ok(()),
-        }
+        self.check_hashes(received.md5, received.crc64)
     }
+
+    /// Compares them with what was calculated.
+    ///
+    /// # Errors
+    /// As [`BodyHashes::check`].
+    pub fn check_hashes(&self, md5: [u8; 16], crc64: [u8; 8]) -> Result<(), StorageError> {
+        if let Some(given) = self.md5 {
+            check_md5(given, md5)?;
+        }
+        self.crc64.map_or(Ok(()), |given| check_crc64(given, crc64))
+    }
+
+    /// Compares them with a document.
+    ///
+    /// # Errors
+    /// As [`BodyHashes::check`].
+    pub fn check_document(&self, document: &[u8]) -> Result<(), StorageError> {
+        self.check_hashes(Md5::digest(document).into(), crc64(document))
+    }
+}
+
+/// The CRC64 of bytes, as Azure Storage writes it.
+pub fn crc64(bytes: &[u8]) -> [u8; 8] {
+    let mut digest = crc64fast_nvme::Digest::new();
+    digest.write(bytes);
+    digest.sum64().to_le_bytes()
+}
+
+fn check_crc64(given: [u8; 8], calculated: [u8; 8]) -> Result<(), StorageError> {
+    if given == calculated {
+        return Ok(());
+    }
+    Err(StorageError::new(ErrorCode::Crc64Mismatch)
+        .with_element("UserSpecifiedCrc", &encode(&given))
+        .with_element("ServerCalculatedCrc", &encode(&calculated)))
 }
 
 /// Compares an MD5 that a request gives with the one of what arrived.
@@ -176,22 +216,34 @@ pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     tags::validate(parsed)
 }
 
+/// The header of the tier.
+pub const TIER: &str = "x-ms-access-tier";
+
+/// `x-ms-access-tier`.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue` for a tier that no blob has.
+pub fn tier(call: &Call) -> Result<Option<&'static str>, StorageError> {
+    let Some(text) = call.header(TIER)?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let known = tier::parse(text, call.version);
+    known
+        .map(Some)
+        .ok_or_else(|| StorageError::invalid_header(TIER, text))
+}
+
 /// `x-ms-access-tier` of a block blob.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue` for a tier that block blobs do not have.
 pub fn block_blob_tier(call: &Call) -> Result<Option<String>, StorageError> {
-    const NAME: &str = "x-ms-access-tier";
-    let Some(text) = call.header(NAME)?.filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let known = ["Hot", "Cool", "Cold", "Archive"];
-    known
-        .into_iter()
-        .find(|tier| tier.eq_ignore_ascii_case(text))
-        .filter(|tier| *tier != "Cold" || call.version >= COLD)
-        .map(|tier| Some(tier.to_owned()))
-        .ok_or_else(|| StorageError::invalid_header(NAME, text))
+    match tier(call)? {
+        Some(tier) if !tier::BLOCK_BLOB.contains(&tier) => {
+            Err(StorageError::invalid_header(TIER, tier))
+        }
+        tier => Ok(tier.map(str::to_owned)),
+    }
 }
 
 /// `x-ms-lease-id`.

@@ -7,7 +7,7 @@ use http::header::{
     CONTENT_TYPE, ETAG, LAST_MODIFIED,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use smalt_protocol::ApiVersion;
+use smalt_protocol::{ApiVersion, Timestamp};
 
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
@@ -24,6 +24,8 @@ const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
+const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 /// The tier of a blob of an account that nobody set.
 const TIER_INFERRED: &str = "Hot";
 
@@ -72,7 +74,7 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }
     if shown.with_tier && shown.version >= TIERS {
-        tier(headers, blob);
+        tier(headers, blob, shown.version);
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES
@@ -122,7 +124,7 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
 }
 
 /// Append blobs have no tier, page blobs one that was set.
-fn tier(headers: &mut HeaderMap, blob: &BlobRecord) {
+fn tier(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
     match (&access.tier, blob.kind) {
@@ -140,8 +142,10 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord) {
     if let Some(rehydration) = &access.rehydration {
         let name = HeaderName::from_static("x-ms-archive-status");
         set(headers, name, &rehydration.archive_status());
-        let name = HeaderName::from_static("x-ms-rehydrate-priority");
-        set(headers, name, &rehydration.priority);
+        if version >= PRIORITY {
+            let name = HeaderName::from_static("x-ms-rehydrate-priority");
+            set(headers, name, &rehydration.priority);
+        }
     }
 }
 
@@ -154,7 +158,7 @@ fn copy(headers: &mut HeaderMap, copy: &CopyRecord) {
         ("x-ms-copy-progress", Some(format!("{done}/{of}"))),
         (
             "x-ms-copy-completion-time",
-            copy.completed.map(|t| t.rfc1123()),
+            copy.completed.map(Timestamp::rfc1123),
         ),
         ("x-ms-copy-status-description", copy.description.clone()),
     ];

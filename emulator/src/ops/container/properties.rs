@@ -67,11 +67,8 @@ impl<'a> Shown<'a> {
 }
 
 /// User metadata as headers of a response.
-pub fn metadata_headers(container: &ContainerRecord, mut reply: Reply) -> Reply {
-    for (name, value) in container.metadata.iter() {
-        reply.set(&format!("x-ms-meta-{name}"), value);
-    }
-    reply
+pub fn metadata_headers(container: &ContainerRecord, reply: Reply) -> Reply {
+    reply.metadata(&container.metadata)
 }
 
 impl<'a> From<&'a ContainerRecord> for Current<'a> {

@@ -14,7 +14,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::queue::name::QueueName;
-use crate::records::{QueueRecord, Record};
+use crate::records::{GarbageRecord, QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
@@ -43,7 +43,7 @@ impl Write for ClearMessages {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        tx.put(keys::garbage(queue.generation), Vec::new());
+        GarbageRecord::default().save(tx, keys::garbage(queue.generation))?;
         queue.generation = stamp.tick.ticks();
         queue.save(tx, self.name.key())?;
         Ok(())

@@ -14,13 +14,14 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::queue::name::QueueName;
-use crate::records::QueueRecord;
+use crate::records::{GarbageRecord, QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
 /// Delete Queue.
 pub struct DeleteQueue {
     name: QueueName,
+    being_deleted_s: u64,
 }
 
 impl Write for DeleteQueue {
@@ -30,6 +31,7 @@ impl Write for DeleteQueue {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(DeleteQueue {
             name: QueueName::of(call)?,
+            being_deleted_s: call.being_deleted_s,
         })
     }
 
@@ -39,12 +41,20 @@ impl Write for DeleteQueue {
 
     fn apply(
         self,
-        queue: QueueRecord,
+        mut queue: QueueRecord,
         tx: &mut Transaction<'_>,
-        _: &Stamp,
+        stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        tx.delete(self.name.key());
-        tx.put(keys::garbage(queue.generation), Vec::new());
+        let mut garbage = GarbageRecord::default();
+        if self.being_deleted_s == 0 {
+            tx.delete(self.name.key());
+        } else {
+            garbage.tombstone = Some(self.name.key());
+            garbage.free_at = stamp.now.plus_s(self.being_deleted_s);
+            queue.deleted_at = Some(stamp.now);
+            queue.save(tx, self.name.key())?;
+        }
+        garbage.save(tx, keys::garbage(queue.generation))?;
         Ok(())
     }
 
