@@ -23,9 +23,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
 use super::case_stream::{CaseStream, Names};
-use super::limits::{
-    BODY_STALL_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX,
-};
+use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use crate::body::Body;
 use crate::header_case::HeaderCase;
 use crate::pipeline::ConnectionLost;
