@@ -44,6 +44,11 @@ impl Located {
         });
     }
 
+    /// Length of the range in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// The content of a response: at hand where it is small, else read while it is sent.
     pub fn into_content(mut self, store: &Store) -> Content {
         let only = match self.pieces.len() {
