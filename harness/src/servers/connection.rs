@@ -95,16 +95,17 @@ impl Connection {
         headers: &[(&'static str, &str)],
         body: impl Into<Bytes>,
     ) -> Result<Answer, ServerError> {
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", &self.host);
+        let body: Bytes = body.into();
+        let mut request = Request::builder().uri(path).header("host", &self.host);
+        if matches!(method, Method::PUT | Method::POST) {
+            // Azure refuses an upload without a length, even an empty one.
+            request = request.header("content-length", body.len());
+        }
+        request = request.method(method);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request
-            .body(Full::new(body.into()))
-            .map_err(ServerError::call)?;
+        let request = request.body(Full::new(body)).map_err(ServerError::call)?;
         let exchange = async {
             self.sender.ready().await.map_err(ServerError::call)?;
             let response = self.sender.send_request(request).await;
