@@ -4,8 +4,10 @@
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
 //! - [`malformed`]: requests that no client should send, and the one right answer to each.
+//! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`servers`]: servers as child processes, and connections to them.
 
+pub mod bench;
 pub mod crash;
 pub mod malformed;
 pub mod replay;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{crash, malformed, replay};
+use smalt_harness::{bench, crash, malformed, replay};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -21,6 +21,11 @@ enum Command {
     Crash(crash::Options),
     /// Send requests that no client should send, and check each answer.
     Malformed(malformed::Options),
+    /// Measure smalt beside a bare hyper server, and beside Azurite.
+    Bench(bench::Options),
+    /// The bare server of `bench`.
+    #[command(hide = true)]
+    Echo(bench::echo::Options),
 }
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
@@ -36,6 +41,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
         Command::Crash(options) => runtime.block_on(crash::run_command(&options))?,
         Command::Malformed(options) => runtime.block_on(malformed::run_command(&options))?,
+        Command::Bench(options) => runtime.block_on(bench::run_command(&options))?,
+        Command::Echo(options) => runtime.block_on(bench::echo::run_command(&options))?,
     };
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();
