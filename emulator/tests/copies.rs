@@ -218,7 +218,8 @@ async fn copies_cross_accounts() {
     let copied = copy(&other, &signed, &[]).await;
     assert_eq!(copied.status, 202);
     let shown = head(&other).await;
-    assert_eq!(shown.header("x-ms-copy-source"), client.url("/box/b"));
+    let (unsigned, _) = signed.split_once("&sig=").unwrap();
+    assert_eq!(shown.header("x-ms-copy-source"), unsigned);
     for (source, expected) in [
         (
             client.signed_url("box", "b", "w"),

@@ -189,3 +189,6 @@ fn take(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,7 @@ pub enum Wanted {
 pub struct Source {
     /// What it is.
     pub address: BlobAddress,
-    /// Its URL without credentials.
+    /// Its URL without the signature.
     pub shown: String,
     /// Whether the caller's own key opens it.
     pub is_own: bool,
