@@ -6,7 +6,7 @@ use smalt_protocol::xml::BlockSource;
 use super::super::testing::{call, run, store};
 use super::*;
 use crate::records::{BlockRecord, Record, UncommittedRecord};
-use crate::store::{PayloadId, Staged, Store};
+use crate::store::{self, PayloadId, Staged, Store};
 
 const TEXT: &str = "12345678";
 
@@ -63,7 +63,7 @@ async fn fifty_thousand_blocks_are_one_commit_and_lose_no_byte() {
     };
     let blob = commit(&store, all(BlockSource::Uncommitted)).await;
     assert_eq!(blob.length, 8 * BLOCKS_COMMITTED_MAX as u64);
-    // The same blocks again: each is shared by the old list and the new one, and then by one.
+    // The same blocks again: the new list takes over what the old one held.
     let again = commit(&store, all(BlockSource::Latest)).await;
     assert_eq!(again.length, blob.length);
     assert_eq!(payloads(&store), BLOCKS_COMMITTED_MAX);
@@ -74,6 +74,26 @@ async fn fifty_thousand_blocks_are_one_commit_and_lose_no_byte() {
     assert_eq!(payloads(&store), BLOCKS_COMMITTED_MAX / 2);
     commit(&store, Vec::new()).await;
     assert_eq!(payloads(&store), 0);
+}
+
+/// A list that a snapshot holds as well gives nothing away.
+#[tokio::test]
+async fn a_list_that_is_shared_stays_whole() {
+    let store = store().await;
+    keep(&store, 3).await;
+    let list = |ids: &[usize]| {
+        ids.iter()
+            .map(|at| (BlockSource::Latest, id(*at)))
+            .collect()
+    };
+    commit(&store, list(&[0, 1, 2])).await;
+    let snapshot = super::super::snapshot::SnapshotBlob::parse(&call(&[], &[])).unwrap();
+    run(&store, snapshot).await.unwrap();
+    commit(&store, list(&[2, 2])).await;
+    commit(&store, list(&[2])).await;
+    assert_eq!(payloads(&store), 3);
+    commit(&store, Vec::new()).await;
+    assert_eq!(payloads(&store), 3);
 }
 
 #[tokio::test]
