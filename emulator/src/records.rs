@@ -10,6 +10,7 @@ mod queue;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use smalt_protocol::xml::ServiceProperties;
 
 pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
@@ -55,4 +56,5 @@ impl Record for BlockListChunk {}
 impl Record for GarbageRecord {}
 impl Record for Tombstone {}
 impl Record for QueueRecord {}
+impl Record for ServiceProperties {}
 impl Record for MessageRecord {}

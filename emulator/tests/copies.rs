@@ -418,3 +418,49 @@ async fn only_a_pending_copy_is_aborted() {
         assert_eq!(answer.outcome(), expected, "{path}");
     }
 }
+
+#[tokio::test]
+async fn public_blobs_are_copied_without_a_signature() {
+    let client = with_source().await;
+    let public = [("x-ms-blob-public-access", "blob")];
+    let path = "/open?restype=container";
+    assert_eq!(client.send("PUT", path, &public, "").await.status, 201);
+    client.send("PUT", "/open/b", &[PUT], "for all").await;
+    let other = client.of_other_account();
+    other.send("PUT", "/shelf?restype=container", &[], "").await;
+    for more in [&[][..], &[SYNC], &[PUT]] {
+        let copied = copy(&other, &client.url("/open/b"), more).await;
+        assert!(copied.status < 300, "{more:?}");
+        assert_eq!(bytes(&other).await, "for all");
+        assert_eq!(other.send("DELETE", "/shelf/c", &[], "").await.status, 202);
+    }
+}
+
+/// A lease with an end may end before a copy does; one without end is kept.
+#[tokio::test]
+async fn a_leased_target_needs_a_lease_without_end() {
+    let client = with_source().await;
+    let source = client.url("/box/b");
+    let lease = "6a2f3c5e-0000-4000-8000-000000000001";
+    for (duration, expected) in [
+        ("15", (412, "InfiniteLeaseDurationRequired")),
+        ("-1", (202, "")),
+    ] {
+        client.send("PUT", "/shelf/c", &[PUT], "").await;
+        let headers = [
+            ("x-ms-lease-action", "acquire"),
+            ("x-ms-lease-duration", duration),
+            ("x-ms-proposed-lease-id", lease),
+        ];
+        let leased = client
+            .send("PUT", "/shelf/c?comp=lease", &headers, "")
+            .await;
+        assert_eq!(leased.status, 201);
+        let missing = copy(&client, &source, &[]).await;
+        assert_eq!(missing.outcome(), (412, "LeaseIdMissing"));
+        let held = copy(&client, &source, &[("x-ms-lease-id", lease)]).await;
+        assert_eq!(held.outcome(), expected, "{duration}");
+        client.advance_s(16);
+    }
+    assert_eq!(head(&client).await.header("x-ms-lease-state"), "leased");
+}

@@ -23,9 +23,9 @@ const fn op(
 /// Where several lines share method, resource and query, the first whose predicate holds serves.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
-    op("Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), NOT_BUILT),
-    op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), NOT_BUILT),
-    op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), NOT_BUILT),
+    op("Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), write::<service::properties::SetServiceProperties>()),
+    op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), read::<service::properties::GetServiceProperties>()),
+    op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),

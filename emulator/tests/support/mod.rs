@@ -1,6 +1,7 @@
 //! A client for tests: signs with the account's key and calls the emulator in process.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Service, uri};
 
 /// Another account of the emulator, with a key of its own.
-pub const OTHER_ACCOUNT: &str = "other";
+pub(crate) const OTHER_ACCOUNT: &str = "other";
 const OTHER_KEY: &str = "b3RoZXI=";
 
 /// An emulator at a fixed time, and who calls it.
-pub struct Client {
+pub(crate) struct Client {
     emulator: Emulator,
     account: &'static str,
     version: ApiVersion,
@@ -28,14 +29,18 @@ pub struct Client {
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answer {
+    /// Status.
+    pub(crate) status: u16,
+    /// Headers.
+    pub(crate) headers: HeaderMap,
+    /// The whole body.
+    pub(crate) body: Bytes,
 }
 
 impl Client {
-    pub fn new() -> Self {
+    /// A new emulator with nothing in it.
+    pub(crate) fn new() -> Self {
         let config = Config {
             strict_skew: true,
             ..Config::default()
@@ -51,7 +56,7 @@ impl Client {
     }
 
     /// The same emulator, asked under another version.
-    pub fn under(&self, version: ApiVersion) -> Self {
+    pub(crate) fn under(&self, version: ApiVersion) -> Self {
         Client {
             emulator: self.emulator.clone(),
             account: self.account,
@@ -60,7 +65,7 @@ impl Client {
     }
 
     /// The same emulator, asked by the owner of the other account.
-    pub fn of_other_account(&self) -> Self {
+    pub(crate) fn of_other_account(&self) -> Self {
         Client {
             emulator: self.emulator.clone(),
             account: OTHER_ACCOUNT,
@@ -69,7 +74,7 @@ impl Client {
     }
 
     /// The key of the account.
-    pub fn key(&self) -> AccountKey {
+    pub(crate) fn key(&self) -> AccountKey {
         let is_other = self.account == OTHER_ACCOUNT;
         let key = if is_other {
             OTHER_KEY
@@ -80,12 +85,12 @@ impl Client {
     }
 
     /// The URL of what stands behind the account.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:10000/{}{path}", self.account)
     }
 
     /// The URL of a blob, signed so that it can be read for an hour with these permissions.
-    pub fn signed_url(&self, container: &str, blob: &str, permissions: &str) -> String {
+    pub(crate) fn signed_url(&self, container: &str, blob: &str, permissions: &str) -> String {
         let sas = ServiceSas {
             version: ApiVersion::V2020_10_02,
             target: SasTarget {
@@ -107,16 +112,18 @@ impl Client {
         self.url(&format!("/{container}/{blob}?{query}"))
     }
 
-    pub fn advance_s(&self, seconds: u64) {
+    /// Moves the clock.
+    pub(crate) fn advance_s(&self, seconds: u64) {
         self.emulator.clock().advance(Duration::from_secs(seconds));
     }
 
-    pub fn now(&self) -> Timestamp {
+    /// The clock's time.
+    pub(crate) fn now(&self) -> Timestamp {
         self.emulator.now()
     }
 
     /// Sends a signed request; `path` is what stands behind the account.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         method: &str,
         path: &str,
@@ -152,7 +159,7 @@ impl Client {
     }
 
     /// Sends a request as it stands; `target` is path and query.
-    pub async fn send_as_is(
+    pub(crate) async fn send_as_is(
         &self,
         method: &str,
         target: &str,
@@ -178,16 +185,17 @@ impl Client {
 
 impl Answer {
     /// A header, empty where there is none.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |v| v.to_str().unwrap())
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    /// Whether there is such a header.
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.headers.contains_key(name)
     }
 
     /// Status and error code.
-    pub fn outcome(&self) -> (u16, &str) {
+    pub(crate) fn outcome(&self) -> (u16, &str) {
         (self.status, self.header("x-ms-error-code"))
     }
 }

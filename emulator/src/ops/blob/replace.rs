@@ -158,3 +158,6 @@ fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
     })?;
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

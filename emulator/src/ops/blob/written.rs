@@ -50,7 +50,7 @@ mod tests {
                 by_md5,
             };
             let reply = hashes.answer(Reply::new(201), version);
-            let names: Vec<_> = reply.headers.keys().map(|name| name.as_str()).collect();
+            let names: Vec<_> = reply.headers.keys().map(http::HeaderName::as_str).collect();
             assert_eq!(names, [expected], "{version} {by_md5}");
         }
     }
