@@ -1,7 +1,7 @@
 //! What a write answers about the bytes that it took.
 //!
-//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the request
-//! gave an MD5, which is then confirmed.
+//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the
+//! request gave an MD5, which is then confirmed.
 
 use smalt_protocol::ApiVersion;
 

@@ -23,8 +23,8 @@ pub(super) fn dissolve(
 }
 
 /// Takes one reference for each block of the new list. An uncommitted block hands over its own the
-/// first time, a dissolved one as often as it was there: a list that grows by a block writes nothing
-/// about the others. Further ones are added, and what is left over is released.
+/// first time, a dissolved one as often as it was there: a list that grows by a block writes
+/// nothing about the others. Further ones are added, and what is left over is released.
 pub(super) fn take(
     tx: &mut Transaction<'_>,
     chosen: &[Chosen],
