@@ -16,6 +16,8 @@ use crate::http::{self, Listener, Patience};
 
 /// How often background work is looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
+/// Pause between two rounds when the first left something to do.
+const MAINTENANCE_BREATH: Duration = Duration::from_millis(50);
 /// Steps of background work at a time.
 const MAINTENANCE_BUDGET: usize = 1_000;
 
@@ -155,20 +157,27 @@ fn wait(mut stopped: watch::Receiver<bool>) -> impl Future<Output = ()> {
     }
 }
 
-/// Background work is the main's to call: the emulator itself owns no timer.
+/// Background work is the main's to call: the emulator itself owns no timer. As long as there is
+/// more of it, it goes on after a breath, so that requests come in between.
 async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     tokio::pin!(stop);
+    let mut pause = MAINTENANCE_INTERVAL;
     loop {
         tokio::select! {
             biased;
             () = &mut stop => return,
-            () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
+            () = tokio::time::sleep(pause) => {}
         }
         let emulator = emulator.clone();
         let done = tokio::task::spawn_blocking(move || emulator.maintain(MAINTENANCE_BUDGET));
-        if let Ok(Err(error)) = done.await {
-            tracing::error!(%error, "background work failed");
-        }
+        pause = match done.await {
+            Ok(Ok(report)) if report.more => MAINTENANCE_BREATH,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "background work failed");
+                MAINTENANCE_INTERVAL
+            }
+            _ => MAINTENANCE_INTERVAL,
+        };
     }
 }
 

@@ -43,7 +43,9 @@ impl Connections {
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX * 4)
             .max_header_size(HEAD_BYTES_MAX)
-            // Azure dates its answers by the emulator's clock, not by the machine's.
+            // Azure dates its answers by the emulator's clock, not by the machine's. No
+            // `pipeline_flush`: with it hyper buffers a whole body, however slow the reader, and
+            // never sends the refusal of a request that it cannot read.
             .auto_date_header(false);
         Connections {
             http,
