@@ -1,1 +1,75 @@
-//! Placeholder.
+//! Deletes or moves blobs whose `TimeToLive` has passed, safely, on Azure, Azurite or smalt.
+//!
+//! A blob says in its metadata when its time is over (`TimeToLive`) and, if it is to be kept
+//! elsewhere, where (`DeadBlobContainer`). Any number of workers share the sweep; all that they know
+//! of each other is one XML blob, the [state document](state).
+//!
+//! ```no_run
+//! # async fn example(storage: std::sync::Arc<dyn smalt_sleeve::port::Storage>) {
+//! use smalt_sweeper::{Accounts, Sweeper, SweeperConfig, SweptContainer};
+//!
+//! let config = SweeperConfig {
+//!     containers: vec![SweptContainer {
+//!         account: "default".into(),
+//!         container: "events".into(),
+//!         prefix: String::new(),
+//!     }],
+//!     ..SweeperConfig::default()
+//! };
+//! let accounts = Accounts::new().with("default", storage);
+//! let sweeper = Sweeper::new(config, accounts, 42).unwrap();
+//! let finished = sweeper.once().await;
+//! println!("{}", serde_json::to_string(&finished.report).unwrap());
+//! # }
+//! ```
+//!
+//! # Layout
+//! - Pure: [`decide`] (may this blob go?), [`ttl`], [`destination`], [`provenance`], [`guard`],
+//!   [`schedule`], [`plan`], and [`state`] with its [`ledger`](state::ledger).
+//! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
+//!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`].
+//!
+//! # Invariants
+//! - Time is the service's `Date`, carried on by tokio's clock: paused time moves a worker (DS15).
+//! - A page is claimed durably before the first blob of it is touched (DS8).
+//! - Every delete names the version it was decided about; so does every copy (DS6).
+//! - A blob that is to be moved is deleted only after its copy was verified (DS4).
+//! - Nothing is ever written to a source (DS2).
+//! - The lease on the state document saves work; safety needs only ETags (DS11).
+
+mod accounts;
+mod calls;
+mod claim;
+pub mod config;
+
+mod cycle;
+pub mod decide;
+pub mod destination;
+mod entropy;
+pub mod error;
+pub mod glob;
+pub mod guard;
+mod mover;
+pub mod outcome;
+pub mod plan;
+pub mod provenance;
+pub mod report;
+pub mod schedule;
+pub mod settings;
+mod shared;
+pub mod span;
+pub mod state;
+mod store;
+mod sweeper;
+pub mod ttl;
+pub mod uri;
+mod work;
+
+pub use accounts::{Accounts, OpenUri};
+pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer};
+pub use error::SweepError;
+pub use outcome::{Class, Outcome};
+pub use plan::{Plan, Prices};
+pub use report::Report;
+pub use shared::WallClock;
+pub use sweeper::{Finished, Sweeper};

@@ -1,0 +1,120 @@
+//! The accounts that a sweeper may use, by the names that documents and configuration call them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use smalt_sleeve::port::Storage;
+
+use crate::destination::{self, SweptPlace};
+use crate::state::{Container, Document, Status};
+use crate::uri;
+
+/// Opens the account of a container URI with a SAS, as documents of version 1 hold it.
+pub type OpenUri = Arc<dyn Fn(&str) -> Result<Arc<dyn Storage>, String> + Send + Sync>;
+
+/// The accounts that a sweeper may use.
+#[derive(Clone, Default)]
+pub struct Accounts {
+    by_name: BTreeMap<String, Arc<dyn Storage>>,
+    open_uri: Option<OpenUri>,
+    opened: Arc<Mutex<BTreeMap<String, Arc<dyn Storage>>>>,
+}
+
+/// A container in an opened account.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) container: String,
+}
+
+impl Accounts {
+    /// No accounts.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an account under a name.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, storage: Arc<dyn Storage>) -> Self {
+        self.by_name.insert(name.into(), storage);
+        self
+    }
+
+    /// Adds a way to open URIs with a SAS.
+    #[must_use]
+    pub fn with_open_uri(mut self, open: OpenUri) -> Self {
+        self.open_uri = Some(open);
+        self
+    }
+
+    /// The account of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Storage>> {
+        self.by_name.get(name)
+    }
+
+    /// The account and container that an element of the state document means.
+    pub(crate) fn place(&self, element: &Container) -> Result<Place, String> {
+        let container = element.container_name();
+        if !destination::is_container_name(&container) {
+            return Err(format!("`{container}` is no container name"));
+        }
+        let storage = self.storage_of(element)?;
+        Ok(Place { storage, container })
+    }
+
+    fn storage_of(&self, element: &Container) -> Result<Arc<dyn Storage>, String> {
+        if let Some(name) = &element.credential {
+            let missing = || format!("no account `{name}` is configured");
+            return self.get(name).cloned().ok_or_else(missing);
+        }
+        let Some(text) = element.uri.as_deref().filter(|text| !text.is_empty()) else {
+            let only = (self.by_name.len() == 1).then(|| self.by_name.values().next());
+            return only
+                .flatten()
+                .or_else(|| self.get("default"))
+                .cloned()
+                .ok_or_else(|| "the element names neither uri nor credential".to_owned());
+        };
+        let parsed = uri::parse(text).ok_or("its uri is no URI of a container")?;
+        if parsed.sas.is_empty() {
+            return self
+                .by_name
+                .values()
+                .find(|s| destination::same_account(s.account(), &parsed.account))
+                .cloned()
+                .ok_or_else(|| format!("no account `{}` is configured", parsed.account));
+        }
+        self.open(text)
+    }
+
+    fn open(&self, text: &str) -> Result<Arc<dyn Storage>, String> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(storage) = opened.get(text) {
+            return Ok(Arc::clone(storage));
+        }
+        let open = self
+            .open_uri
+            .as_ref()
+            .ok_or("URIs with a SAS are not supported here")?;
+        let storage = open(text).map_err(|error| uri::redact(&error))?;
+        opened.insert(text.to_owned(), Arc::clone(&storage));
+        Ok(storage)
+    }
+
+    /// Every place that the document sweeps: where no dead blob may go (DS5).
+    pub(crate) fn swept(&self, document: &Document) -> Vec<SweptPlace> {
+        document
+            .containers
+            .iter()
+            .filter(|element| element.status != Status::Off)
+            .filter_map(|element| {
+                let place = self.place(element).ok()?;
+                Some(SweptPlace {
+                    account: place.storage.account().to_owned(),
+                    container: place.container,
+                    prefix: element.prefix.clone(),
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,102 @@
+//! How the sweeper calls storage: paced, counted, repeated where a failure may pass.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smalt_sleeve::port::PortResult;
+use tokio::time::Instant;
+
+use crate::entropy::Entropy;
+
+/// Delay before the first repeat; doubles with each further one.
+const RETRY_DELAY: Duration = Duration::from_millis(800);
+/// Longest wait that a `Retry-After` can ask for.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
+/// Locks, whatever a panicking holder left: the values inside are counters and sets.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The calls of one worker.
+pub(crate) struct Calls {
+    interval: Duration,
+    retries: u32,
+    next: Mutex<Option<Instant>>,
+    counts: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Calls {
+    pub(crate) fn new(rate_per_s: f64, retries: u32) -> Self {
+        let interval = if rate_per_s > 0.0 {
+            // Slower than one call a day is a mistake in the rate, not a wish.
+            Duration::from_secs_f64((1.0 / rate_per_s).min(86_400.0))
+        } else {
+            Duration::ZERO
+        };
+        Calls {
+            interval,
+            retries,
+            next: Mutex::new(None),
+            counts: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// Calls once.
+    pub(crate) async fn once<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        self.turn().await;
+        *lock(&self.counts).entry(operation).or_insert(0) += 1;
+        call.await
+    }
+
+    /// Calls, and calls again while the failure may pass. Only for calls that may be done twice:
+    /// readings, and writes on condition.
+    pub(crate) async fn repeated<T, F: Future<Output = PortResult<T>>>(
+        &self,
+        entropy: &Entropy,
+        operation: &'static str,
+        call: impl Fn() -> F,
+    ) -> PortResult<T> {
+        let mut attempt = 0;
+        loop {
+            let error = match self.once(operation, call()).await {
+                Err(error) if error.is_transient() && attempt < self.retries => error,
+                result => return result,
+            };
+            // Full jitter; what the service asks for wins.
+            let limit = RETRY_DELAY.saturating_mul(1 << attempt.min(6));
+            let delay = match error.retry_after {
+                Some(wanted) => wanted.min(RETRY_AFTER_MAX),
+                None => limit.mul_f64(entropy.fraction()),
+            };
+            attempt += 1;
+            tracing::debug!(operation, attempt, %error, "storage call failed, repeating");
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Waits for this call's turn under the rate limit.
+    async fn turn(&self) {
+        if self.interval.is_zero() {
+            return;
+        }
+        let slot = {
+            let mut next = lock(&self.next);
+            let slot = next.map_or_else(Instant::now, |next| next.max(Instant::now()));
+            *next = Some(slot + self.interval);
+            slot
+        };
+        tokio::time::sleep_until(slot).await;
+    }
+
+    /// Calls so far, by operation.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        lock(&self.counts).clone()
+    }
+}

@@ -1,0 +1,493 @@
+//! One step on the state document: choose, list, hand out, write back.
+//!
+//! A page is claimed when the document that names it was written, and not a moment earlier: only then
+//! does any blob of it come to harm.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{BlobItem, ErrorKind, ListBlobs, PortError};
+
+use crate::accounts::Place;
+use crate::decide::{self, Decision, Scene};
+use crate::destination::SweptPlace;
+use crate::error::SweepError;
+use crate::outcome::Outcome;
+use crate::report::{self, BlobRecord, GUARD_TRIPPED};
+use crate::schedule;
+use crate::shared::Core;
+use crate::state::ledger::{self, Choice, Claimant, ClosedCycle, Listed, PAGE_ATTEMPTS_MAX};
+use crate::state::{Container, Document, Page, Tally};
+use crate::store::{self, Patience, Session};
+
+/// Most listing calls for a page that is listed again: new names may have come into its range.
+const RELIST_CALLS_MAX: usize = 8;
+
+/// What a worker is after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// One cycle after the other.
+    Run,
+    /// The cycle that is due next, at once; which one that is shows the first reading.
+    Once(Option<u64>),
+}
+
+/// What came of a step.
+pub(crate) enum Step {
+    /// A page to work on.
+    Work(Box<ClaimedPage>),
+    /// Done; there may be more at once.
+    Again,
+    /// Somebody else wrote in between: look again soon.
+    Lost,
+    /// Nothing to do for this long.
+    Wait(Duration),
+    /// No cycle is due for this long.
+    Idle(Duration),
+    /// This worker closed the cycle.
+    Closed(ClosedCycle, usize),
+    /// The cycle that was the goal has been closed by somebody else.
+    Overtaken,
+}
+
+/// A claimed page and what is to be done with its blobs.
+pub(crate) struct ClaimedPage {
+    pub(crate) page: Page,
+    pub(crate) label: String,
+    pub(crate) place: Place,
+    pub(crate) swept: Vec<SweptPlace>,
+    pub(crate) kept: Kept,
+    pub(crate) actions: Vec<(BlobItem, Decision)>,
+}
+
+/// Blobs of a page that stay.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) tally: Tally,
+    pub(crate) outcomes: BTreeMap<Outcome, u64>,
+    pub(crate) failures: Vec<BlobRecord>,
+}
+
+/// What is to be written about a page that was worked on.
+#[derive(Clone, Debug)]
+pub(crate) struct Completion {
+    pub(crate) id: String,
+    pub(crate) fence: u64,
+    pub(crate) tally: Tally,
+    /// Every blob of it has its outcome.
+    pub(crate) finished: bool,
+    /// The credential was refused on the way.
+    pub(crate) denied: bool,
+}
+
+/// One listed range with its decisions, not claimed yet.
+struct Found {
+    listed: Listed,
+    kept: Kept,
+    actions: Vec<(BlobItem, Decision)>,
+}
+
+/// Takes one step. A completion that was written is taken out of `completion`.
+pub(crate) async fn step(
+    core: &Core,
+    completion: &mut Option<Completion>,
+    goal: &mut Goal,
+) -> Result<Step, SweepError> {
+    let mut session = store::open(core, Patience::UntilStop).await?;
+    let result = step_in(core, &mut session, completion, goal).await;
+    session.close().await;
+    result
+}
+
+/// Writes a completion alone: before waiting, and when stopping.
+pub(crate) async fn settle_alone(
+    core: &Core,
+    completion: &mut Option<Completion>,
+) -> Result<(), SweepError> {
+    while completion.is_some() {
+        let mut session = store::open(core, Patience::Unlimited).await?;
+        let mut document = session.document.clone();
+        ledger::stamp(&mut document, &core.worker);
+        settle(core, &mut document, completion.as_ref());
+        let written = session.commit(document).await;
+        session.close().await;
+        if written? {
+            *completion = None;
+        }
+    }
+    Ok(())
+}
+
+async fn step_in(
+    core: &Core,
+    session: &mut Session<'_>,
+    completion: &mut Option<Completion>,
+    goal: &mut Goal,
+) -> Result<Step, SweepError> {
+    let now = core.now();
+    let mut document = session.document.clone();
+    ledger::stamp(&mut document, &core.worker);
+    settle(core, &mut document, completion.as_ref());
+    let force = match goal {
+        Goal::Run => false,
+        Goal::Once(cycle) => *cycle.get_or_insert(document.cycle) == document.cycle,
+    };
+    let overtaken = matches!(goal, Goal::Once(_)) && !force;
+    if force && ledger::is_idle(&document) && document.next_due.is_some_and(|due| due > now) {
+        start_anew(&mut document);
+    }
+    let choice = ledger::choose(&document, now, force);
+    let step = match choice {
+        _ if overtaken => Step::Overtaken,
+        Choice::Idle { until } => Step::Idle(until.since(now)),
+        Choice::Wait { until } => Step::Wait(until.since(now)),
+        Choice::Close => {
+            let next = schedule::next_mark(&core.config.schedule, document.next_due, now);
+            let closed = ledger::close(&mut document, now, next);
+            let containers = document.containers.len();
+            return commit(
+                session,
+                document,
+                completion,
+                Step::Closed(closed, containers),
+            )
+            .await;
+        }
+        Choice::Reclaim { container, page } => {
+            let at = (container, Some(page));
+            return claim_page(core, session, document, at, completion).await;
+        }
+        Choice::List { container } => {
+            return claim_page(core, session, document, (container, None), completion).await;
+        }
+    };
+    if completion.is_none() {
+        return Ok(step);
+    }
+    commit(session, document, completion, step).await
+}
+
+/// An operator who asks for a cycle now has repaired what failed before.
+fn start_anew(document: &mut Document) {
+    for container in &mut document.containers {
+        container.failures = 0;
+        container.retry_at = None;
+    }
+}
+
+async fn commit(
+    session: &mut Session<'_>,
+    document: Document,
+    completion: &mut Option<Completion>,
+    step: Step,
+) -> Result<Step, SweepError> {
+    if !session.commit(document).await? {
+        return Ok(Step::Lost);
+    }
+    *completion = None;
+    Ok(step)
+}
+
+/// Brings a completion into the document.
+fn settle(core: &Core, document: &mut Document, completion: Option<&Completion>) {
+    let Some(completion) = completion else { return };
+    let (id, fence) = (completion.id.as_str(), completion.fence);
+    let now = core.now();
+    if completion.denied
+        && let Some((at, _)) = ledger::find_claim(document, id, fence)
+    {
+        let container = &mut document.containers[at];
+        fail(core, container, report::DENIED, true, now);
+    }
+    if !completion.finished {
+        ledger::give_back(document, id, fence, &completion.tally, now);
+    } else if !ledger::complete(document, id, fence, &completion.tally) {
+        tracing::warn!(
+            page = id,
+            "the page was reclaimed by another worker before it was completed"
+        );
+    }
+}
+
+fn fail(core: &Core, container: &mut Container, error: &str, park: bool, now: Timestamp) {
+    let failures = container.failures.saturating_add(1);
+    let delay = schedule::container_backoff(failures, core.entropy.fraction());
+    ledger::fail(container, error, park, now.plus(delay));
+    tracing::warn!(
+        container = container.name,
+        error,
+        failures,
+        delay_s = delay.as_secs(),
+        "container failed, others go on"
+    );
+}
+
+/// Lists a page of a container and claims it; `at` names the page when it is an expired one.
+async fn claim_page(
+    core: &Core,
+    session: &mut Session<'_>,
+    mut document: Document,
+    at: (usize, Option<usize>),
+    completion: &mut Option<Completion>,
+) -> Result<Step, SweepError> {
+    let element = document.containers[at.0].clone();
+    let reclaimed = at.1.and_then(|page| element.pages.get(page)).cloned();
+    if let Some(page) = reclaimed
+        .as_ref()
+        .filter(|p| p.attempt >= PAGE_ATTEMPTS_MAX)
+    {
+        let container = &mut document.containers[at.0];
+        container.pages.retain(|p| p.id != page.id);
+        fail(core, container, "PageGivenUp", true, core.now());
+        return commit(session, document, completion, Step::Again).await;
+    }
+    let swept = core.accounts.swept(&document);
+    let place = match core.accounts.place(&element) {
+        Ok(place) => place,
+        Err(reason) => {
+            tracing::warn!(
+                container = element.name,
+                reason,
+                "container cannot be opened"
+            );
+            let now = core.now();
+            fail(
+                core,
+                &mut document.containers[at.0],
+                "NotConfigured",
+                true,
+                now,
+            );
+            return commit(session, document, completion, Step::Again).await;
+        }
+    };
+    let listing = list(core, &place, &element, reclaimed.as_ref(), &swept);
+    let found = match tokio::time::timeout(session.time_left(), listing).await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => {
+            note_list_failure(core, &mut document.containers[at.0], &error);
+            return commit(session, document, completion, Step::Again).await;
+        }
+        Err(_) => {
+            let now = core.now();
+            fail(
+                core,
+                &mut document.containers[at.0],
+                "ListTimedOut",
+                false,
+                now,
+            );
+            return commit(session, document, completion, Step::Again).await;
+        }
+    };
+    if guarded(core, &mut document, at, &found) {
+        return commit(session, document, completion, Step::Again).await;
+    }
+    hand_out(core, session, document, at, completion, place, swept, found).await
+}
+
+/// Whether the circuit breaker stops this container for the rest of the cycle.
+fn guarded(
+    core: &Core,
+    document: &mut Document,
+    at: (usize, Option<usize>),
+    found: &Found,
+) -> bool {
+    // What is reclaimed was counted when it was claimed first.
+    let burden = ledger::burden(document, at.0);
+    let seen = found.listed.kept.seen;
+    if at.1.is_some() || !core.config.guard.trips(burden, seen, found.listed.due) {
+        return false;
+    }
+    let now = core.now();
+    let until = schedule::next_mark(&core.config.schedule, document.next_due, now);
+    let container = &mut document.containers[at.0];
+    tracing::error!(
+        container = container.name,
+        due = found.listed.due,
+        removed = burden.cycle_removed,
+        "the circuit breaker stopped this container until the next cycle"
+    );
+    ledger::fail(container, GUARD_TRIPPED, true, until);
+    true
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the last part of claim_page, cut off for length"
+)]
+async fn hand_out(
+    core: &Core,
+    session: &mut Session<'_>,
+    mut document: Document,
+    at: (usize, Option<usize>),
+    completion: &mut Option<Completion>,
+    place: Place,
+    swept: Vec<SweptPlace>,
+    found: Found,
+) -> Result<Step, SweepError> {
+    let now = core.now();
+    let claimant = Claimant {
+        worker: &core.worker,
+        now,
+        deadline: now.plus(core.config.page_deadline),
+    };
+    let page = match at.1 {
+        None => ledger::hand_out(&mut document, at.0, &found.listed, &claimant),
+        Some(page) => ledger::hand_out_again(&mut document, (at.0, page), &found.listed, &claimant),
+    };
+    let label = document.containers[at.0].name.clone();
+    if !session.commit(document).await? {
+        return Ok(Step::Lost);
+    }
+    *completion = None;
+    let Some(page) = page else {
+        let mut report = crate::calls::lock(&core.report);
+        report.page(&label, &found.kept.outcomes);
+        found
+            .kept
+            .failures
+            .iter()
+            .for_each(|record| report.note_failure(record));
+        return Ok(Step::Again);
+    };
+    tracing::info!(
+        op = "claim",
+        page = page.id,
+        due = page.due,
+        attempt = page.attempt,
+        "page claimed"
+    );
+    Ok(Step::Work(Box::new(ClaimedPage {
+        page,
+        label,
+        place,
+        swept,
+        kept: found.kept,
+        actions: found.actions,
+    })))
+}
+
+fn note_list_failure(core: &Core, container: &mut Container, error: &PortError) {
+    // D4: what waiting within the cycle does not mend.
+    let park = matches!(
+        error.kind,
+        ErrorKind::Denied | ErrorKind::NotFound | ErrorKind::Invalid | ErrorKind::Refused
+    );
+    if error.kind == ErrorKind::NotFound {
+        // Without its container no page of it has anything to do.
+        container.pages.clear();
+    }
+    tracing::warn!(container = container.name, %error, "listing failed");
+    fail(
+        core,
+        container,
+        &format!("{:?}", error.kind),
+        park,
+        core.now(),
+    );
+}
+
+/// Lists one page, or the range of a page that is reclaimed: its end is known by name only, because
+/// markers are opaque (D1).
+async fn list(
+    core: &Core,
+    place: &Place,
+    element: &Container,
+    reclaimed: Option<&Page>,
+    swept: &[SweptPlace],
+) -> Result<Found, PortError> {
+    let start = reclaimed.map_or(element.token.as_str(), |page| page.start.as_str());
+    let mut found = Found {
+        listed: Listed::default(),
+        kept: Kept::default(),
+        actions: Vec::new(),
+    };
+    let mut marker = (!start.is_empty()).then(|| start.to_owned());
+    for _ in 0..RELIST_CALLS_MAX {
+        let list = ListBlobs {
+            prefix: element.prefix.clone(),
+            marker,
+            page_size: core.config.page_size,
+        };
+        let cx = core.context(reclaimed.map_or("", |page| page.id.as_str()));
+        let call = || place.storage.list_blobs(&cx, &place.container, &list);
+        let page = core
+            .calls
+            .repeated(&core.entropy, "list_blobs", call)
+            .await?;
+        let within = |item: &BlobItem| reclaimed.is_none_or(|r| item.name <= r.last);
+        let beyond = page.blobs.iter().any(|item| !within(item));
+        marker = page.next_marker;
+        for item in page.blobs.into_iter().filter(within) {
+            sort_in(core, place, swept, item, page.server_time, &mut found);
+        }
+        if reclaimed.is_none() || beyond || marker.is_none() {
+            break;
+        }
+    }
+    found.listed.end = marker;
+    found.listed.kept = found.kept.tally;
+    found.listed.due = found.actions.len() as u64;
+    Ok(found)
+}
+
+/// Decides about a listed blob by the time of its listing (DS15).
+fn sort_in(
+    core: &Core,
+    place: &Place,
+    swept: &[SweptPlace],
+    item: BlobItem,
+    now: Timestamp,
+    found: &mut Found,
+) {
+    let scene = scene(core, place, swept);
+    let decision = decide::decide(
+        &core.config.policy,
+        &scene,
+        &item.name,
+        &item.properties,
+        now,
+    );
+    found.kept.tally.seen += 1;
+    match &mut found.listed.names {
+        Some((_, last)) => last.clone_from(&item.name),
+        none => *none = Some((item.name.clone(), item.name.clone())),
+    }
+    let Decision::Keep(outcome) = decision else {
+        found.actions.push((item, decision));
+        return;
+    };
+    report::count(&mut found.kept.tally, outcome, 0);
+    *found.kept.outcomes.entry(outcome).or_insert(0) += 1;
+    let record = BlobRecord {
+        container: place.container.clone(),
+        blob: item.name,
+        etag: item.properties.etag.0,
+        length: item.properties.length,
+        outcome,
+        detail: None,
+    };
+    tracing::debug!(
+        container = record.container,
+        blob = record.blob,
+        outcome = outcome.name()
+    );
+    if outcome.class() == crate::outcome::Class::Failed {
+        found.kept.failures.push(record);
+    }
+}
+
+/// What the decision needs to know about places.
+pub(crate) fn scene<'a>(core: &'a Core, place: &'a Place, swept: &'a [SweptPlace]) -> Scene<'a> {
+    let dead = core.config.dead.account.as_deref();
+    Scene {
+        account: place.storage.account(),
+        container: &place.container,
+        dead_account: dead
+            .and_then(|name| core.accounts.get(name))
+            .map(|s| s.account()),
+        swept,
+    }
+}

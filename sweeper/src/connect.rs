@@ -1,0 +1,169 @@
+//! Wires the binary: files, environment and clock of this machine, and the storage client. The one
+//! module of the crate that touches any of them.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "configuration, secrets and certificates stand in files; log stamps and the check for \
+              skew need this machine's clock"
+)]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, anyhow, bail};
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::Storage;
+use smalt_sleeve::{
+    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Transport,
+};
+use smalt_sweeper::settings::{self, AccountSettings, Secret, Settings};
+use smalt_sweeper::{Accounts, OpenUri, Sweeper, uri};
+
+/// Reads the configuration of this run.
+pub(crate) fn settings(
+    config: Option<&str>,
+    flags: Vec<(&'static str, toml::Value)>,
+) -> Result<Settings> {
+    let file = match config {
+        Some(path) => {
+            Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?)
+        }
+        None => None,
+    };
+    let where_from = config.map_or_else(|| "settings".to_owned(), str::to_owned);
+    settings::gather(file.as_deref(), std::env::vars(), flags).context(where_from)
+}
+
+/// The worker of this run, with its accounts opened.
+pub(crate) fn sweeper(settings: &Settings) -> Result<Sweeper> {
+    let accounts = accounts(settings)?;
+    let seed = match settings.seed {
+        Some(seed) => seed,
+        None => getrandom::u64().map_err(|e| anyhow!("this machine gives no randomness: {e}"))?,
+    };
+    let sweeper = Sweeper::new(settings.sweeper.clone(), accounts, seed)?;
+    Ok(sweeper.with_wall_clock(Arc::new(wall_clock)))
+}
+
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Timestamp::from_unix(since.unwrap_or_default())
+}
+
+fn accounts(settings: &Settings) -> Result<Accounts> {
+    if settings.accounts.is_empty() {
+        bail!(
+            "no storage account: give --connection-string, --account, or set {}",
+            settings::ENV_CONNECTION_STRING
+        );
+    }
+    let mut opened = Vec::new();
+    let mut hosts = Vec::new();
+    for (name, account) in &settings.accounts {
+        let (account, host) = open(account).with_context(|| format!("account {name}"))?;
+        hosts.extend(host);
+        opened.push((name.clone(), account));
+    }
+    let transport = transport(settings, hosts)?;
+    let mut accounts = Accounts::new();
+    for (name, account) in opened {
+        accounts = accounts.with(name, storage(account, &transport)?);
+    }
+    let open_uri: OpenUri =
+        Arc::new(move |text| open_uri(text, &transport).map_err(|e| e.to_string()));
+    Ok(accounts.with_open_uri(open_uri))
+}
+
+fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
+    let client = smalt_sleeve::Settings::default();
+    Ok(Arc::new(AzureStorage::open(
+        account,
+        Arc::clone(transport),
+        client,
+    )?))
+}
+
+/// Opens a container URI with a SAS, as documents of version 1 hold it.
+fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
+    let parsed = uri::parse(text).context("it is no URI of a container")?;
+    let credential = Credential::sas(&parsed.sas)?;
+    let account = Account::new(&parsed.account, Some(&parsed.endpoint), None, credential)?;
+    storage(account, transport)
+}
+
+/// The account, and the host that it is reached under.
+fn open(given: &AccountSettings) -> Result<(Account, Option<String>)> {
+    if let Some(text) = &given.connection_string {
+        let text = reveal(text)?;
+        let host = connection_string_host(&text);
+        return Ok((Account::from_connection_string(text.trim())?, host));
+    }
+    let credential = match (&given.key, &given.sas) {
+        (Some(key), None) => Credential::key(&reveal(key)?)?,
+        (None, Some(sas)) => Credential::sas(&reveal(sas)?)?,
+        (None, None) => Credential::Anonymous,
+        (Some(_), Some(_)) => bail!("give a key or a SAS, not both"),
+    };
+    let name = given.name.as_deref().unwrap_or_default();
+    match &given.endpoint {
+        Some(endpoint) => {
+            let account = Account::new(name, Some(endpoint), None, credential)?;
+            Ok((account, host_of(endpoint)))
+        }
+        None if name.is_empty() => bail!("it has neither name nor endpoint nor connection string"),
+        None => {
+            let host = format!("{name}.blob.core.windows.net");
+            Ok((Account::of_azure(name, credential)?, Some(host)))
+        }
+    }
+}
+
+fn host_of(endpoint: &str) -> Option<String> {
+    let parsed: http::Uri = endpoint.parse().ok()?;
+    parsed.host().map(str::to_owned)
+}
+
+fn connection_string_host(text: &str) -> Option<String> {
+    let field = |name: &str| {
+        text.split(';').find_map(|part| {
+            let (key, value) = part.trim().split_once('=')?;
+            key.eq_ignore_ascii_case(name).then(|| value.to_owned())
+        })
+    };
+    if let Some(endpoint) = field("BlobEndpoint") {
+        return host_of(&endpoint);
+    }
+    let suffix = field("EndpointSuffix").unwrap_or_else(|| "core.windows.net".to_owned());
+    Some(format!("{}.blob.{suffix}", field("AccountName")?))
+}
+
+fn reveal(secret: &Secret) -> Result<String> {
+    match secret {
+        Secret::Inline(text) => Ok(text.clone()),
+        Secret::Env(name) => {
+            std::env::var(name).with_context(|| format!("environment variable {name}"))
+        }
+        Secret::File(path) => {
+            let text =
+                std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
+            Ok(text.trim().to_owned())
+        }
+    }
+}
+
+fn transport(settings: &Settings, hosts: Vec<String>) -> Result<Arc<dyn Transport>> {
+    let extra_ca_pem = match &settings.ca_file {
+        Some(path) => std::fs::read(path).with_context(|| format!("cannot read {path}"))?,
+        None => Vec::new(),
+    };
+    let resolve: HashMap<_, _> = match settings.connect_to {
+        Some(address) => hosts.into_iter().map(|host| (host, address)).collect(),
+        None => HashMap::new(),
+    };
+    let transport = HyperTransport::new(HyperTransportSettings {
+        extra_ca_pem,
+        resolve,
+        ..HyperTransportSettings::default()
+    })?;
+    Ok(Arc::new(transport))
+}

@@ -1,0 +1,102 @@
+//! The loop of a worker: claim, work, complete; wait for the next mark; stop when asked.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::calls::lock;
+use crate::claim::{self, Completion, Goal, Step};
+use crate::error::SweepError;
+use crate::shared::Core;
+use crate::work;
+
+/// Longest sleep while others still work: a stopped worker gives its page back at any time.
+const POLL_MAX: Duration = Duration::from_secs(5);
+/// Longest pause after somebody else wrote first.
+const LOST_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause while the state document is out of reach.
+const OUTAGE_PAUSE_MAX: Duration = Duration::from_secs(15);
+
+/// Runs until the goal is reached or the worker is asked to stop.
+pub(crate) async fn drive(core: &Core, mut goal: Goal) -> Result<(), SweepError> {
+    let mut completion = None;
+    let result = drive_steps(core, &mut goal, &mut completion).await;
+    let settled = claim::settle_alone(core, &mut completion).await;
+    lock(&core.report).transactions = core.calls.counts();
+    match result {
+        Err(SweepError::Stopped) => settled,
+        Ok(()) => settled,
+        error => error,
+    }
+}
+
+async fn drive_steps(
+    core: &Core,
+    goal: &mut Goal,
+    completion: &mut Option<Completion>,
+) -> Result<(), SweepError> {
+    let mut outage = Outage::default();
+    while !core.stop.is_set() {
+        let step = match claim::step(core, completion, goal).await {
+            Ok(step) => step,
+            Err(error) => {
+                outage.wait(core, error).await?;
+                continue;
+            }
+        };
+        outage = Outage::default();
+        match step {
+            Step::Work(page) => *completion = work::work(core, &page).await,
+            Step::Again => {}
+            Step::Lost => core.stop.sleep(core.entropy.up_to(LOST_PAUSE)).await,
+            Step::Wait(span) => {
+                let span = span.min(POLL_MAX) + core.entropy.up_to(LOST_PAUSE);
+                core.stop.sleep(span).await;
+            }
+            Step::Idle(span) => {
+                let jitter = core.entropy.up_to(core.config.schedule.jitter);
+                tracing::debug!(next_s = span.as_secs(), "sleeping until the next mark");
+                core.stop.sleep(span + jitter).await;
+            }
+            Step::Closed(closed, containers) => {
+                tracing::info!(
+                    op = "cycle",
+                    cycle = closed.cycle,
+                    purged = closed.purged,
+                    parked = closed.parked.len(),
+                    "cycle completed"
+                );
+                lock(&core.report).close(&closed, containers);
+                if matches!(goal, Goal::Once(_)) {
+                    return Ok(());
+                }
+            }
+            Step::Overtaken => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+/// A time in which the state document is out of reach.
+#[derive(Default)]
+struct Outage {
+    since: Option<Instant>,
+    failures: u32,
+}
+
+impl Outage {
+    /// Waits, or gives up with the error when it cannot pass or has lasted too long.
+    async fn wait(&mut self, core: &Core, error: SweepError) -> Result<(), SweepError> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !error.is_transient() || since.elapsed() >= core.config.state_patience {
+            return Err(error);
+        }
+        let limit = Duration::from_secs(1 << self.failures.min(6)).min(OUTAGE_PAUSE_MAX);
+        self.failures += 1;
+        tracing::warn!(%error, "the state document is out of reach, waiting");
+        core.stop
+            .sleep(limit.mul_f64(0.5 + core.entropy.fraction() / 2.0))
+            .await;
+        Ok(())
+    }
+}

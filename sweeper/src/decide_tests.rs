@@ -1,0 +1,201 @@
+//! The decision by tables, and its safety as properties.
+
+use proptest::prelude::*;
+use smalt_sleeve::port::{BlobKind, Metadata, Tag};
+
+use super::*;
+
+const NOW: &str = "2026-11-21T10:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_iso(text).unwrap()
+}
+
+fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
+    BlobProperties {
+        etag: Tag("\"0x1\"".to_owned()),
+        last_modified: at("2026-11-01T00:00:00Z"),
+        length: 1,
+        content_md5: None,
+        content_type: None,
+        metadata: metadata
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        lease: LeaseState::Unlocked,
+        kind: BlobKind::Block,
+        copy: None,
+        access_tier: None,
+    }
+}
+
+fn scene<'a>(dead_account: Option<&'a str>, swept: &'a [SweptPlace]) -> Scene<'a> {
+    Scene {
+        account: "acct",
+        container: "events",
+        dead_account,
+        swept,
+    }
+}
+
+fn outcome(policy: &Policy, seen: &BlobProperties) -> Decision {
+    decide(policy, &scene(Some("archive"), &[]), "a/b", seen, at(NOW))
+}
+
+const DUE: (&str, &str) = ("TimeToLive", "2026-11-21T10:00:00Z");
+
+/// S5, S6, S7, DS14, DS26: the time to live alone.
+#[test]
+fn the_time_to_live_decides_inclusively_and_ignores_case() {
+    let policy = Policy::default();
+    for (key, value, expected) in [
+        ("TimeToLive", NOW, None),
+        ("timetolive", "2026-11-21T09:59:59Z", None),
+        ("TimeToLive", "2026-11-21T10:00:01Z", Some(Outcome::NotDue)),
+        ("TimeToLive", "P20D", None),
+        ("TimeToLive", "P21D", Some(Outcome::NotDue)),
+        ("TimeToLive", "21.11.2026 09:00", Some(Outcome::InvalidTtl)),
+        ("TimeToLive", "", Some(Outcome::InvalidTtl)),
+        ("TTL", NOW, Some(Outcome::NoTtl)),
+        ("DeadBlobContainer", "dbc", Some(Outcome::NoTtl)),
+    ] {
+        let decision = outcome(&policy, &blob(&[(key, value)]));
+        match expected {
+            Some(kept) => assert_eq!(decision, Decision::Keep(kept), "{key}={value}"),
+            None => assert!(matches!(decision, Decision::Delete { .. }), "{key}={value}"),
+        }
+    }
+}
+
+#[test]
+fn grace_age_protection_and_leases_keep_a_due_blob() {
+    let policy = Policy {
+        grace: Duration::from_secs(1),
+        ..Policy::default()
+    };
+    assert_eq!(
+        outcome(&policy, &blob(&[DUE])),
+        Decision::Keep(Outcome::NotDue)
+    );
+    let policy = Policy {
+        min_age: Duration::from_secs(30 * 86_400),
+        ..Policy::default()
+    };
+    assert_eq!(
+        outcome(&policy, &blob(&[DUE])),
+        Decision::Keep(Outcome::TooYoung)
+    );
+    let policy = Policy {
+        protect: vec!["events/a/**".to_owned()],
+        ..Policy::default()
+    };
+    assert_eq!(
+        outcome(&policy, &blob(&[DUE])),
+        Decision::Keep(Outcome::Protected)
+    );
+    let mut leased = blob(&[DUE]);
+    leased.lease = LeaseState::Locked;
+    assert_eq!(
+        outcome(&Policy::default(), &leased),
+        Decision::Keep(Outcome::Leased)
+    );
+}
+
+/// DS4, DS5: no account, the blob itself, a swept place, no valid place: refused, never deleted.
+#[test]
+fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
+    let swept = [SweptPlace {
+        account: "acct".to_owned(),
+        container: "events".to_owned(),
+        prefix: "a/".to_owned(),
+    }];
+    for (value, account, expected) in [
+        ("dbc", None, Outcome::DbcUnconfigured),
+        ("events", Some("acct"), Outcome::DbcSelf),
+        ("events", Some("ACCT-secondary"), Outcome::DbcSelf),
+        ("events/a/b", Some("acct"), Outcome::DbcSelf),
+        ("events/a/c", Some("acct"), Outcome::DbcSwept),
+        ("", Some("archive"), Outcome::BadName),
+        ("DBC", Some("archive"), Outcome::BadName),
+    ] {
+        let seen = blob(&[DUE, ("DeadBlobContainer", value)]);
+        let decision = decide(
+            &Policy::default(),
+            &scene(account, &swept),
+            "a/b",
+            &seen,
+            at(NOW),
+        );
+        assert_eq!(decision, Decision::Keep(expected), "{value} {account:?}");
+    }
+    let elsewhere = blob(&[DUE, ("deadblobcontainer", "events/dead/")]);
+    let decision = decide(
+        &Policy::default(),
+        &scene(Some("acct"), &swept),
+        "a/b",
+        &elsewhere,
+        at(NOW),
+    );
+    assert!(
+        matches!(decision, Decision::Move { destination, .. } if destination.name == "dead/a/b")
+    );
+}
+
+#[test]
+fn rules_cover_blobs_without_a_time_to_live_and_only_those() {
+    let policy = Policy {
+        rules: vec![Rule {
+            container: "events".to_owned(),
+            prefix: "a/".to_owned(),
+            older_than: Duration::from_secs(86_400),
+            exclude: vec!["**/keep".to_owned()],
+            dead: Some("dbc".to_owned()),
+        }],
+        ..Policy::default()
+    };
+    let here = scene(Some("archive"), &[]);
+    let bare = blob(&[]);
+    assert!(matches!(
+        decide(&policy, &here, "a/b", &bare, at(NOW)),
+        Decision::Move { .. }
+    ));
+    for (name, seen, expected) in [
+        ("a/keep", &bare, Outcome::Protected),
+        ("b/b", &bare, Outcome::NoTtl),
+        ("a/b", &blob(&[("TimeToLive", "soon")]), Outcome::InvalidTtl),
+        ("a/b", &blob(&[("TimeToLive", "P99D")]), Outcome::NotDue),
+    ] {
+        assert_eq!(
+            decide(&policy, &here, name, seen, at(NOW)),
+            Decision::Keep(expected)
+        );
+    }
+}
+
+proptest! {
+    /// SS1, SS4, SS5 on the decision itself.
+    #[test]
+    fn nothing_goes_before_its_time_or_against_its_owner(
+        ttl in proptest::option::of(prop_oneof!["[ -~]{0,25}", Just(NOW.to_owned()), Just("P1D".to_owned())]),
+        dbc in proptest::option::of("[ -~]{0,12}"),
+        account in proptest::option::of("[a-z]{3,4}"),
+        name in "[a-z./]{1,8}",
+        now_s in 1_790_000_000u64..1_800_000_000,
+        grace_s in 0u64..1_000,
+    ) {
+        let mut seen = blob(&[]);
+        let mut metadata = Metadata::new();
+        metadata.extend(ttl.clone().map(|v| ("TimeToLive".to_owned(), v)));
+        metadata.extend(dbc.clone().map(|v| ("DeadBlobContainer".to_owned(), v)));
+        seen.metadata = metadata;
+        let policy = Policy { grace: Duration::from_secs(grace_s), ..Policy::default() };
+        let now = Timestamp::from_unix_s(now_s);
+        let decision = decide(&policy, &scene(account.as_deref(), &[]), &name, &seen, now);
+        if decision.removes() {
+            let text = ttl.expect("SS5: untagged blobs stay");
+            let due = ttl::parse(&text, &policy.ttl_formats).unwrap().due(seen.last_modified);
+            prop_assert!(due.plus(policy.grace) <= now, "SS1");
+            prop_assert_eq!(matches!(decision, Decision::Delete { .. }), dbc.is_none(), "SS4");
+        }
+    }
+}

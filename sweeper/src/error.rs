@@ -1,0 +1,76 @@
+//! Why a sweep ended early, and the process's exit code for it.
+
+use smalt_sleeve::port::{ErrorKind, PortError};
+
+use crate::state::StateError;
+
+/// Exit codes of the binary. They are part of its interface.
+pub mod exit {
+    /// All is well; also after a clean stop.
+    pub const OK: u8 = 0;
+    /// Finished, some blobs or containers failed.
+    pub const FAILED_ITEMS: u8 = 1;
+    /// Usage or configuration.
+    pub const USAGE: u8 = 2;
+    /// Not authenticated or not allowed.
+    pub const DENIED: u8 = 3;
+    /// Storage or the state document cannot be reached or read.
+    pub const STATE: u8 = 4;
+    /// The circuit breaker stopped the sweep.
+    pub const GUARD: u8 = 5;
+    /// This machine's clock and the service's differ too much.
+    pub const CLOCK_SKEW: u8 = 6;
+    /// Work was still open when the time for stopping was over.
+    pub const GRACE: u8 = 7;
+    /// Stopped by a second signal.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+/// Why a sweep ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The configuration cannot work.
+    #[error("{0}")]
+    Config(String),
+    /// The state document cannot be used; it was not touched.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// There is no state document, and none may be created.
+    #[error("there is no state document at {0}; create it with `smalt-sweeper state init`")]
+    StateMissing(String),
+    /// A storage call on the state document failed.
+    #[error(transparent)]
+    Storage(#[from] PortError),
+    /// The clocks differ too much for expiry to mean anything.
+    #[error("this machine's clock differs from the service's by {0} s; more than 600 s is refused")]
+    ClockSkew(u64),
+    /// Work was still open when the time for stopping was over. Its pages stay in the ledger.
+    #[error("work was still open when the time for stopping was over; its pages will be reclaimed")]
+    GraceExceeded,
+    /// The worker was asked to stop while it waited.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl SweepError {
+    /// The exit code for it.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            SweepError::Config(_) => exit::USAGE,
+            SweepError::Storage(error) => match error.kind {
+                ErrorKind::Denied => exit::DENIED,
+                ErrorKind::Invalid => exit::USAGE,
+                _ => exit::STATE,
+            },
+            SweepError::State(_) | SweepError::StateMissing(_) => exit::STATE,
+            SweepError::ClockSkew(_) => exit::CLOCK_SKEW,
+            SweepError::GraceExceeded => exit::GRACE,
+            SweepError::Stopped => exit::OK,
+        }
+    }
+
+    /// Whether waiting may help.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, SweepError::Storage(error) if error.is_transient())
+    }
+}

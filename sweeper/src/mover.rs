@@ -1,0 +1,351 @@
+//! Moving a blob: copy, verify the copy, then delete the source; each step on condition.
+//!
+//! Whatever happens in between, the content is at its source or in a verified copy (SS3). A copy that
+//! was made is never removed again, even when the source turns out to have changed meanwhile: whether
+//! another worker has deleted that version on the strength of this copy cannot be known, because a
+//! delete whose answer was lost looks the same. A left-over copy costs bytes, a removed one data.
+
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{
+    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, PortError, PortResult, StartCopy,
+    Storage,
+};
+use tokio::time::Instant;
+
+use crate::calls::lock;
+use crate::claim::ClaimedPage;
+use crate::config::Collision;
+use crate::destination::{self, Destination};
+use crate::outcome::Outcome;
+use crate::provenance::{self, Origin};
+use crate::shared::Core;
+use crate::work::{self, Done};
+
+/// How long the destination's account may read the source: longer than any copy may take.
+const READ_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+/// Waits between looks at a pending copy: first, and longest.
+const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// Most rounds of copying and looking at what stands in the way.
+const ROUNDS_MAX: u32 = 6;
+
+/// A version of a blob on its way.
+pub(crate) struct Moving<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) page: &'a ClaimedPage,
+    pub(crate) blob: &'a BlobId,
+    pub(crate) seen: &'a BlobProperties,
+    pub(crate) due: Timestamp,
+}
+
+/// What stands at the destination.
+enum Standing {
+    Nothing,
+    /// A verified copy of this version.
+    Ours,
+    /// A copy of this version that came to nothing.
+    Broken(BlobProperties),
+    /// A copy of another version of the same source.
+    Earlier(BlobProperties),
+    Foreign(BlobProperties),
+}
+
+/// Moves one version of a blob.
+pub(crate) async fn move_blob(moving: &Moving<'_>, destination: &Destination) -> Done {
+    match copy(moving, destination).await {
+        Ok(()) => {}
+        Err(done) => return done,
+    }
+    let Moving {
+        core,
+        page,
+        blob,
+        seen,
+        ..
+    } = moving;
+    match work::delete(core, page, blob, seen).await {
+        Ok(()) => Outcome::Moved.into(),
+        // The copy is complete, so whoever deleted the source first, the blob has moved.
+        Err(error) if error.kind == ErrorKind::NotFound => Outcome::Moved.into(),
+        Err(error) => work::failed(&error),
+    }
+}
+
+/// Sees to it that a verified copy of this very version stands at the destination, or beside it.
+async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done> {
+    let config = &moving.core.config.dead;
+    let name = config.account.as_deref().unwrap_or_default();
+    let account = moving
+        .core
+        .accounts
+        .get(name)
+        .ok_or(Outcome::DbcUnconfigured)?;
+    let source = moving.page.place.storage.as_ref();
+    let origin = Origin::new(&source.blob_url(moving.blob), &moving.seen.etag);
+    let mut place = BlobId::new(&destination.container, &destination.name);
+    ensure_container(moving, account.as_ref(), &place.container, false).await?;
+    let mut conditions = Conditions::absent();
+    let mut broken = 0;
+    for _ in 0..ROUNDS_MAX {
+        if source.blob_url(moving.blob) == account.blob_url(&place) {
+            return Err(Outcome::DbcSelf.into());
+        }
+        let started = start(moving, account.as_ref(), &place, &origin, &conditions).await;
+        let error = started.err();
+        if let Some(error) = &error {
+            judge_start(moving, account.as_ref(), &place, error).await?;
+        }
+        match look(moving, account.as_ref(), &place, &origin).await? {
+            Standing::Ours => return Ok(()),
+            Standing::Nothing
+                if error
+                    .as_ref()
+                    .is_some_and(|e| e.kind == ErrorKind::NotFound) =>
+            {
+                conditions = Conditions::absent();
+            }
+            // The destination is free and yet the copy was refused: the source has changed.
+            Standing::Nothing if error.is_some() => return Err(Outcome::Changed.into()),
+            Standing::Nothing => return Err(Done::with(Outcome::CopyFailed, "the copy vanished")),
+            // It did not stand in the way, so the refusal came from the source.
+            Standing::Broken(there) | Standing::Earlier(there) | Standing::Foreign(there)
+                if error.is_some() && conditions.if_match.as_ref() == Some(&there.etag) =>
+            {
+                return Err(Outcome::Changed.into());
+            }
+            Standing::Broken(there) => {
+                broken += u32::from(error.is_none());
+                if broken > 1 {
+                    let detail = there.copy.and_then(|copy| copy.description);
+                    let detail = detail.unwrap_or_else(|| "the copy came to nothing".to_owned());
+                    return Err(Done::with(Outcome::CopyFailed, detail));
+                }
+                conditions = Conditions::matching(&there.etag);
+            }
+            Standing::Earlier(there) | Standing::Foreign(there)
+                if config.on_collision == Collision::Overwrite =>
+            {
+                conditions = Conditions::matching(&there.etag);
+            }
+            Standing::Foreign(_) if config.on_collision == Collision::Fail => {
+                let detail = format!("{}/{} is taken", place.container, place.name);
+                return Err(Done::with(Outcome::Collision, detail));
+            }
+            Standing::Earlier(_) | Standing::Foreign(_) => {
+                place = beside(moving, &place, &origin)?;
+                conditions = Conditions::absent();
+            }
+        }
+    }
+    Err(Done::with(
+        Outcome::CopyFailed,
+        "the destination kept changing",
+    ))
+}
+
+/// The name beside a taken one: it holds the version, so that a later worker finds the same.
+fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId, Done> {
+    let suffix = origin.suffix();
+    let name = format!("{}{suffix}", place.name);
+    let taken = place.name.ends_with(&suffix);
+    let itself = name == moving.blob.name && place.container == moving.blob.container;
+    if taken || itself || !destination::is_blob_name(&name) {
+        return Err(Done::with(
+            Outcome::Collision,
+            format!("{name} is taken as well"),
+        ));
+    }
+    Ok(BlobId::new(&place.container, name))
+}
+
+async fn start(
+    moving: &Moving<'_>,
+    account: &dyn Storage,
+    place: &BlobId,
+    origin: &Origin,
+    conditions: &Conditions,
+) -> Result<(), PortError> {
+    let Moving {
+        core,
+        page,
+        blob,
+        seen,
+        due,
+    } = moving;
+    let policy = &core.config.policy;
+    let optional = if core.config.dead.add_metadata {
+        vec![
+            (provenance::SOURCE_LAST_MODIFIED, seen.last_modified.iso_s()),
+            (provenance::DELETED_DUE, due.iso_s()),
+            (provenance::SWEEP_ID, page.page.id.clone()),
+        ]
+    } else {
+        Vec::new()
+    };
+    let dropped = [policy.ttl_key.as_str(), policy.dbc_key.as_str()];
+    let metadata = provenance::metadata(&seen.metadata, &dropped, origin, &optional);
+    let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
+    let copy = StartCopy {
+        source_url: page.place.storage.readable_url(blob, READ_LIFETIME)?,
+        source_if_match: Some(seen.etag.clone()),
+        metadata: Some(metadata),
+        conditions: conditions.clone(),
+        synchronous: false,
+    };
+    let cx = core.context(&page.page.id);
+    let call = || account.start_copy(&cx, place, &copy);
+    core.calls
+        .repeated(&core.entropy, "start_copy", call)
+        .await?;
+    Ok(())
+}
+
+fn too_much_metadata(blob: &BlobId) -> PortError {
+    PortError {
+        kind: ErrorKind::Invalid,
+        status: None,
+        code: None,
+        retry_after: None,
+        operation: "Copy Blob",
+        resource: format!("{}/{}", blob.container, blob.name),
+        message: "its metadata leave no room for the ETag that the copy is recognised by"
+            .to_owned(),
+    }
+}
+
+/// Ends the move when the refusal of a copy says enough; otherwise the destination has to be looked
+/// at: 409 and 412 say that something is in the way, but not what.
+async fn judge_start(
+    moving: &Moving<'_>,
+    account: &dyn Storage,
+    place: &BlobId,
+    error: &PortError,
+) -> Result<(), Done> {
+    match error.kind {
+        ErrorKind::AlreadyExists | ErrorKind::ConditionNotMet | ErrorKind::CopyPending => Ok(()),
+        // Source, destination container or both: the source is the owner's business.
+        ErrorKind::NotFound => {
+            let Moving {
+                core, page, blob, ..
+            } = moving;
+            let cx = core.context(&page.page.id);
+            let call = || page.place.storage.blob_properties(&cx, blob);
+            let source = core
+                .calls
+                .repeated(&core.entropy, "blob_properties", call)
+                .await;
+            source.map_err(|error| work::failed(&error))?;
+            ensure_container(moving, account, &place.container, true).await
+        }
+        ErrorKind::Leased => Err(Done::with(Outcome::Collision, error)),
+        _ => Err(work::failed(error)),
+    }
+}
+
+/// Looks at the destination until its copy is decided (DS3).
+async fn look(
+    moving: &Moving<'_>,
+    account: &dyn Storage,
+    place: &BlobId,
+    origin: &Origin,
+) -> Result<Standing, Done> {
+    let core = moving.core;
+    let began = Instant::now();
+    let (mut wait, wait_max) = POLL;
+    loop {
+        let there = match head(moving, account, place).await {
+            Ok(there) => there,
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Standing::Nothing),
+            Err(error) => return Err(work::failed(&error)),
+        };
+        if origin.made_earlier(&there.metadata) {
+            return Ok(Standing::Earlier(there));
+        }
+        if !origin.made(&there.metadata) {
+            return Ok(Standing::Foreign(there));
+        }
+        match there.copy.as_ref().map(|copy| copy.status) {
+            Some(CopyStatus::Pending) => {}
+            Some(CopyStatus::Aborted | CopyStatus::Failed) => return Ok(Standing::Broken(there)),
+            Some(CopyStatus::Success) | None if is_equal(moving.seen, &there) => {
+                return Ok(Standing::Ours);
+            }
+            Some(CopyStatus::Success) | None => {
+                return Err(Done::with(
+                    Outcome::CopyFailed,
+                    "the copy differs from its source",
+                ));
+            }
+        }
+        if began.elapsed() >= core.config.dead.copy_deadline {
+            return Err(Done::with(Outcome::Deferred, "the copy is still pending"));
+        }
+        if core.stop.is_set() {
+            return Err(Outcome::Stopped.into());
+        }
+        core.stop.sleep(wait).await;
+        wait = (wait * 2).min(wait_max);
+    }
+}
+
+async fn head(
+    moving: &Moving<'_>,
+    account: &dyn Storage,
+    place: &BlobId,
+) -> PortResult<BlobProperties> {
+    let cx = moving.core.context(&moving.page.page.id);
+    let call = || account.blob_properties(&cx, place);
+    let core = moving.core;
+    let (there, _) = core
+        .calls
+        .repeated(&core.entropy, "blob_properties", call)
+        .await?;
+    Ok(there)
+}
+
+/// Length always, MD5 where both have one.
+fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
+    let same_md5 = match (&source.content_md5, &copy.content_md5) {
+        (Some(source), Some(copy)) => source == copy,
+        _ => true,
+    };
+    source.length == copy.length && same_md5
+}
+
+/// Creates the destination's container once per worker (S11, DS20); again when it was found missing.
+async fn ensure_container(
+    moving: &Moving<'_>,
+    account: &dyn Storage,
+    container: &str,
+    missing: bool,
+) -> Result<(), Done> {
+    let core = moving.core;
+    let key = (account.account().to_owned(), container.to_owned());
+    if !core.config.dead.create_container {
+        return if missing {
+            Err(Done::with(
+                Outcome::DbcMissing,
+                format!("container {container} is missing"),
+            ))
+        } else {
+            Ok(())
+        };
+    }
+    if lock(&core.made).contains(&key) && !missing {
+        return Ok(());
+    }
+    let cx = core.context(&moving.page.page.id);
+    let call = || account.create_container(&cx, container);
+    match core
+        .calls
+        .repeated(&core.entropy, "create_container", call)
+        .await
+    {
+        Ok(_) => {
+            lock(&core.made).insert(key);
+            Ok(())
+        }
+        Err(error) => Err(work::failed(&error)),
+    }
+}

@@ -1,0 +1,395 @@
+//! What a sweep would do, without doing it: totals of blobs, bytes, storage calls and money. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use smalt_sleeve::port::BlobItem;
+
+use crate::decide::Decision;
+use crate::outcome::Outcome;
+
+/// Most blobs that a plan names, unless asked for more; totals always cover all.
+pub const ROWS_MAX: usize = 1_000;
+
+/// Prices are settings: they differ by region, tier and contract. The default is the example of the
+/// source documents, one cent per 10,000 transactions, and no truth.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prices {
+    /// Per 10,000 transactions of any kind but deletes, which Azure does not charge.
+    pub per_10k_transactions: f64,
+    /// Per GiB and month stored: what the removed bytes cost until now.
+    pub per_gib_month: f64,
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        Prices {
+            per_10k_transactions: 0.01,
+            per_gib_month: 0.0,
+        }
+    }
+}
+
+/// What a sweep would do now.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Plan {
+    /// The service's time that it was decided by.
+    pub decided_at: String,
+    /// By container label.
+    pub containers: BTreeMap<String, ContainerPlan>,
+    /// The first blobs that would go or need attention.
+    pub rows: Vec<PlanRow>,
+    /// Whether there are more of those than rows.
+    pub truncated: bool,
+    /// Over all containers.
+    pub total: Totals,
+    /// What it would cost.
+    pub cost: Cost,
+}
+
+/// What a sweep would do in one container.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ContainerPlan {
+    /// Totals.
+    pub totals: Totals,
+    /// Blobs that stay, by reason.
+    pub kept: BTreeMap<Outcome, u64>,
+    /// Why it could not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Totals of a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Blobs listed.
+    pub seen: u64,
+    /// Bytes listed.
+    pub seen_bytes: u64,
+    /// Blobs to delete.
+    pub delete: u64,
+    /// Bytes to delete.
+    pub delete_bytes: u64,
+    /// Blobs to move.
+    pub r#move: u64,
+    /// Bytes to move.
+    pub move_bytes: u64,
+    /// Blobs that need attention.
+    pub attention: u64,
+    /// Pages to list.
+    pub pages: u64,
+    /// Storage calls that Azure charges.
+    pub transactions: u64,
+}
+
+/// An estimate in the currency of the prices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// The prices it was made with.
+    pub prices: Prices,
+    /// Of one cycle.
+    pub cycle: f64,
+    /// Saved each month by what is deleted.
+    pub saved_per_month: f64,
+}
+
+/// One blob of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PlanRow {
+    /// `delete`, `move`, or the outcome that needs attention.
+    pub action: &'static str,
+    /// Container name.
+    pub container: String,
+    /// Blob name.
+    pub blob: String,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// When its time was over.
+    pub due: String,
+    /// Where it goes.
+    pub destination: String,
+}
+
+/// Charged calls for a page with work: lease, read, write, release, and the listing itself.
+const CALLS_PER_PAGE: u64 = 5;
+/// Charged calls for a move: copy and a look at it. The delete is free.
+const CALLS_PER_MOVE: u64 = 2;
+
+impl Plan {
+    /// Adds a listed blob and what was decided about it.
+    pub fn blob(&mut self, label: &str, container: &str, item: &BlobItem, decision: &Decision) {
+        let bytes = item.properties.length;
+        let plan = self.containers.entry(label.to_owned()).or_default();
+        let totals = &mut plan.totals;
+        totals.seen += 1;
+        totals.seen_bytes += bytes;
+        let (action, due, destination) = match decision {
+            Decision::Delete { due } => {
+                totals.delete += 1;
+                totals.delete_bytes += bytes;
+                ("delete", due.iso_s(), String::new())
+            }
+            Decision::Move { due, destination } => {
+                totals.r#move += 1;
+                totals.move_bytes += bytes;
+                let place = format!("{}/{}", destination.container, destination.name);
+                ("move", due.iso_s(), place)
+            }
+            Decision::Keep(outcome) => {
+                *plan.kept.entry(*outcome).or_insert(0) += 1;
+                if outcome.class() != crate::outcome::Class::Failed {
+                    return;
+                }
+                totals.attention += 1;
+                (outcome.name(), String::new(), String::new())
+            }
+        };
+        self.rows.push(PlanRow {
+            action,
+            container: container.to_owned(),
+            blob: item.name.clone(),
+            bytes,
+            due,
+            destination,
+        });
+    }
+
+    /// Keeps the first rows only.
+    pub fn truncate(&mut self, rows_max: usize) {
+        if self.rows.len() > rows_max {
+            self.rows.truncate(rows_max);
+            self.truncated = true;
+        }
+    }
+
+    /// Adds a listed page.
+    pub fn page(&mut self, label: &str) {
+        self.containers
+            .entry(label.to_owned())
+            .or_default()
+            .totals
+            .pages += 1;
+    }
+
+    /// Sums up.
+    pub fn finish(&mut self, prices: Prices) {
+        let mut total = Totals::default();
+        for plan in self.containers.values_mut() {
+            let totals = &mut plan.totals;
+            totals.transactions = totals.pages * CALLS_PER_PAGE + totals.r#move * CALLS_PER_MOVE;
+            total.seen += totals.seen;
+            total.seen_bytes += totals.seen_bytes;
+            total.delete += totals.delete;
+            total.delete_bytes += totals.delete_bytes;
+            total.r#move += totals.r#move;
+            total.move_bytes += totals.move_bytes;
+            total.attention += totals.attention;
+            total.pages += totals.pages;
+            total.transactions += totals.transactions;
+        }
+        self.total = total;
+        let gib = total.delete_bytes as f64 / (1u64 << 30) as f64;
+        self.cost = Cost {
+            prices,
+            cycle: total.transactions as f64 / 10_000.0 * prices.per_10k_transactions,
+            saved_per_month: gib * prices.per_gib_month,
+        };
+    }
+
+    /// The rows as CSV (RFC 4180), with a header.
+    pub fn csv(&self) -> String {
+        let mut text = String::from("action,container,blob,bytes,due,destination\r\n");
+        for row in &self.rows {
+            let bytes = row.bytes.to_string();
+            let fields = [
+                row.action,
+                &row.container,
+                &row.blob,
+                &bytes,
+                &row.due,
+                &row.destination,
+            ];
+            text.push_str(&fields.map(csv_field).join(","));
+            text.push_str("\r\n");
+        }
+        text
+    }
+
+    /// The totals as lines for people.
+    pub fn table(&self) -> String {
+        let columns = [
+            "container",
+            "pages",
+            "blobs",
+            "delete",
+            "move",
+            "attention",
+            "freed",
+        ];
+        let mut lines = vec![columns.map(str::to_owned)];
+        for (label, plan) in &self.containers {
+            lines.push(table_line(label, &plan.totals));
+        }
+        lines.push(table_line("total", &self.total));
+        let mut text = align(&lines);
+        for (label, plan) in &self.containers {
+            if let Some(error) = &plan.error {
+                text.push_str(&format!("{label}: {error}\n"));
+            }
+        }
+        text.push_str(&format!(
+            "about {} charged transactions, {:.4} per cycle at {} per 10,000 (a setting)\n",
+            self.total.transactions, self.cost.cycle, self.cost.prices.per_10k_transactions
+        ));
+        text
+    }
+}
+
+fn table_line(label: &str, totals: &Totals) -> [String; 7] {
+    [
+        label.to_owned(),
+        totals.pages.to_string(),
+        totals.seen.to_string(),
+        totals.delete.to_string(),
+        totals.r#move.to_string(),
+        totals.attention.to_string(),
+        bytes(totals.delete_bytes + totals.move_bytes),
+    ]
+}
+
+/// Lines with columns of equal width, the first to the left, the others to the right.
+fn align<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max();
+    let widths: Vec<usize> = (0..N).map(|at| width(at).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for line in lines {
+        for (at, cell) in line.iter().enumerate() {
+            let width = widths[at];
+            let cell = if at == 0 {
+                format!("{cell:<width$}")
+            } else {
+                format!("  {cell:>width$}")
+            };
+            text.push_str(&cell);
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// `1.5 MiB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1_024.0 && unit + 1 < UNITS.len() {
+        value /= 1_024.0;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{count} B")
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
+}
+
+fn csv_field(field: &str) -> String {
+    // A spreadsheet must not take a blob's name for a formula.
+    let guarded = match field.as_bytes().first() {
+        Some(b'=' | b'+' | b'-' | b'@') => format!("'{field}"),
+        _ => field.to_owned(),
+    };
+    if guarded.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", guarded.replace('"', "\"\""))
+    } else {
+        guarded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::destination::Destination;
+    use smalt_protocol::Timestamp;
+    use smalt_sleeve::port::{BlobKind, BlobProperties, LeaseState, Metadata, Tag};
+
+    fn item(name: &str, length: u64) -> BlobItem {
+        BlobItem {
+            name: name.to_owned(),
+            properties: BlobProperties {
+                etag: Tag(String::new()),
+                last_modified: Timestamp::UNIX_EPOCH,
+                length,
+                content_md5: None,
+                content_type: None,
+                metadata: Metadata::new(),
+                lease: LeaseState::Unlocked,
+                kind: BlobKind::Block,
+                copy: None,
+                access_tier: None,
+            },
+        }
+    }
+
+    fn sample() -> Plan {
+        let mut plan = Plan::default();
+        let due = Timestamp::UNIX_EPOCH;
+        let destination = Destination {
+            container: "dbc".to_owned(),
+            name: "a".to_owned(),
+        };
+        plan.page("events");
+        plan.blob(
+            "events",
+            "events",
+            &item("=a,\"b", 2_048),
+            &Decision::Delete { due },
+        );
+        plan.blob(
+            "events",
+            "events",
+            &item("b", 1),
+            &Decision::Move { due, destination },
+        );
+        plan.blob(
+            "events",
+            "events",
+            &item("c", 1),
+            &Decision::Keep(Outcome::NotDue),
+        );
+        plan.blob(
+            "events",
+            "events",
+            &item("d", 1),
+            &Decision::Keep(Outcome::InvalidTtl),
+        );
+        plan.finish(Prices::default());
+        plan
+    }
+
+    #[test]
+    fn totals_and_cost_add_up() {
+        let plan = sample();
+        assert_eq!(
+            (plan.total.seen, plan.total.delete, plan.total.r#move),
+            (4, 1, 1)
+        );
+        assert_eq!((plan.total.attention, plan.total.delete_bytes), (1, 2_048));
+        assert_eq!(plan.total.transactions, 7);
+        assert!((plan.cost.cycle - 0.000_007).abs() < 1e-12);
+        assert!(plan.table().contains("2.0 KiB"), "{}", plan.table());
+    }
+
+    #[test]
+    fn csv_is_quoted_and_no_formula() {
+        let csv = sample().csv();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(
+            lines[1],
+            "delete,events,\"'=a,\"\"b\",2048,1970-01-01T00:00:00Z,"
+        );
+        assert_eq!(lines[2], "move,events,b,1,1970-01-01T00:00:00Z,dbc/a");
+        assert_eq!(lines[3], "invalid_ttl,events,d,1,,");
+    }
+}

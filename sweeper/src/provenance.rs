@@ -1,0 +1,186 @@
+//! Metadata of a moved blob: what it keeps, what it loses, and how a copy of ours is recognised.
+//!
+//! The copy loses `TimeToLive` and `DeadBlobContainer` (S9, DS27) and says where it came from. By
+//! `SourceUri` and `SourceETag` a later worker knows that the copy is already made. These names are
+//! reserved: values that a source has under them are replaced.
+
+use smalt_sleeve::port::{Metadata, Tag, metadata_value};
+
+/// Most metadata of a blob in bytes, names and values (Set Blob Metadata).
+pub const METADATA_BYTES_MAX: usize = 8 * 1_024;
+/// URL of the source, without credentials.
+pub const SOURCE_URI: &str = "SourceUri";
+/// Version of the source, without quotes.
+pub const SOURCE_ETAG: &str = "SourceETag";
+/// When the source was changed last.
+pub const SOURCE_LAST_MODIFIED: &str = "SourceLastModified";
+/// When its time was over.
+pub const DELETED_DUE: &str = "DeletedDue";
+/// Page of the sweep that moved it.
+pub const SWEEP_ID: &str = "SweepId";
+
+/// Which version of which blob a copy is made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    uri: String,
+    etag: String,
+}
+
+impl Origin {
+    /// The version `etag` of the blob at `url`.
+    pub fn new(url: &str, etag: &Tag) -> Self {
+        Origin {
+            uri: header_safe(url.split('?').next().unwrap_or_default()),
+            etag: header_safe(etag.0.trim_matches('"')),
+        }
+    }
+
+    /// The ETag as part of a blob name.
+    pub fn suffix(&self) -> String {
+        let kept = self.etag.chars().filter(char::is_ascii_alphanumeric);
+        format!("~{}", kept.collect::<String>())
+    }
+
+    /// Whether the metadata say that the blob was copied from this very version.
+    pub fn made(&self, copy: &Metadata) -> bool {
+        let etag = metadata_value(copy, SOURCE_ETAG);
+        let uri = metadata_value(copy, SOURCE_URI);
+        // A URI that did not fit into the metadata was left out; the ETag then has to do.
+        etag == Some(self.etag.as_str()) && uri.is_none_or(|uri| uri == self.uri)
+    }
+
+    /// Whether the metadata say that the blob was copied from another version of this blob.
+    pub fn made_earlier(&self, copy: &Metadata) -> bool {
+        let uri = metadata_value(copy, SOURCE_URI);
+        uri == Some(self.uri.as_str()) && !self.made(copy)
+    }
+}
+
+/// Metadata of the copy. `optional` additions come last and are left out first where all does not
+/// fit; of the user's own nothing is left out (D1). `None` when not even the ETag fits.
+pub fn metadata(
+    source: &Metadata,
+    dropped: &[&str],
+    origin: &Origin,
+    optional: &[(&str, String)],
+) -> Option<Metadata> {
+    let mut copy: Metadata = source
+        .iter()
+        .filter(|(name, _)| !dropped.iter().any(|d| d.eq_ignore_ascii_case(name)))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let needed = [
+        (SOURCE_ETAG, origin.etag.clone()),
+        (SOURCE_URI, origin.uri.clone()),
+    ];
+    copy.retain(|name, _| !is_reserved(name));
+    let mut size: usize = copy
+        .iter()
+        .map(|(name, value)| name.len() + value.len())
+        .sum();
+    for (name, value) in needed.iter().chain(optional) {
+        let grown = size + name.len() + value.len();
+        if grown <= METADATA_BYTES_MAX {
+            size = grown;
+            copy.insert((*name).to_owned(), header_safe(value));
+        } else if *name == SOURCE_ETAG {
+            return None;
+        }
+    }
+    Some(copy)
+}
+
+fn is_reserved(name: &str) -> bool {
+    [
+        SOURCE_URI,
+        SOURCE_ETAG,
+        SOURCE_LAST_MODIFIED,
+        DELETED_DUE,
+        SWEEP_ID,
+    ]
+    .iter()
+    .any(|reserved| reserved.eq_ignore_ascii_case(name))
+}
+
+/// Metadata travel in headers: everything but visible ASCII is percent-encoded.
+fn header_safe(value: &str) -> String {
+    let mut safe = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_graphic() || byte == b' ' {
+            safe.push(char::from(byte));
+        } else {
+            safe.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn origin() -> Origin {
+        Origin::new(
+            "https://acct/events/é?sig=secret",
+            &Tag("\"0x1A\"".to_owned()),
+        )
+    }
+
+    fn of(pairs: &[(&str, &str)]) -> Metadata {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    }
+
+    const DROPPED: [&str; 2] = ["TimeToLive", "DeadBlobContainer"];
+
+    /// S9, DS27: time to live and destination go, the rest stays, provenance comes.
+    #[test]
+    fn the_copy_says_where_it_came_from_and_lives_on() {
+        let source = of(&[
+            ("timetolive", "x"),
+            ("DeadBlobContainer", "y"),
+            ("Owner", "Ann"),
+        ]);
+        let due = [(DELETED_DUE, "2026".to_owned())];
+        let copy = metadata(&source, &DROPPED, &origin(), &due).unwrap();
+        let expected = of(&[
+            ("DeletedDue", "2026"),
+            ("Owner", "Ann"),
+            ("SourceETag", "0x1A"),
+            ("SourceUri", "https://acct/events/%C3%A9"),
+        ]);
+        assert_eq!(copy, expected);
+        assert!(origin().made(&copy));
+        assert_eq!(origin().suffix(), "~0x1A");
+        let newer = Origin::new("https://acct/events/é", &Tag("0x1B".to_owned()));
+        assert!(!newer.made(&copy) && newer.made_earlier(&copy));
+        assert!(!origin().made(&Metadata::new()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_but_never_the_users_own() {
+        let long = "x".repeat(METADATA_BYTES_MAX - 40);
+        let source = of(&[("big", &long)]);
+        let copy = metadata(&source, &DROPPED, &origin(), &[(SWEEP_ID, "s".repeat(99))]).unwrap();
+        assert_eq!(copy.keys().collect::<Vec<_>>(), ["SourceETag", "big"]);
+        assert!(origin().made(&copy));
+        let full = of(&[("big", &"x".repeat(METADATA_BYTES_MAX - 3))]);
+        assert_eq!(metadata(&full, &DROPPED, &origin(), &[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_copy_always_fits_and_is_always_recognised(
+            values in proptest::collection::btree_map("[a-z]{1,8}", "[ -~]{0,900}", 0..12),
+            extra in ".{0,200}",
+        ) {
+            if let Some(copy) = metadata(&values, &DROPPED, &origin(), &[(SWEEP_ID, extra)]) {
+                prop_assert!(origin().made(&copy));
+                prop_assert!(values.iter().all(|(k, v)| copy.get(k) == Some(v)));
+            }
+        }
+    }
+}

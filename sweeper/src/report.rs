@@ -1,0 +1,217 @@
+//! What a worker did: counters by container and outcome, failed blobs, closed cycles.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::error::exit;
+use crate::outcome::{Class, Outcome};
+use crate::state::Tally;
+use crate::state::ledger::ClosedCycle;
+
+/// Most failed blobs that a report names; further ones are only counted.
+pub const FAILURES_MAX: usize = 1_000;
+/// Most closed cycles that a report names, the newest.
+pub const CYCLES_MAX: usize = 100;
+/// `lastError` of a container that the circuit breaker stopped.
+pub const GUARD_TRIPPED: &str = "GuardTripped";
+/// `lastError` of a container that the credential may not sweep.
+pub const DENIED: &str = "Denied";
+
+/// What a worker did since it started.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Worker id.
+    pub worker: String,
+    /// By container label.
+    pub containers: BTreeMap<String, ContainerReport>,
+    /// Storage calls by operation.
+    pub transactions: BTreeMap<&'static str, u64>,
+    /// The first failed blobs.
+    pub failures: Vec<BlobRecord>,
+    /// The newest cycles that this worker closed or saw closed.
+    pub cycles: Vec<CycleReport>,
+    /// Containers in the closed cycles.
+    #[serde(skip)]
+    swept: usize,
+}
+
+/// What a worker did in one container.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ContainerReport {
+    /// Pages listed.
+    pub pages: u64,
+    /// Bytes removed from it.
+    pub bytes_removed: u64,
+    /// Blobs by what became of them.
+    pub outcomes: BTreeMap<Outcome, u64>,
+}
+
+/// One blob and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlobRecord {
+    /// Container name.
+    pub container: String,
+    /// Blob name.
+    pub blob: String,
+    /// Version that was handled.
+    pub etag: String,
+    /// Length in bytes.
+    pub length: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// One line for people, where the outcome alone does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// A closed cycle, over all workers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CycleReport {
+    /// Its number.
+    pub cycle: u64,
+    /// Blobs removed in it.
+    pub purged: u64,
+    /// Containers that it went on without, with the error.
+    pub parked: Vec<(String, String)>,
+}
+
+impl Report {
+    /// An empty one.
+    pub fn new(worker: &str) -> Self {
+        Report {
+            worker: worker.to_owned(),
+            ..Report::default()
+        }
+    }
+
+    /// Counts a listed page and the blobs that stay.
+    pub(crate) fn page(&mut self, container: &str, kept: &BTreeMap<Outcome, u64>) {
+        let report = self.containers.entry(container.to_owned()).or_default();
+        report.pages += 1;
+        for (outcome, count) in kept {
+            *report.outcomes.entry(*outcome).or_insert(0) += count;
+        }
+    }
+
+    /// Counts one blob.
+    pub(crate) fn blob(&mut self, container: &str, record: &BlobRecord) {
+        let report = self.containers.entry(container.to_owned()).or_default();
+        *report.outcomes.entry(record.outcome).or_insert(0) += 1;
+        if matches!(record.outcome, Outcome::Deleted | Outcome::Moved) {
+            report.bytes_removed = report.bytes_removed.saturating_add(record.length);
+        }
+        self.note_failure(record);
+    }
+
+    /// Names a failed blob, while there is room.
+    pub(crate) fn note_failure(&mut self, record: &BlobRecord) {
+        if record.outcome.class() == Class::Failed && self.failures.len() < FAILURES_MAX {
+            self.failures.push(record.clone());
+        }
+    }
+
+    /// Notes a closed cycle of so many containers.
+    pub(crate) fn close(&mut self, closed: &ClosedCycle, containers: usize) {
+        if self.cycles.len() >= CYCLES_MAX {
+            self.cycles.remove(0);
+        }
+        self.swept = containers;
+        self.cycles.push(CycleReport {
+            cycle: closed.cycle,
+            purged: closed.purged,
+            parked: closed.parked.clone(),
+        });
+    }
+
+    /// How many blobs ended so.
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        let counts = self.containers.values();
+        counts.filter_map(|c| c.outcomes.get(&outcome)).sum()
+    }
+
+    /// How many blobs ended in that class.
+    pub fn count_class(&self, class: Class) -> u64 {
+        let of_class = Outcome::ALL.into_iter().filter(|o| o.class() == class);
+        of_class.map(|outcome| self.count(outcome)).sum()
+    }
+
+    /// The exit code for it. The worst of the last cycle counts.
+    pub fn exit_code(&self) -> u8 {
+        let parked = self.cycles.last().map_or(&[][..], |cycle| &cycle.parked);
+        let with = |error: &str| parked.iter().filter(|(_, e)| e == error).count();
+        if with(GUARD_TRIPPED) > 0 {
+            exit::GUARD
+        } else if self.swept > 0 && with(DENIED) == self.swept {
+            exit::DENIED
+        } else if !parked.is_empty() || self.count_class(Class::Failed) > 0 {
+            exit::FAILED_ITEMS
+        } else {
+            exit::OK
+        }
+    }
+}
+
+/// Adds one blob to the counters of the state document.
+pub(crate) fn count(tally: &mut Tally, outcome: Outcome, length: u64) {
+    match outcome {
+        Outcome::Moved => tally.moved += 1,
+        Outcome::Deleted | Outcome::Gone => tally.deleted += 1,
+        other if other.class() == Class::Failed => tally.failed += 1,
+        _ => tally.skipped += 1,
+    }
+    if matches!(outcome, Outcome::Deleted | Outcome::Moved) {
+        tally.bytes = tally.bytes.saturating_add(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(parked: &[&str]) -> ClosedCycle {
+        ClosedCycle {
+            parked: parked
+                .iter()
+                .map(|e| ("c".to_owned(), (*e).to_owned()))
+                .collect(),
+            ..ClosedCycle::default()
+        }
+    }
+
+    #[test]
+    fn the_exit_code_says_the_worst() {
+        for (parked, containers, expected) in [
+            (&[][..], 1, exit::OK),
+            (&["Denied"], 1, exit::DENIED),
+            (&["Denied"], 2, exit::FAILED_ITEMS),
+            (&["NotFound"], 1, exit::FAILED_ITEMS),
+            (&["Denied", "GuardTripped"], 2, exit::GUARD),
+        ] {
+            let mut report = Report::default();
+            report.close(&closed(parked), containers);
+            assert_eq!(report.exit_code(), expected, "{parked:?}");
+        }
+    }
+
+    /// DS19: outcomes are counted, not intentions.
+    #[test]
+    fn a_failed_blob_counts_as_failed() {
+        let mut report = Report::default();
+        let mut record = BlobRecord {
+            container: "c".to_owned(),
+            blob: "b".to_owned(),
+            etag: String::new(),
+            length: 7,
+            outcome: Outcome::Deferred,
+            detail: None,
+        };
+        report.blob("c", &record);
+        record.outcome = Outcome::Deleted;
+        report.blob("c", &record);
+        assert_eq!(report.count_class(Class::Done), 1);
+        assert_eq!(report.containers["c"].bytes_removed, 7);
+        assert_eq!(report.failures.len(), 1);
+        assert_eq!(report.exit_code(), exit::FAILED_ITEMS);
+    }
+}

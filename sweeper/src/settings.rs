@@ -1,0 +1,240 @@
+//! Gathers the configuration: flag before environment before TOML file before default.
+//!
+//! Each source becomes a table of the same shape; tables are laid over each other and read once,
+//! strictly: an unknown name is an error. An account is never mixed from two sources.
+
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use toml::{Table, Value};
+
+use crate::config::SweeperConfig;
+use crate::plan::Prices;
+
+pub use schema::{AccountSettings, Secret};
+
+/// Prefix of the environment's variables.
+pub const ENV_PREFIX: &str = "SWEEPER_";
+/// The variable that Azure's own tools read.
+pub const ENV_CONNECTION_STRING: &str = "AZURE_STORAGE_CONNECTION_STRING";
+
+/// A configuration that cannot be read, in words for the operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub String);
+
+/// Everything that the binary is told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Accounts by name.
+    pub accounts: BTreeMap<String, AccountSettings>,
+    /// For the library.
+    pub sweeper: SweeperConfig,
+    /// Seed of all that is random; drawn from the system when absent.
+    pub seed: Option<u64>,
+    /// Prices for plans.
+    pub prices: Prices,
+    /// File with further authorities, in PEM.
+    pub ca_file: Option<String>,
+    /// Where connections go instead of the endpoints' own addresses.
+    pub connect_to: Option<SocketAddr>,
+}
+
+/// What a value of the environment is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Flag,
+    List,
+}
+
+/// Options that the environment may set: name after the prefix, path in the file, kind.
+const OPTIONS: [(&str, &str, Kind); 27] = [
+    (
+        "CONNECTION_STRING",
+        "account.default.connection_string",
+        Kind::Text,
+    ),
+    (
+        "DEAD_CONNECTION_STRING",
+        "account.dead.connection_string",
+        Kind::Text,
+    ),
+    ("CA_FILE", "connection.ca_file", Kind::Text),
+    ("CONNECT_TO", "connection.connect_to", Kind::Text),
+    ("CONTAINERS", "sweeper.containers", Kind::List),
+    ("STATE", "sweeper.state", Kind::Text),
+    ("STATE_ACCOUNT", "sweeper.state_account", Kind::Text),
+    ("STATE_BACKEND", "sweeper.state_backend", Kind::Text),
+    ("EVERY", "sweeper.every", Kind::Text),
+    ("JITTER", "sweeper.jitter", Kind::Text),
+    ("PAGE_SIZE", "sweeper.page_size", Kind::Number),
+    ("PARALLELISM", "sweeper.parallelism", Kind::Number),
+    ("LEASE", "sweeper.lease", Kind::Text),
+    ("PAGE_DEADLINE", "sweeper.page_deadline", Kind::Text),
+    ("TTL_GRACE", "sweeper.grace", Kind::Text),
+    ("STOP_GRACE", "sweeper.stop_grace", Kind::Text),
+    ("TTL_KEY", "sweeper.ttl_key", Kind::Text),
+    ("DBC_KEY", "sweeper.dbc_key", Kind::Text),
+    ("RATE", "sweeper.rate", Kind::Number),
+    ("WORKER_ID", "sweeper.worker_id", Kind::Text),
+    ("SEED", "sweeper.seed", Kind::Number),
+    ("DEAD_ACCOUNT", "sweeper.dead.account", Kind::Text),
+    ("DEAD_CONTAINER", "sweeper.dead.container", Kind::Text),
+    ("ON_COLLISION", "sweeper.dead.on_collision", Kind::Text),
+    ("SNAPSHOTS", "sweeper.delete.snapshots", Kind::Text),
+    ("MAX_PER_CYCLE", "sweeper.guard.max_per_cycle", Kind::Number),
+    ("APPROVE", "sweeper.guard.approve", Kind::Flag),
+];
+
+/// Lays flags (paths and values) over environment over file, and reads the result.
+pub fn gather(
+    file: Option<&str>,
+    env: impl IntoIterator<Item = (String, String)>,
+    flags: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Result<Settings, SettingsError> {
+    let mut merged = match file {
+        Some(text) => read_file(text)?,
+        None => Table::new(),
+    };
+    overlay(&mut merged, read_env(env)?);
+    let mut top = Table::new();
+    for (path, value) in flags {
+        put(&mut top, path, value);
+    }
+    overlay(&mut merged, top);
+    let file: schema::File = merged.try_into().map_err(|e| wrong(first_line(&e)))?;
+    file.settings()
+}
+
+fn wrong(text: impl Into<String>) -> SettingsError {
+    SettingsError(text.into())
+}
+
+/// Errors of the TOML reader quote the line they are about: only those about structure may be shown.
+fn first_line(error: &toml::de::Error) -> String {
+    error
+        .message()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn read_file(text: &str) -> Result<Table, SettingsError> {
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let line = error
+            .span()
+            .map_or(1, |span| text[..span.start].lines().count().max(1));
+        wrong(format!("line {line}: {}", first_line(&error)))
+    })?;
+    let allowed = table.get("allow_inline_secrets").and_then(Value::as_bool);
+    if allowed != Some(true) {
+        refuse_inline_secrets(&table)?;
+    }
+    Ok(table)
+}
+
+/// Secrets stand in files of their own or in the environment, not in a configuration that is shared.
+fn refuse_inline_secrets(table: &Table) -> Result<(), SettingsError> {
+    let accounts = table.get("account").and_then(Value::as_table);
+    for (name, account) in accounts.into_iter().flatten() {
+        for field in ["connection_string", "key", "sas"] {
+            let value = account
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            if Secret::parse(value).is_inline_secret() {
+                return Err(wrong(format!(
+                    "account.{name}.{field} holds a secret; write env:NAME or file:/path, \
+                     or set allow_inline_secrets = true"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_env(env: impl IntoIterator<Item = (String, String)>) -> Result<Table, SettingsError> {
+    let mut table = Table::new();
+    let mut own = Vec::new();
+    for (name, value) in env {
+        if name == ENV_CONNECTION_STRING && !value.is_empty() {
+            put(
+                &mut table,
+                "account.default.connection_string",
+                Value::String(value),
+            );
+        } else if let Some(option) = name.strip_prefix(ENV_PREFIX) {
+            own.push((option.to_owned(), value));
+        }
+    }
+    // Our own variables win over Azure's. Unknown ones may be those of an orchestrator.
+    for (name, value) in own {
+        if let Some((_, path, kind)) = OPTIONS.iter().find(|(option, _, _)| *option == name) {
+            put(&mut table, path, typed(&name, &value, *kind)?);
+        }
+    }
+    Ok(table)
+}
+
+fn typed(name: &str, value: &str, kind: Kind) -> Result<Value, SettingsError> {
+    let bad = |what: &str| wrong(format!("{ENV_PREFIX}{name} must be {what}"));
+    match kind {
+        Kind::Text => Ok(Value::String(value.to_owned())),
+        Kind::Flag => value
+            .parse()
+            .map(Value::Boolean)
+            .map_err(|_| bad("true or false")),
+        Kind::Number => match value.parse::<i64>() {
+            Ok(whole) => Ok(Value::Integer(whole)),
+            Err(_) => value.parse().map(Value::Float).map_err(|_| bad("a number")),
+        },
+        Kind::List => {
+            let items = value
+                .split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty());
+            Ok(Value::Array(
+                items.map(|item| Value::String(item.to_owned())).collect(),
+            ))
+        }
+    }
+}
+
+/// Puts a value at a dotted path.
+fn put(table: &mut Table, path: &str, value: Value) {
+    match path.split_once('.') {
+        None => {
+            table.insert(path.to_owned(), value);
+        }
+        Some((head, rest)) => {
+            let inner = table
+                .entry(head)
+                .or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Lays one table over another. Accounts replace each other as a whole.
+fn overlay(under: &mut Table, over: Table) {
+    for (name, value) in over {
+        match (under.get_mut(&name), value) {
+            (Some(Value::Table(below)), Value::Table(above)) if name == "account" => {
+                below.extend(above);
+            }
+            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
+            (_, value) => {
+                under.insert(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! The shape of the configuration file, and what it becomes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+use smalt_sleeve::port::{BlobId, DeleteSnapshots};
+
+use super::{Settings, SettingsError, wrong};
+use crate::config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer};
+use crate::decide::{Policy, Rule};
+use crate::destination;
+use crate::glob::PATTERN_CHARS_MAX;
+use crate::guard::Guard;
+use crate::plan::Prices;
+use crate::schedule::Schedule;
+use crate::span;
+use crate::ttl::TtlFormat;
+
+/// A value that must not be shown, or where it stands.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// The value itself.
+    Inline(String),
+    /// In this environment variable.
+    Env(String),
+    /// In this file, white space around it ignored.
+    File(String),
+}
+
+impl Secret {
+    /// Reads `env:NAME`, `file:/path` or the value itself.
+    pub fn parse(text: &str) -> Self {
+        if let Some(name) = text.strip_prefix("env:") {
+            Secret::Env(name.to_owned())
+        } else if let Some(path) = text.strip_prefix("file:") {
+            Secret::File(path.to_owned())
+        } else {
+            Secret::Inline(text.to_owned())
+        }
+    }
+
+    /// Whether the text itself is secret. The development account's key is public.
+    pub(super) fn is_inline_secret(&self) -> bool {
+        let Secret::Inline(text) = self else {
+            return false;
+        };
+        let lower = text.to_ascii_lowercase();
+        let public = lower.starts_with("usedevelopmentstorage=true");
+        !text.is_empty() && (!public || lower.contains("key=") || lower.contains("sig="))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Secret::Inline(_) => f.write_str("***"),
+            Secret::Env(name) => write!(f, "env:{name}"),
+            Secret::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Secret::parse(&String::deserialize(from)?))
+    }
+}
+
+/// How an account is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccountSettings {
+    /// All in one.
+    pub connection_string: Option<Secret>,
+    /// Account name.
+    pub name: Option<String>,
+    /// Shared key, base64.
+    pub key: Option<Secret>,
+    /// Shared access signature, with or without `?`.
+    pub sas: Option<Secret>,
+    /// Blob endpoint; that of the public cloud when absent.
+    pub endpoint: Option<String>,
+}
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct File {
+    allow_inline_secrets: bool,
+    account: BTreeMap<String, AccountSettings>,
+    connection: Connection,
+    sweeper: Sweeper,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Connection {
+    ca_file: Option<String>,
+    connect_to: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Sweeper {
+    every: Option<Span>,
+    align: Option<bool>,
+    jitter: Option<Span>,
+    page_size: Option<u32>,
+    parallelism: Option<usize>,
+    lease: Option<Span>,
+    page_deadline: Option<Span>,
+    grace: Option<Span>,
+    stop_grace: Option<Span>,
+    state: Option<String>,
+    state_account: Option<String>,
+    state_backend: Option<Backend>,
+    state_patience: Option<Span>,
+    create_state: Option<bool>,
+    ttl_key: Option<String>,
+    dbc_key: Option<String>,
+    ttl_formats: Option<Vec<String>>,
+    rate: Option<f64>,
+    retries: Option<u32>,
+    worker_id: Option<String>,
+    seed: Option<u64>,
+    containers: Vec<String>,
+    container: Vec<ContainerEntry>,
+    dead: Dead,
+    delete: Delete,
+    guard: GuardEntry,
+    rule: Vec<RuleEntry>,
+    prices: PricesEntry,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContainerEntry {
+    name: String,
+    #[serde(default)]
+    account: Option<String>,
+    #[serde(default)]
+    prefix: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Dead {
+    account: Option<String>,
+    container: Option<String>,
+    on_collision: Option<OnCollision>,
+    create_container: Option<bool>,
+    add_metadata: Option<bool>,
+    copy_deadline: Option<Span>,
+    allow_swept: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Delete {
+    snapshots: Option<Snapshots>,
+    leased: Option<Leased>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GuardEntry {
+    max_per_cycle: Option<u64>,
+    max_fraction: Option<f64>,
+    min_age: Option<Span>,
+    protect: Vec<String>,
+    approve: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleEntry {
+    container: String,
+    #[serde(default)]
+    prefix: String,
+    older_than: Span,
+    #[serde(default)]
+    exclude: Vec<String>,
+    #[serde(default)]
+    dead: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct PricesEntry {
+    per_10k_transactions: Option<f64>,
+    per_gib_month: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Backend {
+    Lease,
+    Etag,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnCollision {
+    Fail,
+    Suffix,
+    Overwrite,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Snapshots {
+    Refuse,
+    Include,
+}
+
+/// Leases of others are never broken; the word stands for itself.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Leased {
+    Skip,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span(Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        span::parse(&text)
+            .map(Span)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+fn or(span: Option<Span>, default: Duration) -> Duration {
+    span.map_or(default, |span| span.0)
+}
+
+impl File {
+    pub(super) fn settings(self) -> Result<Settings, SettingsError> {
+        let _ = self.allow_inline_secrets;
+        let prices = Prices::default();
+        let entry = &self.sweeper.prices;
+        let prices = Prices {
+            per_10k_transactions: entry
+                .per_10k_transactions
+                .unwrap_or(prices.per_10k_transactions),
+            per_gib_month: entry.per_gib_month.unwrap_or(prices.per_gib_month),
+        };
+        let connect_to = self
+            .connection
+            .connect_to
+            .as_deref()
+            .map(address)
+            .transpose()?;
+        let seed = self.sweeper.seed;
+        let mut sweeper = self.sweeper.config()?;
+        // Who says where dead blobs go and has but one account means that account.
+        if sweeper.dead.account.is_none() && self.account.contains_key("dead") {
+            sweeper.dead.account = Some("dead".to_owned());
+        } else if sweeper.dead.account.is_none() && sweeper.policy.dead.is_some() {
+            sweeper.dead.account = Some("default".to_owned());
+        }
+        sweeper.check().map_err(wrong)?;
+        Ok(Settings {
+            accounts: self.account,
+            sweeper,
+            seed,
+            prices,
+            ca_file: self.connection.ca_file,
+            connect_to,
+        })
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, SettingsError> {
+    let local = text.replacen("localhost", "127.0.0.1", 1);
+    local
+        .parse()
+        .map_err(|_| wrong(format!("connect_to: `{text}` is no ADDRESS:PORT")))
+}
+
+impl Sweeper {
+    fn config(self) -> Result<SweeperConfig, SettingsError> {
+        let base = SweeperConfig::default();
+        let state_account = self
+            .state_account
+            .clone()
+            .unwrap_or(base.state_account.clone());
+        let containers = self.swept()?;
+        let policy = self.policy()?;
+        let guard = self.guard.guard();
+        let state_blob = match &self.state {
+            Some(text) => state_place(text)?,
+            None => base.state_blob.clone(),
+        };
+        Ok(SweeperConfig {
+            worker_id: self.worker_id,
+            state_account,
+            state_blob,
+            create_state: self.create_state.unwrap_or(!containers.is_empty()),
+            containers,
+            backend: match self.state_backend {
+                Some(Backend::Etag) => StateBackend::Etag,
+                _ => StateBackend::Lease,
+            },
+            lease_s: u32::try_from(or(self.lease, Duration::from_secs(30)).as_secs())
+                .unwrap_or(u32::MAX),
+            schedule: Schedule {
+                every: or(self.every, base.schedule.every),
+                align: self.align.unwrap_or(base.schedule.align),
+                jitter: or(self.jitter, base.schedule.jitter),
+            },
+            page_size: self.page_size.unwrap_or(base.page_size),
+            parallelism: self.parallelism.unwrap_or(base.parallelism),
+            page_deadline: or(self.page_deadline, base.page_deadline),
+            policy,
+            dead: self.dead.config(),
+            snapshots: match self.delete.snapshots {
+                Some(Snapshots::Include) => DeleteSnapshots::Include,
+                _ => DeleteSnapshots::Refuse,
+            },
+            guard,
+            rate_per_s: self.rate.unwrap_or(base.rate_per_s),
+            retries: self.retries.unwrap_or(base.retries),
+            stop_grace: or(self.stop_grace, base.stop_grace),
+            state_patience: or(self.state_patience, base.state_patience),
+        })
+    }
+
+    /// `containers = ["events", "logs/app/"]` and `[[sweeper.container]]` say the same.
+    fn swept(&self) -> Result<Vec<SweptContainer>, SettingsError> {
+        let short = self.containers.iter().map(|text| {
+            let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
+            (None, name, prefix)
+        });
+        let long = self.container.iter();
+        let long = long.map(|c| (c.account.as_deref(), c.name.as_str(), c.prefix.as_str()));
+        short
+            .chain(long)
+            .map(|(account, name, prefix)| {
+                if !destination::is_container_name(name) {
+                    return Err(wrong(format!("`{name}` is no container name")));
+                }
+                Ok(SweptContainer {
+                    account: account.unwrap_or("default").to_owned(),
+                    container: name.to_owned(),
+                    prefix: prefix.to_owned(),
+                })
+            })
+            .collect()
+    }
+
+    fn policy(&self) -> Result<Policy, SettingsError> {
+        let base = Policy::default();
+        let formats = match &self.ttl_formats {
+            Some(names) => names
+                .iter()
+                .map(|name| name.parse().map_err(|e| wrong(format!("ttl_formats: {e}"))))
+                .collect::<Result<Vec<TtlFormat>, _>>()?,
+            None => base.ttl_formats.clone(),
+        };
+        let rules = self.rule.iter().map(|rule| Rule {
+            container: rule.container.clone(),
+            prefix: rule.prefix.clone(),
+            older_than: rule.older_than.0,
+            exclude: rule.exclude.clone(),
+            dead: rule.dead.clone(),
+        });
+        let policy = Policy {
+            ttl_key: self.ttl_key.clone().unwrap_or(base.ttl_key),
+            dbc_key: self.dbc_key.clone().unwrap_or(base.dbc_key),
+            ttl_formats: formats,
+            grace: or(self.grace, base.grace),
+            min_age: or(self.guard.min_age, base.min_age),
+            protect: self.guard.protect.clone(),
+            rules: rules.collect(),
+            dead: self.dead.container.clone(),
+            allow_swept_destination: self.dead.allow_swept,
+        };
+        let excluded = policy.rules.iter().flat_map(|rule| &rule.exclude);
+        let mut patterns = policy.protect.iter().chain(excluded);
+        if patterns.any(|p| p.chars().count() > PATTERN_CHARS_MAX) {
+            return Err(wrong(format!(
+                "a pattern has more than {PATTERN_CHARS_MAX} characters"
+            )));
+        }
+        Ok(policy)
+    }
+}
+
+impl Dead {
+    fn config(&self) -> DeadConfig {
+        let base = DeadConfig::default();
+        DeadConfig {
+            account: self.account.clone(),
+            on_collision: match self.on_collision {
+                Some(OnCollision::Suffix) => Collision::Suffix,
+                Some(OnCollision::Overwrite) => Collision::Overwrite,
+                Some(OnCollision::Fail) | None => Collision::Fail,
+            },
+            create_container: self.create_container.unwrap_or(base.create_container),
+            add_metadata: self.add_metadata.unwrap_or(base.add_metadata),
+            copy_deadline: or(self.copy_deadline, base.copy_deadline),
+        }
+    }
+}
+
+impl GuardEntry {
+    /// An operator who approves lifts the limits for this run, not the protection.
+    fn guard(&self) -> Guard {
+        let base = Guard::default();
+        if self.approve {
+            return base;
+        }
+        Guard {
+            max_per_cycle: self.max_per_cycle.unwrap_or(base.max_per_cycle),
+            max_fraction: self.max_fraction.unwrap_or(base.max_fraction),
+        }
+    }
+}
+
+fn state_place(text: &str) -> Result<BlobId, SettingsError> {
+    let place = text.split_once('/').filter(|(container, blob)| {
+        destination::is_container_name(container) && destination::is_blob_name(blob)
+    });
+    place
+        .map(|(container, blob)| BlobId::new(container, blob))
+        .ok_or_else(|| wrong(format!("state: `{text}` is no CONTAINER/BLOB")))
+}

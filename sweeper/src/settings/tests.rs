@@ -1,0 +1,154 @@
+//! Precedence, strictness, secrets.
+
+use std::time::Duration;
+
+use super::*;
+use crate::config::{Collision, StateBackend};
+
+const FILE: &str = r#"
+[account.default]
+connection_string = "env:CONN"
+[account.archive]
+name = "archive"
+key = "file:/run/secrets/key"
+[sweeper]
+every = "1h"
+page_size = 500
+containers = ["events", "logs/app/"]
+ttl_formats = ["rfc3339", "dd.MM.yyyy HH:mm:ss"]
+[sweeper.dead]
+account = "archive"
+on_collision = "suffix"
+[sweeper.guard]
+max_per_cycle = 10
+protect = ["legal/**"]
+[[sweeper.rule]]
+container = "logs"
+older_than = "30d"
+exclude = ["**/keep/*"]
+[[sweeper.container]]
+name = "extra"
+account = "archive"
+"#;
+
+fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+fn text(value: &str) -> Value {
+    Value::String(value.to_owned())
+}
+
+#[test]
+fn the_file_is_read_whole() {
+    let settings = gather(Some(FILE), [], []).unwrap();
+    let sweeper = &settings.sweeper;
+    assert_eq!(sweeper.schedule.every, Duration::from_secs(3_600));
+    assert_eq!(sweeper.containers.len(), 3);
+    assert_eq!(sweeper.containers[1].prefix, "app/");
+    assert_eq!(sweeper.containers[2].account, "archive");
+    assert_eq!(sweeper.dead.on_collision, Collision::Suffix);
+    assert_eq!(sweeper.guard.max_per_cycle, 10);
+    assert_eq!(sweeper.policy.ttl_formats.len(), 2);
+    assert_eq!(
+        sweeper.policy.rules[0].older_than,
+        Duration::from_secs(30 * 86_400)
+    );
+    assert_eq!(
+        settings.accounts["archive"].key,
+        Some(Secret::File("/run/secrets/key".to_owned()))
+    );
+}
+
+#[test]
+fn flag_wins_over_environment_over_file_over_default() {
+    let with = |vars: &[(&str, &str)], flags: Vec<(&'static str, Value)>| {
+        gather(Some(FILE), env(vars), flags).unwrap().sweeper
+    };
+    assert_eq!(gather(None, [], []).unwrap().sweeper.page_size, 1_000);
+    assert_eq!(with(&[], vec![]).page_size, 500);
+    let vars = [
+        ("SWEEPER_PAGE_SIZE", "200"),
+        ("SWEEPER_STATE_BACKEND", "etag"),
+    ];
+    assert_eq!(with(&vars, vec![]).page_size, 200);
+    assert_eq!(with(&vars, vec![]).backend, StateBackend::Etag);
+    let flags = vec![("sweeper.page_size", Value::Integer(100))];
+    assert_eq!(with(&vars, flags).page_size, 100);
+    let approved = with(&[], vec![("sweeper.guard.approve", Value::Boolean(true))]);
+    assert_eq!(approved.guard.max_per_cycle, 0);
+    assert_eq!(approved.policy.protect, ["legal/**"]);
+}
+
+/// An account named by flags is not completed with another one's connection string.
+#[test]
+fn accounts_are_never_mixed() {
+    let vars = env(&[(
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "UseDevelopmentStorage=true",
+    )]);
+    let plain = gather(None, vars.clone(), []).unwrap();
+    assert!(plain.accounts["default"].connection_string.is_some());
+    let flags = [
+        ("account.default.name", text("acct")),
+        ("account.default.sas", text("sig=x")),
+    ];
+    let settings = gather(None, vars, flags).unwrap();
+    let account = &settings.accounts["default"];
+    assert_eq!(account.connection_string, None);
+    assert_eq!(account.name.as_deref(), Some("acct"));
+}
+
+#[test]
+fn wrong_values_are_refused_in_words() {
+    for (file, part) in [
+        ("[sweeper]\nevry = \"1h\"", "evry"),
+        ("[sweeper]\nevery = \"soon\"", "length of time"),
+        ("[sweeper]\npage_size = 6000", "page_size"),
+        ("[sweeper]\nlease = \"5s\"", "lease"),
+        ("[sweeper]\nstate = \"x\"", "CONTAINER/BLOB"),
+        ("[sweeper]\ncontainers = [\"UPPER\"]", "UPPER"),
+        ("[sweeper]\nttl_formats = [\"us\"]", "TTL format"),
+        ("[sweeper.guard]\nmax_fraction = 1.5", "max_fraction"),
+        ("[connection]\nconnect_to = \"nowhere\"", "ADDRESS:PORT"),
+        ("[sweeper\n", "line 1"),
+    ] {
+        let error = gather(Some(file), [], []).unwrap_err();
+        assert!(error.0.contains(part), "{file}: {error}");
+    }
+    assert!(gather(None, env(&[("SWEEPER_RATE", "fast")]), []).is_err());
+    assert!(gather(None, env(&[("SWEEPER_PORT", "tcp://10.0.0.1")]), []).is_ok());
+}
+
+/// SS9: no secret in files by accident, none in debug output or errors.
+#[test]
+fn secrets_are_refused_inline_and_never_shown() {
+    for (field, value) in [
+        ("key", "Zm9v"),
+        ("sas", "sig=abc"),
+        ("connection_string", "AccountKey=Zm9v"),
+    ] {
+        let file = format!("[account.x]\n{field} = \"{value}\"");
+        let error = gather(Some(&file), [], []).unwrap_err();
+        assert!(
+            error.0.contains("env:NAME") && !error.0.contains(value),
+            "{error}"
+        );
+        let allowed = format!("allow_inline_secrets = true\n{file}");
+        let settings = gather(Some(&allowed), [], []).unwrap();
+        assert!(!format!("{settings:?}").contains(value));
+    }
+    let dev = "[account.default]\nconnection_string = \"UseDevelopmentStorage=true\"";
+    assert!(gather(Some(dev), [], []).is_ok());
+}
+
+#[test]
+fn a_place_for_dead_blobs_implies_an_account() {
+    let flags = [("sweeper.dead.container", text("dbc/"))];
+    let settings = gather(None, [], flags).unwrap();
+    assert_eq!(settings.sweeper.dead.account.as_deref(), Some("default"));
+    assert_eq!(gather(None, [], []).unwrap().sweeper.dead.account, None);
+}

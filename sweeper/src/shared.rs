@@ -1,0 +1,133 @@
+//! What the executors of one worker share.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::CallContext;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::accounts::Accounts;
+use crate::calls::{Calls, lock};
+use crate::config::SweeperConfig;
+use crate::entropy::Entropy;
+use crate::error::SweepError;
+use crate::report::Report;
+
+/// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
+pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// From this difference of clocks on a line is logged (D4).
+const SKEW_WARN: Duration = Duration::from_secs(60);
+/// From this difference on the worker refuses to work (D4).
+const SKEW_MAX: Duration = Duration::from_secs(600);
+/// Longest client request id (Gridwich G6: 1 KiB), with room for the fields around the page id.
+const PAGE_ID_CHARS_MAX: usize = 800;
+
+pub(crate) struct Core {
+    pub(crate) config: SweeperConfig,
+    pub(crate) accounts: Accounts,
+    pub(crate) calls: Calls,
+    pub(crate) entropy: Entropy,
+    pub(crate) worker: String,
+    pub(crate) lease_id: String,
+    pub(crate) stop: Stop,
+    pub(crate) report: Mutex<Report>,
+    /// Destination containers that are known to be there, by account (DS20).
+    pub(crate) made: Mutex<BTreeSet<(String, String)>>,
+    wall_clock: Option<WallClock>,
+    clock: Mutex<Option<(Timestamp, Instant)>>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        config: SweeperConfig,
+        accounts: Accounts,
+        seed: u64,
+        wall_clock: Option<WallClock>,
+        stop: Stop,
+    ) -> Self {
+        let entropy = Entropy::new(seed);
+        let lease_id = entropy.guid();
+        let worker = config.worker_id.clone();
+        let worker = worker.unwrap_or_else(|| format!("w-{lease_id}"));
+        Core {
+            calls: Calls::new(config.rate_per_s, config.retries),
+            report: Mutex::new(Report::new(&worker)),
+            made: Mutex::new(BTreeSet::new()),
+            clock: Mutex::new(None),
+            config,
+            accounts,
+            entropy,
+            worker,
+            lease_id,
+            stop,
+            wall_clock,
+        }
+    }
+
+    /// Takes the service's time from an answer on the state document.
+    pub(crate) fn observe(&self, server_time: Timestamp) -> Result<(), SweepError> {
+        *lock(&self.clock) = Some((server_time, Instant::now()));
+        let Some(wall) = self.wall_clock.as_ref().map(|clock| clock()) else {
+            return Ok(());
+        };
+        let skew = wall.since(server_time).max(server_time.since(wall));
+        if skew > SKEW_MAX {
+            return Err(SweepError::ClockSkew(skew.as_secs()));
+        }
+        if skew > SKEW_WARN {
+            tracing::warn!(
+                skew_s = skew.as_secs(),
+                "clocks differ; the service's counts"
+            );
+        }
+        Ok(())
+    }
+
+    /// The service's time: as last observed, and what tokio's clock measured since.
+    pub(crate) fn now(&self) -> Timestamp {
+        match *lock(&self.clock) {
+            Some((observed, at)) => observed.plus(at.elapsed()),
+            None => Timestamp::MIN,
+        }
+    }
+
+    /// Context of a call: who asks and for which page. All that a sweeper does is muted (G8).
+    pub(crate) fn context(&self, page: &str) -> CallContext {
+        let page: String = page.chars().take(PAGE_ID_CHARS_MAX / 4).collect();
+        let worker: String = self.worker.chars().take(40).collect();
+        CallContext {
+            client_request_id: serde_json::json!({ "worker": worker, "page": page }).to_string(),
+            muted: true,
+        }
+    }
+}
+
+/// Asks a worker to stop, and lets it wait without missing that.
+#[derive(Clone)]
+pub(crate) struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    pub(crate) fn new() -> (watch::Sender<bool>, Stop) {
+        let (sender, receiver) = watch::channel(false);
+        (sender, Stop(receiver))
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Sleeps, at most until the stop.
+    pub(crate) async fn sleep(&self, span: Duration) {
+        let mut receiver = self.0.clone();
+        tokio::select! {
+            biased;
+            // A sender that is gone cannot ask any more: then only the time counts.
+            Ok(_) = receiver.wait_for(|stop| *stop) => {}
+            () = tokio::time::sleep(span) => {}
+        }
+    }
+}

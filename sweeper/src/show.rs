@@ -1,0 +1,98 @@
+//! Plans and state documents as text for people.
+
+use smalt_sweeper::Plan;
+use smalt_sweeper::plan::bytes;
+use smalt_sweeper::state::Document;
+use smalt_sweeper::uri::redact;
+
+/// Blobs that a plan names on a screen; `--csv` and `--json` name more.
+const ROWS_SHOWN: usize = 20;
+
+/// The plan: first blobs, then totals.
+pub(crate) fn plan(plan: &Plan) -> String {
+    let mut text = String::new();
+    for row in plan.rows.iter().take(ROWS_SHOWN) {
+        let arrow = if row.destination.is_empty() {
+            ""
+        } else {
+            " -> "
+        };
+        let line = format!(
+            "{:<16} {:>10}  {}/{}{arrow}{}\n",
+            row.action,
+            bytes(row.bytes),
+            row.container,
+            row.blob,
+            row.destination
+        );
+        text.push_str(&printable(&line));
+    }
+    let hidden = plan.rows.len().saturating_sub(ROWS_SHOWN);
+    if hidden > 0 || plan.truncated {
+        text.push_str("... and more; --csv names them\n");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&format!("as of {} (the service's time)\n", plan.decided_at));
+    text.push_str(&plan.table());
+    text
+}
+
+/// The state document: where the fleet is.
+pub(crate) fn state(document: &Document) -> String {
+    let due = document
+        .next_due
+        .map_or_else(|| "now".to_owned(), |due| due.iso_s());
+    let mut text = format!(
+        "version {}, cycle {}, fence {}, next due {due}, last completed {} ({} removed)\n",
+        document.version,
+        document.cycle,
+        document.fence,
+        if document.timestamp.is_empty() {
+            "never"
+        } else {
+            &document.timestamp
+        },
+        document.purged
+    );
+    for container in &document.containers {
+        let tally = &container.tally;
+        text.push_str(&printable(&format!(
+            "{:<24} {:<13} seen {} deleted {} moved {} kept {} failed {}{}\n",
+            format!("{}/{}", container.name, container.prefix),
+            container.status.name(),
+            tally.seen,
+            tally.deleted,
+            tally.moved,
+            tally.skipped,
+            tally.failed,
+            container
+                .last_error
+                .as_deref()
+                .map(|e| format!("  last error {e}"))
+                .unwrap_or_default(),
+        )));
+        for page in &container.pages {
+            let deadline = page
+                .deadline
+                .map_or_else(|| "now".to_owned(), |at| at.iso_s());
+            text.push_str(&printable(&format!(
+                "  page {} of {} until {deadline}, attempt {}, {} to go\n",
+                page.id, page.owner, page.attempt, page.due
+            )));
+        }
+    }
+    redact(&text)
+}
+
+/// Blob names are other people's text: nothing in them may steer the terminal.
+fn printable(line: &str) -> String {
+    let (body, end) = line
+        .strip_suffix('\n')
+        .map_or((line, ""), |body| (body, "\n"));
+    let shown = body
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
+    shown.collect::<String>() + end
+}

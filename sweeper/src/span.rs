@@ -1,0 +1,161 @@
+//! Lengths of time as people write them: `30s`, `10m`, `1h30m`, `7d`, and ISO 8601 `P7D`, `PT90M`.
+
+use std::time::Duration;
+
+/// Longest length that is read: a thousand years. Beyond it a value is a mistake, not a wish.
+const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 86_400);
+
+/// Text that is no length of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a length of time; write 30s, 10m, 1h30m, 7d or ISO 8601 such as P7D")]
+pub struct InvalidSpan(pub String);
+
+/// Reads either form.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(smalt_sweeper::span::parse("10m"), Ok(Duration::from_secs(600)));
+/// assert_eq!(smalt_sweeper::span::parse("P1DT2H"), Ok(Duration::from_secs(93_600)));
+/// ```
+pub fn parse(text: &str) -> Result<Duration, InvalidSpan> {
+    let trimmed = text.trim();
+    let read = match trimmed.strip_prefix('P') {
+        Some(_) => parse_iso8601(trimmed),
+        None => parse_short(trimmed),
+    };
+    read.ok_or_else(|| InvalidSpan(text.to_owned()))
+}
+
+/// ISO 8601 durations of weeks, days, hours, minutes and seconds. Years and months have no fixed
+/// length and are not read: nobody should lose a blob over the length of February.
+pub fn parse_iso8601(text: &str) -> Option<Duration> {
+    let rest = text.strip_prefix('P')?;
+    let (date, time) = match rest.split_once('T') {
+        Some((_, "")) => return None,
+        Some((date, time)) => (date, time),
+        None => (rest, ""),
+    };
+    if date.is_empty() && time.is_empty() {
+        return None;
+    }
+    let days = sum(date, &[("W", 604_800_000), ("D", 86_400_000)])?;
+    let clock = sum(time, &[("H", 3_600_000), ("M", 60_000), ("S", 1_000)])?;
+    bounded(days.checked_add(clock)?)
+}
+
+fn parse_short(text: &str) -> Option<Duration> {
+    if text.is_empty() {
+        return None;
+    }
+    const UNITS: [(&str, u64); 6] = [
+        ("w", 604_800_000),
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+        ("ms", 1),
+    ];
+    bounded(sum(text, &UNITS)?)
+}
+
+/// Adds up `<number><unit>` parts. Each unit may stand once, in the order of the table.
+fn sum(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let mut rest = text;
+    let mut next_unit = 0;
+    let mut total_ms: u64 = 0;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let value: u64 = rest.get(..digits)?.parse().ok()?;
+        rest = &rest[digits..];
+        let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let at = units
+            .iter()
+            .position(|(name, _)| *name == &rest[..letters])?;
+        if at < next_unit {
+            return None;
+        }
+        next_unit = at + 1;
+        rest = &rest[letters..];
+        total_ms = total_ms.checked_add(value.checked_mul(units[at].1)?)?;
+    }
+    Some(total_ms)
+}
+
+fn bounded(ms: u64) -> Option<Duration> {
+    let span = Duration::from_millis(ms);
+    (span <= LONGEST).then_some(span)
+}
+
+/// The short form of a length, for people: `1h30m`, `45s`, `250ms`.
+pub fn format(span: Duration) -> String {
+    let mut rest_ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    if rest_ms == 0 {
+        return "0s".to_owned();
+    }
+    let mut text = String::new();
+    for (unit, ms) in [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+        ("ms", 1),
+    ] {
+        let count = rest_ms / ms;
+        rest_ms %= ms;
+        if count > 0 {
+            text.push_str(&format!("{count}{unit}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_people_write_and_nothing_else() {
+        for (text, expected_ms) in [
+            ("30s", Some(30_000)),
+            ("10m", Some(600_000)),
+            ("1h30m", Some(5_400_000)),
+            ("7d", Some(604_800_000)),
+            ("100ms", Some(100)),
+            ("0s", Some(0)),
+            ("P7D", Some(604_800_000)),
+            ("P1W", Some(604_800_000)),
+            ("PT1H30M", Some(5_400_000)),
+            ("P1DT1S", Some(86_401_000)),
+            ("", None),
+            ("P", None),
+            ("PT", None),
+            ("P1DT", None),
+            ("P1M", None),
+            ("P1Y", None),
+            ("PT1D", None),
+            ("5", None),
+            ("s", None),
+            ("-5s", None),
+            ("1s1m", None),
+            ("99999999999999999999s", None),
+            ("9999999999d", None),
+        ] {
+            let read = parse(text).ok().map(|d| d.as_millis() as u64);
+            assert_eq!(read, expected_ms, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(ms in 0u64..10_000_000_000) {
+            let span = Duration::from_millis(ms);
+            prop_assert_eq!(parse(&format(span)), Ok(span));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in ".{0,30}") {
+            let _ = parse(&text);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The state document in storage: read, written on condition, found again after an unclear write.
+//!
+//! The lease saves work; it protects nothing. Every write carries `If-Match` with the ETag that was
+//! read, so a worker that wakes up after an hour in the middle of a write changes nothing (DS11).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use smalt_sleeve::port::{Conditions, ErrorKind, PortError, PutBlob, Storage, Tag};
+use tokio::time::Instant;
+
+use crate::config::StateBackend;
+use crate::error::SweepError;
+use crate::shared::Core;
+use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document};
+
+/// Waits for a lease that somebody holds: first, and longest.
+const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// Part of the lease that is kept back for writing the document (D1).
+const LEASE_RESERVE: Duration = Duration::from_secs(10);
+/// Longest time for what is done between reading and writing the document (D1).
+const HOLD_MAX: Duration = Duration::from_secs(20);
+/// `Content-Type` of the document (S15).
+const CONTENT_TYPE: &str = "text/xml";
+
+/// The document as read, until it is written or let go.
+pub(crate) struct Session<'a> {
+    core: &'a Core,
+    storage: &'a dyn Storage,
+    /// As read.
+    pub(crate) document: Document,
+    etag: Tag,
+    leased: bool,
+    opened: Instant,
+}
+
+/// Whether a wait for the lease ends when the worker is to stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    UntilStop,
+    Unlimited,
+}
+
+/// Takes the lease (unless ETags alone are to do) and reads the document; creates it when missing.
+pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>, SweepError> {
+    let name = &core.config.state_account;
+    let storage = core
+        .accounts
+        .get(name)
+        .ok_or_else(|| SweepError::Config(format!("no account `{name}` is configured")))?
+        .as_ref();
+    let leased = core.config.backend == StateBackend::Lease;
+    if leased {
+        acquire(core, storage, patience).await?;
+    }
+    let read = read_or_create(core, storage).await;
+    let (document, etag) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            release(core, storage, leased).await;
+            return Err(error);
+        }
+    };
+    Ok(Session {
+        core,
+        storage,
+        document,
+        etag,
+        leased,
+        opened: Instant::now(),
+    })
+}
+
+async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Result<(), SweepError> {
+    let (mut wait, wait_max) = LEASE_WAIT;
+    let mut attempts = 0u32;
+    loop {
+        let cx = core.context("");
+        let (blob, id) = (&core.config.state_blob, &core.lease_id);
+        let call = storage.acquire_lease(&cx, blob, id, core.config.lease_s);
+        let error = match core.calls.once("acquire_lease", call).await {
+            Ok(lease) => return core.observe(lease.server_time),
+            Err(error) => error,
+        };
+        match error.kind {
+            ErrorKind::LeaseTaken | ErrorKind::LeaseLost => {
+                if patience == Patience::UntilStop && core.stop.is_set() {
+                    return Err(SweepError::Stopped);
+                }
+                attempts += 1;
+                tracing::debug!(attempts, "the state document is leased, waiting");
+                tokio::time::sleep(wait.mul_f64(0.5 + core.entropy.fraction())).await;
+                wait = (wait * 2).min(wait_max);
+            }
+            ErrorKind::NotFound => create(core, storage).await?,
+            _ => return Err(error.into()),
+        }
+    }
+}
+
+async fn read_or_create(core: &Core, storage: &dyn Storage) -> Result<(Document, Tag), SweepError> {
+    match read(core, storage).await {
+        Err(SweepError::Storage(error)) if error.kind == ErrorKind::NotFound => {
+            create(core, storage).await?;
+            read(core, storage).await
+        }
+        other => other,
+    }
+}
+
+/// Reads the document without any intent to write it.
+pub(crate) async fn read(
+    core: &Core,
+    storage: &dyn Storage,
+) -> Result<(Document, Tag), SweepError> {
+    let cx = core.context("");
+    let blob = &core.config.state_blob;
+    let call = || storage.get_blob(&cx, blob, DOCUMENT_BYTES_MAX as u64);
+    let got = core.calls.repeated(&core.entropy, "get_blob", call).await?;
+    core.observe(got.server_time)?;
+    let text = std::str::from_utf8(&got.content)
+        .map_err(|_| state::StateError::Broken("it is not UTF-8".to_owned()))?;
+    Ok((state::read(text)?, got.properties.etag))
+}
+
+/// The document that a worker makes from its configuration.
+pub(crate) fn initial(core: &Core) -> Document {
+    let containers = core.config.containers.iter().map(|swept| Container {
+        name: swept.container.clone(),
+        credential: Some(swept.account.clone()),
+        prefix: swept.prefix.clone(),
+        ..Container::default()
+    });
+    Document {
+        version: state::VERSION_NEWEST,
+        containers: containers.collect(),
+        ..Document::default()
+    }
+}
+
+async fn create(core: &Core, storage: &dyn Storage) -> Result<(), SweepError> {
+    let blob = &core.config.state_blob;
+    if !core.config.create_state {
+        return Err(SweepError::StateMissing(storage.blob_url(blob)));
+    }
+    write_new(core, storage, false).await.map(|_| ())
+}
+
+/// Writes a new document; an existing one is replaced only on demand. `false` when it stays.
+pub(crate) async fn write_new(
+    core: &Core,
+    storage: &dyn Storage,
+    replace: bool,
+) -> Result<bool, SweepError> {
+    let cx = core.context("");
+    let blob = &core.config.state_blob;
+    let make = || storage.create_container(&cx, &blob.container);
+    core.calls
+        .repeated(&core.entropy, "create_container", make)
+        .await?;
+    let content = Bytes::from(state::write(&initial(core))?);
+    let put = PutBlob {
+        content_type: Some(CONTENT_TYPE.to_owned()),
+        conditions: Conditions {
+            if_absent: !replace,
+            ..Conditions::default()
+        },
+        ..PutBlob::default()
+    };
+    let call = || storage.put_blob(&cx, blob, content.clone(), &put);
+    match core.calls.repeated(&core.entropy, "put_blob", call).await {
+        Ok(_) => Ok(true),
+        Err(e)
+            if matches!(
+                e.kind,
+                ErrorKind::AlreadyExists | ErrorKind::ConditionNotMet
+            ) =>
+        {
+            Ok(false)
+        }
+        // With a lease on it, it is there.
+        Err(e) if e.kind == ErrorKind::Leased && !replace => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn release(core: &Core, storage: &dyn Storage, leased: bool) {
+    if !leased {
+        return;
+    }
+    let cx = core.context("");
+    let call = storage.release_lease(&cx, &core.config.state_blob, &core.lease_id);
+    if let Err(error) = core.calls.once("release_lease", call).await {
+        // It ends by itself.
+        tracing::debug!(%error, "the lease on the state document was not released");
+    }
+}
+
+impl Session<'_> {
+    /// How long a listing may take so that the lease still covers the write after it.
+    pub(crate) fn time_left(&self) -> Duration {
+        let lease = Duration::from_secs(u64::from(self.core.config.lease_s));
+        let left = lease.saturating_sub(LEASE_RESERVE.min(lease / 3));
+        left.saturating_sub(self.opened.elapsed()).min(HOLD_MAX)
+    }
+
+    /// Writes the stamped document on condition that nobody has written since it was read. `false`
+    /// when it did not arrive: nothing was changed, and nothing may be done on the strength of it.
+    pub(crate) async fn commit(&mut self, document: Document) -> Result<bool, SweepError> {
+        let content = Bytes::from(state::write(&document)?);
+        let put = PutBlob {
+            content_type: Some(CONTENT_TYPE.to_owned()),
+            conditions: Conditions {
+                if_match: Some(self.etag.clone()),
+                lease_id: self.leased.then(|| self.core.lease_id.clone()),
+                ..Conditions::default()
+            },
+            ..PutBlob::default()
+        };
+        let cx = self.core.context("");
+        let blob = &self.core.config.state_blob;
+        let call = self.storage.put_blob(&cx, blob, content, &put);
+        match self.core.calls.once("put_blob", call).await {
+            Ok(written) => {
+                self.core.observe(written.server_time)?;
+                Ok(true)
+            }
+            Err(error) => self.after_failed_write(&document, error).await,
+        }
+    }
+
+    /// D4: after an unclear write the worker looks for its own fence.
+    async fn after_failed_write(
+        &self,
+        document: &Document,
+        error: PortError,
+    ) -> Result<bool, SweepError> {
+        match error.kind {
+            ErrorKind::ConditionNotMet
+            | ErrorKind::Leased
+            | ErrorKind::LeaseLost
+            | ErrorKind::LeaseTaken
+            | ErrorKind::NotFound => Ok(false),
+            _ if error.is_transient() => {
+                let (found, _) = read(self.core, self.storage).await?;
+                Ok(arrived(document, &found, &self.core.worker))
+            }
+            _ => Err(error.into()),
+        }
+    }
+
+    /// Lets the document go.
+    pub(crate) async fn close(self) {
+        release(self.core, self.storage, self.leased).await;
+    }
+}
+
+/// Whether a document that was written is the one that is there, or came before it.
+fn arrived(written: &Document, found: &Document, worker: &str) -> bool {
+    let same = found.fence == written.fence && found.writer == worker;
+    let claimed = |page: &state::Page| page.fence == written.fence && page.owner == worker;
+    let built_upon = found.containers.iter().flat_map(|c| &c.pages).any(claimed);
+    same || (found.fence > written.fence && built_upon)
+}

@@ -1,0 +1,237 @@
+//! The sweeper as a library: construct it with accounts, then run it, sweep once, or only plan.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use smalt_sleeve::port::{ErrorKind, ListBlobs, PortError, Storage};
+
+use crate::accounts::Accounts;
+use crate::calls::lock;
+use crate::claim::{self, Goal};
+use crate::config::SweeperConfig;
+use crate::cycle;
+use crate::decide;
+use crate::error::SweepError;
+use crate::plan::{ContainerPlan, Plan, Prices};
+use crate::report::Report;
+use crate::shared::{Core, Stop, WallClock};
+use crate::state::{Container, Document, Status};
+use crate::store;
+
+/// One worker. Any number of them may share a state document, in one process or in a thousand.
+pub struct Sweeper {
+    config: SweeperConfig,
+    accounts: Accounts,
+    seed: u64,
+    wall_clock: Option<WallClock>,
+}
+
+/// How a run ended. The report is there even when the run ended early.
+#[derive(Debug)]
+pub struct Finished {
+    /// What was done.
+    pub report: Report,
+    /// Why it ended early, if it did.
+    pub error: Option<SweepError>,
+}
+
+impl Finished {
+    /// The exit code: the error's, else the report's.
+    pub fn exit_code(&self) -> u8 {
+        match &self.error {
+            Some(error) => error.exit_code(),
+            None => self.report.exit_code(),
+        }
+    }
+}
+
+impl Sweeper {
+    /// A worker with these accounts. All that is random about it comes from `seed`.
+    pub fn new(config: SweeperConfig, accounts: Accounts, seed: u64) -> Result<Self, SweepError> {
+        config.check().map_err(SweepError::Config)?;
+        let needed = [Some(&config.state_account), config.dead.account.as_ref()];
+        for name in needed.into_iter().flatten() {
+            if accounts.get(name).is_none() {
+                return Err(SweepError::Config(format!(
+                    "no account `{name}` is configured"
+                )));
+            }
+        }
+        Ok(Sweeper {
+            config,
+            accounts,
+            seed,
+            wall_clock: None,
+        })
+    }
+
+    /// Gives the worker this machine's clock, for judging its skew and for nothing else.
+    #[must_use]
+    pub fn with_wall_clock(mut self, clock: WallClock) -> Self {
+        self.wall_clock = Some(clock);
+        self
+    }
+
+    /// Sweeps cycle after cycle until `shutdown` completes; then finishes the blobs in hand, gives
+    /// the rest of its page back and returns. Dropping the future instead is a crash: safe, and made
+    /// good by the others.
+    pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Finished {
+        self.drive(Goal::Run, shutdown).await
+    }
+
+    /// Sweeps the cycle that is due next, at once, and returns when it is complete, whoever of the
+    /// fleet completes it.
+    pub async fn once(&self) -> Finished {
+        self.once_until(std::future::pending()).await
+    }
+
+    /// As [`Sweeper::once`], until `shutdown` completes.
+    pub async fn once_until(&self, shutdown: impl Future<Output = ()>) -> Finished {
+        self.drive(Goal::Once(None), shutdown).await
+    }
+
+    async fn drive(&self, goal: Goal, shutdown: impl Future<Output = ()>) -> Finished {
+        let (stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        let result = {
+            let mut work = std::pin::pin!(cycle::drive(&core, goal));
+            tokio::select! {
+                biased;
+                result = &mut work => result,
+                () = shutdown => {
+                    // The receiver lives in `core`, so this cannot fail.
+                    let _ = stopper.send(true);
+                    tracing::info!("stopping: finishing the blobs in hand");
+                    match tokio::time::timeout(self.config.stop_grace, work).await {
+                        Ok(result) => result,
+                        Err(_) => Err(SweepError::GraceExceeded),
+                    }
+                }
+            }
+        };
+        let report = lock(&core.report).clone();
+        Finished {
+            report,
+            error: result.err(),
+        }
+    }
+
+    /// What a sweep would do now. Writes nothing, takes no lease. `progress` hears of every page.
+    pub async fn plan(
+        &self,
+        prices: Prices,
+        rows_max: usize,
+        progress: impl Fn(&Plan) + Send,
+    ) -> Result<Plan, SweepError> {
+        let (_stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        let document = self.document(&core).await?;
+        let swept = core.accounts.swept(&document);
+        let mut plan = Plan::default();
+        for element in document
+            .containers
+            .iter()
+            .filter(|c| c.status != Status::Off)
+        {
+            let sheet = Sheet {
+                element,
+                swept: &swept,
+                rows_max,
+            };
+            if let Err(error) = plan_container(&core, &sheet, &mut plan, &progress).await {
+                let entry = plan.containers.entry(element.name.clone());
+                entry.or_insert_with(ContainerPlan::default).error = Some(error);
+            }
+        }
+        plan.finish(prices);
+        Ok(plan)
+    }
+
+    /// The state document, or the one that would be made when there is none.
+    async fn document(&self, core: &Core) -> Result<Document, SweepError> {
+        match store::read(core, self.state_account()?.as_ref()).await {
+            Ok((document, _)) => Ok(document),
+            Err(SweepError::Storage(PortError {
+                kind: ErrorKind::NotFound,
+                ..
+            })) if !self.config.containers.is_empty() => Ok(store::initial(core)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the state document.
+    pub async fn state(&self) -> Result<Document, SweepError> {
+        let (_stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        Ok(store::read(&core, self.state_account()?.as_ref()).await?.0)
+    }
+
+    /// Writes a new state document from the configuration's containers. `false` when one is there
+    /// already and `replace` is not set.
+    pub async fn init_state(&self, replace: bool) -> Result<bool, SweepError> {
+        let (_stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        store::write_new(&core, self.state_account()?.as_ref(), replace).await
+    }
+
+    fn core(&self, stop: Stop) -> Core {
+        let clock = self.wall_clock.clone();
+        Core::new(
+            self.config.clone(),
+            self.accounts.clone(),
+            self.seed,
+            clock,
+            stop,
+        )
+    }
+
+    fn state_account(&self) -> Result<&Arc<dyn Storage>, SweepError> {
+        let name = &self.config.state_account;
+        let missing = || SweepError::Config(format!("no account `{name}` is configured"));
+        self.accounts.get(name).ok_or_else(missing)
+    }
+}
+
+/// What is planned, and how much of it is written down.
+struct Sheet<'a> {
+    element: &'a Container,
+    swept: &'a [crate::destination::SweptPlace],
+    rows_max: usize,
+}
+
+async fn plan_container(
+    core: &Core,
+    sheet: &Sheet<'_>,
+    plan: &mut Plan,
+    progress: &(impl Fn(&Plan) + Send),
+) -> Result<(), String> {
+    let element = sheet.element;
+    let place = core.accounts.place(element)?;
+    let mut marker = None;
+    loop {
+        let list = ListBlobs {
+            prefix: element.prefix.clone(),
+            marker,
+            page_size: core.config.page_size,
+        };
+        let cx = core.context("plan");
+        let call = || place.storage.list_blobs(&cx, &place.container, &list);
+        let listed = core.calls.repeated(&core.entropy, "list_blobs", call).await;
+        let page = listed.map_err(|error| crate::uri::redact(&error.to_string()))?;
+        plan.page(&element.name);
+        plan.decided_at = page.server_time.iso_s();
+        for item in &page.blobs {
+            let scene = claim::scene(core, &place, sheet.swept);
+            let (name, seen) = (&item.name, &item.properties);
+            let decision =
+                decide::decide(&core.config.policy, &scene, name, seen, page.server_time);
+            plan.blob(&element.name, &place.container, item, &decision);
+        }
+        plan.truncate(sheet.rows_max);
+        progress(plan);
+        marker = page.next_marker;
+        if marker.is_none() {
+            return Ok(());
+        }
+    }
+}

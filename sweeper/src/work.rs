@@ -1,0 +1,269 @@
+//! Working off a claimed page: every blob on its own, a bounded number at a time (S26, DS1).
+
+use std::pin::pin;
+
+use futures_util::stream::{self, StreamExt};
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{
+    BlobId, BlobItem, BlobProperties, Conditions, ErrorKind, PortError, PortResult,
+};
+use tokio::time::Instant;
+
+use crate::calls::lock;
+use crate::claim::{self, ClaimedPage, Completion};
+use crate::decide::{self, Decision};
+use crate::error::SweepError;
+use crate::mover;
+use crate::outcome::Outcome;
+use crate::report::{self, BlobRecord};
+use crate::shared::Core;
+use crate::state::Tally;
+use crate::state::ledger;
+use crate::store::{self, Patience};
+
+/// How often a blob that changed under the work is looked at again (D1: once).
+const SECOND_LOOKS: u32 = 1;
+
+/// What became of a blob, with a line for people where the outcome alone does not say it.
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: Option<String>,
+}
+
+impl From<Outcome> for Done {
+    fn from(outcome: Outcome) -> Self {
+        Done {
+            outcome,
+            detail: None,
+        }
+    }
+}
+
+impl Done {
+    pub(crate) fn with(outcome: Outcome, detail: impl std::fmt::Display) -> Self {
+        Done {
+            outcome,
+            detail: Some(crate::uri::redact(&detail.to_string())),
+        }
+    }
+}
+
+/// Works a page off. `None` when another worker has taken it over: nothing is to be written then.
+pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> {
+    let mut tally = Tally::default();
+    let (mut handled, mut denied) = (0, 0);
+    {
+        // A worker that is to stop finishes the blobs it has begun and begins no other (SL5).
+        let begun = page.actions.iter().take_while(|_| !core.stop.is_set());
+        let running = stream::iter(begun)
+            .map(|(item, decision)| handle(core, page, item, decision.clone()))
+            .buffer_unordered(core.config.parallelism);
+        let mut running = pin!(running);
+        let mut lost = pin!(keep(core, page));
+        loop {
+            let record = tokio::select! {
+                biased;
+                record = running.next() => record,
+                () = &mut lost => {
+                    tracing::warn!(page = page.page.id, "the page was reclaimed, letting it go");
+                    return None;
+                }
+            };
+            let Some(record) = record else { break };
+            if record.outcome == Outcome::Stopped {
+                continue;
+            }
+            handled += 1;
+            denied += usize::from(record.outcome == Outcome::Denied);
+            report::count(&mut tally, record.outcome, record.length);
+            lock(&core.report).blob(&page.label, &record);
+        }
+    }
+    let finished = handled == page.actions.len();
+    if finished {
+        tally.add(&page.kept.tally);
+        let mut report = lock(&core.report);
+        report.page(&page.label, &page.kept.outcomes);
+        page.kept
+            .failures
+            .iter()
+            .for_each(|record| report.note_failure(record));
+    } else {
+        tally.seen = handled as u64;
+    }
+    Some(Completion {
+        id: page.page.id.clone(),
+        fence: page.page.fence,
+        tally,
+        finished,
+        // One refused blob may be the destination's matter; a whole page is the credential's.
+        denied: handled > 0 && denied == handled,
+    })
+}
+
+/// Moves the deadline of the page again and again; ends when somebody else owns it.
+async fn keep(core: &Core, page: &ClaimedPage) {
+    let deadline = core.config.page_deadline;
+    let mut pause = deadline / 2;
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = match extend(core, page).await {
+            Ok(true) => deadline / 2,
+            Ok(false) => return,
+            // Once more before the deadline; after it the page is anybody's, which does no harm.
+            Err(_) => deadline / 8,
+        };
+    }
+}
+
+async fn extend(core: &Core, page: &ClaimedPage) -> Result<bool, SweepError> {
+    loop {
+        let mut session = store::open(core, Patience::Unlimited).await?;
+        let mut document = session.document.clone();
+        let (id, fence) = (page.page.id.as_str(), page.page.fence);
+        ledger::stamp(&mut document, &core.worker);
+        let by = core.config.page_deadline;
+        let owned = ledger::extend(&mut document, id, fence, core.now(), by);
+        let written = if owned {
+            session.commit(document).await
+        } else {
+            Ok(true)
+        };
+        session.close().await;
+        if written? {
+            return Ok(owned);
+        }
+    }
+}
+
+/// One blob: does what was decided; when another version is there by then, looks once more.
+async fn handle(
+    core: &Core,
+    page: &ClaimedPage,
+    item: &BlobItem,
+    decision: Decision,
+) -> BlobRecord {
+    let began = Instant::now();
+    let blob = BlobId::new(&page.place.container, &item.name);
+    let mut seen = item.properties.clone();
+    let mut decision = decision;
+    let mut looks = 0;
+    let done = loop {
+        let done = execute(core, page, &blob, &seen, &decision).await;
+        if done.outcome != Outcome::Changed || looks == SECOND_LOOKS || !decision.removes() {
+            break done;
+        }
+        looks += 1;
+        match look_again(core, page, &blob).await {
+            Ok((newer, now)) => {
+                let scene = claim::scene(core, &page.place, &page.swept);
+                let policy = &core.config.policy;
+                decision = decide::decide(policy, &scene, &blob.name, &newer, now);
+                seen = newer;
+                if !decision.removes() {
+                    // The owner extended or replaced it: that is what became of it.
+                    break Done::from(Outcome::Changed);
+                }
+            }
+            Err(error) if error.kind == ErrorKind::NotFound => break Outcome::Gone.into(),
+            Err(error) => break failed(&error),
+        }
+    };
+    let record = BlobRecord {
+        container: blob.container,
+        blob: blob.name,
+        etag: seen.etag.0,
+        length: seen.length,
+        outcome: done.outcome,
+        detail: done.detail,
+    };
+    tracing::info!(
+        op = "blob",
+        page = page.page.id,
+        container = record.container,
+        blob = record.blob,
+        etag = record.etag,
+        outcome = record.outcome.name(),
+        detail = record.detail,
+        ms = began.elapsed().as_millis() as u64,
+    );
+    record
+}
+
+async fn look_again(
+    core: &Core,
+    page: &ClaimedPage,
+    blob: &BlobId,
+) -> PortResult<(BlobProperties, Timestamp)> {
+    let cx = core.context(&page.page.id);
+    let call = || page.place.storage.blob_properties(&cx, blob);
+    core.calls
+        .repeated(&core.entropy, "blob_properties", call)
+        .await
+}
+
+async fn execute(
+    core: &Core,
+    page: &ClaimedPage,
+    blob: &BlobId,
+    seen: &BlobProperties,
+    decision: &Decision,
+) -> Done {
+    match decision {
+        Decision::Keep(outcome) => (*outcome).into(),
+        Decision::Delete { .. } => match delete(core, page, blob, seen).await {
+            Ok(()) => Outcome::Deleted.into(),
+            Err(error) => failed(&error),
+        },
+        Decision::Move { due, destination } => {
+            let moving = mover::Moving {
+                core,
+                page,
+                blob,
+                seen,
+                due: *due,
+            };
+            mover::move_blob(&moving, destination).await
+        }
+    }
+}
+
+/// Deletes exactly the version that was decided about (DS6).
+pub(crate) async fn delete(
+    core: &Core,
+    page: &ClaimedPage,
+    blob: &BlobId,
+    seen: &BlobProperties,
+) -> PortResult<()> {
+    let cx = core.context(&page.page.id);
+    let conditions = Conditions::matching(&seen.etag);
+    let snapshots = core.config.snapshots;
+    let call = || {
+        page.place
+            .storage
+            .delete_blob(&cx, blob, &conditions, snapshots)
+    };
+    core.calls
+        .repeated(&core.entropy, "delete_blob", call)
+        .await
+}
+
+/// The outcome for a failed call on the source (D1, D4).
+pub(crate) fn failed(error: &PortError) -> Done {
+    let outcome = match error.kind {
+        ErrorKind::NotFound => return Outcome::Gone.into(),
+        ErrorKind::ConditionNotMet => return Outcome::Changed.into(),
+        ErrorKind::Leased | ErrorKind::LeaseTaken | ErrorKind::LeaseLost => Outcome::Leased,
+        ErrorKind::SnapshotsPresent => Outcome::SnapshotsPresent,
+        ErrorKind::Immutable => Outcome::Immutable,
+        ErrorKind::Archived => Outcome::Archived,
+        ErrorKind::CopyPending => Outcome::Changed,
+        ErrorKind::Denied => Outcome::Denied,
+        ErrorKind::Busy | ErrorKind::OutcomeUnknown | ErrorKind::Unreachable => Outcome::Deferred,
+        ErrorKind::Invalid
+        | ErrorKind::Refused
+        | ErrorKind::AlreadyExists
+        | ErrorKind::ReceiptMismatch => Outcome::Failed,
+    };
+    Done::with(outcome, error)
+}

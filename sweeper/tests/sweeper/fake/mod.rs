@@ -1,0 +1,352 @@
+//! A small model of the storage service: blobs with ETags, leases, snapshots and copies in memory,
+//! time from tokio's (paused) clock, faults at any call, and a judge that checks every write of a
+//! worker against the safety properties.
+
+mod storage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{BlobKind, CopyStatus, ErrorKind, Metadata, metadata_value};
+use smalt_sweeper::ttl::{self, TtlFormat};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub(crate) use storage::Account;
+
+/// Account, container, name.
+pub(crate) type Key = (String, String, String);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Blob {
+    pub(crate) content: Bytes,
+    pub(crate) etag: u64,
+    pub(crate) modified: Timestamp,
+    pub(crate) metadata: Metadata,
+    pub(crate) lease: Option<(String, Timestamp)>,
+    pub(crate) kind: BlobKind,
+    pub(crate) copy: Option<Copy>,
+    pub(crate) snapshots: bool,
+    pub(crate) immutable: bool,
+    pub(crate) tier: Option<String>,
+    pub(crate) of_worker: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Copy {
+    pub(crate) id: String,
+    pub(crate) status: CopyStatus,
+    pub(crate) source: Key,
+    pub(crate) content: Bytes,
+    pub(crate) ends: Timestamp,
+}
+
+/// What happens at a call.
+#[derive(Clone)]
+pub(crate) enum Act {
+    /// Fails and nothing was done.
+    Refuse(ErrorKind),
+    /// Is done, but the answer is lost.
+    LoseAnswer,
+    /// Never returns; the call was not done. The worker is taken for dead.
+    DieBefore,
+    /// Never returns; the call was done.
+    DieAfter,
+    /// Takes this long before it is done.
+    Stall(Duration),
+    /// Somebody else acts just before it.
+    Meanwhile(Arc<dyn Fn(&World) + Send + Sync>),
+}
+
+/// A fault of one worker: at its `nth` call (from 1) of `operation`, or of any.
+#[derive(Clone)]
+pub(crate) struct Fault {
+    pub(crate) operation: Option<&'static str>,
+    pub(crate) nth: usize,
+    pub(crate) act: Act,
+}
+
+pub(crate) fn fault(operation: &'static str, nth: usize, act: Act) -> Fault {
+    Fault {
+        operation: Some(operation),
+        nth,
+        act,
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Inner {
+    pub(crate) blobs: BTreeMap<Key, Blob>,
+    pub(crate) containers: BTreeSet<(String, String)>,
+    pub(crate) violations: Vec<String>,
+    pub(crate) calls: Vec<String>,
+    /// Containers that a credential may not touch.
+    pub(crate) denied: BTreeSet<String>,
+    /// How long copies stay pending.
+    pub(crate) copy_time: Duration,
+    /// So many copies fail.
+    pub(crate) failing_copies: u32,
+    pub(crate) allow_overwrite: bool,
+    pub(crate) grace: Duration,
+    /// Calls under way, and the most there ever were.
+    pub(crate) under_way: (usize, usize),
+    ticks: u64,
+}
+
+/// The service.
+pub(crate) struct World {
+    inner: Mutex<Inner>,
+    began: Instant,
+    pub(crate) died: Notify,
+}
+
+pub(crate) fn start() -> Timestamp {
+    Timestamp::parse_iso("2026-11-21T10:00:00Z").unwrap()
+}
+
+impl World {
+    pub(crate) fn new() -> Arc<World> {
+        let world = World {
+            inner: Mutex::default(),
+            began: Instant::now(),
+            died: Notify::new(),
+        };
+        for container in ["events", "logs"] {
+            world
+                .lock()
+                .containers
+                .insert(("acct".into(), container.into()));
+        }
+        Arc::new(world)
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        start().plus(self.began.elapsed())
+    }
+
+    /// The owner writes a blob: a new version.
+    pub(crate) fn put(&self, place: &str, metadata: &[(&str, &str)]) {
+        let content = format!("content of {place} {}", self.lock().ticks);
+        self.put_bytes(place, content.into_bytes(), metadata);
+    }
+
+    pub(crate) fn put_bytes(&self, place: &str, content: Vec<u8>, metadata: &[(&str, &str)]) {
+        let now = self.now();
+        let mut inner = self.lock();
+        let key = key(place);
+        inner.spoil_copies(&key);
+        let etag = inner.tick();
+        let blob = Blob {
+            content: Bytes::from(content),
+            etag,
+            modified: now.floor_s(),
+            metadata: metadata
+                .iter()
+                .map(|(k, v)| ((*k).into(), (*v).into()))
+                .collect(),
+            lease: None,
+            kind: BlobKind::Block,
+            copy: None,
+            snapshots: false,
+            immutable: false,
+            tier: None,
+            of_worker: false,
+        };
+        inner.containers.insert((key.0.clone(), key.1.clone()));
+        inner.blobs.insert(key, blob);
+    }
+
+    /// The owner sets metadata, if the blob is there.
+    pub(crate) fn set_metadata(&self, place: &str, metadata: &[(&str, &str)]) {
+        let mut inner = self.lock();
+        let key = key(place);
+        inner.spoil_copies(&key);
+        let etag = inner.tick();
+        if let Some(blob) = inner.blobs.get_mut(&key) {
+            blob.etag = etag;
+            blob.metadata = metadata
+                .iter()
+                .map(|(k, v)| ((*k).into(), (*v).into()))
+                .collect();
+        }
+    }
+
+    pub(crate) fn remove(&self, place: &str) {
+        let key = key(place);
+        let mut inner = self.lock();
+        inner.spoil_copies(&key);
+        inner.blobs.remove(&key);
+    }
+
+    pub(crate) fn change(&self, place: &str, change: impl Fn(&mut Blob)) {
+        change(
+            self.lock()
+                .blobs
+                .get_mut(&key(place))
+                .expect("the blob is there"),
+        );
+    }
+
+    pub(crate) fn get(&self, place: &str) -> Option<Blob> {
+        self.lock().blobs.get(&key(place)).cloned()
+    }
+
+    pub(crate) fn has(&self, place: &str) -> bool {
+        self.get(place).is_some()
+    }
+
+    pub(crate) fn names(&self, account: &str, container: &str) -> Vec<String> {
+        let inner = self.lock();
+        let here = |key: &&Key| key.0 == account && key.1 == container;
+        inner
+            .blobs
+            .keys()
+            .filter(here)
+            .map(|key| key.2.clone())
+            .collect()
+    }
+
+    pub(crate) fn state(&self) -> smalt_sweeper::state::Document {
+        let blob = self
+            .get("acct/smalt-sweeper/TimeToLiveBlobs")
+            .expect("the state is there");
+        smalt_sweeper::state::read(std::str::from_utf8(&blob.content).unwrap()).unwrap()
+    }
+
+    pub(crate) fn put_state(&self, text: &str) {
+        self.put_bytes(
+            "acct/smalt-sweeper/TimeToLiveBlobs",
+            text.as_bytes().to_vec(),
+            &[],
+        );
+    }
+
+    pub(crate) fn calls_of(&self, operation: &str) -> usize {
+        let inner = self.lock();
+        inner
+            .calls
+            .iter()
+            .filter(|c| c.split(' ').next() == Some(operation))
+            .count()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_safe(&self) {
+        let inner = self.lock();
+        assert!(
+            inner.violations.is_empty(),
+            "{:#?}\n{:#?}",
+            inner.violations,
+            inner.calls
+        );
+    }
+}
+
+/// `account/container/name`.
+pub(crate) fn key(place: &str) -> Key {
+    let mut parts = place.splitn(3, '/');
+    let mut next = || parts.next().expect("account/container/name").to_owned();
+    (next(), next(), next())
+}
+
+impl Inner {
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.ticks += 1;
+        self.ticks
+    }
+
+    /// A pending copy of a source that changes fails.
+    fn spoil_copies(&mut self, source: &Key) {
+        for blob in self.blobs.values_mut() {
+            if let Some(copy) = &mut blob.copy
+                && copy.status == CopyStatus::Pending
+                && copy.source == *source
+            {
+                copy.status = CopyStatus::Failed;
+            }
+        }
+    }
+
+    /// Lets copies end whose time has come.
+    fn settle(&mut self, now: Timestamp) {
+        for blob in self.blobs.values_mut() {
+            if let Some(copy) = &mut blob.copy
+                && copy.status == CopyStatus::Pending
+                && copy.ends <= now
+            {
+                copy.status = CopyStatus::Success;
+                blob.content = copy.content.clone();
+            }
+        }
+    }
+
+    /// SS1, SS3, SS4: judges a delete by a worker.
+    fn judge_delete(&mut self, key: &Key, conditional: bool, now: Timestamp) {
+        let Some(blob) = self.blobs.get(key) else {
+            return;
+        };
+        let mut wrong = Vec::new();
+        if !conditional {
+            wrong.push("SS2: deleted without a condition");
+        }
+        let due = metadata_value(&blob.metadata, "TimeToLive")
+            .and_then(|text| ttl::parse(text, &[TtlFormat::Rfc3339]))
+            .map(|ttl| ttl.due(blob.modified));
+        match due {
+            None => wrong.push("SS5: deleted an untagged blob"),
+            Some(due) if due.plus(self.grace) > now => wrong.push("SS1: deleted before its time"),
+            Some(_) => {}
+        }
+        if metadata_value(&blob.metadata, "DeadBlobContainer").is_some() {
+            let etag = format!("0x{:X}", blob.etag);
+            let copied = |(other, copy): (&Key, &Blob)| {
+                other != key
+                    && copy.content == blob.content
+                    && metadata_value(&copy.metadata, "SourceETag") == Some(&etag)
+                    && copy
+                        .copy
+                        .as_ref()
+                        .is_some_and(|c| c.status == CopyStatus::Success)
+            };
+            if !self.blobs.iter().any(copied) {
+                wrong.push("SS4: deleted without a verified copy");
+            }
+        }
+        let place = key.2.clone();
+        self.violations
+            .extend(wrong.iter().map(|w| format!("{w}: {place}")));
+    }
+
+    /// SS5, SS6, SS8: judges a write by a worker.
+    fn judge_write(&mut self, key: &Key, content: Option<&[u8]>, conditional: bool) {
+        let place = format!("{}/{}", key.1, key.2);
+        if ["events", "logs"].contains(&key.1.as_str()) {
+            self.violations
+                .push(format!("SS5: wrote to a source: {place}"));
+        }
+        let before = self.blobs.get(key);
+        let Some(content) = content else {
+            let foreign = before.is_some_and(|b| !b.of_worker);
+            if foreign && !self.allow_overwrite {
+                self.violations
+                    .push(format!("SS8: overwrote a foreign blob: {place}"));
+            }
+            return;
+        };
+        let read =
+            |bytes: &[u8]| smalt_sweeper::state::read(std::str::from_utf8(bytes).unwrap()).unwrap();
+        let after = read(content);
+        let linear = before.is_none_or(|b| read(&b.content).fence + 1 == after.fence);
+        if !linear || !conditional {
+            self.violations
+                .push(format!("SS6: the state jumped to fence {}", after.fence));
+        }
+    }
+}

@@ -1,0 +1,565 @@
+//! The port on top of the model.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::*;
+
+use super::{Act, Blob, Copy, Fault, Inner, Key, World};
+use std::sync::Mutex;
+
+/// One worker's view of one account.
+pub(crate) struct Account {
+    world: Arc<World>,
+    name: String,
+    plan: Arc<Mutex<Plan>>,
+}
+
+/// Faults and latency of one worker, shared by its accounts.
+#[derive(Default)]
+pub(crate) struct Plan {
+    faults: Vec<Fault>,
+    calls: Vec<&'static str>,
+    noise: u64,
+}
+
+impl Account {
+    /// The accounts `acct` and `archive` as one worker sees them.
+    pub(crate) fn pair(
+        world: &Arc<World>,
+        faults: Vec<Fault>,
+        noise: u64,
+    ) -> (Arc<Account>, Arc<Account>) {
+        let plan = Arc::new(Mutex::new(Plan {
+            faults,
+            calls: Vec::new(),
+            noise,
+        }));
+        let account = |name: &str| {
+            Arc::new(Account {
+                world: Arc::clone(world),
+                name: name.to_owned(),
+                plan: Arc::clone(&plan),
+            })
+        };
+        (account("acct"), account("archive"))
+    }
+
+    fn key(&self, blob: &BlobId) -> Key {
+        (self.name.clone(), blob.container.clone(), blob.name.clone())
+    }
+
+    fn acts(&self, operation: &'static str) -> (Vec<Act>, Duration) {
+        let mut plan = self.plan.lock().unwrap();
+        plan.calls.push(operation);
+        let of_kind = plan.calls.iter().filter(|c| **c == operation).count();
+        let all = plan.calls.len();
+        let due = |f: &&Fault| match f.operation {
+            Some(wanted) => wanted == operation && f.nth == of_kind,
+            None => f.nth == all,
+        };
+        let acts = plan
+            .faults
+            .iter()
+            .filter(due)
+            .map(|f| f.act.clone())
+            .collect();
+        // A small generator: latency orders the workers' calls differently for each noise.
+        let noise = plan
+            .noise
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        plan.noise = noise;
+        (acts, Duration::from_millis((noise >> 33) % 20))
+    }
+
+    async fn die(&self) -> ! {
+        self.world.died.notify_one();
+        std::future::pending().await
+    }
+
+    /// One call: latency, faults, and the effect at one moment in between.
+    async fn call<T>(
+        &self,
+        operation: &'static str,
+        resource: &str,
+        effect: impl FnOnce(&mut Inner, Timestamp) -> Result<T, ErrorKind>,
+    ) -> PortResult<T> {
+        let (acts, latency) = self.acts(operation);
+        {
+            let under_way = &mut self.world.lock().under_way;
+            under_way.0 += 1;
+            under_way.1 = under_way.1.max(under_way.0);
+        }
+        tokio::time::sleep(latency).await;
+        let fail = |kind| Err(error(operation, resource, kind));
+        for act in &acts {
+            match act {
+                Act::Refuse(kind) => {
+                    self.world.lock().under_way.0 -= 1;
+                    return fail(*kind);
+                }
+                Act::DieBefore => self.die().await,
+                Act::Stall(span) => tokio::time::sleep(*span).await,
+                Act::Meanwhile(act) => act(&self.world),
+                Act::LoseAnswer | Act::DieAfter => {}
+            }
+        }
+        let now = self.world.now();
+        let result = {
+            let mut inner = self.world.lock();
+            inner.under_way.0 -= 1;
+            inner.settle(now);
+            let container = resource.split('/').next().unwrap_or_default();
+            let denied = inner.denied.contains(container);
+            let result = if denied {
+                Err(ErrorKind::Denied)
+            } else {
+                effect(&mut inner, now)
+            };
+            let shown = result
+                .as_ref()
+                .err()
+                .map_or_else(|| "ok".to_owned(), |e| format!("{e:?}"));
+            inner.calls.push(format!(
+                "{operation} {}/{resource} {shown} {}",
+                self.name,
+                now.iso_s()
+            ));
+            result
+        };
+        tokio::time::sleep(latency / 2).await;
+        for act in &acts {
+            match act {
+                Act::DieAfter => self.die().await,
+                Act::LoseAnswer => return fail(ErrorKind::OutcomeUnknown),
+                _ => {}
+            }
+        }
+        result.map_err(|kind| error(operation, resource, kind))
+    }
+
+    async fn on_blob<T>(
+        &self,
+        operation: &'static str,
+        blob: &BlobId,
+        effect: impl FnOnce(&mut Inner, Timestamp, &Key) -> Result<T, ErrorKind>,
+    ) -> PortResult<T> {
+        let key = self.key(blob);
+        let resource = format!("{}/{}", blob.container, blob.name);
+        self.call(operation, &resource, |inner, now| {
+            if !inner.containers.contains(&(key.0.clone(), key.1.clone())) {
+                return Err(ErrorKind::NotFound);
+            }
+            effect(inner, now, &key)
+        })
+        .await
+    }
+}
+
+fn error(operation: &'static str, resource: &str, kind: ErrorKind) -> PortError {
+    PortError {
+        kind,
+        status: None,
+        code: None,
+        retry_after: None,
+        operation,
+        resource: resource.to_owned(),
+        message: "fake".to_owned(),
+    }
+}
+
+fn tag(etag: u64) -> Tag {
+    Tag(format!("\"0x{etag:X}\""))
+}
+
+fn leased(blob: &Blob, now: Timestamp) -> Option<&str> {
+    let (id, until) = blob.lease.as_ref()?;
+    (*until > now).then_some(id.as_str())
+}
+
+fn properties(blob: &Blob, now: Timestamp) -> BlobProperties {
+    BlobProperties {
+        etag: tag(blob.etag),
+        last_modified: blob.modified,
+        length: blob.content.len() as u64,
+        content_md5: None,
+        content_type: None,
+        metadata: blob.metadata.clone(),
+        lease: match leased(blob, now) {
+            Some(_) => LeaseState::Locked,
+            None => LeaseState::Unlocked,
+        },
+        kind: blob.kind,
+        copy: blob.copy.as_ref().map(|copy| CopyState {
+            id: copy.id.clone(),
+            status: copy.status,
+            source: None,
+            description: None,
+        }),
+        access_tier: blob.tier.clone(),
+    }
+}
+
+fn check(blob: Option<&Blob>, conditions: &Conditions, now: Timestamp) -> Result<(), ErrorKind> {
+    if let Some(blob) = blob {
+        if conditions.if_absent {
+            return Err(ErrorKind::AlreadyExists);
+        }
+        if conditions
+            .if_match
+            .as_ref()
+            .is_some_and(|t| *t != tag(blob.etag))
+        {
+            return Err(ErrorKind::ConditionNotMet);
+        }
+        match (leased(blob, now), conditions.lease_id.as_deref()) {
+            (Some(_), None) => return Err(ErrorKind::Leased),
+            (Some(held), Some(given)) if held != given => return Err(ErrorKind::LeaseLost),
+            (None, Some(_)) => return Err(ErrorKind::LeaseLost),
+            _ => {}
+        }
+    } else if conditions.if_match.is_some() {
+        return Err(ErrorKind::ConditionNotMet);
+    }
+    Ok(())
+}
+
+fn new_blob(inner: &mut Inner, now: Timestamp, content: Bytes, metadata: Metadata) -> Blob {
+    Blob {
+        content,
+        etag: inner.tick(),
+        modified: now.floor_s(),
+        metadata,
+        lease: None,
+        kind: BlobKind::Block,
+        copy: None,
+        snapshots: false,
+        immutable: false,
+        tier: None,
+        of_worker: true,
+    }
+}
+
+fn copy(
+    inner: &mut Inner,
+    now: Timestamp,
+    key: &Key,
+    wanted: &StartCopy,
+) -> Result<Blob, ErrorKind> {
+    check(inner.blobs.get(key), &wanted.conditions, now)?;
+    let url = wanted.source_url.split('?').next().unwrap_or_default();
+    let source = super::key(url.trim_start_matches("fake://"));
+    let from = inner.blobs.get(&source).ok_or(ErrorKind::NotFound)?.clone();
+    if wanted
+        .source_if_match
+        .as_ref()
+        .is_some_and(|t| *t != tag(from.etag))
+    {
+        return Err(ErrorKind::ConditionNotMet);
+    }
+    inner.judge_write(key, None, true);
+    let metadata = wanted.metadata.clone().unwrap_or(from.metadata);
+    let mut blob = new_blob(inner, now, Bytes::new(), metadata);
+    blob.kind = from.kind;
+    blob.of_worker = inner.blobs.get(key).is_none_or(|b| b.of_worker);
+    let failing = inner.failing_copies > 0;
+    inner.failing_copies = inner.failing_copies.saturating_sub(1);
+    blob.copy = Some(Copy {
+        id: format!("copy-{}", blob.etag),
+        status: if failing {
+            CopyStatus::Failed
+        } else {
+            CopyStatus::Pending
+        },
+        source,
+        content: from.content,
+        ends: now.plus(inner.copy_time),
+    });
+    inner.blobs.insert(key.clone(), blob.clone());
+    inner.settle(now);
+    Ok(blob)
+}
+
+fn list(inner: &Inner, now: Timestamp, place: (&str, &str), list: &ListBlobs) -> BlobPage {
+    let most = if list.page_size == 0 {
+        5_000
+    } else {
+        list.page_size as usize
+    };
+    let from = list.marker.clone().unwrap_or_default();
+    let mut found = inner
+        .blobs
+        .iter()
+        .filter(|((account, container, name), _)| {
+            account == place.0
+                && container == place.1
+                && name.starts_with(&list.prefix)
+                && name.as_str() >= from.trim_start_matches("m:")
+        });
+    let blobs = found.by_ref().take(most);
+    let blobs = blobs.map(|(key, blob)| BlobItem {
+        name: key.2.clone(),
+        properties: properties(blob, now),
+    });
+    BlobPage {
+        blobs: blobs.collect(),
+        next_marker: found.next().map(|(key, _)| format!("m:{}", key.2)),
+        server_time: now.floor_s(),
+    }
+}
+
+#[async_trait]
+impl Storage for Account {
+    fn account(&self) -> &str {
+        &self.name
+    }
+
+    fn blob_url(&self, blob: &BlobId) -> String {
+        format!("fake://{}/{}/{}", self.name, blob.container, blob.name)
+    }
+
+    fn readable_url(&self, blob: &BlobId, _lifetime: Duration) -> PortResult<String> {
+        Ok(format!("{}?sig=SECRET", self.blob_url(blob)))
+    }
+
+    async fn list_blobs(
+        &self,
+        _: &CallContext,
+        container: &str,
+        wanted: &ListBlobs,
+    ) -> PortResult<BlobPage> {
+        let place = (self.name.as_str(), container);
+        self.call("list_blobs", container, |inner, now| {
+            if !inner
+                .containers
+                .contains(&(place.0.to_owned(), place.1.to_owned()))
+            {
+                return Err(ErrorKind::NotFound);
+            }
+            Ok(list(inner, now, place, wanted))
+        })
+        .await
+    }
+
+    async fn blob_properties(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+    ) -> PortResult<(BlobProperties, Timestamp)> {
+        self.on_blob("blob_properties", blob, |inner, now, key| {
+            let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
+            Ok((properties(blob, now), now.floor_s()))
+        })
+        .await
+    }
+
+    async fn get_blob(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        most_bytes: u64,
+    ) -> PortResult<Downloaded> {
+        self.on_blob("get_blob", blob, |inner, now, key| {
+            let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
+            if blob.content.len() as u64 > most_bytes {
+                return Err(ErrorKind::Invalid);
+            }
+            Ok(Downloaded {
+                properties: properties(blob, now),
+                content: blob.content.clone(),
+                server_time: now.floor_s(),
+            })
+        })
+        .await
+    }
+
+    async fn put_blob(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        content: Bytes,
+        put: &PutBlob,
+    ) -> PortResult<Written> {
+        self.on_blob("put_blob", blob, |inner, now, key| {
+            check(inner.blobs.get(key), &put.conditions, now)?;
+            let conditional = put.conditions.if_match.is_some() || put.conditions.if_absent;
+            inner.judge_write(key, Some(&content), conditional);
+            let lease = inner.blobs.get(key).and_then(|b| b.lease.clone());
+            let mut blob = new_blob(inner, now, content, put.metadata.clone());
+            blob.lease = lease;
+            let written = Written {
+                etag: tag(blob.etag),
+                server_time: now.floor_s(),
+            };
+            inner.blobs.insert(key.clone(), blob);
+            Ok(written)
+        })
+        .await
+    }
+
+    async fn set_blob_metadata(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        _: &Metadata,
+        _: &Conditions,
+    ) -> PortResult<Written> {
+        self.on_blob("set_blob_metadata", blob, |inner, _, key| {
+            inner.judge_write(key, None, false);
+            Err(ErrorKind::Refused)
+        })
+        .await
+    }
+
+    async fn delete_blob(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        conditions: &Conditions,
+        snapshots: DeleteSnapshots,
+    ) -> PortResult<()> {
+        self.on_blob("delete_blob", blob, |inner, now, key| {
+            let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
+            check(Some(blob), conditions, now)?;
+            if blob.immutable {
+                return Err(ErrorKind::Immutable);
+            }
+            if blob.snapshots && snapshots == DeleteSnapshots::Refuse {
+                return Err(ErrorKind::SnapshotsPresent);
+            }
+            inner.judge_delete(key, conditions.if_match.is_some(), now);
+            inner.blobs.remove(key);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn start_copy(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        wanted: &StartCopy,
+    ) -> PortResult<CopyStarted> {
+        self.on_blob("start_copy", blob, |inner, now, key| {
+            let blob = copy(inner, now, key, wanted)?;
+            Ok(CopyStarted {
+                id: blob.copy.map(|c| c.id).unwrap_or_default(),
+                status: CopyStatus::Pending,
+                etag: tag(blob.etag),
+            })
+        })
+        .await
+    }
+
+    async fn abort_copy(&self, _: &CallContext, blob: &BlobId, _: &str) -> PortResult<()> {
+        self.on_blob("abort_copy", blob, |_, _, _| Err(ErrorKind::Refused))
+            .await
+    }
+
+    async fn acquire_lease(
+        &self,
+        _: &CallContext,
+        blob: &BlobId,
+        id: &str,
+        duration_s: u32,
+    ) -> PortResult<Lease> {
+        self.on_blob("acquire_lease", blob, |inner, now, key| {
+            let blob = inner.blobs.get_mut(key).ok_or(ErrorKind::NotFound)?;
+            if leased(blob, now).is_some_and(|held| held != id) {
+                return Err(ErrorKind::LeaseTaken);
+            }
+            blob.lease = Some((id.to_owned(), now.plus_s(u64::from(duration_s))));
+            Ok(Lease {
+                id: id.to_owned(),
+                server_time: now.floor_s(),
+            })
+        })
+        .await
+    }
+
+    async fn renew_lease(&self, _: &CallContext, blob: &BlobId, _: &str) -> PortResult<Lease> {
+        self.on_blob("renew_lease", blob, |_, _, _| Err(ErrorKind::Refused))
+            .await
+    }
+
+    async fn release_lease(&self, _: &CallContext, blob: &BlobId, id: &str) -> PortResult<()> {
+        self.on_blob("release_lease", blob, |inner, now, key| {
+            let blob = inner.blobs.get_mut(key).ok_or(ErrorKind::NotFound)?;
+            if leased(blob, now) != Some(id) {
+                return Err(ErrorKind::LeaseLost);
+            }
+            blob.lease = None;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn create_container(&self, _: &CallContext, container: &str) -> PortResult<bool> {
+        let place = (self.name.clone(), container.to_owned());
+        self.call("create_container", container, |inner, _| {
+            Ok(inner.containers.insert(place))
+        })
+        .await
+    }
+
+    async fn create_queue(&self, _: &CallContext, _: &str) -> PortResult<bool> {
+        no_queues()
+    }
+
+    async fn queue_properties(&self, _: &CallContext, _: &str) -> PortResult<QueueProperties> {
+        no_queues()
+    }
+
+    async fn put_message(
+        &self,
+        _: &CallContext,
+        _: &str,
+        _: &str,
+        _: MessageTtl,
+        _: Duration,
+    ) -> PortResult<Receipt> {
+        no_queues()
+    }
+
+    async fn get_messages(
+        &self,
+        _: &CallContext,
+        _: &str,
+        _: u32,
+        _: Duration,
+    ) -> PortResult<QueueMessages> {
+        no_queues()
+    }
+
+    async fn peek_messages(&self, _: &CallContext, _: &str, _: u32) -> PortResult<QueueMessages> {
+        no_queues()
+    }
+
+    async fn update_message(
+        &self,
+        _: &CallContext,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: Duration,
+        _: Option<&str>,
+    ) -> PortResult<Receipt> {
+        no_queues()
+    }
+
+    async fn delete_message(&self, _: &CallContext, _: &str, _: &str, _: &str) -> PortResult<()> {
+        no_queues()
+    }
+
+    async fn clear_messages(&self, _: &CallContext, _: &str) -> PortResult<()> {
+        no_queues()
+    }
+}
+
+fn no_queues<T>() -> PortResult<T> {
+    Err(error("queue", "", ErrorKind::Refused))
+}

@@ -1,0 +1,268 @@
+//! A worker's life: first cycle, idling, fleets, stopping, outages, the plan.
+
+use std::time::Duration;
+
+use smalt_sleeve::port::ErrorKind;
+use smalt_sweeper::error::exit;
+use smalt_sweeper::guard::Guard;
+use smalt_sweeper::state::Status;
+use smalt_sweeper::{Outcome, Plan, Prices, SweepError, SweeperConfig};
+
+use crate::fake::{Act, World, fault};
+use crate::support::*;
+
+/// S5, S6, S7, S8, S23: one cycle does what the blobs ask for, and says so.
+#[tokio::test(start_paused = true)]
+async fn one_cycle_deletes_moves_and_leaves() {
+    let world = World::new();
+    for at in 0..7 {
+        world.put(&format!("acct/events/due{at}"), &[DUE]);
+    }
+    world.put(
+        "acct/logs/moved",
+        &[DUE, ("DeadBlobContainer", "dbc/old/"), ("Owner", "Ann")],
+    );
+    world.put("acct/logs/untagged", &[]);
+    world.put("acct/logs/later", &[("TimeToLive", FUTURE)]);
+    world.put("acct/logs/odd", &[("TimeToLive", "tomorrow")]);
+    let finished = once(&world, Vec::new()).await;
+    assert!(world.names("acct", "events").is_empty());
+    assert_eq!(world.names("acct", "logs"), ["later", "odd", "untagged"]);
+    let dead = world.get("archive/dbc/old/moved").unwrap();
+    assert_eq!(dead.metadata.get("Owner").unwrap(), "Ann");
+    assert!(
+        !dead
+            .metadata
+            .keys()
+            .any(|k| k == "TimeToLive" || k == "DeadBlobContainer")
+    );
+    let report = &finished.report;
+    assert_eq!(report.count(Outcome::Deleted), 7);
+    assert_eq!(report.count(Outcome::Moved), 1);
+    assert_eq!(report.count(Outcome::InvalidTtl), 1);
+    assert_eq!(report.cycles[0].purged, 8);
+    assert_eq!(finished.exit_code(), exit::FAILED_ITEMS);
+    let state = world.state();
+    assert_eq!((state.cycle, state.purged), (1, 8));
+    assert!(
+        state
+            .containers
+            .iter()
+            .all(|c| c.status == Status::Init && c.pages.is_empty())
+    );
+    assert!(state.next_due.unwrap() > world.now());
+}
+
+/// S24, S28: a fleet shares one scan; each page is worked once.
+#[tokio::test(start_paused = true)]
+async fn a_fleet_shares_one_cycle() {
+    for backend in [config as fn(&str) -> SweeperConfig, etag_config] {
+        let world = World::new();
+        for at in 0..60 {
+            world.put(&format!("acct/events/due{at:02}"), &[DUE]);
+        }
+        let workers: Vec<_> = (0..4)
+            .map(|n| worker(&world, backend(&format!("w{n}")), Vec::new(), n))
+            .collect();
+        let finished = futures_util::future::join_all(workers.iter().map(|w| w.once())).await;
+        world.assert_safe();
+        assert!(world.names("acct", "events").is_empty());
+        let deleted = finished.iter().map(|f| f.report.count(Outcome::Deleted));
+        assert_eq!(deleted.sum::<u64>(), 60);
+        assert_eq!(world.calls_of("delete_blob"), 60);
+        assert_eq!(world.state().purged, 60);
+    }
+}
+
+/// SL1, SL4: a running worker finds what falls due later, once per mark.
+#[tokio::test(start_paused = true)]
+async fn a_running_worker_sweeps_at_each_mark() {
+    let world = World::new();
+    world.put("acct/events/soon", &[("TimeToLive", SOON)]);
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let finished = sweeper.run_until(sleep(1_830)).await;
+    assert!(!world.has("acct/events/soon"));
+    let cycles: Vec<u64> = finished.report.cycles.iter().map(|c| c.cycle).collect();
+    assert_eq!(cycles, [0, 1, 2, 3]);
+    assert_eq!(finished.exit_code(), exit::OK);
+    world.assert_safe();
+}
+
+/// SL2: the page of a dead worker is worked again after its deadline, new names in it or not.
+#[tokio::test(start_paused = true)]
+async fn the_page_of_a_dead_worker_is_reclaimed() {
+    let world = World::new();
+    for at in 0..6 {
+        world.put(&format!("acct/events/due{at}"), &[DUE]);
+    }
+    until_death(
+        &world,
+        config("dead"),
+        vec![fault("delete_blob", 1, Act::DieBefore)],
+        7,
+    )
+    .await;
+    let state = world.state();
+    let page = &state.containers[0].pages[0];
+    assert_eq!((page.first.as_str(), page.last.as_str()), ("due0", "due2"));
+    assert_eq!(page.owner, "dead");
+    for name in ["due00", "due01", "due02", "due03"] {
+        world.put(&format!("acct/events/{name}"), &[DUE]);
+    }
+    let finished = once(&world, Vec::new()).await;
+    assert!(world.names("acct", "events").is_empty());
+    assert_eq!(finished.report.count(Outcome::Deleted), 10);
+    assert!(world.state().containers.iter().all(|c| c.pages.is_empty()));
+}
+
+/// SL5: a stopping worker finishes what it holds, gives the rest back, and leaves in time.
+#[tokio::test(start_paused = true)]
+async fn a_stopping_worker_gives_its_page_back() {
+    let world = World::new();
+    for at in 0..40 {
+        world.put(&format!("acct/events/due{at:02}"), &[DUE]);
+    }
+    let slow = SweeperConfig {
+        page_size: 40,
+        parallelism: 1,
+        rate_per_s: 10.0,
+        ..config("slow")
+    };
+    let sweeper = worker(&world, slow, Vec::new(), 1);
+    let finished = sweeper.run_until(sleep(3)).await;
+    assert!(finished.error.is_none());
+    let left = world.names("acct", "events").len();
+    assert!(left > 0 && left < 40, "{left}");
+    let state = world.state();
+    assert_eq!(state.containers[0].tally.deleted, 40 - left as u64);
+    assert_eq!(state.containers[0].pages.len(), 1);
+    // Another worker goes on at once, without waiting for the deadline.
+    let before = world.now();
+    once(&world, Vec::new()).await;
+    assert!(world.names("acct", "events").is_empty());
+    assert!(world.now().since(before) < Duration::from_secs(30));
+    assert_eq!(world.state().purged, 40);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_that_takes_too_long_says_so() {
+    let world = World::new();
+    world.put("acct/events/due", &[DUE]);
+    let stall = vec![fault(
+        "delete_blob",
+        1,
+        Act::Stall(Duration::from_secs(500)),
+    )];
+    let sweeper = worker(&world, config("one"), stall, 1);
+    let finished = sweeper.run_until(sleep(2)).await;
+    assert_eq!(finished.exit_code(), exit::GRACE);
+    assert_eq!(world.state().containers[0].pages.len(), 1);
+}
+
+/// A page that takes longer than its deadline is kept by extending it.
+#[tokio::test(start_paused = true)]
+async fn long_work_extends_its_page() {
+    let world = World::new();
+    world.put("acct/events/due", &[DUE]);
+    let stall = vec![fault(
+        "delete_blob",
+        1,
+        Act::Stall(Duration::from_secs(500)),
+    )];
+    let slow = worker(&world, config("slow"), stall, 1);
+    let other = worker(&world, config("other"), Vec::new(), 2);
+    let (slow, other) = tokio::join!(slow.once(), other.once());
+    assert_eq!(slow.report.count(Outcome::Deleted), 1);
+    assert_eq!(other.report.count(Outcome::Gone), 0);
+    assert_eq!(world.calls_of("delete_blob"), 1);
+    world.assert_safe();
+}
+
+/// SS10: the circuit breaker stops before the limit, and the exit code says so.
+#[tokio::test(start_paused = true)]
+async fn the_guard_stops_a_sweep_that_removes_too_much() {
+    let world = World::new();
+    for at in 0..30 {
+        world.put(&format!("acct/events/due{at:02}"), &[DUE]);
+    }
+    let guarded = SweeperConfig {
+        guard: Guard {
+            max_per_cycle: 10,
+            ..Guard::default()
+        },
+        ..config("one")
+    };
+    let finished = once_with(&world, guarded, Vec::new()).await;
+    assert_eq!(world.names("acct", "events").len(), 21);
+    assert_eq!(finished.exit_code(), exit::GUARD);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_or_newer_state_is_never_rewritten() {
+    for text in ["<Containers", "<Containers version=\"3\"/>", "hello"] {
+        let world = World::new();
+        world.put_state(text);
+        let finished = once(&world, Vec::new()).await;
+        assert!(matches!(finished.error, Some(SweepError::State(_))));
+        assert_eq!(finished.exit_code(), exit::STATE);
+        let content = world
+            .get("acct/smalt-sweeper/TimeToLiveBlobs")
+            .unwrap()
+            .content;
+        assert_eq!(content, text.as_bytes());
+    }
+}
+
+/// D4: short outages of the state are waited out, long ones end the worker with code 4.
+#[tokio::test(start_paused = true)]
+async fn outages_of_the_state_are_waited_out() {
+    let world = World::new();
+    world.put("acct/events/due", &[DUE]);
+    let outage = |times| -> Vec<_> {
+        (1..=times)
+            .map(|n| fault("acquire_lease", n, Act::Refuse(ErrorKind::Unreachable)))
+            .collect()
+    };
+    assert_eq!(once(&world, outage(4)).await.exit_code(), exit::OK);
+    assert_eq!(once(&world, outage(100)).await.exit_code(), exit::STATE);
+    world.lock().denied.insert("smalt-sweeper".into());
+    assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_far_off_ends_the_worker() {
+    let world = World::new();
+    for (offset_s, expected) in [(0, exit::OK), (120, exit::OK), (700, exit::CLOCK_SKEW)] {
+        let there = std::sync::Arc::clone(&world);
+        let clock = move || there.now().plus_s(offset_s);
+        let sweeper = worker(&world, config("one"), Vec::new(), 1);
+        let sweeper = sweeper.with_wall_clock(std::sync::Arc::new(clock));
+        assert_eq!(sweeper.once().await.exit_code(), expected, "{offset_s}");
+    }
+}
+
+/// The plan says what a sweep does, and does nothing.
+#[tokio::test(start_paused = true)]
+async fn the_plan_changes_nothing() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE]);
+    world.put("acct/events/b", &[DUE, ("DeadBlobContainer", "dbc")]);
+    world.put("acct/logs/c", &[("TimeToLive", "x")]);
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let plan: Plan = sweeper.plan(Prices::default(), 100, |_| {}).await.unwrap();
+    assert_eq!(
+        (plan.total.delete, plan.total.r#move, plan.total.attention),
+        (1, 1, 1)
+    );
+    assert_eq!(plan.rows.len(), 3);
+    assert_eq!(plan.rows[1].destination, "dbc/b");
+    for write in [
+        "put_blob",
+        "delete_blob",
+        "start_copy",
+        "acquire_lease",
+        "create_container",
+    ] {
+        assert_eq!(world.calls_of(write), 0, "{write}");
+    }
+}

@@ -1,0 +1,192 @@
+//! Moves: collisions, lost answers, sources that change, copies of dead workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_sleeve::port::ErrorKind;
+use smalt_sweeper::{Collision, DeadConfig, Outcome, SweeperConfig};
+
+use crate::fake::{Act, World, fault};
+use crate::support::*;
+
+const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
+
+fn with(on_collision: Collision) -> SweeperConfig {
+    SweeperConfig {
+        dead: DeadConfig {
+            account: Some("archive".into()),
+            on_collision,
+            ..DeadConfig::default()
+        },
+        ..config("one")
+    }
+}
+
+/// SS8: a foreign blob in the way stays, unless policy says otherwise.
+#[tokio::test(start_paused = true)]
+async fn a_foreign_blob_in_the_way_is_treated_by_policy() {
+    for (policy, outcome, names) in [
+        (Collision::Fail, Outcome::Collision, vec!["a"]),
+        (Collision::Suffix, Outcome::Moved, vec!["a", "a~0x2"]),
+        (Collision::Overwrite, Outcome::Moved, vec!["a"]),
+    ] {
+        let world = World::new();
+        world.lock().allow_overwrite = policy == Collision::Overwrite;
+        world.put("archive/dbc/a", &[("Owner", "somebody")]);
+        world.put("acct/events/a", &[DUE, DBC]);
+        let finished = once_with(&world, with(policy), Vec::new()).await;
+        assert_eq!(finished.report.count(outcome), 1, "{policy:?}");
+        assert_eq!(world.names("archive", "dbc"), names);
+        assert_eq!(world.has("acct/events/a"), outcome == Outcome::Collision);
+    }
+}
+
+/// A blob of the same name that comes and expires again goes beside its earlier version.
+#[tokio::test(start_paused = true)]
+async fn an_earlier_version_is_kept_and_no_obstacle() {
+    let world = World::new();
+    for _ in 0..2 {
+        world.put("acct/events/a", &[DUE, DBC]);
+        let finished = once(&world, Vec::new()).await;
+        assert_eq!(finished.report.count(Outcome::Moved), 1);
+    }
+    assert_eq!(world.names("archive", "dbc").len(), 2);
+}
+
+/// D4: an answer that is lost after the fact is recognised by what is there.
+#[tokio::test(start_paused = true)]
+async fn lost_answers_are_recognised() {
+    for operation in ["start_copy", "delete_blob", "create_container", "put_blob"] {
+        for nth in 1..=3 {
+            let world = World::new();
+            world.put("acct/events/a", &[DUE, DBC]);
+            let finished = once(&world, vec![fault(operation, nth, Act::LoseAnswer)]).await;
+            assert_eq!(
+                finished.report.count(Outcome::Moved),
+                1,
+                "{operation} {nth}"
+            );
+            assert_eq!(world.names("archive", "dbc"), ["a"]);
+            assert_eq!(world.state().purged, 1);
+        }
+    }
+}
+
+/// SS3: the copy of a dead worker is found and used, pending, complete or broken.
+#[tokio::test(start_paused = true)]
+async fn the_copy_of_a_dead_worker_is_taken_over() {
+    for (copy_time_s, failing) in [(0, 0), (400, 0), (0, 1)] {
+        let world = World::new();
+        world.put("acct/events/a", &[DUE, DBC]);
+        world.lock().copy_time = Duration::from_secs(copy_time_s);
+        world.lock().failing_copies = failing;
+        until_death(
+            &world,
+            config("dead"),
+            vec![fault("start_copy", 1, Act::DieAfter)],
+            3,
+        )
+        .await;
+        assert!(world.has("acct/events/a") && world.has("archive/dbc/a"));
+        let finished = once(&world, Vec::new()).await;
+        assert_eq!(finished.report.count(Outcome::Moved), 1);
+        assert_eq!(world.names("archive", "dbc"), ["a"]);
+    }
+}
+
+/// A source that is replaced while it is copied stays; the copy of the old version stays, too,
+/// because nobody can know whether it is the last one.
+#[tokio::test(start_paused = true)]
+async fn a_source_that_changes_during_the_copy_stays() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC]);
+    let replace = Act::Meanwhile(Arc::new(|world: &World| {
+        world.put("acct/events/a", &[("TimeToLive", FUTURE)]);
+    }));
+    let finished = once(&world, vec![fault("delete_blob", 1, replace)]).await;
+    assert_eq!(finished.report.count(Outcome::Changed), 1);
+    assert!(world.has("acct/events/a") && world.has("archive/dbc/a"));
+}
+
+/// The archive of a version survives when its delete was done, its answer lost, and the name taken
+/// anew: the case in which tidying up the copy would destroy data.
+#[tokio::test(start_paused = true)]
+async fn a_copy_outlives_a_name_that_is_taken_anew() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC]);
+    let content = world.get("acct/events/a").unwrap().content;
+    let anew = Act::Meanwhile(Arc::new(|world: &World| {
+        world.put("acct/events/a", &[("TimeToLive", FUTURE)]);
+    }));
+    let faults = vec![
+        fault("delete_blob", 1, Act::LoseAnswer),
+        fault("delete_blob", 2, anew),
+    ];
+    once(&world, faults).await;
+    assert_eq!(world.get("archive/dbc/a").unwrap().content, content);
+    assert!(world.has("acct/events/a"));
+}
+
+/// A copy that is not equal to its source is no ground for a delete.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_another_length_is_refused() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC]);
+    let cut = Act::Meanwhile(Arc::new(|world: &World| {
+        world.change("archive/dbc/a", |blob| blob.content.truncate(3));
+    }));
+    let finished = once(&world, vec![fault("blob_properties", 1, cut)]).await;
+    assert_eq!(finished.report.count(Outcome::CopyFailed), 1);
+    assert!(world.has("acct/events/a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_never_ends_is_left_for_the_next_cycle() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC]);
+    world.lock().copy_time = Duration::from_secs(900);
+    let finished = once(&world, Vec::new()).await;
+    assert_eq!(finished.report.count(Outcome::Deferred), 1);
+    sleep(300).await;
+    assert_eq!(
+        once(&world, Vec::new()).await.report.count(Outcome::Moved),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_destination_is_created_or_reported() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC]);
+    let mut strict = with(Collision::Fail);
+    strict.dead.create_container = false;
+    let finished = once_with(&world, strict, Vec::new()).await;
+    assert_eq!(finished.report.count(Outcome::DbcMissing), 1);
+    // Created, removed by somebody, created again.
+    let gone = Act::Meanwhile(Arc::new(|world: &World| {
+        world
+            .lock()
+            .containers
+            .remove(&("archive".into(), "dbc".into()));
+    }));
+    let finished = once(&world, vec![fault("start_copy", 1, gone)]).await;
+    assert_eq!(finished.report.count(Outcome::Moved), 1);
+}
+
+/// Denied on every blob of a page is the credential's matter: the container is parked.
+#[tokio::test(start_paused = true)]
+async fn a_refused_credential_parks_the_container() {
+    let world = World::new();
+    for at in 0..9 {
+        world.put(&format!("acct/events/{at}"), &[DUE]);
+    }
+    let denied = (1..=9)
+        .map(|n| fault("delete_blob", n, Act::Refuse(ErrorKind::Denied)))
+        .collect();
+    let finished = once(&world, denied).await;
+    assert_eq!(
+        finished.report.cycles[0].parked,
+        [("events".into(), "Denied".into())]
+    );
+    assert_eq!(finished.report.count(Outcome::Denied), 3);
+}

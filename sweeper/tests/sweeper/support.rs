@@ -1,0 +1,101 @@
+//! Worlds and workers for the tests.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_sweeper::{
+    Accounts, DeadConfig, Finished, StateBackend, Sweeper, SweeperConfig, SweptContainer,
+};
+
+use crate::fake::{Account, Fault, World};
+
+/// Past and future of the worlds' start.
+pub(crate) const PAST: &str = "2026-11-21T09:00:00Z";
+pub(crate) const SOON: &str = "2026-11-21T10:05:00Z";
+pub(crate) const FUTURE: &str = "2027-01-01T00:00:00Z";
+
+pub(crate) const DUE: (&str, &str) = ("TimeToLive", PAST);
+
+/// A worker's configuration: containers `events` and `logs`, dead blobs to account `archive`.
+pub(crate) fn config(worker: &str) -> SweeperConfig {
+    let swept = |container: &str| SweptContainer {
+        account: "default".into(),
+        container: container.into(),
+        prefix: String::new(),
+    };
+    SweeperConfig {
+        worker_id: Some(worker.into()),
+        containers: vec![swept("events"), swept("logs")],
+        page_size: 3,
+        dead: DeadConfig {
+            account: Some("archive".into()),
+            ..DeadConfig::default()
+        },
+        ..SweeperConfig::default()
+    }
+}
+
+pub(crate) fn etag_config(worker: &str) -> SweeperConfig {
+    SweeperConfig {
+        backend: StateBackend::Etag,
+        ..config(worker)
+    }
+}
+
+/// A worker of this world.
+pub(crate) fn worker(
+    world: &Arc<World>,
+    config: SweeperConfig,
+    faults: Vec<Fault>,
+    seed: u64,
+) -> Sweeper {
+    let (source, archive) = Account::pair(world, faults, seed);
+    let accounts = Accounts::new()
+        .with("default", source)
+        .with("archive", archive);
+    Sweeper::new(config, accounts, seed).expect("the configuration works")
+}
+
+/// One cycle by one worker.
+pub(crate) async fn once(world: &Arc<World>, faults: Vec<Fault>) -> Finished {
+    once_with(world, config("one"), faults).await
+}
+
+pub(crate) async fn once_with(
+    world: &Arc<World>,
+    config: SweeperConfig,
+    faults: Vec<Fault>,
+) -> Finished {
+    let finished = worker(world, config, faults, 1).once().await;
+    world.assert_safe();
+    finished
+}
+
+/// Runs a worker until one of its calls never returns; then it is gone, wherever it was.
+pub(crate) async fn until_death(
+    world: &Arc<World>,
+    config: SweeperConfig,
+    faults: Vec<Fault>,
+    seed: u64,
+) {
+    let sweeper = worker(world, config, faults, seed);
+    tokio::select! {
+        biased;
+        () = world.died.notified() => {}
+        _ = sweeper.once() => {}
+    }
+}
+
+/// Runs a future on a paused clock.
+pub(crate) fn paused<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
+        .block_on(future)
+}
+
+pub(crate) async fn sleep(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
