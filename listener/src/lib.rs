@@ -1,1 +1,45 @@
-//! Placeholder.
+//! Works a storage queue off with your handler: on Azure, Azurite, smalt or anything else that the
+//! storage port can talk to.
+//!
+//! # Layout
+//!
+//! - [`Listener`] is what an application embeds; [`ListenerConfig`] its settings; [`Report`] its
+//!   totals; [`Decision`] what became of one message.
+//! - [`handler`]: what handles messages: an async function, a command, an HTTP endpoint.
+//! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
+//! - [`config`]: TOML file, flags, secrets.
+//! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
+//!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it (`settle`,
+//!   `poison`). `calls` makes all requests, through the bucket of `throttle`.
+//!
+//! # What is promised
+//!
+//! - A message is deleted only after its handler succeeded or its copy in the poison queue is durable.
+//! - Only the newest receipt is used; after the lock is lost nothing is acknowledged.
+//! - A failure, hang or panic of one message changes nothing for another.
+//! - Every message ends in exactly one [`Outcome`], on one line of the log.
+//! - Delivery is at least once. Messages that were handled but could not be deleted are remembered in
+//!   the process, which narrows duplicates and does not exclude them.
+
+mod calls;
+pub mod config;
+mod controller;
+pub mod handler;
+mod jitter;
+mod listener;
+mod message;
+mod poison;
+mod poller;
+mod pool;
+mod renew;
+mod report;
+pub mod rules;
+mod run;
+mod settle;
+mod shared;
+mod signal;
+mod throttle;
+
+pub use config::{ConfigError, ListenerConfig};
+pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
+pub use report::{Decision, Ended, Observer, Outcome, Report};

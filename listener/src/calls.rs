@@ -1,0 +1,201 @@
+//! The requests that a listener makes: bounded in time, drawn from the bucket, named in the context.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_sleeve::port::{
+    CallContext, ErrorKind, MessageTtl, PortError, PortResult, QueueMessages, Receipt, Storage,
+};
+use tokio::time::Instant;
+
+use crate::throttle::{Priority, Throttle};
+
+/// Longest client request id (Azure: 1 KiB).
+const REQUEST_ID_MAX_BYTES: usize = 1024;
+
+/// An answer, and the moment before its request was sent: a grant of `v` seconds holds at least
+/// until `at + v` by the local clock, whatever the service's clock says (LL5).
+#[derive(Debug)]
+pub(crate) struct Answered<T> {
+    pub(crate) at: Instant,
+    pub(crate) value: T,
+}
+
+/// The requests to one queue and its poison queue.
+pub(crate) struct Calls {
+    storage: Arc<dyn Storage>,
+    queue: String,
+    poison_queue: String,
+    worker: String,
+    timeout: Duration,
+    pub(crate) throttle: Throttle,
+    poison_throttle: Throttle,
+}
+
+impl Calls {
+    pub(crate) fn new(config: &crate::ListenerConfig, storage: Arc<dyn Storage>) -> Self {
+        Calls {
+            storage,
+            queue: config.queue.clone(),
+            poison_queue: config.poison_queue(),
+            worker: config.worker.clone(),
+            timeout: config.call_timeout,
+            throttle: Throttle::new(config.rate_per_s),
+            poison_throttle: Throttle::new(config.rate_per_s),
+        }
+    }
+
+    /// Get Messages.
+    pub(crate) async fn get(
+        &self,
+        count: u32,
+        visibility: Duration,
+    ) -> PortResult<Answered<QueueMessages>> {
+        let cx = self.context("get", "");
+        let call = self
+            .storage
+            .get_messages(&cx, &self.queue, count, visibility);
+        self.ask(Priority::Fetch, "Get Messages", self.timeout, call)
+            .await
+    }
+
+    /// Update Message, visibility only.
+    pub(crate) async fn update(
+        &self,
+        id: &str,
+        receipt: &str,
+        visibility: Duration,
+        timeout: Duration,
+    ) -> PortResult<Answered<Receipt>> {
+        let cx = self.context("update", id);
+        let call = self
+            .storage
+            .update_message(&cx, &self.queue, id, receipt, visibility, None);
+        let timeout = timeout.min(self.timeout);
+        self.ask(Priority::Settle, "Update Message", timeout, call)
+            .await
+    }
+
+    /// Delete Message.
+    pub(crate) async fn delete(&self, id: &str, receipt: &str) -> PortResult<()> {
+        let cx = self.context("delete", id);
+        let call = self.storage.delete_message(&cx, &self.queue, id, receipt);
+        let answer = self.ask(Priority::Settle, "Delete Message", self.timeout, call);
+        answer.await.map(|_| ())
+    }
+
+    /// Number of messages, visible or not; approximate.
+    pub(crate) async fn depth(&self) -> PortResult<u64> {
+        let cx = self.context("depth", "");
+        let call = self.storage.queue_properties(&cx, &self.queue);
+        let answer = self.ask(Priority::Fetch, "Get Queue Metadata", self.timeout, call);
+        Ok(answer.await?.value.approximate_count)
+    }
+
+    /// Create Queue: the queue that is listened to.
+    pub(crate) async fn create_queue(&self) -> PortResult<()> {
+        let cx = self.context("create", "");
+        let call = self.storage.create_queue(&cx, &self.queue);
+        let answer = self.ask(Priority::Fetch, "Create Queue", self.timeout, call);
+        answer.await.map(|_| ())
+    }
+
+    /// Put Message into the poison queue, never to expire; the queue is created when missing.
+    pub(crate) async fn put_poison(&self, id: &str, text: &str) -> PortResult<()> {
+        let cx = self.context("poison", id);
+        let (queue, now) = (self.poison_queue.as_str(), Duration::ZERO);
+        let put = || {
+            let call = self
+                .storage
+                .put_message(&cx, queue, text, MessageTtl::Never, now);
+            self.bounded(
+                &self.poison_throttle,
+                Priority::Settle,
+                "Put Message",
+                self.timeout,
+                call,
+            )
+        };
+        match put().await {
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                self.bounded(
+                    &self.poison_throttle,
+                    Priority::Settle,
+                    "Create Queue",
+                    self.timeout,
+                    self.storage.create_queue(&cx, queue),
+                )
+                .await?;
+                put().await.map(|_| ())
+            }
+            answer => answer.map(|_| ()),
+        }
+    }
+
+    /// Requests so far, to both queues.
+    pub(crate) fn requests(&self) -> u64 {
+        self.throttle.taken() + self.poison_throttle.taken()
+    }
+
+    async fn ask<T>(
+        &self,
+        priority: Priority,
+        operation: &'static str,
+        timeout: Duration,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<Answered<T>> {
+        self.bounded(&self.throttle, priority, operation, timeout, call)
+            .await
+    }
+
+    async fn bounded<T>(
+        &self,
+        throttle: &Throttle,
+        priority: Priority,
+        operation: &'static str,
+        timeout: Duration,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<Answered<T>> {
+        throttle.take(priority).await;
+        let at = Instant::now();
+        let answer = match tokio::time::timeout(timeout, call).await {
+            Ok(answer) => answer,
+            Err(_) => Err(self.unanswered(operation)),
+        };
+        if answer.as_ref().is_err_and(is_throttle) {
+            throttle.throttled();
+        }
+        answer.map(|value| Answered { at, value })
+    }
+
+    fn unanswered(&self, operation: &'static str) -> PortError {
+        PortError {
+            kind: ErrorKind::OutcomeUnknown,
+            status: None,
+            code: None,
+            retry_after: None,
+            operation,
+            resource: self.queue.clone(),
+            message: "no answer in time".to_owned(),
+        }
+    }
+
+    /// The operation context: who asks, for what, about which message. Muted: housekeeping.
+    fn context(&self, op: &str, message: &str) -> CallContext {
+        let id = serde_json::json!({ "worker": self.worker, "op": op, "msg": message });
+        let mut client_request_id = id.to_string();
+        if client_request_id.len() > REQUEST_ID_MAX_BYTES {
+            client_request_id.clear();
+        }
+        CallContext {
+            client_request_id,
+            muted: true,
+        }
+    }
+}
+
+/// Whether the service said that it is asked too often.
+pub(crate) fn is_throttle(error: &PortError) -> bool {
+    error.kind == ErrorKind::Busy && error.status != Some(500)
+}

@@ -1,0 +1,83 @@
+//! Exit codes, and how an error is shown.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use smalt_listener::handler::http::ConnectError;
+use smalt_listener::{ConfigError, Ended, ListenerError, Report};
+use smalt_sleeve::port::{ErrorKind, PortError};
+
+/// Some messages were not handled, or some could not be put.
+pub(crate) const FAILED_ITEMS: u8 = 1;
+/// Usage or configuration.
+pub(crate) const USAGE: u8 = 2;
+/// The credential is refused.
+pub(crate) const DENIED: u8 = 3;
+/// Storage or queue cannot be reached.
+pub(crate) const UNREACHABLE: u8 = 4;
+/// Handlers had to be cancelled.
+pub(crate) const GRACE_EXCEEDED: u8 = 7;
+/// A second interrupt.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Shows an error with its causes; its exit code.
+pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
+    let mut stderr = std::io::stderr();
+    let colour = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let (red, plain) = if colour {
+        ("\u{1b}[1;31m", "\u{1b}[0m")
+    } else {
+        ("", "")
+    };
+    // Nobody is left to tell when this fails.
+    let _ = writeln!(stderr, "{red}error:{plain} {error:#}");
+    if let Some(hint) = error.chain().find_map(hint) {
+        let _ = writeln!(stderr, "hint: {hint}");
+    }
+    ExitCode::from(code(error))
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    error.chain().find_map(code_of).unwrap_or(USAGE)
+}
+
+fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if let Some(error) = cause.downcast_ref::<ListenerError>() {
+        return Some(match error {
+            ListenerError::Denied(_) => DENIED,
+            ListenerError::Refused(_) => USAGE,
+            ListenerError::QueueMissing(_) | ListenerError::Unreachable(_) => UNREACHABLE,
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<PortError>() {
+        return Some(match error.kind {
+            ErrorKind::Denied => DENIED,
+            ErrorKind::Invalid => USAGE,
+            _ => UNREACHABLE,
+        });
+    }
+    let usage = cause.is::<ConfigError>() || cause.is::<ConnectError>();
+    usage.then_some(USAGE)
+}
+
+fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    match cause.downcast_ref::<ListenerError>()? {
+        ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
+        ListenerError::Denied(_) => {
+            Some("check the key; a SAS needs process (p) and, to poison, add (a) and create (c)")
+        }
+        ListenerError::Unreachable(_) => Some("is the endpoint right, and the emulator running?"),
+        ListenerError::Refused(_) => None,
+    }
+}
+
+/// The exit code of reports: of `once`, failures count.
+pub(crate) fn of_reports(reports: &[Report], once: bool) -> ExitCode {
+    if reports.iter().any(|r| r.ended == Ended::GraceExceeded) {
+        return ExitCode::from(GRACE_EXCEEDED);
+    }
+    if once && reports.iter().any(|r| r.failures() > 0) {
+        return ExitCode::from(FAILED_ITEMS);
+    }
+    ExitCode::SUCCESS
+}

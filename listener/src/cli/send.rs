@@ -1,0 +1,124 @@
+//! `send`: puts messages.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use futures_util::stream::{self, StreamExt};
+use smalt_listener::config::{duration, queue_name};
+use smalt_listener::rules::envelope::MESSAGE_MAX_BYTES;
+use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, Receipt, Storage};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::storage::{self, Retries};
+use super::{Common, Encoding, exit, listen};
+
+/// Messages that are put at the same time.
+const AT_ONCE: usize = 16;
+
+/// Flags of `send`.
+#[derive(Args)]
+pub(crate) struct SendFlags {
+    /// Queue.
+    #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
+    queue: String,
+    /// Texts, a message each; without texts and files, each line of standard input is one.
+    text: Vec<String>,
+    /// A file whose whole content is one message. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    file: Vec<String>,
+    /// How bodies are written into messages.
+    #[arg(long, default_value = "text", env = "LISTENER_ENCODING")]
+    encoding: Encoding,
+    /// Lifetime: a time like 2h, or never. The service's default is 7 days.
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = ttl)]
+    ttl: MessageTtl,
+    /// Hide the messages for this long at first.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
+    delay: Duration,
+    /// Create the queue when it is missing.
+    #[arg(long)]
+    create_queue: bool,
+}
+
+fn ttl(text: &str) -> Result<MessageTtl, String> {
+    match text {
+        "never" => Ok(MessageTtl::Never),
+        text => match duration::parse(text)? {
+            life if life < Duration::from_secs(1) => Err("needs at least 1s".to_owned()),
+            life => Ok(MessageTtl::After(life)),
+        },
+    }
+}
+
+/// Puts the messages; prints the id of each.
+pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<ExitCode> {
+    queue_name("--queue", &flags.queue)?;
+    let file = listen::read(common)?;
+    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
+    let cx = CallContext::default();
+    if flags.create_queue {
+        storage.create_queue(&cx, &flags.queue).await?;
+    }
+    let (storage, cx, flags) = (&storage, &cx, &flags);
+    let bodies = bodies(flags);
+    let puts = bodies.map(|body| async move { put(storage.as_ref(), cx, flags, body?).await });
+    let mut puts = std::pin::pin!(puts.buffered(AT_ONCE));
+    let mut failed = 0_u64;
+    while let Some(put) = puts.next().await {
+        match put? {
+            Ok(receipt) => println!("{}", receipt.id),
+            // Every later message would fail alike; one that may have been put is not put again.
+            Err(error) if !error.is_transient() => return Err(error.into()),
+            Err(error) => {
+                failed += 1;
+                tracing::error!(op = "put", queue = %flags.queue, reason = %error, "not put");
+            }
+        }
+    }
+    Ok(if failed > 0 {
+        ExitCode::from(exit::FAILED_ITEMS)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+async fn put(
+    storage: &dyn Storage,
+    cx: &CallContext,
+    flags: &SendFlags,
+    body: Vec<u8>,
+) -> anyhow::Result<PortResult<Receipt>> {
+    let text = match flags.encoding {
+        Encoding::Base64 => STANDARD.encode(&body),
+        Encoding::Text => {
+            String::from_utf8(body).context("the body is not UTF-8 text: use --encoding base64")?
+        }
+    };
+    anyhow::ensure!(
+        text.len() <= MESSAGE_MAX_BYTES,
+        "a message of {} bytes is too long: {MESSAGE_MAX_BYTES} at most",
+        text.len()
+    );
+    let put = storage.put_message(cx, &flags.queue, &text, flags.ttl, flags.delay);
+    Ok(put.await)
+}
+
+/// The bodies to put, one after the other: standard input is read as it comes.
+fn bodies(flags: &SendFlags) -> stream::BoxStream<'_, anyhow::Result<Vec<u8>>> {
+    if flags.text.is_empty() && flags.file.is_empty() {
+        let lines = BufReader::new(tokio::io::stdin()).lines();
+        return stream::try_unfold(lines, |mut lines| async move {
+            let line = lines.next_line().await.context("standard input")?;
+            Ok(line.map(|line| (line.into_bytes(), lines)))
+        })
+        .boxed();
+    }
+    let texts = stream::iter(&flags.text).map(|text| Ok(text.clone().into_bytes()));
+    let files = stream::iter(&flags.file)
+        .then(|path| async move { tokio::fs::read(path).await.with_context(|| path.clone()) });
+    texts.chain(files).boxed()
+}

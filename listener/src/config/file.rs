@@ -1,0 +1,227 @@
+//! The TOML file, and how flags, file and defaults become one queue's settings.
+
+use serde::Deserialize;
+
+use super::connection::ConnectionLayer;
+use super::duration::Human;
+use super::secret::Sources;
+use super::{ConfigError, Encoding, ListenerConfig, Policy};
+use crate::handler::exec::CommandLine;
+use crate::handler::http::On4xx;
+
+/// The file.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfigFile {
+    /// The account.
+    pub storage: ConnectionLayer,
+    /// The listeners.
+    pub listener: ListenerTable,
+}
+
+/// `[listener]`: settings of the process, and its queues.
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListenerTable {
+    /// Name of this worker.
+    pub worker: Option<String>,
+    /// Most time for running handlers after the order to stop.
+    pub grace: Option<Human>,
+    /// `[[listener.queue]]`.
+    pub queue: Vec<QueueLayer>,
+}
+
+/// A queue's settings as written in one place: flags or file. What is absent is decided elsewhere.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueLayer {
+    /// Queue name.
+    pub name: Option<String>,
+    /// [`ListenerConfig::visibility`].
+    pub visibility: Option<Human>,
+    /// [`ListenerConfig::renew`].
+    pub renew: Option<bool>,
+    /// [`ListenerConfig::max_dequeue`].
+    pub max_dequeue: Option<u32>,
+    /// [`ListenerConfig::retry`].
+    pub retry: Option<Vec<Human>>,
+    /// [`ListenerConfig::idle`].
+    pub idle: IdleLayer,
+    /// [`ListenerConfig::tasks`].
+    pub tasks: TasksLayer,
+    /// [`ListenerConfig::slots`].
+    pub slots: Option<u32>,
+    /// [`ListenerConfig::idle_tasks`].
+    pub idle_tasks: Option<u32>,
+    /// [`ListenerConfig::watchdog`].
+    pub watchdog: Option<Human>,
+    /// [`ListenerConfig::policy`].
+    pub policy: Option<Policy>,
+    /// [`ListenerConfig::drain_target`].
+    pub drain_target: Option<Human>,
+    /// [`ListenerConfig::cooldown`].
+    pub cooldown: Option<Human>,
+    /// [`ListenerConfig::rate_per_s`].
+    pub rate: Option<u32>,
+    /// Poison queue.
+    pub poison: PoisonLayer,
+    /// [`ListenerConfig::encoding`].
+    pub encoding: Option<Encoding>,
+    /// [`ListenerConfig::create_queue`].
+    pub create_queue: Option<bool>,
+    /// [`ListenerConfig::call_timeout`].
+    pub call_timeout: Option<Human>,
+    /// What handles its messages.
+    pub handler: HandlerLayer,
+}
+
+/// `idle = { min, max }`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IdleLayer {
+    /// First interval.
+    pub min: Option<Human>,
+    /// Longest interval.
+    pub max: Option<Human>,
+}
+
+/// `tasks = { min, max }`.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TasksLayer {
+    /// Fewest.
+    pub min: Option<u32>,
+    /// Most.
+    pub max: Option<u32>,
+}
+
+/// `poison = { queue }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PoisonLayer {
+    /// Its name.
+    pub queue: Option<String>,
+}
+
+/// `handler = { ... }`: either `exec` or `http`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HandlerLayer {
+    /// Command: a line for the shell, or a list of program and arguments.
+    pub exec: Option<CommandLine>,
+    /// URL to post to.
+    pub http: Option<String>,
+    /// `Content-Type` of the posts.
+    pub content_type: Option<String>,
+    /// What a 4xx without a meaning of its own says.
+    pub on_4xx: Option<On4xx>,
+    /// [`ListenerConfig::handler_timeout`].
+    pub timeout: Option<Human>,
+}
+
+/// Reads the file at `path`.
+pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError> {
+    let text = sources.file(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|source| ConfigError::Toml {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })
+}
+
+/// The first of two that is there.
+fn first<T>(flag: Option<T>, file: Option<T>) -> Option<T> {
+    flag.or(file)
+}
+
+impl QueueLayer {
+    /// This layer over `below`: what is set here wins.
+    #[must_use]
+    pub fn over(self, below: QueueLayer) -> QueueLayer {
+        // A flag that names a handler replaces the file's altogether: two kinds cannot be mixed.
+        let names_handler = self.handler.exec.is_some() || self.handler.http.is_some();
+        let (exec, http) = match names_handler {
+            true => (self.handler.exec, self.handler.http),
+            false => (below.handler.exec, below.handler.http),
+        };
+        QueueLayer {
+            name: first(self.name, below.name),
+            visibility: first(self.visibility, below.visibility),
+            renew: first(self.renew, below.renew),
+            max_dequeue: first(self.max_dequeue, below.max_dequeue),
+            retry: first(self.retry, below.retry),
+            idle: IdleLayer {
+                min: first(self.idle.min, below.idle.min),
+                max: first(self.idle.max, below.idle.max),
+            },
+            tasks: TasksLayer {
+                min: first(self.tasks.min, below.tasks.min),
+                max: first(self.tasks.max, below.tasks.max),
+            },
+            slots: first(self.slots, below.slots),
+            idle_tasks: first(self.idle_tasks, below.idle_tasks),
+            watchdog: first(self.watchdog, below.watchdog),
+            policy: first(self.policy, below.policy),
+            drain_target: first(self.drain_target, below.drain_target),
+            cooldown: first(self.cooldown, below.cooldown),
+            rate: first(self.rate, below.rate),
+            poison: PoisonLayer {
+                queue: first(self.poison.queue, below.poison.queue),
+            },
+            encoding: first(self.encoding, below.encoding),
+            create_queue: first(self.create_queue, below.create_queue),
+            call_timeout: first(self.call_timeout, below.call_timeout),
+            handler: HandlerLayer {
+                exec,
+                http,
+                content_type: first(self.handler.content_type, below.handler.content_type),
+                on_4xx: first(self.handler.on_4xx, below.handler.on_4xx),
+                timeout: first(self.handler.timeout, below.handler.timeout),
+            },
+        }
+    }
+
+    /// The settings, with the defaults for what is absent; checked.
+    pub fn settings(&self, worker: &str) -> Result<ListenerConfig, ConfigError> {
+        let Some(name) = &self.name else {
+            return Err(ConfigError::value("name", "say which queue: --queue NAME"));
+        };
+        let mut c = ListenerConfig::new(name);
+        worker.clone_into(&mut c.worker);
+        let set = |target: &mut std::time::Duration, value: Option<Human>| {
+            if let Some(Human(duration)) = value {
+                *target = duration;
+            }
+        };
+        set(&mut c.visibility, self.visibility);
+        set(&mut c.idle.min, self.idle.min);
+        set(&mut c.idle.max, self.idle.max);
+        set(&mut c.watchdog, self.watchdog);
+        set(&mut c.drain_target, self.drain_target);
+        set(&mut c.cooldown, self.cooldown);
+        set(&mut c.call_timeout, self.call_timeout);
+        set(&mut c.handler_timeout, self.handler.timeout);
+        c.renew = self.renew.unwrap_or(c.renew);
+        c.max_dequeue = self.max_dequeue.unwrap_or(c.max_dequeue);
+        if let Some(retry) = &self.retry {
+            c.retry = retry.iter().map(|Human(delay)| *delay).collect();
+        }
+        c.tasks.min = self.tasks.min.unwrap_or(c.tasks.min);
+        c.tasks.max = self.tasks.max.unwrap_or(c.tasks.max.max(c.tasks.min));
+        c.slots = self.slots.unwrap_or(c.slots);
+        c.idle_tasks = self.idle_tasks.unwrap_or(c.idle_tasks);
+        c.policy = self.policy.unwrap_or(c.policy);
+        c.rate_per_s = self.rate.unwrap_or(c.rate_per_s);
+        c.poison_queue.clone_from(&self.poison.queue);
+        c.encoding = self.encoding.unwrap_or(c.encoding);
+        c.create_queue = self.create_queue.unwrap_or(c.create_queue);
+        c.validate()?;
+        Ok(c)
+    }
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

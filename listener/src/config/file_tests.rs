@@ -1,0 +1,141 @@
+//! Tests of the file, the precedence and the secrets.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use super::*;
+use crate::config::connection::connection;
+
+#[derive(Default)]
+struct Fake(BTreeMap<&'static str, &'static str>);
+
+impl Sources for Fake {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.0.get(name).map(|v| (*v).to_owned())
+    }
+
+    fn file(&self, path: &str) -> io::Result<String> {
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        self.0
+            .get(path)
+            .map(|v| (*v).to_owned())
+            .ok_or_else(missing)
+    }
+}
+
+const FILE: &str = r#"
+[storage]
+account = "acct"
+account_key = "env:KEY"
+
+[listener]
+worker = "w7"
+
+[[listener.queue]]
+name = "orders"
+visibility = "30s"
+retry = ["1s", "2m"]
+idle = { min = "50ms", max = "10s" }
+tasks = { min = 2, max = 20 }
+rate = 100
+poison = { queue = "orders-dead" }
+handler = { http = "http://127.0.0.1:8080/orders", timeout = "1m", on_4xx = "retry" }
+"#;
+
+#[test]
+fn a_file_is_read() {
+    let sources = Fake(BTreeMap::from([("l.toml", FILE)]));
+    let file = load("l.toml", &sources).unwrap();
+    let config = file.listener.queue[0].settings("w7").unwrap();
+    assert_eq!(config.visibility, Duration::from_secs(30));
+    assert_eq!(
+        config.retry,
+        [Duration::from_secs(1), Duration::from_secs(120)]
+    );
+    assert_eq!(
+        (config.tasks.min, config.tasks.max, config.rate_per_s),
+        (2, 20, 100)
+    );
+    assert_eq!(config.handler_timeout, Duration::from_secs(60));
+    assert_eq!(config.poison_queue(), "orders-dead");
+    assert_eq!(config.cooldown, Duration::from_secs(15), "default");
+}
+
+#[test]
+fn flags_win_over_the_file() {
+    let file: ConfigFile = toml::from_str(FILE).unwrap();
+    let flags = QueueLayer {
+        visibility: Some(Human(Duration::from_secs(90))),
+        handler: HandlerLayer {
+            exec: Some(CommandLine::Shell("cat".to_owned())),
+            ..HandlerLayer::default()
+        },
+        ..QueueLayer::default()
+    };
+    let merged = flags.over(file.listener.queue[0].clone());
+    assert_eq!(
+        merged.settings("w").unwrap().visibility,
+        Duration::from_secs(90)
+    );
+    assert!(
+        merged.handler.http.is_none(),
+        "one kind of handler replaces the other"
+    );
+    assert_eq!(merged.rate, Some(100));
+}
+
+#[test]
+fn what_is_not_understood_is_refused() {
+    for text in [
+        "[listener]\nqueues = 1",
+        "[[listener.queue]]\nname = \"orders\"\npartitions = 4",
+        "[[listener.queue]]\nname = \"orders\"\nvisibility = \"soon\"",
+        "[[listener.queue]]\nname = \"orders\"\npolicy = \"magic\"",
+    ] {
+        assert!(toml::from_str::<ConfigFile>(text).is_err(), "{text}");
+    }
+}
+
+fn flags(connection_string: &str) -> ConnectionLayer {
+    ConnectionLayer {
+        connection_string: Some(connection_string.to_owned()),
+        ..ConnectionLayer::default()
+    }
+}
+
+#[test]
+fn the_connection_by_precedence() {
+    let file: ConfigFile = toml::from_str(FILE).unwrap();
+    let none = ConnectionLayer::default;
+    let key = || BTreeMap::from([("KEY", "a2V5")]);
+    let by_file = connection(none(), file.storage.clone(), &Fake(key())).unwrap();
+    assert_eq!(
+        by_file.connection_string,
+        "AccountName=acct;AccountKey=a2V5;QueueEndpoint=https://acct.queue.core.windows.net"
+    );
+    let mut variables = key();
+    variables.insert("AZURE_STORAGE_CONNECTION_STRING", "AccountName=env");
+    let by_variable = connection(none(), file.storage.clone(), &Fake(variables)).unwrap();
+    assert_eq!(by_variable.connection_string, "AccountName=env");
+    let flag = flags("AccountName=flag");
+    let by_flag = connection(flag, file.storage, &Fake(key())).unwrap();
+    assert_eq!(by_flag.connection_string, "AccountName=flag");
+    assert!(connection(none(), none(), &Fake::default()).is_err());
+}
+
+#[test]
+fn secrets_stay_out_of_files_and_logs() {
+    let inline = flags("AccountName=a;AccountKey=c2VjcmV0");
+    let refused = connection(ConnectionLayer::default(), inline.clone(), &Fake::default());
+    let message = refused.unwrap_err().to_string();
+    assert!(!message.contains("c2VjcmV0"), "{message}");
+    let local = flags("UseDevelopmentStorage=true");
+    connection(ConnectionLayer::default(), local, &Fake::default()).unwrap();
+    let given = connection(inline, ConnectionLayer::default(), &Fake::default()).unwrap();
+    assert!(!format!("{given:?}").contains("c2VjcmV0"));
+    let from_file = flags("file:/run/key");
+    let sources = Fake(BTreeMap::from([("/run/key", "AccountName=x\n")]));
+    let given = connection(from_file, ConnectionLayer::default(), &sources).unwrap();
+    assert_eq!(given.connection_string, "AccountName=x");
+}

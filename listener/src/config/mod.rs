@@ -1,0 +1,348 @@
+//! What a listener can be told: one queue's settings, where they come from, and their checks.
+//!
+//! Settings come from flags and environment, then the TOML file, then the defaults here
+//! ([`file`] merges them); [`connection`] says which account, [`secret`] where a secret is kept.
+
+pub mod connection;
+pub mod duration;
+pub mod file;
+pub mod secret;
+
+use std::time::Duration;
+
+use crate::rules::renewal::min_start;
+use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
+pub use crate::rules::scaling::Policy;
+
+/// Variables that hold credentials: a command that handles messages does not inherit them.
+pub const SECRET_VARIABLES: [&str; 3] = [
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "LISTENER_ACCOUNT_KEY",
+    "LISTENER_SAS",
+];
+
+/// Most dequeue tasks of one listener.
+pub const TASKS_MAX: u32 = 1000;
+/// Most messages that one task handles at once: what one get gives (Get Messages: 32).
+pub const SLOTS_MAX: u32 = 32;
+/// Lengths of a queue name (Naming Queues and Metadata).
+const QUEUE_NAME_CHARS: std::ops::RangeInclusive<usize> = 3..=63;
+/// Longest worker name: it travels in every request's context, which is at most 1 KiB.
+const WORKER_NAME_MAX_BYTES: usize = 200;
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A value is out of its range.
+    #[error("{setting}: {problem}")]
+    Value {
+        /// Name of the setting, as in the file.
+        setting: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+    /// The file cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// Path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{path}: {source}")]
+    Toml {
+        /// Path.
+        path: String,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+}
+
+impl ConfigError {
+    pub(crate) fn value(setting: &'static str, problem: impl Into<String>) -> Self {
+        ConfigError::Value {
+            setting,
+            problem: problem.into(),
+        }
+    }
+}
+
+/// How the body is written into the text of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// As it is.
+    #[default]
+    Text,
+    /// Base64, as several SDKs do by default.
+    Base64,
+}
+
+/// Bounds of the idle interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// First interval.
+    pub min: Duration,
+    /// Longest interval.
+    pub max: Duration,
+}
+
+/// Bounds of the number of dequeue tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// Fewest while there is work.
+    pub min: u32,
+    /// Most.
+    pub max: u32,
+}
+
+/// The settings of one listener. [`ListenerConfig::new`] gives the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// Queue to work off.
+    pub queue: String,
+    /// Name of this worker in logs and request ids.
+    pub worker: String,
+    /// How long a taken message is hidden from others at a time: 1 s to 7 d.
+    pub visibility: Duration,
+    /// Whether the visibility is renewed while a handler runs. Without, a handler gets no more time
+    /// than one visibility.
+    pub renew: bool,
+    /// Attempts at a message; the poison queue follows.
+    pub max_dequeue: u32,
+    /// Delays before the second, third, ... attempt; the last serves all later ones.
+    pub retry: Vec<Duration>,
+    /// Idle interval.
+    pub idle: Idle,
+    /// Number of dequeue tasks.
+    pub tasks: Tasks,
+    /// Messages that one task handles at once.
+    pub slots: u32,
+    /// Tasks that go on polling while the queue is empty; with 0 only the watchdog looks.
+    pub idle_tasks: u32,
+    /// How often the watchdog looks while no task polls.
+    pub watchdog: Duration,
+    /// How the number of tasks is chosen.
+    pub policy: Policy,
+    /// In what time a backlog shall be worked off.
+    pub drain_target: Duration,
+    /// How long the load must be lower before tasks are stopped.
+    pub cooldown: Duration,
+    /// Most requests per second to the queue.
+    pub rate_per_s: u32,
+    /// Where failed messages go; `None` for the queue's name with `-poison`.
+    pub poison_queue: Option<String>,
+    /// How the body is written into a message.
+    pub encoding: Encoding,
+    /// Most time for one run of the handler.
+    pub handler_timeout: Duration,
+    /// Most time for running handlers after the order to stop.
+    pub grace: Duration,
+    /// Whether a missing queue is created.
+    pub create_queue: bool,
+    /// Most time for one request.
+    pub call_timeout: Duration,
+}
+
+impl ListenerConfig {
+    /// The defaults, for `queue`.
+    pub fn new(queue: impl Into<String>) -> Self {
+        let s = Duration::from_secs;
+        ListenerConfig {
+            queue: queue.into(),
+            worker: "listener".to_owned(),
+            visibility: s(60),
+            renew: true,
+            max_dequeue: 5,
+            retry: vec![s(1), s(10), s(60), s(600)],
+            idle: Idle {
+                min: Duration::from_millis(100),
+                max: s(30),
+            },
+            tasks: Tasks { min: 1, max: 8 },
+            slots: 8,
+            idle_tasks: 1,
+            watchdog: s(60),
+            policy: Policy::Little,
+            drain_target: s(10),
+            cooldown: s(15),
+            rate_per_s: 500,
+            poison_queue: None,
+            encoding: Encoding::Text,
+            handler_timeout: s(300),
+            grace: s(30),
+            create_queue: false,
+            call_timeout: s(30),
+        }
+    }
+
+    /// The poison queue.
+    pub fn poison_queue(&self) -> String {
+        self.poison_queue
+            .clone()
+            .unwrap_or_else(|| format!("{}-poison", self.queue))
+    }
+
+    /// The longest that a visible message waits for a get (LL1): the idle interval, or the watchdog's.
+    pub fn longest_sleep(&self) -> Duration {
+        if self.idle_tasks > 0 {
+            self.idle.max
+        } else {
+            self.watchdog
+        }
+    }
+
+    /// Checks every setting.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        queue_name("name", &self.queue)?;
+        queue_name("poison.queue", &self.poison_queue())?;
+        if self.poison_queue() == self.queue {
+            return wrong("poison.queue", "is the queue itself");
+        }
+        if self.worker.is_empty() || self.worker.len() > WORKER_NAME_MAX_BYTES {
+            return wrong("worker", "needs 1 to 200 bytes");
+        }
+        within(
+            "visibility",
+            self.visibility,
+            VISIBILITY_MIN,
+            VISIBILITY_MAX,
+        )?;
+        if self.visibility.subsec_nanos() > 0 {
+            return wrong("visibility", "is in whole seconds");
+        }
+        for delay in &self.retry {
+            within("retry", *delay, Duration::ZERO, VISIBILITY_MAX)?;
+        }
+        let day = Duration::from_secs(86_400);
+        let ms = Duration::from_millis(1);
+        within("idle.min", self.idle.min, ms, day)?;
+        within("idle.max", self.idle.max, self.idle.min, day)?;
+        within("watchdog", self.watchdog, Duration::from_secs(1), day)?;
+        within("drain_target", self.drain_target, ms, day)?;
+        within("cooldown", self.cooldown, Duration::ZERO, day)?;
+        within("handler.timeout", self.handler_timeout, ms, VISIBILITY_MAX)?;
+        within("grace", self.grace, Duration::ZERO, day)?;
+        within("call_timeout", self.call_timeout, ms * 100, day)?;
+        self.validate_counts()
+    }
+
+    fn validate_counts(&self) -> Result<(), ConfigError> {
+        if self.max_dequeue == 0 {
+            return wrong(
+                "max_dequeue",
+                "needs at least 1: nothing would ever be handled",
+            );
+        }
+        if self.rate_per_s == 0 {
+            return wrong("rate", "needs at least 1 request per second");
+        }
+        if self.slots == 0 || self.slots > SLOTS_MAX {
+            return wrong("slots", "needs 1 to 32: what one get gives");
+        }
+        if self.tasks.min == 0 || self.tasks.min > self.tasks.max || self.tasks.max > TASKS_MAX {
+            return wrong("tasks", "needs 1 <= min <= max <= 1000");
+        }
+        if self.idle_tasks > self.tasks.min {
+            return wrong("idle_tasks", "cannot be more than tasks.min");
+        }
+        if !self.renew && self.visibility <= min_start(self.visibility) {
+            return wrong(
+                "visibility",
+                "leaves a handler no time when it is not renewed",
+            );
+        }
+        Ok(())
+    }
+}
+
+fn wrong<T>(setting: &'static str, problem: &str) -> Result<T, ConfigError> {
+    Err(ConfigError::value(setting, problem))
+}
+
+fn within(
+    setting: &'static str,
+    value: Duration,
+    least: Duration,
+    most: Duration,
+) -> Result<(), ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    let problem = format!("{value:?} is not between {least:?} and {most:?}");
+    Err(ConfigError::value(setting, problem))
+}
+
+/// Checks a queue name by Azure's rule (DL21: `InputQueue` is none): 3 to 63 lower-case letters,
+/// digits and single dashes, a letter or digit at both ends.
+pub fn queue_name(setting: &'static str, name: &str) -> Result<(), ConfigError> {
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let good = QUEUE_NAME_CHARS.contains(&name.len())
+        && name.chars().all(legal)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--");
+    if good {
+        return Ok(());
+    }
+    let problem =
+        format!("`{name}` is no queue name: 3 to 63 lower-case letters, digits and single dashes");
+    Err(ConfigError::value(setting, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid() {
+        ListenerConfig::new("orders").validate().unwrap();
+    }
+
+    /// DL21: the article's example name is refused at the start, not ignored at the first trigger.
+    #[test]
+    fn dl21_names_are_checked() {
+        for bad in [
+            "InputQueue",
+            "ab",
+            "-abc",
+            "abc-",
+            "a--b",
+            "a_b",
+            "",
+            &"x".repeat(64),
+        ] {
+            assert!(queue_name("name", bad).is_err(), "{bad}");
+        }
+        for good in ["abc", "orders-2026", "0a0", &"x".repeat(63)] {
+            queue_name("name", good).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_setting_is_checked() {
+        type Change = fn(&mut ListenerConfig);
+        let changes: [Change; 14] = [
+            |c| c.visibility = Duration::ZERO,
+            |c| c.visibility = Duration::from_secs(604_801),
+            |c| c.visibility = Duration::from_millis(1500),
+            |c| c.retry = vec![Duration::MAX],
+            |c| c.idle.max = Duration::ZERO,
+            |c| c.tasks.min = 0,
+            |c| c.tasks.max = 0,
+            |c| c.slots = 33,
+            |c| c.slots = 0,
+            |c| c.idle_tasks = 2,
+            |c| c.max_dequeue = 0,
+            |c| c.rate_per_s = 0,
+            |c| c.poison_queue = Some("orders".to_owned()),
+            |c| c.worker = String::new(),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut config = ListenerConfig::new("orders");
+            change(&mut config);
+            assert!(config.validate().is_err(), "change {number}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The controller: the one task that owns the pool, hears what happens, and decides how many
+//! dequeue tasks run.
+//!
+//! ```text
+//! Starting -> Active <-> Watching -> Active ... any -> Draining -> Stopped
+//! ```
+//! Active: messages were seen within the cooldown; the scaling rules choose the number of tasks, and
+//! the depth is sampled only while gets come back full. Watching: `idle_tasks` poll with a growing
+//! interval; with none, a watchdog looks once in a while. A wake-up leads back to Active, and so does
+//! a message.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_sleeve::port::{ErrorKind, PortError};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::calls::is_throttle;
+use crate::listener::{ListenerError, PoolState, PoolStatus};
+use crate::pool::Pool;
+use crate::report::{Ended, Report};
+use crate::rules::load::LoadMeter;
+use crate::rules::scaling::{Limits, Scaler};
+use crate::run::CANCEL_GRACE;
+use crate::shared::{Event, Phase, Shared};
+
+/// The rules are asked once in this time while Active.
+const TICK: Duration = Duration::from_secs(1);
+/// While gets come back full, at most once in this time.
+const RESCALE_EVERY: Duration = Duration::from_millis(200);
+/// Between two depth samples (D2: 1 to 5 s).
+const DEPTH_EVERY: Duration = Duration::from_secs(5);
+/// Empty gets in a row after which `once` takes the queue for empty: the service may answer one get
+/// empty although a message is there.
+const ONCE_EMPTY_GETS: u32 = 2;
+/// Failed gets in a row after which `once` gives up.
+const ONCE_FAILED_GETS: u32 = 5;
+/// After the grace time, cancelled handlers and releases get this long.
+const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A future that resolves when the listener shall stop.
+pub(crate) type Shutdown<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// How a run ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Never.
+    Run,
+    /// When the queue is empty.
+    Once,
+}
+
+pub(crate) struct Controller {
+    shared: Arc<Shared>,
+    events: mpsc::UnboundedReceiver<Event>,
+    woken: u64,
+    status: watch::Sender<PoolStatus>,
+    pool: Pool,
+    samples: JoinSet<()>,
+    scaler: Scaler,
+    meter: LoadMeter,
+    mode: Mode,
+    start: Instant,
+    state: PoolState,
+    worked_at: Instant,
+    sampled_at: Option<Instant>,
+    watched_at: Instant,
+    rescaled_at: Instant,
+    empty_gets: u32,
+    failed_gets: u32,
+    report: Report,
+}
+
+/// What a controller is made of besides the shared parts.
+pub(crate) struct Wiring {
+    pub(crate) events: mpsc::UnboundedReceiver<Event>,
+    pub(crate) status: watch::Sender<PoolStatus>,
+    pub(crate) mode: Mode,
+    pub(crate) seed: u64,
+}
+
+impl Controller {
+    pub(crate) fn new(shared: Arc<Shared>, wiring: Wiring) -> Self {
+        let config = &shared.config;
+        let limits = Limits {
+            min: config.tasks.min,
+            max: config.tasks.max,
+            slots: config.slots,
+            drain_target: config.drain_target,
+            cooldown: config.cooldown,
+        };
+        let now = Instant::now();
+        Controller {
+            events: wiring.events,
+            woken: shared.wake.get(),
+            status: wiring.status,
+            pool: Pool::new(Arc::clone(&shared), wiring.seed),
+            samples: JoinSet::new(),
+            scaler: Scaler::new(config.policy, limits),
+            meter: LoadMeter::new(Duration::ZERO),
+            mode: wiring.mode,
+            start: now,
+            state: PoolState::Starting,
+            worked_at: now,
+            sampled_at: None,
+            watched_at: now,
+            rescaled_at: now,
+            empty_gets: 0,
+            failed_gets: 0,
+            report: Report {
+                ended: Ended::Drained,
+                received: 0,
+                outcomes: BTreeMap::new(),
+                expiring: 0,
+                requests: 0,
+                tasks_started: 0,
+            },
+            shared,
+        }
+    }
+
+    /// Runs to the end. Dropping the future drops everything that it started.
+    pub(crate) async fn run(mut self, shutdown: Shutdown<'_>) -> Result<Report, ListenerError> {
+        let end = self.work(shutdown).await;
+        let drained = match end {
+            Ok(Ended::Empty) => self.drain(Phase::Finishing).await,
+            Ok(_) | Err(_) => self.drain(Phase::Draining).await,
+        };
+        self.publish(PoolState::Stopped);
+        let ended = end?;
+        self.report.ended = if drained { ended } else { Ended::GraceExceeded };
+        Ok(self.report)
+    }
+
+    async fn work(&mut self, mut shutdown: Shutdown<'_>) -> Result<Ended, ListenerError> {
+        self.activate();
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(Ended::Drained),
+                Some(event) = self.events.recv() => {
+                    if let Some(end) = self.hear(event)? {
+                        return Ok(end);
+                    }
+                }
+                () = self.pool.ended() => self.replace(),
+                () = self.shared.wake.beyond(self.woken) => {
+                    self.woken = self.shared.wake.get();
+                    self.activate();
+                }
+                _ = tick.tick() => self.tick(),
+            }
+        }
+    }
+
+    /// Takes note of an event; the end of the run when this was it.
+    fn hear(&mut self, event: Event) -> Result<Option<Ended>, ListenerError> {
+        match event {
+            Event::Received { asked, got } => self.received(asked, got),
+            Event::Failed(error) => self.failed(error)?,
+            Event::Finished {
+                outcome,
+                handler_time,
+                expiring,
+            } => {
+                self.meter.finished(handler_time);
+                *self.report.outcomes.entry(outcome).or_insert(0) += 1;
+                self.report.expiring += u64::from(expiring);
+            }
+            Event::Depth(Some(count)) => {
+                self.meter.depth(count);
+                self.rescale();
+            }
+            Event::Depth(None) => {}
+        }
+        let is_empty = self.empty_gets >= ONCE_EMPTY_GETS && self.meter.in_flight() == 0;
+        Ok((self.mode == Mode::Once && is_empty).then_some(Ended::Empty))
+    }
+
+    fn received(&mut self, asked: u32, got: u32) {
+        self.failed_gets = 0;
+        self.meter.received(asked, got);
+        self.report.received += u64::from(got);
+        if got == 0 {
+            self.empty_gets = self.empty_gets.saturating_add(1);
+            return;
+        }
+        self.empty_gets = 0;
+        self.worked_at = Instant::now();
+        if self.state != PoolState::Active {
+            self.activate();
+        }
+        if got == asked {
+            // More may wait: this is when the pool grows, not at the next tick only (DL10).
+            self.sample_depth();
+            if self.rescaled_at.elapsed() >= RESCALE_EVERY {
+                self.rescale();
+            }
+        }
+    }
+
+    fn failed(&mut self, error: PortError) -> Result<(), ListenerError> {
+        self.failed_gets = self.failed_gets.saturating_add(1);
+        if is_throttle(&error) {
+            self.meter.throttled();
+            if self.state == PoolState::Active {
+                self.rescale();
+            }
+        }
+        if self.mode == Mode::Run {
+            return Ok(());
+        }
+        match error.kind {
+            ErrorKind::Denied => Err(ListenerError::Denied(error)),
+            ErrorKind::NotFound => Err(ListenerError::QueueMissing(error)),
+            _ if !error.is_transient() => Err(ListenerError::Refused(error)),
+            _ if self.failed_gets >= ONCE_FAILED_GETS => Err(ListenerError::Unreachable(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Once a second: the rules, or the watchdog.
+    fn tick(&mut self) {
+        if self.state != PoolState::Active {
+            let due = self.watched_at.elapsed() >= self.shared.config.watchdog;
+            if self.pool.active() == 0 && due {
+                self.watched_at = Instant::now();
+                self.pool.start(true);
+            }
+            self.publish(self.state);
+            return;
+        }
+        // Gets that fail prove nothing: only a queue that was seen empty lets the pool fall asleep.
+        let quiet = self.worked_at.elapsed() >= self.shared.config.cooldown;
+        if quiet && self.meter.backlog() == 0 {
+            self.scaler.reset();
+            self.watched_at = Instant::now();
+            self.pool.resize(self.floor());
+            self.publish(PoolState::Watching);
+        } else {
+            self.rescale();
+        }
+    }
+
+    /// Tasks that poll while there is nothing to do (LS10). `once` always keeps one.
+    fn floor(&self) -> u32 {
+        match self.mode {
+            Mode::Run => self.shared.config.idle_tasks,
+            Mode::Once => self.shared.config.idle_tasks.max(1),
+        }
+    }
+
+    fn activate(&mut self) {
+        self.worked_at = Instant::now();
+        self.publish(PoolState::Active);
+        self.rescale();
+    }
+
+    /// A task has ended: one that failed, or a probe that found nothing.
+    fn replace(&mut self) {
+        let missing = self.pool.active() < self.floor();
+        if missing {
+            self.pool.resize(self.floor());
+        }
+    }
+
+    fn rescale(&mut self) {
+        self.rescaled_at = Instant::now();
+        let now = self.start.elapsed();
+        let tasks = self.pool.active();
+        let rate = self.shared.calls.throttle.rate_per_s();
+        let load = self.meter.load(now, tasks, rate);
+        let target = self.scaler.target(now, &load).max(self.floor());
+        self.pool.resize(target);
+        if load.visible_backlog > 0 {
+            self.shared.work.count();
+        }
+        self.publish(self.state);
+    }
+
+    /// Asks for the depth, in a task of its own: never while idle (DL2), never twice at a time.
+    fn sample_depth(&mut self) {
+        while self.samples.try_join_next().is_some() {}
+        let recently = self.sampled_at.is_some_and(|at| at.elapsed() < DEPTH_EVERY);
+        if recently || !self.samples.is_empty() {
+            return;
+        }
+        self.sampled_at = Some(Instant::now());
+        let shared = Arc::clone(&self.shared);
+        self.samples.spawn(async move {
+            let depth = shared.calls.depth().await.ok();
+            shared.tell(Event::Depth(depth));
+        });
+    }
+
+    /// Lets what is under way come to its end; `false` when the grace time did not suffice.
+    async fn drain(&mut self, phase: Phase) -> bool {
+        self.publish(PoolState::Draining);
+        self.samples.shutdown().await;
+        self.shared.phase.modify(|_| phase);
+        let grace = self.shared.config.grace;
+        let drained = tokio::time::timeout(grace, self.pool.drained())
+            .await
+            .is_ok();
+        if !drained {
+            self.shared.phase.modify(|_| Phase::Leaving);
+            let within = CANCEL_GRACE + LEAVE_WITHIN;
+            let _ = tokio::time::timeout(within, self.pool.drained()).await;
+        }
+        while let Ok(event) = self.events.try_recv() {
+            self.count(event);
+        }
+        self.report.requests = self.shared.calls.requests();
+        self.report.tasks_started = self.pool.started();
+        drained
+    }
+
+    fn count(&mut self, event: Event) {
+        match event {
+            Event::Received { got, .. } => self.report.received += u64::from(got),
+            Event::Finished {
+                outcome, expiring, ..
+            } => {
+                *self.report.outcomes.entry(outcome).or_insert(0) += 1;
+                self.report.expiring += u64::from(expiring);
+            }
+            Event::Failed(_) | Event::Depth(_) => {}
+        }
+    }
+
+    fn publish(&mut self, state: PoolState) {
+        if self.state != state {
+            tracing::info!(
+                worker = %self.shared.config.worker,
+                op = "pool",
+                queue = %self.shared.config.queue,
+                state = ?state,
+                tasks = self.pool.active(),
+                "pool"
+            );
+        }
+        self.state = state;
+        self.status.send_replace(PoolStatus {
+            state,
+            tasks: self.pool.active(),
+            tasks_started: self.pool.started(),
+            in_flight: self.meter.in_flight(),
+            backlog: self.meter.backlog(),
+        });
+    }
+}

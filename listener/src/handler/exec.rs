@@ -1,0 +1,145 @@
+//! A command as a handler: body on stdin, facts in `MSG_*`, verdict by exit status.
+//!
+//! | exit status | verdict |
+//! | --- | --- |
+//! | 0 | ok |
+//! | 65 (`EX_DATAERR`) | reject |
+//! | 75 (`EX_TEMPFAIL`) | retry |
+//! | any other, or killed by a signal | retry |
+//!
+//! The environment has `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`, `MSG_INSERTED`,
+//! `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S` besides the listener's own, without the
+//! variables that hold the listener's credentials. Standard output and error are the listener's. A
+//! run that is cancelled gets SIGTERM, then, when its time for that is over, SIGKILL; both go to the
+//! whole process group.
+
+use std::convert::Infallible;
+use std::process::{ExitStatus, Stdio};
+
+use async_trait::async_trait;
+use smalt_protocol::Timestamp;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{ChildStdin, Command};
+
+use super::process_group::ProcessGroup;
+use super::{Ctx, Handler, Message, Verdict};
+
+/// Exit status that rejects a message (`EX_DATAERR` of sysexits).
+pub const EXIT_REJECT: i32 = 65;
+/// Exit status that asks for another attempt (`EX_TEMPFAIL` of sysexits).
+pub const EXIT_RETRY: i32 = 75;
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(untagged)]
+pub enum CommandLine {
+    /// A line for the shell (`sh -c`, on Windows `cmd /C`).
+    Shell(String),
+    /// A program and its arguments, without a shell.
+    Argv(Vec<String>),
+}
+
+/// Runs a command per message.
+#[derive(Clone, Debug)]
+pub struct ExecHandler {
+    line: CommandLine,
+}
+
+impl ExecHandler {
+    /// A handler that runs `line`.
+    pub fn new(line: CommandLine) -> Self {
+        ExecHandler { line }
+    }
+
+    fn command(&self, message: &Message, ctx: &Ctx) -> Command {
+        let mut command = match &self.line {
+            CommandLine::Shell(line) => shell(line),
+            CommandLine::Argv(argv) => {
+                let mut command = Command::new(argv.first().map_or("", String::as_str));
+                command.args(argv.iter().skip(1));
+                command
+            }
+        };
+        for secret in crate::config::SECRET_VARIABLES {
+            command.env_remove(secret);
+        }
+        command
+            .envs(environment(message, ctx))
+            .stdin(Stdio::piped());
+        command
+    }
+}
+
+#[async_trait]
+impl Handler for ExecHandler {
+    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+        let mut group = match ProcessGroup::spawn(self.command(message, ctx)) {
+            Ok(group) => group,
+            Err(error) => return Verdict::retry(format!("cannot start the command: {error}")),
+        };
+        let stdin = group.child.stdin.take();
+        let ended = tokio::select! {
+            biased;
+            status = group.child.wait() => Some(status),
+            // The command may end without reading its input, so feeding it decides nothing.
+            never = feed(stdin, &message.body) => match never {},
+            () = ctx.cancelled() => None,
+        };
+        let status = match ended {
+            Some(status) => status,
+            None => {
+                group.terminate();
+                group.child.wait().await
+            }
+        };
+        group.release();
+        match status {
+            Ok(status) => verdict(status),
+            Err(error) => Verdict::retry(format!("cannot wait for the command: {error}")),
+        }
+    }
+}
+
+fn shell(line: &str) -> Command {
+    let (program, flag) = if cfg!(windows) {
+        ("cmd", "/C")
+    } else {
+        ("sh", "-c")
+    };
+    let mut command = Command::new(program);
+    command.arg(flag).arg(line);
+    command
+}
+
+fn environment(message: &Message, ctx: &Ctx) -> [(&'static str, String); 7] {
+    let expires = match message.expires {
+        Timestamp::MAX => String::new(),
+        at => at.iso_s(),
+    };
+    [
+        ("MSG_ID", message.id.clone()),
+        ("MSG_QUEUE", message.queue.clone()),
+        ("MSG_DEQUEUE_COUNT", message.dequeue_count.to_string()),
+        ("MSG_MAX_DEQUEUE", ctx.max_dequeue.to_string()),
+        ("MSG_INSERTED", message.inserted.iso_s()),
+        ("MSG_EXPIRES", expires),
+        ("MSG_TIMEOUT_S", ctx.timeout.as_secs().to_string()),
+    ]
+}
+
+async fn feed(stdin: Option<ChildStdin>, body: &[u8]) -> Infallible {
+    if let Some(mut stdin) = stdin {
+        // A command that closes its input early has seen enough; its status decides.
+        let _ = stdin.write_all(body).await;
+        let _ = stdin.shutdown().await;
+    }
+    std::future::pending().await
+}
+
+fn verdict(status: ExitStatus) -> Verdict {
+    match status.code() {
+        Some(0) => Verdict::Ok,
+        Some(EXIT_REJECT) => Verdict::reject(status.to_string()),
+        _ => Verdict::retry(status.to_string()),
+    }
+}

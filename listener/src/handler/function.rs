@@ -1,0 +1,43 @@
+//! A closure as a handler.
+
+use std::future::Future;
+
+use async_trait::async_trait;
+
+use super::{Ctx, Handler, Message, Verdict};
+
+/// A handler made of an async closure over owned values; see [`function`].
+pub struct FunctionHandler<F>(F);
+
+/// Makes a handler of an async closure.
+///
+/// ```
+/// use smalt_listener::handler::{Verdict, function};
+///
+/// let handler = function(|message, _ctx| async move {
+///     match std::str::from_utf8(&message.body) {
+///         Ok(text) if text.starts_with("order:") => Verdict::Ok,
+///         Ok(_) => Verdict::reject("not an order"),
+///         Err(_) => Verdict::reject("not text"),
+///     }
+/// });
+/// # let _ = handler;
+/// ```
+pub fn function<F, R>(f: F) -> FunctionHandler<F>
+where
+    F: Fn(Message, Ctx) -> R + Send + Sync + 'static,
+    R: Future<Output = Verdict> + Send + 'static,
+{
+    FunctionHandler(f)
+}
+
+#[async_trait]
+impl<F, R> Handler for FunctionHandler<F>
+where
+    F: Fn(Message, Ctx) -> R + Send + Sync + 'static,
+    R: Future<Output = Verdict> + Send + 'static,
+{
+    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+        (self.0)(message.clone(), ctx.clone()).await
+    }
+}

@@ -1,0 +1,233 @@
+//! An HTTP endpoint as a handler: the body is posted, the status is the verdict.
+//!
+//! | answer | verdict |
+//! | --- | --- |
+//! | 2xx | ok |
+//! | 409, 422 | reject |
+//! | 408, 429, 503 | retry, after `Retry-After` when given |
+//! | other 4xx | reject, or retry when so configured |
+//! | 5xx, redirects, no answer, time-out | retry |
+//!
+//! The request carries `X-Message-Id`, `X-Message-Queue`, `X-Message-Dequeue-Count`,
+//! `X-Message-Inserted` and, unless the message never expires, `X-Message-Expires`. Redirects are not
+//! followed. Connections are kept and reused; one that the endpoint had closed in the meantime costs
+//! no attempt.
+
+mod connect;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use smalt_protocol::Timestamp;
+
+use super::{Ctx, Handler, Message, Verdict};
+pub use connect::ConnectError;
+use connect::Pool;
+
+/// Most bytes of an answer that are read; an endpoint has nothing to say beyond its status.
+const ANSWER_MAX_BYTES: usize = 64 * 1024;
+/// Characters of the answer that go into the log and the poison queue.
+const REASON_MAX_CHARS: usize = 200;
+
+/// What a 4xx without a meaning of its own says about a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum On4xx {
+    /// The message is at fault.
+    #[default]
+    Reject,
+    /// The endpoint is at fault.
+    Retry,
+}
+
+/// Posts each message to a URL.
+pub struct HttpHandler {
+    uri: Uri,
+    content_type: String,
+    on_4xx: On4xx,
+    pool: Pool,
+}
+
+impl HttpHandler {
+    /// A handler that posts to `url` (http or https, the latter with the web's usual authorities).
+    pub fn new(url: &str, on_4xx: On4xx) -> Result<Self, ConnectError> {
+        let uri: Uri = url.parse().map_err(|_| ConnectError::Url(url.to_owned()))?;
+        Ok(HttpHandler {
+            pool: Pool::new(&uri)?,
+            uri,
+            content_type: "application/octet-stream".to_owned(),
+            on_4xx,
+        })
+    }
+
+    /// Sends another `Content-Type` than `application/octet-stream`.
+    #[must_use]
+    pub fn with_content_type(mut self, content_type: &str) -> Self {
+        self.content_type = content_type.to_owned();
+        self
+    }
+
+    fn request(&self, message: &Message) -> Result<Request<Full<Bytes>>, http::Error> {
+        let target = self.uri.path_and_query().map_or("/", |p| p.as_str());
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(target)
+            .header(header::HOST, self.pool.host_header())
+            .header(header::CONTENT_TYPE, &self.content_type)
+            .header("x-message-id", &message.id)
+            .header("x-message-queue", &message.queue)
+            .header("x-message-dequeue-count", message.dequeue_count)
+            .header("x-message-inserted", message.inserted.iso_s());
+        if message.expires != Timestamp::MAX {
+            request = request.header("x-message-expires", message.expires.iso_s());
+        }
+        request.body(Full::new(message.body.clone()))
+    }
+
+    async fn verdict(&self, answer: Response<Incoming>) -> Verdict {
+        let (head, body) = answer.into_parts();
+        // Reading the answer to its end makes the connection reusable.
+        let text = match Limited::new(body, ANSWER_MAX_BYTES).collect().await {
+            Ok(body) => excerpt(&body.to_bytes()),
+            Err(_) => String::new(),
+        };
+        judge(head.status, &head.headers, &text, self.on_4xx)
+    }
+}
+
+#[async_trait]
+impl Handler for HttpHandler {
+    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+        let request = match self.request(message) {
+            Ok(request) => request,
+            Err(error) => return Verdict::retry(format!("cannot build the request: {error}")),
+        };
+        let call = async {
+            match self.pool.send(request).await {
+                Ok((answer, connection)) => {
+                    let verdict = self.verdict(answer).await;
+                    self.pool.keep(connection);
+                    verdict
+                }
+                Err(error) => Verdict::retry(error.to_string()),
+            }
+        };
+        tokio::select! {
+            biased;
+            verdict = call => verdict,
+            () = ctx.cancelled() => Verdict::retry("cancelled while waiting for the answer"),
+        }
+    }
+}
+
+/// The verdict of an answer.
+fn judge(status: StatusCode, headers: &HeaderMap, text: &str, on_4xx: On4xx) -> Verdict {
+    let reason = match text {
+        "" => format!("HTTP {status}"),
+        text => format!("HTTP {status}: {text}"),
+    };
+    let retry = |reason| Verdict::Retry {
+        after: retry_after(headers),
+        reason,
+    };
+    match status.as_u16() {
+        200..=299 => Verdict::Ok,
+        409 | 422 => Verdict::Reject { reason },
+        408 | 429 | 503 => retry(reason),
+        400..=499 => match on_4xx {
+            On4xx::Reject => Verdict::Reject { reason },
+            On4xx::Retry => retry(reason),
+        },
+        _ => Verdict::Retry {
+            after: None,
+            reason,
+        },
+    }
+}
+
+/// `Retry-After` in seconds, or as a date read against the answer's own `Date`.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let now = headers.get(header::DATE)?.to_str().ok()?;
+    let now = Timestamp::parse_rfc1123(now)?;
+    Some(Timestamp::parse_rfc1123(value)?.since(now))
+}
+
+fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let line = text.trim().lines().next().unwrap_or_default();
+    line.chars().take(REASON_MAX_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                let name = header::HeaderName::from_static(name);
+                (name, header::HeaderValue::from_static(value))
+            })
+            .collect()
+    }
+
+    fn kind(status: u16, on_4xx: On4xx) -> &'static str {
+        let status = StatusCode::from_u16(status).unwrap();
+        match judge(status, &HeaderMap::new(), "", on_4xx) {
+            Verdict::Ok => "ok",
+            Verdict::Reject { .. } => "reject",
+            Verdict::Retry { .. } => "retry",
+        }
+    }
+
+    #[test]
+    fn statuses_as_documented() {
+        let table = [
+            (200, "ok", "ok"),
+            (204, "ok", "ok"),
+            (302, "retry", "retry"),
+            (400, "reject", "retry"),
+            (404, "reject", "retry"),
+            (408, "retry", "retry"),
+            (409, "reject", "reject"),
+            (422, "reject", "reject"),
+            (429, "retry", "retry"),
+            (500, "retry", "retry"),
+            (503, "retry", "retry"),
+        ];
+        for (status, by_default, when_retried) in table {
+            assert_eq!(kind(status, On4xx::Reject), by_default, "{status}");
+            assert_eq!(kind(status, On4xx::Retry), when_retried, "{status}");
+        }
+    }
+
+    #[test]
+    fn retry_after_in_both_forms() {
+        let seconds = headers(&[("retry-after", "7")]);
+        assert_eq!(retry_after(&seconds), Some(Duration::from_secs(7)));
+        let date = headers(&[
+            ("retry-after", "Thu, 09 May 2019 00:58:59 GMT"),
+            ("date", "Thu, 09 May 2019 00:57:59 GMT"),
+        ]);
+        assert_eq!(retry_after(&date), Some(Duration::from_secs(60)));
+        assert_eq!(retry_after(&headers(&[("retry-after", "soon")])), None);
+        let verdict = judge(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &seconds,
+            "full",
+            On4xx::Reject,
+        );
+        let after = Duration::from_secs(7);
+        let wanted = Verdict::retry_after(after, "HTTP 503 Service Unavailable: full");
+        assert_eq!(verdict, wanted);
+    }
+}

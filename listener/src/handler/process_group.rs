@@ -1,0 +1,64 @@
+//! A child process that takes its own children with it when it is stopped.
+
+use tokio::process::{Child, Command};
+
+/// A running child. On Unix it leads a process group of its own, and dropping this kills the whole
+/// group; elsewhere the child alone is killed.
+pub(super) struct ProcessGroup {
+    pub(super) child: Child,
+    #[cfg(unix)]
+    group: Option<rustix::process::Pid>,
+}
+
+impl ProcessGroup {
+    /// Starts `command`.
+    pub(super) fn spawn(mut command: Command) -> std::io::Result<Self> {
+        command.kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        let child = command.spawn()?;
+        #[cfg(unix)]
+        let group = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(rustix::process::Pid::from_raw);
+        Ok(ProcessGroup {
+            child,
+            #[cfg(unix)]
+            group,
+        })
+    }
+
+    /// Asks the group to end (SIGTERM); elsewhere ends the child.
+    pub(super) fn terminate(&mut self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::TERM);
+        #[cfg(not(unix))]
+        let _ = self.child.start_kill();
+    }
+
+    /// The child has ended by itself: what it left running in the background may live on.
+    pub(super) fn release(mut self) {
+        #[cfg(unix)]
+        {
+            self.group = None;
+        }
+        #[cfg(not(unix))]
+        let _ = &mut self;
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(group) = self.group {
+            // Failing means that the group is gone already.
+            let _ = rustix::process::kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        self.signal(rustix::process::Signal::KILL);
+    }
+}

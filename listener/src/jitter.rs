@@ -1,0 +1,43 @@
+//! Randomness of the listener: one stream per dequeue task, all from one seed (DL5).
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+
+use crate::rules::backoff::{JITTER_MAX_PERMILLE, JITTER_MIN_PERMILLE};
+
+/// One stream of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Jitter(ChaCha8Rng);
+
+impl Jitter {
+    /// The stream of number `stream` under `seed`.
+    pub(crate) fn new(seed: u64, stream: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        rng.set_stream(stream);
+        Jitter(rng)
+    }
+
+    /// A factor between 0.8 and 1.2, in thousandths.
+    pub(crate) fn permille(&mut self) -> u32 {
+        let span = JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE + 1;
+        JITTER_MIN_PERMILLE + self.0.next_u32() % span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DL5: tasks that start in the same moment do not draw the same numbers; a seed repeats its run.
+    #[test]
+    fn dl5_every_task_has_its_own_stream() {
+        let draw = |seed, stream| {
+            let mut jitter = Jitter::new(seed, stream);
+            (0..20).map(|_| jitter.permille()).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(7, 1), draw(7, 1));
+        assert_ne!(draw(7, 1), draw(7, 2));
+        assert_ne!(draw(7, 1), draw(8, 1));
+        assert!(draw(7, 1).iter().all(|p| (800..=1200).contains(p)));
+    }
+}

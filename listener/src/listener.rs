@@ -1,0 +1,221 @@
+//! The listener: what an application embeds.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use smalt_sleeve::port::{PortError, Storage};
+use tokio::sync::{mpsc, watch};
+
+use crate::calls::Calls;
+use crate::config::{ConfigError, ListenerConfig};
+use crate::controller::{Controller, Mode, Wiring};
+use crate::handler::Handler;
+use crate::report::{Observer, Report};
+use crate::rules::done::DoneCache;
+use crate::shared::{Phase, Shared};
+use crate::signal::Signal;
+
+/// Why a run ended without a report.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenerError {
+    /// The credential is refused (`once`; `run` goes on asking, once a minute).
+    #[error("access denied: {0}")]
+    Denied(PortError),
+    /// The queue is not there (`once`; `run` waits for it).
+    #[error("the queue does not exist: {0}")]
+    QueueMissing(PortError),
+    /// Storage does not answer well, several times in a row (`once`; `run` goes on asking).
+    #[error("storage cannot be reached: {0}")]
+    Unreachable(PortError),
+    /// Storage refuses the request itself (`once`; `run` goes on asking).
+    #[error("storage refuses the request: {0}")]
+    Refused(PortError),
+}
+
+/// What the pool is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolState {
+    /// Not yet running.
+    #[default]
+    Starting,
+    /// Working messages off.
+    Active,
+    /// Idle: few tasks poll, at growing intervals, or only the watchdog.
+    Watching,
+    /// Stopping: no more gets.
+    Draining,
+    /// At its end.
+    Stopped,
+}
+
+/// A look at the pool (L20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStatus {
+    /// What it is doing.
+    pub state: PoolState,
+    /// Dequeue tasks that poll.
+    pub tasks: u32,
+    /// Dequeue tasks ever started.
+    pub tasks_started: u64,
+    /// Messages being handled.
+    pub in_flight: u32,
+    /// Messages believed to wait.
+    pub backlog: u64,
+}
+
+/// Wakes an idle listener: a trigger. It is sticky: a wake-up during a get or just before a sleep
+/// cuts that sleep short, so none is lost (DL18). Cheap, callable from anywhere, as often as wished.
+#[derive(Clone, Debug)]
+pub struct Waker {
+    queue: String,
+    count: Arc<Signal<u64>>,
+}
+
+impl Waker {
+    /// Tells the listener that a message has been put. Call it after the put, not before (DL19).
+    pub fn wake(&self) {
+        self.count.count();
+    }
+
+    /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
+    /// DL21); says whether it does.
+    pub fn wake_for(&self, queue: &str) -> bool {
+        let ours = self.queue.eq_ignore_ascii_case(queue);
+        if ours {
+            self.wake();
+        }
+        ours
+    }
+}
+
+/// Works one queue off with one handler.
+///
+/// ```no_run
+/// # async fn example(storage: std::sync::Arc<dyn smalt_sleeve::port::Storage>) -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use smalt_listener::handler::{Verdict, function};
+/// use smalt_listener::{Listener, ListenerConfig};
+///
+/// let handler = Arc::new(function(|message, _ctx| async move {
+///     println!("{}", String::from_utf8_lossy(&message.body));
+///     Verdict::Ok
+/// }));
+/// let listener = Listener::new(ListenerConfig::new("orders"), storage, handler, 1)?;
+/// let report = listener.run_until(async { let _ = tokio::signal::ctrl_c().await; }).await?;
+/// println!("{} messages received", report.received);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// All waiting goes through `tokio::time` (a paused clock moves it) and all randomness comes from the
+/// seed. Dropping the future of a run is like a crash: nothing is acknowledged any more, handlers are
+/// dropped, and what was taken comes back when its visibility lapses.
+pub struct Listener {
+    config: ListenerConfig,
+    storage: Arc<dyn Storage>,
+    handler: Arc<dyn Handler>,
+    seed: u64,
+    observer: Option<Arc<dyn Observer>>,
+    wake: Arc<Signal<u64>>,
+    status: watch::Sender<PoolStatus>,
+    done: Arc<Mutex<DoneCache>>,
+}
+
+impl Listener {
+    /// A listener on `config.queue`. Fails when the configuration makes no sense.
+    pub fn new(
+        config: ListenerConfig,
+        storage: Arc<dyn Storage>,
+        handler: Arc<dyn Handler>,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Listener {
+            config,
+            storage,
+            handler,
+            seed,
+            observer: None,
+            wake: Arc::new(Signal::new(0)),
+            status: watch::channel(PoolStatus::default()).0,
+            done: Arc::default(),
+        })
+    }
+
+    /// Shows every decision to `observer`, too.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// A handle that wakes this listener.
+    pub fn waker(&self) -> Waker {
+        Waker {
+            queue: self.config.queue.clone(),
+            count: Arc::clone(&self.wake),
+        }
+    }
+
+    /// A look at the pool, now and at each change.
+    pub fn status(&self) -> watch::Receiver<PoolStatus> {
+        self.status.subscribe()
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &ListenerConfig {
+        &self.config
+    }
+
+    /// Works until `shutdown` resolves, then drains: no more gets, what has not started is given
+    /// back, what runs may end within the grace time, what is left then is cancelled and given back.
+    /// No failure of storage ends it.
+    pub async fn run_until(
+        &self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Report, ListenerError> {
+        self.start(Mode::Run, shutdown).await
+    }
+
+    /// Works until the queue is empty and all that was taken is settled. A message that failed and
+    /// waits for its retry is not waited for.
+    pub async fn once(&self) -> Result<Report, ListenerError> {
+        self.once_until(std::future::pending()).await
+    }
+
+    /// [`once`](Self::once), but ends early when `shutdown` resolves.
+    pub async fn once_until(
+        &self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Report, ListenerError> {
+        self.start(Mode::Once, shutdown).await
+    }
+
+    async fn start(
+        &self,
+        mode: Mode,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Report, ListenerError> {
+        let (events, heard) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared {
+            config: self.config.clone(),
+            calls: Calls::new(&self.config, Arc::clone(&self.storage)),
+            handler: Arc::clone(&self.handler),
+            phase: Arc::new(Signal::new(Phase::Running)),
+            wake: Arc::clone(&self.wake),
+            work: Arc::new(Signal::new(0)),
+            events,
+            observer: self.observer.clone(),
+            done: Arc::clone(&self.done),
+        });
+        let wiring = Wiring {
+            events: heard,
+            status: self.status.clone(),
+            mode,
+            seed: self.seed,
+        };
+        Controller::new(shared, wiring)
+            .run(Box::pin(shutdown))
+            .await
+    }
+}

@@ -1,0 +1,202 @@
+//! The owner of one message: from its receipt to its end, by one task alone.
+//!
+//! The owner runs the handler, renews the lock meanwhile, and settles the message afterwards. As all
+//! requests about the message are made here, one after the other, renewal and delete cannot race.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::QueueMessage;
+use tokio::time::Instant;
+
+use crate::config::Encoding;
+use crate::handler::{Ctx, Message, Verdict};
+use crate::renew::{Lock, Renewal};
+use crate::report::{Decision, Outcome};
+use crate::rules::dispatch::{self, Receipt, Settlement};
+use crate::rules::renewal::min_start;
+use crate::run::Run;
+use crate::settle::Settled;
+use crate::shared::{Phase, Shared};
+
+/// Owns one message.
+pub(crate) struct Owner {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) message: QueueMessage,
+    pub(crate) lock: Lock,
+    granted_at: Instant,
+    server_time: Timestamp,
+    handler_time: Option<Duration>,
+}
+
+/// How a run ended, seen from the owner.
+enum RunEnd {
+    Verdict(Verdict),
+    Lost(String),
+    Leaving,
+}
+
+impl Owner {
+    /// The owner of a message that a get granted at `at`, with the service's time of the answer.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        message: QueueMessage,
+        at: Instant,
+        server_time: Timestamp,
+    ) -> Self {
+        let lock = Lock::granted(&message, at, server_time, shared.config.visibility);
+        Owner {
+            shared,
+            message,
+            lock,
+            granted_at: at,
+            server_time,
+            handler_time: None,
+        }
+    }
+
+    /// Brings the message to its end, and reports it.
+    pub(crate) async fn settle(mut self) {
+        let settled = self.bring_to_end().await;
+        let hidden = settled.hidden_for.unwrap_or_default();
+        let asleep = self.shared.config.longest_sleep();
+        let next_attempt = self.server_now().plus(hidden).plus(asleep);
+        let over = matches!(
+            settled.outcome,
+            Outcome::Done | Outcome::Gone | Outcome::Poisoned | Outcome::DuplicateDeleted
+        );
+        let (inserted, expires) = (self.message.inserted, self.message.expires);
+        self.shared.decide(&Decision {
+            id: self.message.id.clone(),
+            dequeue_count: self.message.dequeue_count,
+            outcome: settled.outcome,
+            reason: settled.reason,
+            handler_time: self.handler_time,
+            renewals: self.lock.renewals(),
+            expiring: !over && dispatch::expiry_alarm(inserted, expires, next_attempt),
+        });
+    }
+
+    async fn bring_to_end(&mut self) -> Settled {
+        let body = decode(self.shared.config.encoding, &self.message.text);
+        let finished_before = self.shared.done().contains(&self.message.id);
+        let count = self.message.dequeue_count;
+        let most = self.shared.config.max_dequeue;
+        match dispatch::at_receipt(finished_before, count, most, body.is_some()) {
+            Receipt::DeleteOnly => self.delete_duplicate().await,
+            _ if self.shared.phase() >= Phase::Draining => self.release("stopping").await,
+            Receipt::TooManyAttempts => {
+                let reason = format!("taken {count} times, {most} allowed");
+                self.poison(&reason).await
+            }
+            Receipt::Undecodable => self.poison("the text is not base64").await,
+            Receipt::Run => self.handle(body.unwrap_or_default()).await,
+        }
+    }
+
+    async fn handle(&mut self, body: Bytes) -> Settled {
+        if let Err(not_started) = self.ensure_visibility().await {
+            return not_started;
+        }
+        let (ctx, switch) = Ctx::new(
+            &self.shared.config.worker,
+            self.shared.config.handler_timeout,
+            self.shared.config.max_dequeue,
+        );
+        let message = Message {
+            id: self.message.id.clone(),
+            queue: self.shared.config.queue.clone(),
+            body,
+            dequeue_count: self.message.dequeue_count,
+            inserted: self.message.inserted,
+            expires: self.message.expires,
+        };
+        let run = Run::start(Arc::clone(&self.shared.handler), message, ctx, switch);
+        match self.attend(run).await {
+            RunEnd::Verdict(verdict) => self.apply(verdict).await,
+            RunEnd::Lost(reason) => Settled::new(Outcome::LostLock, reason),
+            RunEnd::Leaving => self.release("grace time over").await,
+        }
+    }
+
+    /// LS4: a handler starts only with enough visibility left.
+    async fn ensure_visibility(&mut self) -> Result<(), Settled> {
+        if self.lock.remaining() >= min_start(self.shared.config.visibility) {
+            return Ok(());
+        }
+        match self.lock.renew(&self.shared.calls).await {
+            Renewal::Renewed => Ok(()),
+            Renewal::Failed => Err(Settled::new(Outcome::NotStarted, "too late to start")),
+            Renewal::Lost(reason) => Err(Settled::new(Outcome::NotStarted, reason)),
+        }
+    }
+
+    /// Stays with a run until it ends: renews its lock, watches its time.
+    async fn attend(&mut self, mut run: Run) -> RunEnd {
+        let config = &self.shared.config;
+        let (renews, patience) = (config.renew, config.handler_timeout);
+        let allowed = if renews {
+            patience
+        } else {
+            patience.min(self.lock.remaining())
+        };
+        let deadline = Instant::now() + allowed;
+        let shared = Arc::clone(&self.shared);
+        let leaving = shared.reached(Phase::Leaving);
+        tokio::pin!(leaving);
+        let end = loop {
+            tokio::select! {
+                biased;
+                verdict = run.verdict() => {
+                    self.handler_time = Some(run.elapsed());
+                    return RunEnd::Verdict(verdict);
+                }
+                () = &mut leaving => break RunEnd::Leaving,
+                () = tokio::time::sleep_until(deadline) => {
+                    break RunEnd::Verdict(Verdict::retry(format!("timed out after {allowed:?}")));
+                }
+                () = self.lock.renewal_due(), if renews => {
+                    if let Renewal::Lost(reason) = self.lock.renew(&shared.calls).await {
+                        break RunEnd::Lost(reason);
+                    }
+                }
+            }
+        };
+        self.handler_time = Some(run.elapsed());
+        if matches!(end, RunEnd::Lost(_)) && run.has_ended() {
+            // The handler finished in that very moment: if it is done, the message is deleted when it
+            // comes back.
+            if run.verdict().await == Verdict::Ok {
+                self.shared.done().insert(&self.message.id);
+            }
+            return end;
+        }
+        run.cancel().await;
+        end
+    }
+
+    async fn apply(&mut self, verdict: Verdict) -> Settled {
+        let (count, most) = (self.message.dequeue_count, self.shared.config.max_dequeue);
+        match dispatch::after_run(verdict, count, most) {
+            Settlement::Delete => self.delete_done().await,
+            Settlement::Retry(after, reason) => self.retry(after, reason).await,
+            Settlement::Poison(reason) => self.poison(&reason).await,
+        }
+    }
+
+    fn server_now(&self) -> Timestamp {
+        self.server_time.plus(self.granted_at.elapsed())
+    }
+}
+
+/// The body of a stored text; `None` when it is not what the encoding says.
+fn decode(encoding: Encoding, text: &str) -> Option<Bytes> {
+    match encoding {
+        Encoding::Text => Some(Bytes::copy_from_slice(text.as_bytes())),
+        Encoding::Base64 => STANDARD.decode(text.trim()).ok().map(Bytes::from),
+    }
+}

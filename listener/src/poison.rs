@@ -1,0 +1,68 @@
+//! The way into the poison queue: a durable copy first, the delete afterwards.
+
+use crate::message::Owner;
+use crate::renew::Renewal;
+use crate::report::Outcome;
+use crate::rules::envelope::{Poisoned, poison_text};
+use crate::rules::renewal::min_start;
+use crate::settle::{Attempts, Deleted, Settled};
+
+impl Owner {
+    /// Puts the message into the poison queue, never to expire, and deletes it once that is durable
+    /// (LS1). A put whose answer was lost is repeated: the envelope's `id` tells the copies apart. When
+    /// the put fails until the lock lapses, nothing is lost: the message returns and is tried again.
+    pub(crate) async fn poison(&mut self, reason: &str) -> Settled {
+        if let Err(lost) = self.still_ours().await {
+            return lost;
+        }
+        let text = poison_text(&Poisoned {
+            id: &self.message.id,
+            queue: &self.shared.config.queue,
+            inserted: self.message.inserted,
+            expires: self.message.expires,
+            dequeue_count: self.message.dequeue_count,
+            error: reason,
+            worker: &self.shared.config.worker,
+            body: &self.message.text,
+        });
+        if let Err(error) = self.put_copy(&text).await {
+            let reason = format!("{reason}; {error}");
+            return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
+        }
+        match self.delete().await {
+            Deleted::Yes | Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
+            Deleted::Lost(error) | Deleted::Failed(error) => {
+                // Its copy exists: when it returns it needs neither a run nor a second copy.
+                self.shared.done().insert(self.lock.id());
+                Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
+            }
+        }
+    }
+
+    /// LS4: nothing is acknowledged for a message that another may have by now.
+    async fn still_ours(&mut self) -> Result<(), Settled> {
+        if self.lock.remaining() >= min_start(self.shared.config.visibility) {
+            return Ok(());
+        }
+        match self.lock.renew(&self.shared.calls).await {
+            Renewal::Renewed => Ok(()),
+            Renewal::Failed if self.lock.holds() => Ok(()),
+            Renewal::Failed => Err(Settled::new(Outcome::LostLock, "lapsed")),
+            Renewal::Lost(reason) => Err(Settled::new(Outcome::LostLock, reason)),
+        }
+    }
+
+    async fn put_copy(&mut self, text: &str) -> Result<(), smalt_sleeve::PortError> {
+        let mut attempts = Attempts::new(self.lock.remaining());
+        loop {
+            match self.shared.calls.put_poison(&self.message.id, text).await {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    if !attempts.again(&self.shared, &error).await {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! One dequeue task: gets messages for its free slots and hands each to an owner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_sleeve::port::{ErrorKind, PortError, QueueMessages};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::calls::Answered;
+use crate::jitter::Jitter;
+use crate::message::Owner;
+use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
+use crate::rules::dispatch::batch_size;
+use crate::shared::{Event, Phase, Shared};
+
+/// While some slots are free but fewer than half, this long is waited for more of them: one get for
+/// several messages costs what one for a single message does.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// One dequeue task.
+pub(crate) struct Poller {
+    shared: Arc<Shared>,
+    /// Told by the controller to leave.
+    stop: watch::Receiver<bool>,
+    /// Triggers and finds of work seen before the last get.
+    seen: (u64, u64),
+    jitter: Jitter,
+    /// Leaves by itself at the first empty get: a watchdog's look.
+    probe: bool,
+    idle: u64,
+    errors: u64,
+    messages: JoinSet<()>,
+}
+
+impl Poller {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        stop: watch::Receiver<bool>,
+        jitter: Jitter,
+        probe: bool,
+    ) -> Self {
+        Poller {
+            seen: (0, 0),
+            shared,
+            stop,
+            jitter,
+            probe,
+            idle: 0,
+            errors: 0,
+            messages: JoinSet::new(),
+        }
+    }
+
+    /// Polls until told to stop, then stays until its messages are settled.
+    pub(crate) async fn run(mut self) {
+        while let Some(free) = self.free_slots().await {
+            // Seen before the get: a wake-up during it cuts the sleep after it short (DL18).
+            self.seen = (self.shared.wake.get(), self.shared.work.get());
+            let answer = self
+                .shared
+                .calls
+                .get(batch_size(free), self.shared.config.visibility)
+                .await;
+            let pause = match answer {
+                Ok(batch) => self.received(free, batch),
+                Err(error) => Some(self.failed(error).await),
+            };
+            match pause {
+                Some(_) if self.probe && self.errors == 0 => break,
+                Some(pause) => self.sleep(pause).await,
+                None => {}
+            }
+        }
+        while self.messages.join_next().await.is_some() {}
+    }
+
+    /// Waits for free slots, and counts them; `None` when it is time to leave.
+    async fn free_slots(&mut self) -> Option<u32> {
+        let slots = self.shared.config.slots;
+        let gather_until = tokio::time::sleep(GATHER);
+        tokio::pin!(gather_until);
+        loop {
+            while self.messages.try_join_next().is_some() {}
+            if self.is_stopping() {
+                return None;
+            }
+            let busy = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
+            let free = slots.saturating_sub(busy);
+            if free > slots / 2 || (free > 0 && gather_until.is_elapsed()) {
+                return Some(free);
+            }
+            tokio::select! {
+                biased;
+                () = stopping(&mut self.stop, &self.shared) => return None,
+                _ = self.messages.join_next() => {}
+                () = &mut gather_until, if free > 0 => {}
+            }
+        }
+    }
+
+    /// Starts an owner for each message; the pause to make when there was none.
+    fn received(&mut self, free: u32, batch: Answered<QueueMessages>) -> Option<Duration> {
+        self.errors = 0;
+        let server_time = batch.value.server_time;
+        let messages = batch.value.messages;
+        self.shared.tell(Event::Received {
+            asked: batch_size(free),
+            got: u32::try_from(messages.len()).unwrap_or(u32::MAX),
+        });
+        if messages.is_empty() {
+            let idle = &self.shared.config.idle;
+            let backoff = Backoff::new(idle.min, idle.max, IDLE_STEP);
+            let pause = backoff.delay(self.idle, self.jitter.permille());
+            self.idle = self.idle.saturating_add(1);
+            return Some(pause);
+        }
+        self.idle = 0;
+        for message in messages {
+            let owner = Owner::new(Arc::clone(&self.shared), message, batch.at, server_time);
+            self.messages.spawn(owner.settle());
+        }
+        None
+    }
+
+    /// The pause after a failed get: the errors' own, never the idle one (DL24).
+    async fn failed(&mut self, error: PortError) -> Duration {
+        let pause = match error.kind {
+            ErrorKind::Denied => DENIED_DELAY,
+            _ => {
+                let curve = Backoff::for_errors().delay(self.errors, self.jitter.permille());
+                error.retry_after.map_or(curve, |asked| asked.max(curve))
+            }
+        };
+        self.errors = self.errors.saturating_add(1);
+        tracing::warn!(
+            worker = %self.shared.config.worker,
+            op = "get",
+            queue = %self.shared.config.queue,
+            outcome = "get_failed",
+            reason = %error,
+            pause_ms = pause.as_millis() as u64,
+            "get failed"
+        );
+        let missing = error.kind == ErrorKind::NotFound;
+        if missing
+            && self.shared.config.create_queue
+            && self.shared.calls.create_queue().await.is_ok()
+        {
+            return Duration::ZERO;
+        }
+        self.shared.tell(Event::Failed(error));
+        pause
+    }
+
+    async fn sleep(&mut self, pause: Duration) {
+        tokio::select! {
+            biased;
+            () = stopping(&mut self.stop, &self.shared) => {}
+            // After an error a wake-up does not help; it must not turn into a tight loop.
+            () = self.shared.wake.beyond(self.seen.0), if self.errors == 0 => self.idle = 0,
+            () = self.shared.work.beyond(self.seen.1), if self.errors == 0 => self.idle = 0,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        *self.stop.borrow() || self.shared.phase() != Phase::Running
+    }
+}
+
+/// Waits until this task or the whole listener is to stop.
+async fn stopping(stop: &mut watch::Receiver<bool>, shared: &Shared) {
+    tokio::select! {
+        biased;
+        // A closed channel: the pool was dropped.
+        _ = stop.wait_for(|stop| *stop) => {}
+        () = shared.reached(Phase::Finishing) => {}
+    }
+}

@@ -1,0 +1,99 @@
+//! The dequeue tasks of one listener: started, stopped and counted in one place.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::{Id, JoinSet};
+
+use crate::jitter::Jitter;
+use crate::poller::Poller;
+use crate::shared::Shared;
+
+/// The dequeue tasks. Only the controller has it, so a task can neither be started twice nor can two
+/// of them leave at once and none remain (DL11, DL12).
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    seed: u64,
+    started: u64,
+    tasks: JoinSet<()>,
+    /// Tasks that poll, and the switch of each; those that only finish their messages are not here.
+    active: BTreeMap<u64, Active>,
+}
+
+struct Active {
+    task: Id,
+    stop: watch::Sender<bool>,
+}
+
+impl Pool {
+    pub(crate) fn new(shared: Arc<Shared>, seed: u64) -> Self {
+        Pool {
+            shared,
+            seed,
+            started: 0,
+            tasks: JoinSet::new(),
+            active: BTreeMap::new(),
+        }
+    }
+
+    /// Tasks that poll.
+    pub(crate) fn active(&self) -> u32 {
+        u32::try_from(self.active.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Tasks ever started.
+    pub(crate) fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// Starts or stops tasks until `target` of them poll.
+    pub(crate) fn resize(&mut self, target: u32) {
+        while self.active() < target {
+            self.start(false);
+        }
+        while self.active() > target {
+            self.stop_newest();
+        }
+    }
+
+    /// Starts one task; a probe leaves by itself when it finds nothing.
+    pub(crate) fn start(&mut self, probe: bool) {
+        let (stop, stopped) = watch::channel(false);
+        let number = self.started;
+        self.started += 1;
+        let jitter = Jitter::new(self.seed, number);
+        let poller = Poller::new(Arc::clone(&self.shared), stopped, jitter, probe);
+        let task = self.tasks.spawn(poller.run()).id();
+        self.active.insert(number, Active { task, stop });
+    }
+
+    fn stop_newest(&mut self) {
+        if let Some((_, newest)) = self.active.pop_last() {
+            let _ = newest.stop.send(true);
+        }
+    }
+
+    /// Waits for a task to end; pending while there is none. One that ended without being told to is
+    /// no longer counted, so that the next resize replaces it.
+    pub(crate) async fn ended(&mut self) {
+        let ended = match self.tasks.join_next_with_id().await {
+            Some(ended) => ended,
+            None => std::future::pending().await,
+        };
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(op = "pool", reason = %error, "a dequeue task failed");
+                error.id()
+            }
+        };
+        self.active.retain(|_, active| active.task != id);
+    }
+
+    /// Waits until all tasks have ended, their messages settled.
+    pub(crate) async fn drained(&mut self) {
+        while self.tasks.join_next().await.is_some() {}
+        self.active.clear();
+    }
+}

@@ -1,0 +1,112 @@
+//! How long an idle or failing poller waits: randomised, exponential, unable to overflow.
+//!
+//! The formula is the seed's (L27), `min + step * (2^k - 1) * U[0.8, 1.2]`, at most `max`, computed
+//! in saturating integers. The seed's own arithmetic overflowed at `k = 25` and killed the last
+//! poller after 22 idle seconds (DL4); here every `k` of `u64` gives a delay in `[min, max]` (LS8).
+
+use std::time::Duration;
+
+/// Growth per idle poll, from the source article (L27: jitter of 80..120 ms per unit).
+pub const IDLE_STEP: Duration = Duration::from_millis(100);
+/// First unit of the error back-off (D4: 0.8 s, doubled).
+pub const ERROR_STEP: Duration = Duration::from_millis(800);
+/// Longest wait after errors that may pass by themselves.
+pub const ERROR_MAX: Duration = Duration::from_secs(30);
+/// Wait between attempts when the credential is refused (D4: "retry each minute").
+pub const DENIED_DELAY: Duration = Duration::from_secs(60);
+
+/// Least jitter factor, in thousandths (L27: 0.8).
+pub const JITTER_MIN_PERMILLE: u32 = 800;
+/// Greatest jitter factor, in thousandths (L27: 1.2).
+pub const JITTER_MAX_PERMILLE: u32 = 1200;
+
+/// Beyond this exponent no duration can grow any further (2^64 ns is 584 years).
+const EXPONENT_CAP: u64 = 64;
+
+/// A randomised exponential curve between two bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    min: Duration,
+    max: Duration,
+    step: Duration,
+}
+
+impl Backoff {
+    /// A curve from `min` to `max`; a `max` below `min` counts as `min`.
+    pub fn new(min: Duration, max: Duration, step: Duration) -> Self {
+        let max = max.max(min);
+        Backoff { min, max, step }
+    }
+
+    /// The curve that follows failed requests. It never starts at nothing, whatever the idle
+    /// interval is (DL24).
+    pub fn for_errors() -> Self {
+        Backoff::new(ERROR_STEP / 2, ERROR_MAX, ERROR_STEP)
+    }
+
+    /// Delay after the `k`-th empty (or failed) attempt in a row, `k` counted from 0.
+    ///
+    /// `jitter_permille` is a random factor in thousandths, held to 800..=1200.
+    pub fn delay(&self, k: u64, jitter_permille: u32) -> Duration {
+        let jitter = jitter_permille.clamp(JITTER_MIN_PERMILLE, JITTER_MAX_PERMILLE);
+        let exponent = u32::try_from(k.min(EXPONENT_CAP)).unwrap_or(64);
+        let units = (1_u128 << exponent) - 1;
+        let delta_ns = self
+            .step
+            .as_nanos()
+            .saturating_mul(units)
+            .saturating_mul(u128::from(jitter))
+            / 1000;
+        let delta = Duration::from_nanos(u64::try_from(delta_ns).unwrap_or(u64::MAX));
+        self.min.saturating_add(delta).min(self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_seeds_curve_is_reproduced() {
+        let idle = Backoff::new(Duration::ZERO, Duration::from_secs(1), IDLE_STEP);
+        let ms: Vec<u128> = (0..6).map(|k| idle.delay(k, 1000).as_millis()).collect();
+        assert_eq!(ms, [0, 100, 300, 700, 1000, 1000]);
+    }
+
+    /// DL4: the seed's cast turned negative at 25 for every jitter.
+    #[test]
+    fn dl4_the_exponent_that_killed_the_last_poller() {
+        let idle = Backoff::new(Duration::ZERO, Duration::from_secs(1), IDLE_STEP);
+        for k in [24, 25, 31, 32, 63, 64, 65, u64::MAX - 1, u64::MAX] {
+            assert_eq!(idle.delay(k, 800), Duration::from_secs(1), "k = {k}");
+        }
+    }
+
+    /// DL24: the error curve has its own floor.
+    #[test]
+    fn dl24_errors_always_wait() {
+        assert!(Backoff::for_errors().delay(0, 800) >= Duration::from_millis(400));
+        assert_eq!(Backoff::for_errors().delay(u64::MAX, 1200), ERROR_MAX);
+    }
+
+    proptest! {
+        /// LS8: the delay lies in [min, max] for every k, jitter and setting.
+        #[test]
+        fn ls8_delay_is_always_within_bounds(
+            k: u64, jitter: u32, min_ns: u64, span_ns: u64, step_ns: u64,
+        ) {
+            let min = Duration::from_nanos(min_ns);
+            let max = min.saturating_add(Duration::from_nanos(span_ns));
+            let delay = Backoff::new(min, max, Duration::from_nanos(step_ns)).delay(k, jitter);
+            prop_assert!(min <= delay && delay <= max);
+        }
+
+        /// A longer idle time never shortens the wait.
+        #[test]
+        fn delay_never_shrinks(k in 0_u64..200, jitter in 800_u32..=1200) {
+            let idle = Backoff::new(Duration::from_millis(100), ERROR_MAX, IDLE_STEP);
+            prop_assert!(idle.delay(k, jitter) <= idle.delay(k + 1, jitter));
+        }
+    }
+}

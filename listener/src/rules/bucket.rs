@@ -1,0 +1,138 @@
+//! A token bucket for the requests to one queue: its arithmetic, without waiting.
+//!
+//! A queue has a request target (500/s in the source article, 2,000/s today; beyond it the service
+//! answers 503). All requests to the queue draw from one bucket (LS9, DL14). A 503 halves the rate,
+//! quiet time restores it step by step.
+
+use std::time::Duration;
+
+/// After a throttled answer the rate is multiplied by this.
+const DECREASE: f64 = 0.5;
+/// One throttle counts once in this time: a burst of 503s is one event.
+const DECREASE_EVERY: Duration = Duration::from_secs(1);
+/// Without throttling the rate regains this share of its setting per second.
+const RECOVERY_PER_S: f64 = 0.05;
+/// The rate never falls below this share of its setting.
+const FLOOR_SHARE: f64 = 0.02;
+
+/// The state of a bucket. Times are since any fixed moment.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    setting_per_s: f64,
+    rate_per_s: f64,
+    tokens: f64,
+    at: Duration,
+    throttled_at: Option<Duration>,
+}
+
+impl Bucket {
+    /// A full bucket of `per_second` requests; its burst is a tenth of a second's worth, at least
+    /// one.
+    pub fn new(per_second: u32, now: Duration) -> Self {
+        let setting = f64::from(per_second.max(1));
+        Bucket {
+            setting_per_s: setting,
+            rate_per_s: setting,
+            tokens: burst(setting),
+            at: now,
+            throttled_at: None,
+        }
+    }
+
+    /// Takes one token, or says how long until there is one. `ahead` counts those who are served
+    /// first.
+    pub fn take(&mut self, now: Duration, ahead: usize) -> Result<(), Duration> {
+        self.refill(now);
+        if self.tokens >= 1.0 && ahead == 0 {
+            self.tokens -= 1.0;
+            return Ok(());
+        }
+        let missing = (1.0 - self.tokens).max(0.0) + ahead as f64;
+        // Rounded up, so that the wait is never a moment too short.
+        let wait = Duration::from_secs_f64(missing / self.rate_per_s) + Duration::from_millis(1);
+        Err(wait)
+    }
+
+    /// Notes a 503: the rate falls.
+    pub fn throttled(&mut self, now: Duration) {
+        self.refill(now);
+        let recently = self
+            .throttled_at
+            .is_some_and(|at| now.saturating_sub(at) < DECREASE_EVERY);
+        if recently {
+            return;
+        }
+        self.throttled_at = Some(now);
+        self.rate_per_s = (self.rate_per_s * DECREASE).max(self.setting_per_s * FLOOR_SHARE);
+        self.tokens = self.tokens.min(burst(self.rate_per_s));
+    }
+
+    /// Requests per second that are allowed at the moment.
+    pub fn rate_per_s(&self) -> f64 {
+        self.rate_per_s
+    }
+
+    fn refill(&mut self, now: Duration) {
+        let passed_s = now.saturating_sub(self.at).as_secs_f64();
+        self.at = self.at.max(now);
+        let recovered = self.rate_per_s + self.setting_per_s * RECOVERY_PER_S * passed_s;
+        self.tokens = (self.tokens + self.rate_per_s * passed_s).min(burst(self.rate_per_s));
+        self.rate_per_s = recovered.min(self.setting_per_s);
+    }
+}
+
+/// Tokens that may be saved up.
+fn burst(rate_per_s: f64) -> f64 {
+    (rate_per_s / 10.0).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_throttle_halves_once_and_quiet_time_restores() {
+        let mut bucket = Bucket::new(500, ms(0));
+        bucket.throttled(ms(0));
+        bucket.throttled(ms(10));
+        assert!((250.0..251.0).contains(&bucket.rate_per_s()));
+        bucket.throttled(ms(1100));
+        assert!(bucket.rate_per_s() < 140.0);
+        let _ = bucket.take(ms(60_000), 0);
+        assert_eq!(bucket.rate_per_s(), 500.0);
+        for second in 0..100 {
+            bucket.throttled(ms(60_000 + second * 1000));
+        }
+        assert!(bucket.rate_per_s() >= 10.0, "never stops altogether");
+    }
+
+    #[test]
+    fn those_ahead_are_waited_for() {
+        let mut bucket = Bucket::new(1, ms(0));
+        assert!(bucket.take(ms(0), 1).is_err());
+        assert!(bucket.take(ms(0), 0).is_ok());
+        assert!(bucket.take(ms(0), 0).unwrap_err() >= ms(1000));
+    }
+
+    proptest! {
+        /// LS9: in any run of requests as fast as possible, no more pass than rate and burst allow.
+        #[test]
+        fn ls9_never_more_than_the_rate(rate in 1_u32..5000, steps in prop::collection::vec(0_u64..500, 1..300)) {
+            let mut bucket = Bucket::new(rate, ms(0));
+            let (mut now, mut passed) = (0, 0_u32);
+            for step in steps {
+                now += step;
+                while bucket.take(ms(now), 0).is_ok() {
+                    passed += 1;
+                }
+            }
+            let allowed = f64::from(rate) * (now as f64 / 1000.0) + (f64::from(rate) / 10.0).max(1.0);
+            prop_assert!(f64::from(passed) <= allowed + 1e-6);
+        }
+    }
+}

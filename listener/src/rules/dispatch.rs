@@ -1,0 +1,145 @@
+//! What is done with a message at its receipt and after its handler: pure decisions.
+
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+
+use crate::handler::Verdict;
+
+/// The share of a message's life at whose end an alarm is raised: a tenth (LL2).
+const ALARM_SHARE: u32 = 10;
+
+/// What happens to a message that was just received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receipt {
+    /// Its handler finished before, only the delete is missing.
+    DeleteOnly,
+    /// It was taken too often: to the poison queue, unseen by any handler (LS5).
+    TooManyAttempts,
+    /// Its text is not what the queue's encoding says: to the poison queue as it is.
+    Undecodable,
+    /// To the handler.
+    Run,
+}
+
+/// Decides at receipt. The memory of finished messages comes first: what was done must not be
+/// poisoned because its delete failed too often.
+pub fn at_receipt(
+    finished_before: bool,
+    dequeue_count: u32,
+    max_dequeue: u32,
+    decodable: bool,
+) -> Receipt {
+    if finished_before {
+        Receipt::DeleteOnly
+    } else if dequeue_count > max_dequeue {
+        Receipt::TooManyAttempts
+    } else if !decodable {
+        Receipt::Undecodable
+    } else {
+        Receipt::Run
+    }
+}
+
+/// What follows a verdict while the lock is still held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// Delete it.
+    Delete,
+    /// Hide it and try again, after the asked time or by the curve.
+    Retry(Option<Duration>, String),
+    /// To the poison queue.
+    Poison(String),
+}
+
+/// Decides after a run: a failed last attempt goes to the poison queue at once, instead of coming
+/// round once more only to be refused.
+pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Settlement {
+    match verdict {
+        Verdict::Ok => Settlement::Delete,
+        Verdict::Reject { reason } => Settlement::Poison(reason),
+        Verdict::Retry { reason, .. } if dequeue_count >= max_dequeue => Settlement::Poison(reason),
+        Verdict::Retry { after, reason } => Settlement::Retry(after, reason),
+    }
+}
+
+/// Whether a message that nobody can take before `next_attempt` is about to be collected by the
+/// service: then less than a tenth of its life is left (LL2).
+pub fn expiry_alarm(inserted: Timestamp, expires: Timestamp, next_attempt: Timestamp) -> bool {
+    if expires == Timestamp::MAX {
+        return false;
+    }
+    let tenth = expires.since(inserted) / ALARM_SHARE;
+    next_attempt >= expires.minus(tenth)
+}
+
+/// How many messages to ask for: the free slots, at most what a get gives (1..=32).
+pub fn batch_size(free_slots: u32) -> u32 {
+    free_slots.clamp(1, BATCH_MAX)
+}
+
+/// Most messages of one Get Messages.
+pub const BATCH_MAX: u32 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receipt_table() {
+        use Receipt::*;
+        let table = [
+            (false, 1, true, Run),
+            (false, 5, true, Run),
+            (false, 6, true, TooManyAttempts),
+            (false, 1, false, Undecodable),
+            (false, 6, false, TooManyAttempts),
+            (true, 1, true, DeleteOnly),
+            (true, 99, true, DeleteOnly),
+            (true, 1, false, DeleteOnly),
+        ];
+        for (done, count, decodable, wanted) in table {
+            assert_eq!(
+                at_receipt(done, count, 5, decodable),
+                wanted,
+                "{done} {count}"
+            );
+        }
+    }
+
+    #[test]
+    fn settlement_table() {
+        let retry = || Verdict::Retry {
+            after: None,
+            reason: "busy".into(),
+        };
+        assert_eq!(after_run(Verdict::Ok, 9, 5), Settlement::Delete);
+        assert_eq!(
+            after_run(retry(), 4, 5),
+            Settlement::Retry(None, "busy".into())
+        );
+        assert_eq!(after_run(retry(), 5, 5), Settlement::Poison("busy".into()));
+        let reject = Verdict::Reject {
+            reason: "bad".into(),
+        };
+        assert_eq!(after_run(reject, 1, 5), Settlement::Poison("bad".into()));
+    }
+
+    #[test]
+    fn the_last_tenth_raises_the_alarm() {
+        let t = Timestamp::from_unix_s;
+        let (inserted, expires) = (t(1000), t(2000));
+        assert!(!expiry_alarm(inserted, expires, t(1899)));
+        assert!(expiry_alarm(inserted, expires, t(1900)));
+        assert!(expiry_alarm(inserted, expires, t(5000)));
+        assert!(!expiry_alarm(inserted, Timestamp::MAX, t(5000)));
+    }
+
+    #[test]
+    fn batches_are_what_the_service_takes() {
+        assert_eq!(
+            [0, 1, 31, 32, 33, u32::MAX].map(batch_size),
+            [1, 1, 31, 32, 32, 32]
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! The memory of messages that were handled but not yet deleted.
+//!
+//! When a delete fails after the handler succeeded, the message comes back; this memory lets the
+//! listener delete it then, without running the handler again. It is bounded and forgets the oldest
+//! first: it narrows duplicates and promises nothing.
+
+use std::collections::{BTreeSet, VecDeque};
+
+/// Ids remembered at most; about 5 MiB.
+pub const DONE_MAX: usize = 65_536;
+
+/// Ids of finished messages, bounded.
+#[derive(Debug)]
+pub struct DoneCache {
+    ids: BTreeSet<String>,
+    order: VecDeque<String>,
+    most: usize,
+}
+
+impl Default for DoneCache {
+    fn default() -> Self {
+        DoneCache::new(DONE_MAX)
+    }
+}
+
+impl DoneCache {
+    /// A memory of at most `most` ids.
+    pub fn new(most: usize) -> Self {
+        DoneCache {
+            ids: BTreeSet::new(),
+            order: VecDeque::new(),
+            most: most.max(1),
+        }
+    }
+
+    /// Remembers a finished message.
+    pub fn insert(&mut self, id: &str) {
+        if !self.ids.insert(id.to_owned()) {
+            return;
+        }
+        self.order.push_back(id.to_owned());
+        while self.order.len() > self.most {
+            if let Some(oldest) = self.order.pop_front() {
+                self.ids.remove(&oldest);
+            }
+        }
+    }
+
+    /// Whether the message was finished before.
+    pub fn contains(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Forgets a message that is gone for good.
+    pub fn remove(&mut self, id: &str) {
+        if self.ids.remove(id) {
+            self.order.retain(|kept| kept != id);
+        }
+    }
+
+    /// How many are remembered.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether nothing is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forgets_the_oldest_first_and_never_grows_beyond_its_bound() {
+        let mut done = DoneCache::new(2);
+        for id in ["a", "b", "a", "c"] {
+            done.insert(id);
+        }
+        assert!(!done.contains("a") && done.contains("b") && done.contains("c"));
+        assert_eq!(done.len(), 2);
+        done.remove("b");
+        done.insert("d");
+        assert!(done.contains("c") && done.contains("d"));
+        assert_eq!(done.len(), 2);
+    }
+}

@@ -1,0 +1,140 @@
+//! What the events of the last seconds say about the load: the scaling rules' input.
+
+use std::time::Duration;
+
+use super::scaling::Load;
+
+/// Handler time that is assumed before the first one is measured.
+const HANDLER_TIME_UNKNOWN: Duration = Duration::from_millis(200);
+/// Weight of the newest handler time.
+const HANDLER_WEIGHT: f64 = 0.2;
+/// Weight of the newest arrival rate.
+const ARRIVALS_WEIGHT: f64 = 0.5;
+
+/// Arrivals are counted over at least this long.
+const RATE_WINDOW: Duration = Duration::from_millis(500);
+
+/// Turns events into a [`Load`]. Times are since any fixed moment.
+#[derive(Clone, Debug)]
+pub struct LoadMeter {
+    handler_s: f64,
+    measured: bool,
+    arrivals_per_s: f64,
+    received_since: u64,
+    rated_at: Duration,
+    in_flight: u32,
+    backlog: u64,
+    throttled: bool,
+}
+
+impl LoadMeter {
+    /// A meter that has seen nothing.
+    pub fn new(now: Duration) -> Self {
+        LoadMeter {
+            handler_s: HANDLER_TIME_UNKNOWN.as_secs_f64(),
+            measured: false,
+            arrivals_per_s: 0.0,
+            received_since: 0,
+            rated_at: now,
+            in_flight: 0,
+            backlog: 0,
+            throttled: false,
+        }
+    }
+
+    /// A get asked for `asked` and got `got`. A short answer proves that nothing more is visible; a
+    /// full one, that there may be as much again.
+    pub fn received(&mut self, asked: u32, got: u32) {
+        self.in_flight = self.in_flight.saturating_add(got);
+        self.received_since += u64::from(got);
+        if got < asked {
+            self.backlog = 0;
+        } else {
+            let taken = self.backlog.saturating_sub(u64::from(got));
+            self.backlog = taken.max(u64::from(got));
+        }
+    }
+
+    /// A message is settled; its handler took this long, if it ran.
+    pub fn finished(&mut self, handler_time: Option<Duration>) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(time) = handler_time {
+            let weight = if self.measured { HANDLER_WEIGHT } else { 1.0 };
+            self.handler_s += weight * (time.as_secs_f64() - self.handler_s);
+            self.measured = true;
+        }
+    }
+
+    /// The service's count: it holds what is in flight as well (DL22).
+    pub fn depth(&mut self, count: u64) {
+        self.backlog = count.saturating_sub(u64::from(self.in_flight));
+    }
+
+    /// A request was throttled.
+    pub fn throttled(&mut self) {
+        self.throttled = true;
+    }
+
+    /// Messages in flight.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Messages that are believed to wait.
+    pub fn backlog(&self) -> u64 {
+        self.backlog
+    }
+
+    /// The load at `now`; what is counted between two loads starts again.
+    pub fn load(&mut self, now: Duration, tasks: u32, requests_per_s: f64) -> Load {
+        let passed_s = now.saturating_sub(self.rated_at).as_secs_f64();
+        if passed_s >= RATE_WINDOW.as_secs_f64() {
+            let rate = self.received_since as f64 / passed_s;
+            self.arrivals_per_s += ARRIVALS_WEIGHT * (rate - self.arrivals_per_s);
+            self.received_since = 0;
+            self.rated_at = now;
+        }
+        Load {
+            arrivals_per_s: self.arrivals_per_s,
+            visible_backlog: self.backlog,
+            handler_s: self.handler_s,
+            in_flight: self.in_flight,
+            tasks,
+            requests_per_s,
+            throttled: std::mem::take(&mut self.throttled),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// DL22: what is in flight is not waiting, though the service counts it.
+    #[test]
+    fn dl22_own_messages_are_no_backlog() {
+        let mut meter = LoadMeter::new(Duration::ZERO);
+        meter.received(8, 8);
+        meter.depth(8);
+        assert_eq!(meter.backlog(), 0);
+        meter.depth(108);
+        assert_eq!(meter.backlog(), 100);
+        meter.received(8, 3);
+        assert_eq!(meter.backlog(), 0, "a short get proves the queue empty");
+    }
+
+    #[test]
+    fn rates_and_times_are_smoothed() {
+        let mut meter = LoadMeter::new(Duration::ZERO);
+        meter.received(32, 32);
+        let load = meter.load(Duration::from_secs(1), 1, 500.0);
+        assert_eq!((load.arrivals_per_s, load.in_flight), (16.0, 32));
+        meter.finished(Some(Duration::from_secs(2)));
+        meter.finished(Some(Duration::from_secs(1)));
+        meter.throttled();
+        let load = meter.load(Duration::from_secs(2), 1, 500.0);
+        assert_eq!((load.arrivals_per_s, load.in_flight), (8.0, 30));
+        assert!((load.handler_s - 1.8).abs() < 1e-9 && load.throttled);
+        assert!(!meter.load(Duration::from_secs(3), 1, 500.0).throttled);
+    }
+}

@@ -1,0 +1,11 @@
+//! The listener's rules: functions of their arguments, without IO, clock or randomness.
+
+pub mod backoff;
+pub mod bucket;
+pub mod dispatch;
+pub mod done;
+pub mod envelope;
+pub mod load;
+pub mod renewal;
+pub mod retry_curve;
+pub mod scaling;

@@ -1,0 +1,186 @@
+//! Tests of the scaling rules.
+
+use super::*;
+use proptest::prelude::*;
+
+fn limits() -> Limits {
+    Limits {
+        min: 1,
+        max: 100,
+        slots: 8,
+        drain_target: Duration::from_secs(10),
+        cooldown: Duration::from_secs(15),
+    }
+}
+
+fn load(arrivals_per_s: f64, visible_backlog: u64) -> Load {
+    Load {
+        arrivals_per_s,
+        visible_backlog,
+        handler_s: 0.2,
+        in_flight: 0,
+        tasks: 1,
+        requests_per_s: 2000.0,
+        throttled: false,
+    }
+}
+
+#[test]
+fn littles_law() {
+    let table = [
+        (0.0, 0, 1),
+        (20.0, 0, 1),
+        (100.0, 0, 3),
+        (20.0, 5000, 13),
+        (0.0, 40_000, 45),
+        (0.0, u64::MAX, 45),
+    ];
+    for (arrivals, backlog, wanted) in table {
+        let tasks = wish(Policy::Little, &limits(), &load(arrivals, backlog));
+        assert_eq!(tasks, wanted, "{arrivals}/s and {backlog}");
+    }
+}
+
+/// DL13: depth 0 asks for one task; the steps are the article's.
+#[test]
+fn dl13_seed_rule_reaches_one() {
+    let wishes: Vec<u32> = [0, 1, 99, 100, 999, 1000, u64::MAX]
+        .map(|depth| {
+            let slow = Load {
+                handler_s: 10.0,
+                ..load(0.0, depth)
+            };
+            wish(Policy::Seed, &limits(), &slow)
+        })
+        .to_vec();
+    assert_eq!(wishes, [1, 10, 10, 50, 50, 100, 100]);
+}
+
+/// DL14: a hundred tasks of short messages would need more than the queue allows.
+#[test]
+fn dl14_the_request_budget_bounds_the_tasks() {
+    let quick = Load {
+        handler_s: 0.1,
+        requests_per_s: 500.0,
+        ..load(0.0, 1_000_000)
+    };
+    let tasks = wish(Policy::Fixed, &limits(), &quick);
+    // 8 slots / 0.1 s * (1 + 1/8) = 90 requests per second and task.
+    assert_eq!(tasks, 6);
+}
+
+/// DL10: more tasks while all slots are busy, though no handler has finished yet.
+#[test]
+fn dl10_saturation_adds_a_task_while_busy() {
+    let busy = Load {
+        in_flight: 24,
+        tasks: 3,
+        handler_s: 0.05,
+        ..load(0.0, 500)
+    };
+    assert_eq!(wish(Policy::Little, &limits(), &busy), 4);
+    assert_eq!(wish(Policy::Aimd, &limits(), &busy), 4);
+    let throttled = Load {
+        tasks: 8,
+        in_flight: 64,
+        throttled: true,
+        ..busy
+    };
+    assert_eq!(wish(Policy::Aimd, &limits(), &throttled), 4);
+}
+
+/// DL20: a gap of seconds does not collapse the pool; a cooldown's worth does.
+#[test]
+fn dl20_down_only_after_the_cooldown() {
+    let s = Duration::from_secs;
+    let mut scaler = Scaler::new(Policy::Little, limits());
+    assert_eq!(scaler.target(s(0), &load(0.0, 5000)), 13);
+    for t in 1..=15 {
+        assert_eq!(scaler.target(s(t), &load(0.0, 0)), 13, "second {t}");
+    }
+    assert_eq!(scaler.target(s(16), &load(0.0, 0)), 1);
+    assert_eq!(scaler.target(s(17), &load(100.0, 0)), 3, "up at once");
+}
+
+fn any_load() -> impl Strategy<Value = Load> {
+    let numbers = (
+        0.0..1e6_f64,
+        0_u64..1_000_000,
+        prop_oneof![Just(0.0), 0.0..1e4_f64],
+        0_u32..10_000,
+    );
+    let state = (0_u32..200, 1.0..5000.0_f64, any::<bool>());
+    (numbers, state).prop_map(|(n, s)| Load {
+        arrivals_per_s: n.0,
+        visible_backlog: n.1,
+        handler_s: n.2,
+        in_flight: n.3,
+        tasks: s.0,
+        requests_per_s: s.1,
+        throttled: s.2,
+    })
+}
+
+fn any_policy() -> impl Strategy<Value = Policy> {
+    prop::sample::select(vec![
+        Policy::Little,
+        Policy::Seed,
+        Policy::Fixed,
+        Policy::Aimd,
+    ])
+}
+
+proptest! {
+    /// The wish lies in 1..=max and, where the request budget allows, is at least min.
+    #[test]
+    fn wishes_are_clamped(policy in any_policy(), load in any_load(), min in 0_u32..20, span in 0_u32..200) {
+        let limits = Limits { min, max: (min + span).max(1), ..limits() };
+        let tasks = wish(policy, &limits, &load);
+        prop_assert!(tasks >= 1 && tasks <= limits.max);
+        if load.handler_s <= 0.0 {
+            prop_assert!(tasks >= limits.min);
+        }
+    }
+
+    /// More waiting messages or arrivals never ask for fewer tasks.
+    #[test]
+    fn wishes_are_monotone(
+        policy in any_policy(), load in any_load(), more in 0_u64..100_000, faster in 0.0..1e5_f64,
+    ) {
+        let heavier = Load {
+            visible_backlog: load.visible_backlog + more,
+            arrivals_per_s: load.arrivals_per_s + faster,
+            ..load
+        };
+        prop_assert!(wish(policy, &limits(), &load) <= wish(policy, &limits(), &heavier));
+    }
+
+    /// LL3: under a load that only jitters, the target changes direction at most once per cooldown.
+    #[test]
+    fn ll3_reversals_are_bounded(noise in prop::collection::vec(0_u64..5000, 120)) {
+        let mut scaler = Scaler::new(Policy::Little, limits());
+        let (mut before, mut direction, mut reversals) = (1, 0, 0);
+        for (second, backlog) in noise.iter().enumerate() {
+            let now = Duration::from_secs(second as u64);
+            let target = scaler.target(now, &load(20.0, *backlog));
+            let step = (i64::from(target) - i64::from(before)).signum();
+            if step != 0 {
+                reversals += i32::from(step == -direction);
+                direction = step;
+            }
+            before = target;
+        }
+        // A fall needs a quiet cooldown before it, so two minutes hold eight of them at most.
+        prop_assert!(reversals <= 2 * 120 / 15, "{reversals}");
+    }
+
+    /// However often it is asked, the history stays short.
+    #[test]
+    fn history_is_bounded(noise in prop::collection::vec(0_u64..100_000, 0..300)) {
+        let mut scaler = Scaler::new(Policy::Little, limits());
+        for (i, backlog) in noise.iter().enumerate() {
+            scaler.target(Duration::from_millis(i as u64), &load(0.0, *backlog));
+        }
+        prop_assert!(scaler.wishes.len() <= 100);
+    }
+}

@@ -1,0 +1,78 @@
+//! One run of a handler, in a task of its own: it may hang or panic without touching anything else.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::handler::{Ctx, Handler, Message, Verdict};
+
+/// How long a cancelled handler may take to end before it is dropped.
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(3);
+
+/// A running handler. Dropping it drops the handler at its next await.
+pub(crate) struct Run {
+    task: JoinHandle<Verdict>,
+    switch: watch::Sender<bool>,
+    started: Instant,
+}
+
+impl Run {
+    pub(crate) fn start(
+        handler: Arc<dyn Handler>,
+        message: Message,
+        ctx: Ctx,
+        switch: watch::Sender<bool>,
+    ) -> Self {
+        let task = tokio::spawn(async move { handler.handle(&message, &ctx).await });
+        Run {
+            task,
+            switch,
+            started: Instant::now(),
+        }
+    }
+
+    /// Waits for the verdict; a panic is one too.
+    pub(crate) async fn verdict(&mut self) -> Verdict {
+        match (&mut self.task).await {
+            Ok(verdict) => verdict,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => Verdict::retry(format!("handler panicked: {}", what(&*panic))),
+                Err(_) => Verdict::retry("handler was dropped"),
+            },
+        }
+    }
+
+    /// Whether the verdict is there.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Cancels: the handler is told, gets [`CANCEL_GRACE`] to end, and is dropped. What it says after
+    /// being told is not believed: a command that ends politely at SIGTERM has not done its work.
+    pub(crate) async fn cancel(mut self) {
+        let _ = self.switch.send(true);
+        let _ = tokio::time::timeout(CANCEL_GRACE, self.verdict()).await;
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn what(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}

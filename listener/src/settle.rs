@@ -1,0 +1,195 @@
+//! How a message ends: deleted, hidden for its retry, or given back. Each is repeated until it is
+//! known to have happened, until the lock has lapsed, or until the listener leaves.
+
+use std::time::Duration;
+
+use smalt_sleeve::port::{ErrorKind, PortError};
+use tokio::time::Instant;
+
+use crate::message::Owner;
+use crate::renew::means_lost;
+use crate::report::Outcome;
+use crate::rules::backoff::Backoff;
+use crate::rules::retry_curve::{retry_delay, within_life};
+use crate::shared::{Phase, Shared};
+
+/// Attempts to give a message back while leaving: a courtesy that must not hold up the exit.
+const RELEASE_ATTEMPTS: u32 = 2;
+
+/// The end of a message.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) outcome: Outcome,
+    pub(crate) reason: String,
+    /// How long nobody can take it, where it goes on living.
+    pub(crate) hidden_for: Option<Duration>,
+}
+
+impl Settled {
+    pub(crate) fn new(outcome: Outcome, reason: impl Into<String>) -> Self {
+        Settled {
+            outcome,
+            reason: reason.into(),
+            hidden_for: None,
+        }
+    }
+
+    pub(crate) fn hidden_for(mut self, hidden: Duration) -> Self {
+        self.hidden_for = Some(hidden);
+        self
+    }
+}
+
+/// How an attempt to delete went in the end.
+pub(crate) enum Deleted {
+    /// It is deleted.
+    Yes,
+    /// It was gone before the first attempt.
+    Gone,
+    /// Somebody else has it.
+    Lost(String),
+    /// Storage refused until the lock lapsed.
+    Failed(String),
+}
+
+/// Attempts at one request about one message.
+pub(crate) struct Attempts {
+    number: u64,
+    /// An earlier attempt may have happened, though no answer came.
+    unknown: bool,
+    valid_until: Instant,
+}
+
+impl Attempts {
+    pub(crate) fn new(lock_remaining: Duration) -> Self {
+        Attempts {
+            number: 0,
+            unknown: false,
+            valid_until: Instant::now() + lock_remaining,
+        }
+    }
+
+    /// Whether an attempt of ours may have happened already.
+    pub(crate) fn may_have_happened(&self) -> bool {
+        self.unknown
+    }
+
+    /// Waits before the next attempt; `false` when there is no time for one.
+    pub(crate) async fn again(&mut self, shared: &Shared, error: &PortError) -> bool {
+        self.unknown |= error.kind == ErrorKind::OutcomeUnknown || error.kind == ErrorKind::Busy;
+        let pause = error
+            .retry_after
+            .unwrap_or_else(|| Backoff::for_errors().delay(self.number, 1000));
+        self.number += 1;
+        let next = Instant::now() + pause;
+        if next >= self.valid_until || shared.phase() >= Phase::Leaving {
+            return false;
+        }
+        tokio::time::sleep_until(next).await;
+        true
+    }
+}
+
+impl Owner {
+    /// After success: delete, or remember.
+    pub(crate) async fn delete_done(&mut self) -> Settled {
+        let (outcome, reason) = match self.delete().await {
+            Deleted::Yes => return Settled::new(Outcome::Done, ""),
+            // It may be gone because it expired, or because another took it: if it is seen again, it
+            // needs no second run.
+            Deleted::Gone => (Outcome::Gone, "not found at the delete".to_owned()),
+            Deleted::Lost(reason) => (Outcome::LostLock, reason),
+            Deleted::Failed(reason) => (Outcome::Unacked, reason),
+        };
+        self.shared.done().insert(self.lock.id());
+        Settled::new(outcome, reason)
+    }
+
+    /// A message that was finished before: only its delete is missing.
+    pub(crate) async fn delete_duplicate(&mut self) -> Settled {
+        match self.delete().await {
+            Deleted::Yes | Deleted::Gone => {
+                self.shared.done().remove(self.lock.id());
+                Settled::new(Outcome::DuplicateDeleted, "finished before")
+            }
+            Deleted::Lost(reason) | Deleted::Failed(reason) => {
+                Settled::new(Outcome::DuplicateKept, reason)
+            }
+        }
+    }
+
+    /// Deletes by the newest receipt, until it is known how it ended.
+    pub(crate) async fn delete(&mut self) -> Deleted {
+        let mut attempts = Attempts::new(self.lock.remaining());
+        loop {
+            let (id, receipt) = (self.lock.id(), self.lock.receipt());
+            let error = match self.shared.calls.delete(id, receipt).await {
+                Ok(()) => return Deleted::Yes,
+                Err(error) => error,
+            };
+            match error.kind {
+                // Our own earlier attempt, whose answer was lost, has done it.
+                ErrorKind::NotFound if attempts.may_have_happened() => return Deleted::Yes,
+                ErrorKind::NotFound => return Deleted::Gone,
+                ErrorKind::ReceiptMismatch => return Deleted::Lost(error.to_string()),
+                _ => {}
+            }
+            if !attempts.again(&self.shared, &error).await {
+                return Deleted::Failed(error.to_string());
+            }
+        }
+    }
+
+    /// Hides the message until its next attempt: by the curve, or as its handler asked.
+    pub(crate) async fn retry(&mut self, asked: Option<Duration>, reason: String) -> Settled {
+        let config = &self.shared.config;
+        let wanted = retry_delay(&config.retry, self.message.dequeue_count, asked);
+        match self.hide(wanted).await {
+            Ok(hidden) => Settled::new(Outcome::Retried, reason).hidden_for(hidden),
+            Err(error) if means_lost(&error) => {
+                Settled::new(Outcome::LostLock, format!("{reason}; {error}"))
+            }
+            Err(error) => Settled::new(Outcome::RetryUnset, format!("{reason}; {error}"))
+                .hidden_for(self.lock.remaining()),
+        }
+    }
+
+    async fn hide(&mut self, wanted: Duration) -> Result<Duration, PortError> {
+        let mut attempts = Attempts::new(self.lock.remaining());
+        loop {
+            // Close to its end no delay is accepted but none at all.
+            let hidden = within_life(wanted, self.lock.life_left()).unwrap_or(Duration::ZERO);
+            let error = match self.update(hidden).await {
+                Ok(()) => return Ok(hidden),
+                Err(error) => error,
+            };
+            if error.kind == ErrorKind::ReceiptMismatch && attempts.may_have_happened() {
+                return Ok(hidden);
+            }
+            if means_lost(&error) || !attempts.again(&self.shared, &error).await {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Gives the message back at once.
+    pub(crate) async fn release(&mut self, reason: &str) -> Settled {
+        for _ in 0..RELEASE_ATTEMPTS {
+            match self.update(Duration::ZERO).await {
+                Ok(()) => return Settled::new(Outcome::Released, reason),
+                Err(error) if means_lost(&error) => {
+                    return Settled::new(Outcome::LostLock, error.to_string());
+                }
+                Err(_) => {}
+            }
+        }
+        Settled::new(Outcome::ReleaseFailed, reason).hidden_for(self.lock.remaining())
+    }
+
+    async fn update(&self, visibility: Duration) -> Result<(), PortError> {
+        let (id, receipt) = (self.lock.id(), self.lock.receipt());
+        let timeout = self.shared.config.call_timeout;
+        let answer = self.shared.calls.update(id, receipt, visibility, timeout);
+        answer.await.map(|_| ())
+    }
+}

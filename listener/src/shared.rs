@@ -1,0 +1,122 @@
+//! What the parts of one running listener share.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smalt_sleeve::port::PortError;
+use tokio::sync::mpsc;
+
+use crate::calls::Calls;
+use crate::config::ListenerConfig;
+use crate::handler::Handler;
+use crate::report::{Decision, Observer, Outcome};
+use crate::rules::done::DoneCache;
+use crate::signal::Signal;
+
+/// What the whole listener is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Fetching and handling.
+    Running,
+    /// No more gets; what was fetched is handled (`once`, at its end).
+    Finishing,
+    /// No more gets; what has not started is given back, what runs may end.
+    Draining,
+    /// The grace time is over: handlers are cancelled, messages given back.
+    Leaving,
+}
+
+/// What the controller is told.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A get was answered.
+    Received { asked: u32, got: u32 },
+    /// A get failed.
+    Failed(PortError),
+    /// A message is settled.
+    Finished {
+        outcome: Outcome,
+        handler_time: Option<Duration>,
+        expiring: bool,
+    },
+    /// The depth was sampled.
+    Depth(Option<u64>),
+}
+
+/// What the parts share. Nothing here is counted up and down by several tasks: numbers go to the
+/// controller as events, and it alone decides by them.
+pub(crate) struct Shared {
+    pub(crate) config: ListenerConfig,
+    pub(crate) calls: Calls,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) phase: Arc<Signal<Phase>>,
+    /// Counts the triggers from outside.
+    pub(crate) wake: Arc<Signal<u64>>,
+    /// Counts the times that one task found more than it could take: the others need not sleep.
+    pub(crate) work: Arc<Signal<u64>>,
+    /// Unbounded, but filled only by what is in flight: two events per message.
+    pub(crate) events: mpsc::UnboundedSender<Event>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Outlives a run: the memory of finished messages belongs to the listener.
+    pub(crate) done: Arc<Mutex<DoneCache>>,
+}
+
+impl Shared {
+    pub(crate) fn tell(&self, event: Event) {
+        // A controller that is gone needs no news.
+        let _ = self.events.send(event);
+    }
+
+    pub(crate) fn done(&self) -> MutexGuard<'_, DoneCache> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase.get()
+    }
+
+    /// Waits until the listener is in `phase` or a later one.
+    pub(crate) async fn reached(&self, phase: Phase) {
+        self.phase.wait_for(|now| now >= phase).await;
+    }
+
+    /// Tells everybody who has to know what became of a message: one line at info, or at warn where
+    /// somebody should look.
+    pub(crate) fn decide(&self, decision: &Decision) {
+        if let Some(observer) = &self.observer {
+            observer.decided(decision);
+        }
+        log(&self.config, decision);
+        self.tell(Event::Finished {
+            outcome: decision.outcome,
+            handler_time: decision.handler_time,
+            expiring: decision.expiring,
+        });
+    }
+}
+
+macro_rules! decision_line {
+    ($level:ident, $config:expr, $d:expr) => {
+        tracing::$level!(
+            worker = %$config.worker,
+            op = "message",
+            queue = %$config.queue,
+            msg_id = %$d.id,
+            outcome = $d.outcome.name(),
+            reason = %$d.reason,
+            ms = $d.handler_time.map_or(0, |t| t.as_millis() as u64),
+            attempt = $d.dequeue_count,
+            renewals = $d.renewals,
+            expiring = $d.expiring,
+            "message"
+        )
+    };
+}
+
+fn log(config: &ListenerConfig, decision: &Decision) {
+    if decision.outcome.is_failure() || decision.expiring {
+        decision_line!(warn, config, decision);
+    } else {
+        decision_line!(info, config, decision);
+    }
+}

@@ -1,0 +1,391 @@
+//! The defects of the source design (DL1-DL26), each as the test that would have shown it. Those of
+//! pure rules stand beside the rules; DL1, DL2's cost side and DL25 belong to the cost estimate, DL3
+//! to the fleet, DL26 to payloads, none of which this crate has.
+
+mod support;
+
+use std::sync::Arc;
+
+use smalt_listener::{Ended, ListenerConfig, Outcome, PoolState};
+use smalt_sleeve::port::ErrorKind;
+use support::handlers::Obey;
+use support::*;
+
+/// DL2: an idle poll is one request; the depth is never asked for while there is nothing to do.
+#[tokio::test(start_paused = true)]
+async fn dl2_no_depth_query_while_idle() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let report = run_for(&listener, s(3600)).await;
+    assert_eq!(storage.calls(Op::Depth), 0);
+    assert_eq!(report.requests, storage.calls(Op::Get));
+    // One poller at 30 s: about 120 an hour, where a fixed second would need 3,600.
+    assert!((100..200).contains(&report.requests), "{}", report.requests);
+}
+
+/// DL4: the last poller lives through a day of idleness, and takes what comes then.
+#[tokio::test(start_paused = true)]
+async fn dl4_the_last_poller_survives_idleness() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    let day = async {
+        tokio::time::sleep(s(86_400)).await;
+        storage.put(QUEUE, "ok");
+        tokio::time::sleep(s(31)).await;
+    };
+    listener.run_until(day).await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Done]);
+}
+
+/// DL6, LS3: one failure, panic or hang leaves the rest of the batch alone.
+#[tokio::test(start_paused = true)]
+async fn dl6_a_batch_survives_its_worst_message() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for text in [
+        "panic",
+        "ok",
+        "hang",
+        "ok",
+        "reject",
+        "ok",
+        "retry 3600",
+        "ok",
+    ] {
+        storage.put(QUEUE, text);
+    }
+    let config = ListenerConfig {
+        slots: 8,
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    run_for(&listener, ms(500)).await;
+    assert_eq!(log.count(Outcome::Done), 4);
+    assert_eq!(log.count(Outcome::Poisoned), 1);
+    assert_eq!(
+        storage.stored(QUEUE).len(),
+        3,
+        "panic, hang and retry are still there"
+    );
+}
+
+/// DL7, DL23: told to stop while asleep, it stops at once, not when the interval is over.
+#[tokio::test(start_paused = true)]
+async fn dl7_dl23_sleep_is_cancellable() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let stop_at = s(600);
+    let begun = tokio::time::Instant::now();
+    let report = run_for(&listener, stop_at).await;
+    assert_eq!(report.ended, Ended::Drained);
+    assert!(begun.elapsed() < stop_at + ms(100), "{:?}", begun.elapsed());
+}
+
+/// DL23: what was fetched but not begun when the order to stop came is given back at once.
+#[tokio::test(start_paused = true)]
+async fn dl23_unstarted_messages_are_released() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    storage.put(QUEUE, "ok");
+    storage.fault(Op::Get, 0..1, Fault::Slow(s(2)));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    run_for(&listener, s(1)).await;
+    assert_eq!(log.outcomes(), [Outcome::Released]);
+    assert!(obey.runs().is_empty());
+    assert_eq!(storage.steal(QUEUE, s(1)).len(), 1, "visible again");
+}
+
+/// DL8, DL9: every message is counted once and handled once.
+#[tokio::test(start_paused = true)]
+async fn dl8_dl9_each_message_once() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..500 {
+        storage.put(QUEUE, "sleep 20");
+    }
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    let report = listener.once().await.unwrap();
+    assert_eq!((report.received, report.count(Outcome::Done)), (500, 500));
+    assert_eq!((obey.runs().len(), log.all().len()), (500, 500));
+    assert_eq!(report.ended, Ended::Empty);
+    assert!(storage.stored(QUEUE).is_empty());
+}
+
+/// DL10: the pool grows while it is busy, not only after it was idle.
+#[tokio::test(start_paused = true)]
+async fn dl10_scales_up_while_busy() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..4000 {
+        storage.put(QUEUE, "sleep 1000");
+    }
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let mut status = listener.status();
+    let seen = async { status.wait_for(|s| s.tasks >= 8).await.unwrap().tasks };
+    let running = listener.run_until(std::future::pending());
+    let tasks = tokio::select! {
+        _ = running => 0,
+        tasks = seen => tasks,
+        () = tokio::time::sleep(s(10)) => 0,
+    };
+    assert_eq!(tasks, 8, "all tasks run within ten seconds");
+}
+
+/// DL11: a thousand wake-ups at once start no more tasks than are wanted.
+#[tokio::test(start_paused = true)]
+async fn dl11_wake_ups_do_not_over_start() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let waker = listener.waker();
+    let storm = async {
+        for _ in 0..1000 {
+            waker.wake();
+            tokio::task::yield_now().await;
+        }
+    };
+    let report = listener.run_until(storm).await.unwrap();
+    assert_eq!(report.tasks_started, 1);
+}
+
+/// DL12, LS10: when the whole pool goes idle at once, the floor keeps polling.
+#[tokio::test(start_paused = true)]
+async fn dl12_the_floor_never_leaves() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..2000 {
+        storage.put(QUEUE, "sleep 500");
+    }
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    let mut status = listener.status();
+    let watch = async {
+        let mut least = u32::MAX;
+        loop {
+            status.changed().await.unwrap();
+            let now = *status.borrow();
+            if matches!(now.state, PoolState::Active | PoolState::Watching) {
+                least = least.min(now.tasks);
+            }
+            if now.state == PoolState::Watching && now.tasks == 1 && log.all().len() == 2000 {
+                break least;
+            }
+        }
+    };
+    let least = tokio::select! {
+        _ = listener.run_until(std::future::pending()) => 0,
+        least = watch => least,
+    };
+    assert!(least >= 1);
+}
+
+/// DL14, LS9: whatever the load, the requests stay within the rate.
+#[tokio::test(start_paused = true)]
+async fn dl14_ls9_requests_stay_within_the_rate() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..3000 {
+        storage.put(QUEUE, "ok");
+    }
+    let config = ListenerConfig {
+        rate_per_s: 100,
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    run_for(&listener, s(20)).await;
+    let requests = storage.requests();
+    for (i, (at, _)) in requests.iter().enumerate() {
+        let within = requests[i..]
+            .iter()
+            .take_while(|r| r.0 < *at + s(1))
+            .count();
+        assert!(within <= 111, "{within} requests in one second");
+    }
+    assert!(log.count(Outcome::Done) > 1200, "and the rate is used");
+}
+
+/// DL15: a handler that takes many times the visibility keeps its message to itself.
+#[tokio::test(start_paused = true)]
+async fn dl15_renewal_keeps_a_long_message() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    storage.put(QUEUE, "sleep 55000");
+    let obey = Obey::default();
+    let (first, log) = listener(config(), &storage, obey.clone());
+    let (second, _) = listener(config(), &storage, obey.clone());
+    tokio::join!(run_for(&first, s(70)), run_for(&second, s(70)));
+    assert_eq!(obey.runs().len(), 1);
+    let decisions = log.all();
+    assert!(decisions.is_empty() || decisions[0].renewals >= 10);
+    assert_eq!((storage.deleted().len(), storage.stale_receipts()), (1, 0));
+}
+
+/// DL15: a get asks for no more than there are free slots.
+#[tokio::test(start_paused = true)]
+async fn dl15_batches_fit_the_free_slots() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..60 {
+        storage.put(QUEUE, "sleep 700");
+    }
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    listener.once().await.unwrap();
+    assert!(
+        storage
+            .batch_sizes()
+            .iter()
+            .all(|size| (1..=4).contains(size))
+    );
+}
+
+/// DL16: a delete that fails for a while is repeated; the batch does not notice.
+#[tokio::test(start_paused = true)]
+async fn dl16_delete_is_repeated() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..3 {
+        storage.put(QUEUE, "ok");
+    }
+    storage.fault(Op::Delete, 0..4, Fault::Before(ErrorKind::Busy));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Done; 3]);
+    assert_eq!(obey.runs().len(), 3);
+}
+
+/// DL17, LS5: a message that always fails ends in the poison queue, never to expire.
+#[tokio::test(start_paused = true)]
+async fn dl17_poison_after_the_last_attempt() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let id = storage.put(QUEUE, "panic");
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    run_for(&listener, s(60)).await;
+    assert_eq!(
+        log.outcomes(),
+        [Outcome::Retried, Outcome::Retried, Outcome::Poisoned]
+    );
+    assert!(obey.runs().iter().all(|run| run.dequeue_count <= 3));
+    let poison = storage.stored(POISON);
+    assert_eq!(poison.len(), 1);
+    assert_eq!(poison[0].expires, smalt_protocol::Timestamp::MAX);
+    let envelope: serde_json::Value = serde_json::from_str(&poison[0].text).unwrap();
+    assert_eq!(envelope["id"], id);
+    assert_eq!(envelope["body"], "panic");
+    assert_eq!(envelope["dequeue_count"], 3);
+    assert_eq!(envelope["error"], "handler panicked: as told");
+}
+
+/// DL18: with no poller at all, a wake-up is never lost, and without one the watchdog looks.
+#[tokio::test(start_paused = true)]
+async fn dl18_triggers_and_watchdog() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let config = ListenerConfig {
+        idle_tasks: 0,
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    let waker = listener.waker();
+    let story = async {
+        tokio::time::sleep(s(1000)).await;
+        assert_eq!(listener.status().borrow().tasks, 0);
+        storage.put(QUEUE, "ok");
+        waker.wake();
+        tokio::time::sleep(ms(100)).await;
+        assert_eq!(log.all().len(), 1, "woken");
+        tokio::time::sleep(s(1000)).await;
+        storage.put(QUEUE, "ok");
+        tokio::time::sleep(s(62)).await;
+        assert_eq!(log.all().len(), 2, "found by the watchdog");
+    };
+    listener.run_until(story).await.unwrap();
+}
+
+/// DL18: a wake-up while the get is under way cuts the sleep after it short.
+#[tokio::test(start_paused = true)]
+async fn dl18_a_wake_up_between_check_and_sleep_counts() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    let waker = listener.waker();
+    let story = async {
+        tokio::time::sleep(s(600)).await;
+        let gets = storage.calls(Op::Get);
+        storage.fault(Op::Get, gets..gets + 1, Fault::Slow(s(2)));
+        while storage.calls(Op::Get) == gets {
+            tokio::time::sleep(ms(100)).await;
+        }
+        storage.put(QUEUE, "ok");
+        waker.wake();
+        tokio::time::sleep(s(3)).await;
+        assert_eq!(log.all().len(), 1);
+    };
+    listener.run_until(story).await.unwrap();
+}
+
+/// DL19: after a wake-up the listener stays awake for a cooldown, so late items are met quickly.
+#[tokio::test(start_paused = true)]
+async fn dl19_items_after_the_trigger_are_met() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let config = ListenerConfig {
+        idle_tasks: 0,
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    let waker = listener.waker();
+    let story = async {
+        tokio::time::sleep(s(130)).await;
+        waker.wake();
+        tokio::time::sleep(s(5)).await;
+        storage.put(QUEUE, "ok");
+        tokio::time::sleep(s(8)).await;
+        assert_eq!(log.all().len(), 1);
+    };
+    listener.run_until(story).await.unwrap();
+}
+
+/// DL20: bursts with gaps shorter than the cooldown do not make the pool flap.
+#[tokio::test(start_paused = true)]
+async fn dl20_gaps_do_not_collapse_the_pool() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let bursts = async {
+        for _ in 0..20 {
+            for _ in 0..200 {
+                storage.put(QUEUE, "sleep 200");
+            }
+            tokio::time::sleep(s(10)).await;
+        }
+    };
+    let report = listener.run_until(bursts).await.unwrap();
+    assert_eq!(report.count(Outcome::Done), 4000);
+    // The article's rules would stop and start the whole pool at each burst.
+    assert!(
+        report.tasks_started <= 20,
+        "{} starts",
+        report.tasks_started
+    );
+}
+
+/// DL21: a trigger names its queue in any case; another queue's is none of ours.
+#[tokio::test(start_paused = true)]
+async fn dl21_triggers_are_matched_by_name() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    let waker = listener.waker();
+    assert!(waker.wake_for("Orders") && waker.wake_for("orders"));
+    assert!(!waker.wake_for("orders-poison"));
+}
+
+/// DL24: errors at the shortest idle interval do not turn into a tight loop.
+#[tokio::test(start_paused = true)]
+async fn dl24_errors_have_their_own_back_off() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    storage.fault(Op::Get, 0..u64::MAX, Fault::Before(ErrorKind::Busy));
+    let idle = smalt_listener::config::Idle {
+        min: ms(1),
+        max: ms(1),
+    };
+    let config = ListenerConfig { idle, ..config() };
+    let (listener, _) = listener(config, &storage, Obey::default());
+    let waker = listener.waker();
+    let minute = async {
+        for _ in 0..600 {
+            waker.wake();
+            tokio::time::sleep(ms(100)).await;
+        }
+    };
+    listener.run_until(minute).await.unwrap();
+    assert!(storage.calls(Op::Get) <= 12, "{}", storage.calls(Op::Get));
+}

@@ -1,0 +1,383 @@
+//! The failure policy: what a listener does when storage, network or its own exit gets in the way.
+
+mod support;
+
+use std::sync::Arc;
+
+use smalt_listener::config::Encoding;
+use smalt_listener::handler::{Verdict, function};
+use smalt_listener::{Ended, ListenerConfig, ListenerError, Outcome};
+use smalt_sleeve::port::{ErrorKind, MessageTtl};
+use support::handlers::Obey;
+use support::*;
+
+fn storage() -> Arc<FakeStorage> {
+    Arc::new(FakeStorage::new(&[QUEUE]))
+}
+
+/// Renewal survives 503s as long as the visibility lasts (the WebJobs defect).
+#[tokio::test(start_paused = true)]
+async fn renewal_survives_503() {
+    let storage = storage();
+    storage.put(QUEUE, "sleep 30000");
+    storage.fault(Op::Update, 0..3, Fault::Before(ErrorKind::Busy));
+    storage.fault(Op::Update, 5..8, Fault::Before(ErrorKind::Unreachable));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Done]);
+    assert_eq!(storage.deleted().len(), 1);
+}
+
+/// A lock that cannot be renewed until it lapses is lost: the handler is cancelled, nothing is acked.
+#[tokio::test(start_paused = true)]
+async fn renewal_that_fails_to_the_end_loses_the_lock() {
+    let storage = storage();
+    storage.put(QUEUE, "sleep 30000");
+    storage.fault(Op::Update, 0..u64::MAX, Fault::Before(ErrorKind::Busy));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    run_for(&listener, s(15)).await;
+    assert_eq!(log.outcomes()[0], Outcome::LostLock);
+    assert!(obey.runs()[0].ok_at.is_none());
+    assert!(storage.deleted().is_empty());
+    assert!(
+        storage.calls(Op::Update) >= 5,
+        "speed-up: {}",
+        storage.calls(Op::Update)
+    );
+}
+
+/// LS4: another consumer took the message: the handler is told, and dropped.
+#[tokio::test(start_paused = true)]
+async fn ls4_lost_lock_cancels_the_handler() {
+    let storage = storage();
+    storage.put(QUEUE, "sleep 60000");
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    let story = async {
+        tokio::time::sleep(s(1)).await;
+        storage.snatch(QUEUE);
+        tokio::time::sleep(s(9)).await;
+    };
+    listener.run_until(story).await.unwrap();
+    assert_eq!(log.outcomes()[0], Outcome::LostLock);
+    assert!(storage.deleted().is_empty() && obey.runs()[0].ok_at.is_none());
+}
+
+/// A handler that finished although its lock was lost runs no second time: the message is only
+/// deleted when it comes back.
+#[tokio::test(start_paused = true)]
+async fn finished_but_unacked_is_remembered() {
+    let storage = storage();
+    storage.put(QUEUE, "sleep 500");
+    storage.fault(Op::Delete, 0..12, Fault::Before(ErrorKind::Busy));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    run_for(&listener, s(120)).await;
+    assert_eq!(log.outcomes()[0], Outcome::Unacked);
+    assert_eq!(*log.outcomes().last().unwrap(), Outcome::DuplicateDeleted);
+    assert_eq!(obey.runs().len(), 1);
+    assert!(storage.stored(QUEUE).is_empty());
+}
+
+/// The memory is the listener's, not the run's.
+#[tokio::test(start_paused = true)]
+async fn the_memory_survives_a_restart_in_the_process() {
+    let storage = storage();
+    storage.put(QUEUE, "ok");
+    storage.fault(Op::Delete, 0..u64::MAX, Fault::Before(ErrorKind::Busy));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    listener.once().await.unwrap();
+    storage.heal();
+    run_for(&listener, s(20)).await;
+    assert_eq!(
+        log.outcomes(),
+        [Outcome::Unacked, Outcome::DuplicateDeleted]
+    );
+    assert_eq!(obey.runs().len(), 1);
+}
+
+/// An answer that was lost after the delete happened: the 404 of the repetition is success.
+#[tokio::test(start_paused = true)]
+async fn lost_answer_of_a_delete_is_success() {
+    let storage = storage();
+    storage.put(QUEUE, "ok");
+    storage.fault(Op::Delete, 0..1, Fault::LostAnswer);
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Done]);
+}
+
+/// An answer that was lost after the retry delay was written: no lost lock, just done.
+#[tokio::test(start_paused = true)]
+async fn lost_answer_of_a_retry_is_success() {
+    let storage = storage();
+    storage.put(QUEUE, "retry 100");
+    storage.fault(Op::Update, 0..1, Fault::LostAnswer);
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Retried]);
+}
+
+/// The poison copy is durable before the source is deleted; while it cannot be put, nothing is.
+#[tokio::test(start_paused = true)]
+async fn ls1_no_delete_without_a_poison_copy() {
+    let storage = storage();
+    storage.put(QUEUE, "reject");
+    storage.fault(Op::Put, 0..50, Fault::Before(ErrorKind::Busy));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    let story = async {
+        tokio::time::sleep(s(12)).await;
+        assert!(storage.deleted().is_empty());
+        assert_eq!(log.outcomes()[0], Outcome::PoisonFailed);
+        storage.heal();
+        tokio::time::sleep(s(60)).await;
+    };
+    listener.run_until(story).await.unwrap();
+    assert_eq!(*log.outcomes().last().unwrap(), Outcome::Poisoned);
+    assert_eq!(storage.stored(POISON).len(), 1);
+    assert!(storage.stored(QUEUE).is_empty());
+}
+
+/// A poison put whose answer was lost may leave two copies; both carry the same id.
+#[tokio::test(start_paused = true)]
+async fn poison_copies_can_be_told_apart() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
+    storage.put(QUEUE, "reject");
+    storage.fault(Op::Put, 0..1, Fault::LostAnswer);
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Poisoned]);
+    let ids: Vec<String> = storage
+        .stored(POISON)
+        .iter()
+        .map(|m| serde_json::from_str::<serde_json::Value>(&m.text).unwrap()["id"].to_string())
+        .collect();
+    assert_eq!(ids, ["\"m1\"", "\"m1\""]);
+}
+
+/// Poisoned but not deleted: when it returns it is deleted, neither run nor copied again.
+#[tokio::test(start_paused = true)]
+async fn a_poisoned_message_is_not_poisoned_twice() {
+    let storage = storage();
+    storage.put(QUEUE, "reject");
+    storage.fault(Op::Delete, 0..8, Fault::Before(ErrorKind::Busy));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    run_for(&listener, s(90)).await;
+    assert_eq!(log.outcomes()[0], Outcome::PoisonedUnacked);
+    assert_eq!(*log.outcomes().last().unwrap(), Outcome::DuplicateDeleted);
+    assert_eq!((obey.runs().len(), storage.stored(POISON).len()), (1, 1));
+}
+
+/// Undecodable text goes to the poison queue as it was stored; a good one is decoded.
+#[tokio::test(start_paused = true)]
+async fn undecodable_is_poisoned_raw() {
+    let storage = storage();
+    storage.put(QUEUE, "*not base64*");
+    storage.put(QUEUE, "aGVsbG8=");
+    let config = ListenerConfig {
+        encoding: Encoding::Base64,
+        ..config()
+    };
+    let handler = function(|message, _| async move {
+        match &message.body[..] {
+            b"hello" => Verdict::Ok,
+            _ => Verdict::retry("unexpected"),
+        }
+    });
+    let (listener, log) = listener(config, &storage, handler);
+    listener.once().await.unwrap();
+    assert_eq!(
+        (log.count(Outcome::Poisoned), log.count(Outcome::Done)),
+        (1, 1)
+    );
+    assert!(
+        storage.stored(POISON)[0]
+            .text
+            .contains(r#""body":"*not base64*""#)
+    );
+}
+
+/// A hanging handler is cancelled at its time-out, its slot is free again, its message retried.
+#[tokio::test(start_paused = true)]
+async fn a_hang_ends_at_the_time_out() {
+    let storage = storage();
+    for _ in 0..4 {
+        storage.put(QUEUE, "hang");
+    }
+    let config = ListenerConfig {
+        tasks: smalt_listener::config::Tasks { min: 1, max: 1 },
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    let story = async {
+        tokio::time::sleep(s(1)).await;
+        storage.put(QUEUE, "ok");
+        tokio::time::sleep(s(65)).await;
+    };
+    listener.run_until(story).await.unwrap();
+    assert_eq!(log.count(Outcome::Done), 1);
+    assert!(log.all()[0].reason.contains("timed out after 60s"));
+    assert!(log.count(Outcome::Retried) >= 4);
+}
+
+/// LL4: drain ends within the grace time; what still runs is cancelled and given back.
+#[tokio::test(start_paused = true)]
+async fn ll4_grace_is_kept() {
+    let storage = storage();
+    storage.put(QUEUE, "sleep 10000");
+    storage.put(QUEUE, "hang");
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    let begun = tokio::time::Instant::now();
+    let report = run_for(&listener, s(1)).await;
+    assert_eq!(report.ended, Ended::GraceExceeded);
+    assert_eq!(log.outcomes(), [Outcome::Done, Outcome::Released]);
+    assert!(
+        begun.elapsed() <= s(1) + s(20) + s(8),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(storage.steal(QUEUE, s(1)).len(), 1, "visible at once");
+}
+
+/// A missing queue is waited for, or created.
+#[tokio::test(start_paused = true)]
+async fn a_missing_queue() {
+    let storage = Arc::new(FakeStorage::new(&[]));
+    let (waiting, _) = listener(config(), &storage, Obey::default());
+    assert!(matches!(
+        waiting.once().await,
+        Err(ListenerError::QueueMissing(_))
+    ));
+    run_for(&waiting, s(600)).await;
+    assert!(storage.calls(Op::Get) < 40, "patiently");
+    let config = ListenerConfig {
+        create_queue: true,
+        ..config()
+    };
+    let (creating, _) = listener(config, &storage, Obey::default());
+    assert_eq!(creating.once().await.unwrap().ended, Ended::Empty);
+}
+
+/// A refused credential: `once` says so, `run` asks once a minute and recovers.
+#[tokio::test(start_paused = true)]
+async fn a_refused_credential() {
+    let storage = storage();
+    storage.put(QUEUE, "ok");
+    storage.fault(Op::Get, 0..11, Fault::Before(ErrorKind::Denied));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    assert!(matches!(
+        listener.once().await,
+        Err(ListenerError::Denied(_))
+    ));
+    run_for(&listener, s(590)).await;
+    assert_eq!(storage.calls(Op::Get), 11);
+    run_for(&listener, s(20)).await;
+    assert_eq!(log.count(Outcome::Done), 1);
+}
+
+/// An outage: `once` gives up, `run` comes through and catches up.
+#[tokio::test(start_paused = true)]
+async fn an_outage() {
+    let storage = storage();
+    storage.fault(Op::Get, 0..u64::MAX, Fault::Before(ErrorKind::Unreachable));
+    storage.put(QUEUE, "ok");
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    assert!(matches!(
+        listener.once().await,
+        Err(ListenerError::Unreachable(_))
+    ));
+    let story = async {
+        tokio::time::sleep(s(300)).await;
+        storage.heal();
+        tokio::time::sleep(s(40)).await;
+    };
+    listener.run_until(story).await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Done]);
+}
+
+/// A request that never answers is given up; the listener goes on.
+#[tokio::test(start_paused = true)]
+async fn a_get_that_never_answers() {
+    let storage = storage();
+    storage.put(QUEUE, "ok");
+    storage.fault(Op::Get, 0..1, Fault::Late(s(1_000_000)));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    run_for(&listener, s(10)).await;
+    assert_eq!(log.outcomes(), [Outcome::Done]);
+}
+
+/// LS4: a get whose answer was late leaves too little visibility: renewed first, or not begun.
+#[tokio::test(start_paused = true)]
+async fn ls4_a_late_answer_is_renewed_before_the_start() {
+    for (update_works, outcome) in [(true, Outcome::Done), (false, Outcome::NotStarted)] {
+        let storage = storage();
+        storage.put(QUEUE, "ok");
+        storage.fault(Op::Get, 0..1, Fault::Slow(s(9)));
+        if !update_works {
+            storage.fault(Op::Update, 0..1, Fault::Before(ErrorKind::Busy));
+        }
+        let config = ListenerConfig {
+            call_timeout: s(20),
+            ..config()
+        };
+        let (listener, log) = listener(config, &storage, Obey::default());
+        listener.once().await.unwrap();
+        assert_eq!(log.outcomes()[0], outcome);
+    }
+}
+
+/// LL5: a service whose clock is ten minutes off changes nothing.
+#[tokio::test(start_paused = true)]
+async fn ll5_clock_skew_is_harmless() {
+    let storage = Arc::new(FakeStorage::skewed(&[QUEUE], s(600)));
+    storage.put_for(QUEUE, "sleep 25000", MessageTtl::After(s(100)));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Done]);
+    assert_eq!(storage.stale_receipts(), 0);
+}
+
+/// A message that expires while it is handled: no update beyond its end is tried, the handler ends.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_expires_under_its_handler() {
+    let storage = storage();
+    storage.put_for(QUEUE, "sleep 25000", MessageTtl::After(s(18)));
+    let obey = Obey::default();
+    let (listener, log) = listener(config(), &storage, obey.clone());
+    listener.once().await.unwrap();
+    assert_eq!(log.outcomes(), [Outcome::Gone]);
+    assert!(obey.runs()[0].ok_at.is_some());
+}
+
+/// LL2: an alarm is raised before the service drops a message that keeps failing. It counts in how
+/// long a poller may be asleep when the message becomes visible.
+#[tokio::test(start_paused = true)]
+async fn ll2_alarm_before_expiry() {
+    let storage = storage();
+    storage.put_for(QUEUE, "retry 30", MessageTtl::After(s(100)));
+    let config = ListenerConfig {
+        max_dequeue: 100,
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    let report = run_for(&listener, s(200)).await;
+    let alarms: Vec<bool> = log.all().iter().map(|d| d.expiring).collect();
+    assert_eq!(alarms.iter().position(|a| *a), Some(1), "{alarms:?}");
+    assert!(report.expiring >= 1);
+}
+
+/// 503s slow the requests down; without them the rate recovers and the work gets done.
+#[tokio::test(start_paused = true)]
+async fn throttling_slows_down() {
+    let storage = storage();
+    for _ in 0..400 {
+        storage.put(QUEUE, "sleep 100");
+    }
+    storage.fault(Op::Get, 10..18, Fault::Before(ErrorKind::Busy));
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    run_for(&listener, s(120)).await;
+    assert_eq!(log.count(Outcome::Done), 400);
+}

@@ -1,0 +1,392 @@
+//! The port over queues in memory, on tokio's clock, with faults.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::*;
+use tokio::time::Instant;
+
+use super::faults::{Fault, Faults, Op, error};
+use super::model::{Queue, Stored};
+
+/// An account with queues only.
+pub struct FakeStorage {
+    start: Instant,
+    skew: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queues: BTreeMap<String, Queue>,
+    faults: Faults,
+    requests: Vec<(Instant, Op)>,
+    /// Ids of messages that a delete removed, with the moment.
+    deleted: Vec<(String, Instant)>,
+    /// Receipts that were shown in updates and deletes, and whether they were the newest.
+    stale_receipts: u64,
+    batch_sizes: Vec<u32>,
+    visibilities: Vec<Duration>,
+}
+
+impl FakeStorage {
+    /// An account with the given queues.
+    pub fn new(queues: &[&str]) -> Self {
+        FakeStorage::skewed(queues, Duration::ZERO)
+    }
+
+    /// One whose clock is ahead.
+    pub fn skewed(queues: &[&str], skew: Duration) -> Self {
+        let mut state = State::default();
+        for queue in queues {
+            state.queues.insert((*queue).to_owned(), Queue::default());
+        }
+        FakeStorage {
+            start: Instant::now(),
+            skew,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub fn now(&self) -> Timestamp {
+        let base = Timestamp::from_unix_s(1_790_000_000);
+        base.plus(self.skew).plus(self.start.elapsed())
+    }
+
+    pub fn fault(&self, op: Op, calls: Range<u64>, fault: Fault) {
+        self.state.lock().unwrap().faults.add(op, calls, fault);
+    }
+
+    pub fn heal(&self) {
+        self.state.lock().unwrap().faults.clear();
+    }
+
+    pub fn calls(&self, op: Op) -> u64 {
+        self.state.lock().unwrap().faults.calls(op)
+    }
+
+    pub fn requests(&self) -> Vec<(Instant, Op)> {
+        self.state.lock().unwrap().requests.clone()
+    }
+
+    pub fn deleted(&self) -> Vec<(String, Instant)> {
+        self.state.lock().unwrap().deleted.clone()
+    }
+
+    pub fn stale_receipts(&self) -> u64 {
+        self.state.lock().unwrap().stale_receipts
+    }
+
+    pub fn batch_sizes(&self) -> Vec<u32> {
+        self.state.lock().unwrap().batch_sizes.clone()
+    }
+
+    pub fn visibilities(&self) -> Vec<Duration> {
+        self.state.lock().unwrap().visibilities.clone()
+    }
+
+    pub fn put(&self, queue: &str, text: &str) -> String {
+        self.put_for(queue, text, MessageTtl::Never)
+    }
+
+    pub fn put_for(&self, queue: &str, text: &str, ttl: MessageTtl) -> String {
+        let now = self.now();
+        let mut state = self.state.lock().unwrap();
+        let queue = state.queues.get_mut(queue).unwrap();
+        queue.put(now, text, ttl, Duration::ZERO).id
+    }
+
+    pub fn stored(&self, queue: &str) -> Vec<Stored> {
+        let now = self.now();
+        let mut state = self.state.lock().unwrap();
+        let Some(queue) = state.queues.get_mut(queue) else {
+            return Vec::new();
+        };
+        queue.expire(now);
+        queue.messages.clone()
+    }
+
+    /// Another consumer takes everything that is visible.
+    pub fn steal(&self, queue: &str, hidden: Duration) -> Vec<QueueMessage> {
+        let now = self.now();
+        let mut state = self.state.lock().unwrap();
+        state.queues.get_mut(queue).unwrap().get(now, 1000, hidden)
+    }
+
+    /// Another consumer has taken these messages, as if their visibility had lapsed in the meantime.
+    pub fn snatch(&self, queue: &str) {
+        let mut state = self.state.lock().unwrap();
+        for message in &mut state.queues.get_mut(queue).unwrap().messages {
+            message.receipt = "another's".to_owned();
+        }
+    }
+
+    async fn call<T>(
+        &self,
+        op: Op,
+        act: impl FnOnce(&mut State, Timestamp) -> Result<T, ErrorKind>,
+    ) -> PortResult<T> {
+        let fault = {
+            let mut state = self.state.lock().unwrap();
+            state.requests.push((Instant::now(), op));
+            state.faults.next(op)
+        };
+        match fault {
+            Some(Fault::Before(kind)) => return Err(error(kind)),
+            Some(Fault::Late(pause)) => tokio::time::sleep(pause).await,
+            _ => tokio::task::yield_now().await,
+        }
+        let now = self.now();
+        let answer = act(&mut self.state.lock().unwrap(), now);
+        match fault {
+            Some(Fault::LostAnswer) => return Err(error(ErrorKind::OutcomeUnknown)),
+            Some(Fault::Slow(pause)) => tokio::time::sleep(pause).await,
+            _ => tokio::task::yield_now().await,
+        }
+        answer.map_err(error)
+    }
+}
+
+fn queue<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Queue, ErrorKind> {
+    state.queues.get_mut(name).ok_or(ErrorKind::NotFound)
+}
+
+fn unsupported<T>() -> PortResult<T> {
+    Err(error(ErrorKind::Refused))
+}
+
+#[async_trait]
+impl Storage for FakeStorage {
+    fn account(&self) -> &str {
+        "fake"
+    }
+
+    fn blob_url(&self, blob: &BlobId) -> String {
+        format!("https://fake/{}/{}", blob.container, blob.name)
+    }
+
+    fn readable_url(&self, _blob: &BlobId, _lifetime: Duration) -> PortResult<String> {
+        unsupported()
+    }
+
+    async fn create_queue(&self, _cx: &CallContext, name: &str) -> PortResult<bool> {
+        self.call(Op::Create, |state, _| {
+            let fresh = !state.queues.contains_key(name);
+            state.queues.entry(name.to_owned()).or_default();
+            Ok(fresh)
+        })
+        .await
+    }
+
+    async fn queue_properties(&self, _cx: &CallContext, name: &str) -> PortResult<QueueProperties> {
+        self.call(Op::Depth, |state, now| {
+            let queue = queue(state, name)?;
+            queue.expire(now);
+            Ok(QueueProperties {
+                approximate_count: queue.messages.len() as u64,
+                metadata: Metadata::new(),
+            })
+        })
+        .await
+    }
+
+    async fn put_message(
+        &self,
+        _cx: &CallContext,
+        name: &str,
+        text: &str,
+        ttl: MessageTtl,
+        visibility_timeout: Duration,
+    ) -> PortResult<Receipt> {
+        self.call(Op::Put, |state, now| {
+            Ok(queue(state, name)?.put(now, text, ttl, visibility_timeout))
+        })
+        .await
+    }
+
+    async fn get_messages(
+        &self,
+        _cx: &CallContext,
+        name: &str,
+        count: u32,
+        visibility_timeout: Duration,
+    ) -> PortResult<QueueMessages> {
+        let messages = self
+            .call(Op::Get, |state, now| {
+                state.batch_sizes.push(count);
+                state.visibilities.push(visibility_timeout);
+                Ok(queue(state, name)?.get(now, count, visibility_timeout))
+            })
+            .await?;
+        Ok(QueueMessages {
+            messages,
+            server_time: self.now().floor_s(),
+        })
+    }
+
+    async fn peek_messages(
+        &self,
+        _cx: &CallContext,
+        name: &str,
+        count: u32,
+    ) -> PortResult<QueueMessages> {
+        let now = self.now();
+        let mut state = self.state.lock().unwrap();
+        let messages = queue(&mut state, name).map_err(error)?.peek(now, count);
+        Ok(QueueMessages {
+            messages,
+            server_time: now,
+        })
+    }
+
+    async fn update_message(
+        &self,
+        _cx: &CallContext,
+        name: &str,
+        id: &str,
+        pop_receipt: &str,
+        visibility_timeout: Duration,
+        text: Option<&str>,
+    ) -> PortResult<Receipt> {
+        self.call(Op::Update, |state, now| {
+            state.visibilities.push(visibility_timeout);
+            let answer = queue(state, name)?.update(now, id, pop_receipt, visibility_timeout, text);
+            state.stale_receipts += u64::from(answer == Err(ErrorKind::ReceiptMismatch));
+            answer
+        })
+        .await
+    }
+
+    async fn delete_message(
+        &self,
+        _cx: &CallContext,
+        name: &str,
+        id: &str,
+        pop_receipt: &str,
+    ) -> PortResult<()> {
+        self.call(Op::Delete, |state, now| {
+            let answer = queue(state, name)?.delete(now, id, pop_receipt);
+            state.stale_receipts += u64::from(answer == Err(ErrorKind::ReceiptMismatch));
+            if answer.is_ok() {
+                state.deleted.push((id.to_owned(), Instant::now()));
+            }
+            answer
+        })
+        .await
+    }
+
+    async fn clear_messages(&self, _cx: &CallContext, _queue: &str) -> PortResult<()> {
+        unsupported()
+    }
+
+    async fn list_blobs(
+        &self,
+        _cx: &CallContext,
+        _container: &str,
+        _list: &ListBlobs,
+    ) -> PortResult<BlobPage> {
+        unsupported()
+    }
+
+    async fn blob_properties(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+    ) -> PortResult<(BlobProperties, Timestamp)> {
+        unsupported()
+    }
+
+    async fn get_blob(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _most_bytes: u64,
+    ) -> PortResult<Downloaded> {
+        unsupported()
+    }
+
+    async fn put_blob(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _content: Bytes,
+        _put: &PutBlob,
+    ) -> PortResult<Written> {
+        unsupported()
+    }
+
+    async fn set_blob_metadata(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _metadata: &Metadata,
+        _conditions: &Conditions,
+    ) -> PortResult<Written> {
+        unsupported()
+    }
+
+    async fn delete_blob(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _conditions: &Conditions,
+        _snapshots: DeleteSnapshots,
+    ) -> PortResult<()> {
+        unsupported()
+    }
+
+    async fn start_copy(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _copy: &StartCopy,
+    ) -> PortResult<CopyStarted> {
+        unsupported()
+    }
+
+    async fn abort_copy(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _copy_id: &str,
+    ) -> PortResult<()> {
+        unsupported()
+    }
+
+    async fn acquire_lease(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _proposed_id: &str,
+        _duration_s: u32,
+    ) -> PortResult<Lease> {
+        unsupported()
+    }
+
+    async fn renew_lease(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _lease_id: &str,
+    ) -> PortResult<Lease> {
+        unsupported()
+    }
+
+    async fn release_lease(
+        &self,
+        _cx: &CallContext,
+        _blob: &BlobId,
+        _lease_id: &str,
+    ) -> PortResult<()> {
+        unsupported()
+    }
+
+    async fn create_container(&self, _cx: &CallContext, _container: &str) -> PortResult<bool> {
+        unsupported()
+    }
+}

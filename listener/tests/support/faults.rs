@@ -1,0 +1,82 @@
+//! Faults by operation and number of the call.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use smalt_sleeve::port::{ErrorKind, PortError};
+
+/// The operations that a listener uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    Get,
+    Update,
+    Delete,
+    /// Put Message.
+    Put,
+    Depth,
+    Create,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Refused with this class, nothing happened.
+    Before(ErrorKind),
+    /// It happened, but the answer was lost.
+    LostAnswer,
+    /// The answer takes this long; it happens at the beginning.
+    Slow(Duration),
+    /// It takes this long until it happens.
+    Late(Duration),
+}
+
+/// Rules, and how often each operation was called.
+#[derive(Debug, Default)]
+pub struct Faults {
+    rules: Vec<(Op, Range<u64>, Fault)>,
+    calls: BTreeMap<Op, u64>,
+}
+
+impl Faults {
+    pub fn add(&mut self, op: Op, calls: Range<u64>, fault: Fault) {
+        self.rules.push((op, calls, fault));
+    }
+
+    pub fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    pub fn calls(&self, op: Op) -> u64 {
+        self.calls.get(&op).copied().unwrap_or(0)
+    }
+
+    /// Counts a call (the first is number 0) and finds its fault.
+    pub fn next(&mut self, op: Op) -> Option<Fault> {
+        let number = self.calls.entry(op).or_insert(0);
+        let call = *number;
+        *number += 1;
+        let hit = |rule: &&(Op, Range<u64>, Fault)| rule.0 == op && rule.1.contains(&call);
+        self.rules.iter().find(hit).map(|rule| rule.2)
+    }
+}
+
+/// An error of this class.
+pub fn error(kind: ErrorKind) -> PortError {
+    let status = match kind {
+        ErrorKind::Busy => Some(503),
+        ErrorKind::Denied => Some(403),
+        ErrorKind::NotFound => Some(404),
+        ErrorKind::ReceiptMismatch | ErrorKind::Refused => Some(400),
+        _ => None,
+    };
+    PortError {
+        kind,
+        status,
+        code: None,
+        retry_after: None,
+        operation: "Test",
+        resource: "orders".to_owned(),
+        message: "injected".to_owned(),
+    }
+}

@@ -1,0 +1,149 @@
+//! A queue as Azure's documentation describes it: receipts, visibility, expiry, dequeue counts.
+
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{ErrorKind, MessageTtl, QueueMessage, Receipt};
+
+/// One stored message.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub id: String,
+    pub receipt: String,
+    pub inserted: Timestamp,
+    pub expires: Timestamp,
+    pub visible: Timestamp,
+    pub dequeue_count: u32,
+    pub text: String,
+}
+
+/// One queue. Times are given by the caller.
+#[derive(Debug, Default)]
+pub struct Queue {
+    pub messages: Vec<Stored>,
+    next: u64,
+}
+
+impl Queue {
+    pub fn put(
+        &mut self,
+        now: Timestamp,
+        text: &str,
+        ttl: MessageTtl,
+        hidden: Duration,
+    ) -> Receipt {
+        self.next += 1;
+        let expires = match ttl {
+            MessageTtl::Never => Timestamp::MAX,
+            MessageTtl::After(life) => now.plus(life),
+        };
+        let message = Stored {
+            id: format!("m{}", self.next),
+            receipt: format!("p{}", self.next),
+            inserted: now,
+            expires,
+            visible: now.plus(hidden),
+            dequeue_count: 0,
+            text: text.to_owned(),
+        };
+        let receipt = receipt(&message);
+        self.messages.push(message);
+        receipt
+    }
+
+    pub fn get(&mut self, now: Timestamp, count: u32, hidden: Duration) -> Vec<QueueMessage> {
+        self.expire(now);
+        let mut taken = Vec::new();
+        for message in &mut self.messages {
+            if taken.len() == count as usize {
+                break;
+            }
+            if message.visible > now {
+                continue;
+            }
+            self.next += 1;
+            message.receipt = format!("g{}", self.next);
+            message.visible = now.plus(hidden);
+            message.dequeue_count += 1;
+            taken.push(shown(message, true));
+        }
+        taken
+    }
+
+    pub fn peek(&mut self, now: Timestamp, count: u32) -> Vec<QueueMessage> {
+        self.expire(now);
+        let visible = self.messages.iter().filter(|m| m.visible <= now);
+        visible
+            .take(count as usize)
+            .map(|m| shown(m, false))
+            .collect()
+    }
+
+    pub fn update(
+        &mut self,
+        now: Timestamp,
+        id: &str,
+        held: &str,
+        hidden: Duration,
+        text: Option<&str>,
+    ) -> Result<Receipt, ErrorKind> {
+        let at = self.find(now, id, held)?;
+        self.next += 1;
+        let fresh = format!("u{}", self.next);
+        let message = &mut self.messages[at];
+        if now.plus(hidden) > message.expires {
+            return Err(ErrorKind::Refused);
+        }
+        message.receipt = fresh;
+        message.visible = now.plus(hidden);
+        if let Some(text) = text {
+            text.clone_into(&mut message.text);
+        }
+        Ok(receipt(message))
+    }
+
+    pub fn delete(&mut self, now: Timestamp, id: &str, held: &str) -> Result<(), ErrorKind> {
+        let at = self.find(now, id, held)?;
+        self.messages.remove(at);
+        Ok(())
+    }
+
+    pub fn expire(&mut self, now: Timestamp) {
+        self.messages.retain(|m| m.expires > now);
+    }
+
+    fn find(&mut self, now: Timestamp, id: &str, held: &str) -> Result<usize, ErrorKind> {
+        self.expire(now);
+        let at = self.messages.iter().position(|m| m.id == id);
+        let at = at.ok_or(ErrorKind::NotFound)?;
+        if self.messages[at].receipt == held {
+            Ok(at)
+        } else {
+            Err(ErrorKind::ReceiptMismatch)
+        }
+    }
+}
+
+fn receipt(m: &Stored) -> Receipt {
+    Receipt {
+        id: m.id.clone(),
+        pop_receipt: m.receipt.clone(),
+        next_visible: m.visible,
+    }
+}
+
+fn shown(m: &Stored, taken: bool) -> QueueMessage {
+    QueueMessage {
+        id: m.id.clone(),
+        pop_receipt: if taken {
+            m.receipt.clone()
+        } else {
+            String::new()
+        },
+        inserted: m.inserted,
+        expires: m.expires,
+        next_visible: taken.then_some(m.visible),
+        dequeue_count: m.dequeue_count,
+        text: m.text.clone(),
+    }
+}
