@@ -12,6 +12,7 @@ use crate::body::Body;
 use crate::clock::Clock;
 use crate::config::{Account, Config};
 use crate::core::Core;
+use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::pipeline::{self, ConnectionLost};
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
