@@ -8,6 +8,7 @@ use bytes::Bytes;
 use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
+use crate::ops::blob::source::{Request as SourceRequest, Source};
 use crate::reply::Reply;
 use crate::store::{Staged, Stamp, Store, Transaction, View};
 
@@ -102,8 +103,19 @@ pub trait Write: Sized + Send + 'static {
         Ok(())
     }
 
-    /// Everything that can refuse, in Azure's order. Also run before a payload is streamed in, so
-    /// that a doomed upload is refused early.
+    /// The blob that the operation copies from: the pipeline proves that the caller may read it and
+    /// hands it to [`Write::sourced`].
+    fn source(&self) -> Option<SourceRequest> {
+        None
+    }
+
+    /// Takes the source that [`Write::source`] asked for, and validates its hashes.
+    fn sourced(&mut self, _source: Source) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// Everything that can refuse, in Azure's order. Also run before a payload is streamed in or a
+    /// source is read, so that a doomed request is refused early.
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError>;
 
     /// Does it. Refuses nothing: errors are the store's own.

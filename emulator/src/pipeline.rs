@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::core::Core;
 use crate::faults::Faulted;
 use crate::operation::{Read, Takes, Write};
+use crate::ops::blob::source;
 use crate::register::{self, Entry};
 use crate::reply::{self, Common, Reply};
 use crate::stage;
@@ -146,6 +147,11 @@ async fn run_write<O: Write>(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     let mut operation = O::parse(call)?;
+    if let Some(asked) = operation.source() {
+        check_early(core, &operation)?;
+        let source = source::open(core, call, asked).await?;
+        operation.sourced(source)?;
+    }
     match operation.takes() {
         Takes::Nothing => {}
         Takes::Document { most } => {
@@ -158,9 +164,7 @@ async fn run_write<O: Write>(
         }
         Takes::Payload { most } => {
             let length = stage::payload_length(call, most)?;
-            let now = core.store.now();
-            core.store
-                .read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))?;
+            check_early(core, &operation)?;
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }
@@ -169,4 +173,11 @@ async fn run_write<O: Write>(
         operation.apply(checked, tx, stamp)
     });
     O::render(commit.await?, call)
+}
+
+/// Refuses what is doomed already, before anything is streamed in.
+fn check_early<O: Write>(core: &Core, operation: &O) -> Result<(), StorageError> {
+    let now = core.store.now();
+    core.store
+        .read(|view| operation.check(view, &Stamp { now, tick: now }).map(drop))
 }

@@ -1,5 +1,6 @@
 //! Pure rules: functions of values that return values. No IO, no clock.
 
+pub mod block_list;
 pub mod conditions;
 pub mod lease;
 pub mod ranges;

@@ -2,9 +2,16 @@
 //! blob in place of another, [`headers`] reads and [`properties`] renders what describes a blob,
 //! [`guard`] judges leases and conditions.
 
+pub mod abort_copy;
+pub mod block_id;
 pub mod content;
+pub mod copied;
+pub mod copy;
+pub mod copy_from_url;
 pub mod delete;
+pub mod from_url;
 pub mod get;
+pub mod get_block_list;
 pub mod get_properties;
 pub mod guard;
 pub mod headers;
@@ -13,5 +20,13 @@ pub mod metadata;
 pub mod overrides;
 pub mod properties;
 pub mod put;
+pub mod put_block;
+pub mod put_block_from_url;
+pub mod put_block_list;
+pub mod put_from_url;
 pub mod replace;
 pub mod set_properties;
+pub mod snapshot;
+pub mod source;
+pub mod uncommitted;
+pub mod written;

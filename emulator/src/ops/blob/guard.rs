@@ -51,6 +51,14 @@ impl Guard {
         Self::new(call, Conditions::of_tags(&call.headers)?)
     }
 
+    /// Of a write that takes no conditions.
+    ///
+    /// # Errors
+    /// As [`headers::lease_id`].
+    pub fn of_lease(call: &Call) -> Result<Self, StorageError> {
+        Self::new(call, Conditions::default())
+    }
+
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
         Ok(Guard {
             lease: headers::lease_id(call)?,
@@ -65,12 +73,33 @@ impl Guard {
     /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`,
     /// `BlobArchived`.
     pub fn check_create(&self, place: &Place) -> Result<(), StorageError> {
+        self.check_lease(place)?;
         let blob = place.blob.as_ref();
-        if blob.is_some() || self.version >= LEASE_NEEDS_BLOB {
-            lease::check_create(blob.map(|blob| blob.lease), self.lease)?;
-        }
         self.conditions.check_create(blob.map(Current::from))?;
         blob.map_or(Ok(()), check_changeable)
+    }
+
+    /// Judges a copy onto what stands under a name: unmet conditions are the target's.
+    ///
+    /// # Errors
+    /// As [`Guard::check_create`], but 412 `TargetConditionNotMet`.
+    pub fn check_copy_target(&self, place: &Place) -> Result<(), StorageError> {
+        self.check_lease(place)?;
+        let blob = place.blob.as_ref();
+        self.conditions.check_copy_target(blob.map(Current::from))?;
+        blob.map_or(Ok(()), check_changeable)
+    }
+
+    /// Judges the lease of a write that may make the blob, and nothing else.
+    ///
+    /// # Errors
+    /// 412 of the lease.
+    pub fn check_lease(&self, place: &Place) -> Result<(), StorageError> {
+        let blob = place.blob.as_ref();
+        if blob.is_none() && self.version < LEASE_NEEDS_BLOB {
+            return Ok(());
+        }
+        lease::check_create(blob.map(|blob| blob.lease), self.lease)
     }
 
     /// Judges a write to a blob that is there.
@@ -79,6 +108,16 @@ impl Guard {
     /// 412 of lease and conditions.
     pub fn check_write(&self, blob: &BlobRecord) -> Result<(), StorageError> {
         lease::check_write(Leased::Blob, blob.lease, self.lease)?;
+        self.conditions.check_write(blob.into())
+    }
+
+    /// Judges an operation that leaves the blob as it is, but has the conditions of a write: a
+    /// lease id need not be given.
+    ///
+    /// # Errors
+    /// 412 of lease and conditions.
+    pub fn check_use(&self, blob: &BlobRecord) -> Result<(), StorageError> {
+        lease::check_read(Leased::Blob, blob.lease, self.lease)?;
         self.conditions.check_write(blob.into())
     }
 

@@ -93,8 +93,24 @@ impl BodyHashes {
     /// 400 `InvalidMd5` for an MD5 that is none, 400 `InvalidHeaderValue` for such a CRC64, 400
     /// `BothCrc64AndMd5HeaderPresent`.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
-        let md5 = call.header("content-md5")?.filter(|text| !text.is_empty());
-        let crc64 = call.header("x-ms-content-crc64")?;
+        Self::named(call, "content-md5", "x-ms-content-crc64")
+    }
+
+    /// Reads those that a request gives of the source it copies from.
+    ///
+    /// # Errors
+    /// As [`BodyHashes::of`].
+    pub fn of_source(call: &Call) -> Result<Self, StorageError> {
+        Self::named(call, "x-ms-source-content-md5", "x-ms-source-content-crc64")
+    }
+
+    fn named(
+        call: &Call,
+        md5_name: &'static str,
+        crc64_name: &'static str,
+    ) -> Result<Self, StorageError> {
+        let md5 = call.header(md5_name)?.filter(|text| !text.is_empty());
+        let crc64 = call.header(crc64_name)?;
         if md5.is_some() && crc64.is_some() {
             return Err(ErrorCode::BothCrc64AndMd5HeaderPresent.into());
         }
@@ -102,7 +118,7 @@ impl BodyHashes {
             md5: md5.map(parse_md5).transpose()?,
             crc64: crc64
                 .map(|text| {
-                    let refused = || StorageError::invalid_header("x-ms-content-crc64", text);
+                    let refused = || StorageError::invalid_header(crc64_name, text);
                     decode(text).ok_or_else(refused)
                 })
                 .transpose()?,
@@ -114,15 +130,21 @@ impl BodyHashes {
     /// # Errors
     /// 400 `Md5Mismatch` and `Crc64Mismatch`, with both values.
     pub fn check(&self, received: &Received) -> Result<(), StorageError> {
-        if let Some(md5) = self.md5 {
-            check_md5(md5, received.md5)?;
+        self.check_hashes(received.md5, received.crc64)
+    }
+
+    /// Compares them with what was calculated.
+    ///
+    /// # Errors
+    /// As [`BodyHashes::check`].
+    pub fn check_hashes(&self, md5: [u8; 16], crc64: [u8; 8]) -> Result<(), StorageError> {
+        if let Some(given) = self.md5 {
+            check_md5(given, md5)?;
         }
         match self.crc64 {
-            Some(crc64) if crc64 != received.crc64 => {
-                Err(StorageError::new(ErrorCode::Crc64Mismatch)
-                    .with_element("UserSpecifiedCrc", &encode(&crc64))
-                    .with_element("ServerCalculatedCrc", &encode(&received.crc64)))
-            }
+            Some(given) if given != crc64 => Err(StorageError::new(ErrorCode::Crc64Mismatch)
+                .with_element("UserSpecifiedCrc", &encode(&given))
+                .with_element("ServerCalculatedCrc", &encode(&crc64))),
             _ => Ok(()),
         }
     }

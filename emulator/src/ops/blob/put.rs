@@ -150,7 +150,10 @@ fn adopt(tx: &mut Transaction<'_>, staged: Staged) -> Result<BlobContent, Storag
 }
 
 /// The types that have an operation of their own do not come here.
-fn require_block_blob(call: &Call) -> Result<(), StorageError> {
+///
+/// # Errors
+/// 400 `MissingRequiredHeader`, 400 `InvalidHeaderValue` for another type.
+pub fn require_block_blob(call: &Call) -> Result<(), StorageError> {
     const NAME: &str = "x-ms-blob-type";
     let kind = call.required_header(NAME)?;
     if kind.eq_ignore_ascii_case(BlobKind::Block.as_str()) {

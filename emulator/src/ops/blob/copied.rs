@@ -1,0 +1,168 @@
+//! What the copying operations have in common: what of the source goes to the destination, and what
+//! the request puts in its place.
+//!
+//! Sources: "Copy Blob", "Copy Blob From URL", "Put Blob From URL". Metadata goes along unless the
+//! request has any; tags go along only where it says so; the tier never does.
+
+use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
+
+use super::headers;
+use super::source::{self, Source};
+use crate::call::Call;
+use crate::ops::lookup::Place;
+use crate::records::{Access, BlobKind, BlobRecord, CopyRecord, CopyStatus};
+
+/// Tiers of a page blob. "Set Blob Tier".
+const PAGE_TIERS: [&str; 14] = [
+    "P1", "P2", "P3", "P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80",
+];
+
+/// What a request puts in place of what the source has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overrides {
+    metadata: Metadata,
+    /// Whether the source's metadata goes along when the request has none.
+    pub takes_metadata: bool,
+    tags: Tags,
+    tier: Option<String>,
+}
+
+/// Where the tags of a copy come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tags {
+    Given(Vec<(String, String)>),
+    Source,
+}
+
+impl Overrides {
+    /// Reads metadata, tags, `x-ms-copy-source-tag-option` and tier.
+    ///
+    /// # Errors
+    /// 400 `InvalidHeaderValue`, 400 `BothUserTagsAndSourceTagsCopyPresentException`, and those of
+    /// metadata and tags.
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
+        Ok(Overrides {
+            metadata: call.metadata()?,
+            takes_metadata: true,
+            tags: tags(call)?,
+            tier: tier(call)?,
+        })
+    }
+
+    /// The metadata of the copy.
+    pub fn metadata(&self, source: &BlobRecord) -> Metadata {
+        if self.metadata.is_empty() && self.takes_metadata {
+            source.metadata.clone()
+        } else {
+            self.metadata.clone()
+        }
+    }
+
+    /// The tags of the copy.
+    pub fn tags(&self, source: &BlobRecord) -> Vec<(String, String)> {
+        match &self.tags {
+            Tags::Given(tags) => tags.clone(),
+            Tags::Source => source.tags.clone(),
+        }
+    }
+
+    /// The tier of the copy.
+    pub fn access(&self, now: Timestamp) -> Access {
+        Access {
+            tier: self.tier.clone(),
+            changed: self.tier.as_ref().map(|_| now),
+            rehydration: None,
+        }
+    }
+
+    /// Whether a tier is given that makes the bytes readable.
+    pub fn has_online_tier(&self) -> bool {
+        self.tier.as_deref().is_some_and(|tier| tier != "Archive")
+    }
+
+    /// Whether a blob of this kind can have the tier.
+    ///
+    /// # Errors
+    /// 400 `AccessTierNotSupportedForBlobType`.
+    pub fn check_tier(&self, kind: BlobKind) -> Result<(), StorageError> {
+        let Some(tier) = &self.tier else {
+            return Ok(());
+        };
+        let is_of_pages = PAGE_TIERS.contains(&tier.as_str());
+        match kind {
+            BlobKind::Block if !is_of_pages => Ok(()),
+            BlobKind::Page if is_of_pages => Ok(()),
+            _ => Err(ErrorCode::AccessTierNotSupportedForBlobType.into()),
+        }
+    }
+
+    /// Whether the tags that are wanted of the source may be read.
+    ///
+    /// # Errors
+    /// 403 `CannotVerifyCopySource` for a source that was opened without the right to its tags.
+    pub fn check_tags(&self, source: &Source) -> Result<(), StorageError> {
+        if self.tags == Tags::Source && !source.may_read_tags {
+            let refusal = ErrorCode::AuthorizationPermissionMismatch.into();
+            return Err(source::refused(&refusal));
+        }
+        Ok(())
+    }
+}
+
+fn tags(call: &Call) -> Result<Tags, StorageError> {
+    const OPTION: &str = "x-ms-copy-source-tag-option";
+    let given = headers::tags(call)?;
+    match call.header(OPTION)? {
+        Some(option) if option.eq_ignore_ascii_case("COPY") => {
+            if given.is_empty() {
+                Ok(Tags::Source)
+            } else {
+                Err(ErrorCode::BothUserTagsAndSourceTagsCopyPresentException.into())
+            }
+        }
+        Some(option) if !option.is_empty() && !option.eq_ignore_ascii_case("REPLACE") => {
+            Err(StorageError::invalid_header(OPTION, option))
+        }
+        _ => Ok(Tags::Given(given)),
+    }
+}
+
+fn tier(call: &Call) -> Result<Option<String>, StorageError> {
+    let given = call.header("x-ms-access-tier")?.unwrap_or_default();
+    let page = PAGE_TIERS
+        .iter()
+        .find(|tier| tier.eq_ignore_ascii_case(given));
+    match page {
+        Some(tier) => Ok(Some((*tier).to_owned())),
+        None => headers::block_blob_tier(call),
+    }
+}
+
+/// Refuses a copy onto an existing blob for a caller who may only create, and one onto a blob of
+/// another kind.
+///
+/// # Errors
+/// 403 `UnauthorizedBlobOverwrite`, 409 `InvalidBlobType`.
+pub fn check_overwrite(
+    place: &Place,
+    may_overwrite: bool,
+    kind: Option<BlobKind>,
+) -> Result<(), StorageError> {
+    match (&place.blob, kind) {
+        (Some(_), _) if !may_overwrite => Err(ErrorCode::UnauthorizedBlobOverwrite.into()),
+        (Some(blob), Some(kind)) if blob.kind != kind => Err(ErrorCode::InvalidBlobType.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The record of a copy that is done.
+pub fn finished(id: String, source: String, length: u64, now: Timestamp) -> CopyRecord {
+    CopyRecord {
+        id,
+        source,
+        status: CopyStatus::Success,
+        progress: (length, length),
+        completed: Some(now),
+        description: None,
+    }
+}

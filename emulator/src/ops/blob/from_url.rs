@@ -1,0 +1,165 @@
+//! A whole blob from a URL: what Copy Blob From URL and Put Blob From URL have in common.
+//!
+//! The source is read and hashed before the commit, which shares its bytes if it is still the same.
+
+use smalt_protocol::StorageError;
+
+use super::content;
+use super::copied::{self, Overrides};
+use super::guard::Guard;
+use super::headers::BodyHashes;
+use super::replace::{self, NewBlob};
+use super::source::{Request, Source, SourceUrl, Wanted};
+use super::written::Hashes;
+use crate::call::Call;
+use crate::ops::lookup::{BlobName, Place};
+use crate::records::{BlobContent, BlobKind, BlobRecord, ContentHeaders, CopyRecord};
+use crate::rules::conditions::Conditions;
+use crate::store::{self, Stamp, Transaction, View};
+
+/// The input of both operations.
+pub struct FromUrl {
+    name: BlobName,
+    guard: Guard,
+    may_overwrite: bool,
+    overrides: Overrides,
+    url: SourceUrl,
+    source_conditions: Conditions,
+    hashes: BodyHashes,
+    bytes_max: u64,
+    /// Unmet conditions say whose they are: the source's or the target's.
+    pub tells_sides: bool,
+    source: Option<Source>,
+}
+
+/// The destination and, once it was read, the source as it stands.
+pub struct Checked {
+    place: Place,
+    source: Option<BlobRecord>,
+}
+
+/// The new blob, and what its bytes hash to.
+pub struct Written {
+    /// The blob.
+    pub blob: BlobRecord,
+    /// MD5 and CRC64 of the source.
+    pub hashes: Hashes,
+}
+
+impl FromUrl {
+    /// Reads a request for a source of at most this many bytes.
+    ///
+    /// # Errors
+    /// 400 for headers that are not what they should be.
+    pub fn of(call: &Call, bytes_max: u64) -> Result<Self, StorageError> {
+        Ok(FromUrl {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            may_overwrite: call.identity.may('w'),
+            overrides: Overrides::of(call)?,
+            url: SourceUrl::of(call)?,
+            source_conditions: Conditions::of_source(&call.headers)?,
+            hashes: BodyHashes::of_source(call)?,
+            bytes_max,
+            tells_sides: true,
+            source: None,
+        })
+    }
+
+    /// Leaves the source's metadata behind.
+    pub fn leave_metadata(&mut self) {
+        self.overrides.takes_metadata = false;
+    }
+
+    /// What is wanted of the source.
+    pub fn request(&self) -> Request {
+        Request {
+            url: self.url.clone(),
+            wanted: Wanted::Whole {
+                conditions: self.source_conditions.clone(),
+                most: self.bytes_max,
+            },
+        }
+    }
+
+    /// Takes the source.
+    ///
+    /// # Errors
+    /// 400 `Md5Mismatch`, `Crc64Mismatch`; 403 `CannotVerifyCopySource`.
+    pub fn sourced(&mut self, source: Source) -> Result<(), StorageError> {
+        self.overrides.check_tags(&source)?;
+        if let Some(bytes) = &source.bytes {
+            self.hashes.check_hashes(bytes.md5, bytes.crc64)?;
+        }
+        self.source = Some(source);
+        Ok(())
+    }
+
+    /// The destination first, then the source.
+    ///
+    /// # Errors
+    /// 404 `ContainerNotFound`, 403 `UnauthorizedBlobOverwrite`, 412 of lease and conditions, 409
+    /// `BlobAlreadyExists`; those of the source.
+    pub fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        copied::check_overwrite(&place, self.may_overwrite, None)?;
+        if self.tells_sides {
+            self.guard.check_copy_target(&place)?;
+        } else {
+            self.guard.check_create(&place)?;
+        }
+        self.overrides.check_tier(BlobKind::Block)?;
+        let source = match &self.source {
+            Some(source) => Some(source.find(view, stamp.now)?.blob),
+            None => None,
+        };
+        Ok(Checked { place, source })
+    }
+
+    /// Writes the blob. `describe` gives its content headers and the copy that made it.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn write(
+        self,
+        checked: Checked,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+        describe: impl FnOnce(&BlobRecord, &Source) -> (ContentHeaders, Option<CopyRecord>),
+    ) -> Result<Written, StorageError> {
+        let missing = || StorageError::internal("a blob is copied without a source");
+        let found = checked.source.ok_or_else(missing)?;
+        let mut source = self.source.ok_or_else(missing)?;
+        let bytes = source.bytes.take().ok_or_else(missing)?;
+        let content = match bytes.staged {
+            Some(staged) if staged.is_empty() => BlobContent::Empty,
+            Some(staged) => BlobContent::Payload(store::adopt(tx, staged)?),
+            None => {
+                content::retain(tx, found.content)?;
+                found.content
+            }
+        };
+        let (headers, copy) = describe(&found, &source);
+        let new = NewBlob {
+            kind: BlobKind::Block,
+            length: found.length,
+            content,
+            headers,
+            metadata: self.overrides.metadata(&found),
+            tags: self.overrides.tags(&found),
+            access: self.overrides.access(stamp.now),
+            copy,
+        };
+        let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
+        let generation = checked.place.container.generation;
+        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
+        Ok(Written {
+            blob,
+            hashes: Hashes {
+                md5: bytes.md5,
+                crc64: bytes.crc64,
+                by_md5: self.hashes.md5.is_some(),
+            },
+        })
+    }
+}

@@ -1,0 +1,193 @@
+//! Put Block List: makes a block blob of blocks that are there, committed or not.
+//!
+//! Source: "Put Block List". One commit, however long the list. Snapshots and an active lease stay;
+//! uncommitted blocks that the list leaves out are dropped; headers, metadata and tags that the
+//! request leaves out are cleared. The MD5 of the blob is stored as given, never calculated.
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json?comp=blocklist
+//!
+//! <BlockList><Latest>MQ==</Latest><Latest>Mg==</Latest></BlockList>
+//!
+//! 201 Created
+//! ETag: "0x8D6D4173A7F45B7"
+//! x-ms-content-crc64: GFi/o1BSQtU=
+//! ```
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use md5::{Digest, Md5};
+use smalt_protocol::limits::BLOCK_LIST_BODY_BYTES_MAX;
+use smalt_protocol::xml::read_block_list;
+use smalt_protocol::{ErrorCode, Metadata, StorageError};
+
+use super::content::blocks;
+use super::guard::Guard;
+use super::headers::{self, BodyHashes};
+use super::replace::{self, NewBlob};
+use super::{block_id, properties, uncommitted, written};
+use crate::call::Call;
+use crate::keys;
+use crate::operation::{Takes, Write};
+use crate::ops::lookup::{BlobName, Place};
+use crate::records::{Access, BlobKind, BlobRecord, CommittedBlock, ContentHeaders};
+use crate::reply::Reply;
+use crate::rules::block_list::{self, Chosen, Entry};
+use crate::store::{self, Stamp, StoreResult, Transaction, View};
+
+/// Put Block List.
+pub struct PutBlockList {
+    name: BlobName,
+    guard: Guard,
+    may_overwrite: bool,
+    headers: ContentHeaders,
+    metadata: Metadata,
+    tags: Vec<(String, String)>,
+    tier: Option<String>,
+    given: BodyHashes,
+    entries: Vec<Entry>,
+    hashes: Option<written::Hashes>,
+}
+
+/// What stands there, and the blocks of the new list.
+pub struct Checked {
+    place: Place,
+    chosen: Vec<Chosen>,
+}
+
+/// The new blob, and what the request's body hashes to.
+pub struct Committed {
+    blob: BlobRecord,
+    hashes: Option<written::Hashes>,
+}
+
+impl Write for PutBlockList {
+    type Checked = Checked;
+    type Output = Committed;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        let mut headers = headers::content_of_set(call)?.unwrap_or_default();
+        headers
+            .content_type
+            .get_or_insert_with(|| headers::CONTENT_TYPE_DEFAULT.to_owned());
+        Ok(PutBlockList {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            may_overwrite: call.identity.may('w'),
+            headers,
+            metadata: call.metadata()?,
+            tags: headers::tags(call)?,
+            tier: headers::block_blob_tier(call)?,
+            given: BodyHashes::of(call)?,
+            entries: Vec::new(),
+            hashes: None,
+        })
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Document {
+            most: BLOCK_LIST_BODY_BYTES_MAX,
+        }
+    }
+
+    fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
+        let md5: [u8; 16] = Md5::digest(&document).into();
+        let mut crc64 = crc64fast_nvme::Digest::new();
+        crc64.write(&document);
+        let crc64 = crc64.sum64().to_le_bytes();
+        self.given.check_hashes(md5, crc64)?;
+        self.hashes = Some(written::Hashes {
+            md5,
+            crc64,
+            // Recorded: an MD5 of the list is checked, and the CRC64 answered all the same.
+            by_md5: false,
+        });
+        self.entries = read_block_list(&document)?
+            .into_iter()
+            .map(|entry| Ok((entry.source, block_id::of_entry(&entry.id)?)))
+            .collect::<Result<_, StorageError>>()?;
+        Ok(())
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        if place.blob.is_some() && !self.may_overwrite {
+            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
+        }
+        self.guard.check_create(&place)?;
+        uncommitted::check_block_blob(&place)?;
+        let generation = place.container.generation;
+        let new = uncommitted::read(view, generation, &self.name.blob, stamp.now)?;
+        let old = match &place.blob {
+            Some(blob) => blocks::read(view, blob.content)?,
+            None => Vec::new(),
+        };
+        let chosen = block_list::choose(&self.entries, &new, &old)?;
+        Ok(Checked { place, chosen })
+    }
+
+    fn apply(
+        self,
+        checked: Checked,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Committed, StorageError> {
+        let Checked { place, chosen } = checked;
+        let generation = place.container.generation;
+        take(tx, &chosen, |id| {
+            keys::block(generation, &self.name.blob, id)
+        })?;
+        let list: Vec<CommittedBlock> = chosen.into_iter().map(|chosen| chosen.block).collect();
+        let new = NewBlob {
+            kind: BlobKind::Block,
+            length: list.iter().map(|block| block.length).sum(),
+            content: blocks::write(tx, stamp.tick.ticks(), &list)?,
+            headers: self.headers,
+            metadata: self.metadata,
+            tags: self.tags,
+            access: Access {
+                changed: self.tier.as_ref().map(|_| stamp.now),
+                tier: self.tier,
+                rehydration: None,
+            },
+            copy: None,
+        };
+        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
+        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
+        Ok(Committed {
+            blob,
+            hashes: self.hashes,
+        })
+    }
+
+    fn render(committed: Committed, call: &Call) -> Result<Reply, StorageError> {
+        let reply = Reply::new(201).version(committed.blob.etag, committed.blob.last_modified);
+        let reply = match committed.hashes {
+            Some(hashes) => hashes.answer(reply, call.version),
+            None => reply,
+        };
+        Ok(reply.maybe(
+            "x-ms-request-server-encrypted",
+            properties::written_encrypted(call.version),
+        ))
+    }
+}
+
+/// Takes one reference for each block of the new list: an uncommitted block hands over its own the
+/// first time, all others are shared with the list that still stands or the entry before.
+fn take(
+    tx: &mut Transaction<'_>,
+    chosen: &[Chosen],
+    key: impl Fn(&[u8]) -> Vec<u8>,
+) -> StoreResult<()> {
+    let mut handed_over = HashSet::new();
+    for Chosen { block, is_new } in chosen {
+        if *is_new && handed_over.insert(block.id.as_slice()) {
+            tx.delete(key(&block.id));
+        } else if let Some(payload) = block.payload {
+            store::retain(tx, payload)?;
+        }
+    }
+    Ok(())
+}

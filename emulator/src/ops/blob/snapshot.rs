@@ -1,0 +1,101 @@
+//! Snapshot Blob: a read-only copy of a blob as it is now, under a time.
+//!
+//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own the
+//! snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does not
+//! change.
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json?comp=snapshot
+//!
+//! 201 Created
+//! x-ms-snapshot: 2026-11-21T10:30:00.0000000Z
+//! ETag: "0x8D6D4173A7F45B7"
+//! ```
+
+use smalt_protocol::{ApiVersion, ETag, Metadata, StorageError, Timestamp};
+
+use super::content;
+use super::guard::{self, Guard};
+use crate::call::Call;
+use crate::keys;
+use crate::operation::Write;
+use crate::ops::lookup::{BlobName, Found};
+use crate::records::{BlobRecord, Record};
+use crate::reply::Reply;
+use crate::rules::lease::LeaseState;
+use crate::store::{Stamp, Transaction, View};
+
+/// Since this version the answer says that nothing of the request needed encryption. Recorded.
+const SAYS_UNENCRYPTED: ApiVersion = ApiVersion::V2018_11_09;
+
+/// Snapshot Blob.
+pub struct SnapshotBlob {
+    name: BlobName,
+    guard: Guard,
+    metadata: Metadata,
+}
+
+/// The new snapshot and its time.
+pub struct Taken {
+    snapshot: BlobRecord,
+    time: Timestamp,
+}
+
+impl Write for SnapshotBlob {
+    type Checked = Found;
+    type Output = Taken;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(SnapshotBlob {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            metadata: call.metadata()?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
+        let found = self.name.find(view, stamp.now)?;
+        self.guard.check_use(&found.blob)?;
+        guard::check_changeable(&found.blob)?;
+        Ok(found)
+    }
+
+    fn apply(
+        self,
+        found: Found,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Taken, StorageError> {
+        let Found { container, blob } = found;
+        let generation = container.generation;
+        content::retain(tx, blob.content)?;
+        let mut snapshot = BlobRecord {
+            lease: LeaseState::Available,
+            snapshots: 0,
+            ..blob.clone()
+        };
+        if !self.metadata.is_empty() {
+            snapshot.metadata = self.metadata;
+            snapshot.etag = ETag::from_tick(stamp.tick);
+            snapshot.last_modified = stamp.now;
+        }
+        snapshot.save(tx, keys::snapshot(generation, &self.name.blob, stamp.tick))?;
+        let blob = BlobRecord {
+            snapshots: blob.snapshots + 1,
+            ..blob
+        };
+        blob.save(tx, self.name.key(generation))?;
+        Ok(Taken {
+            snapshot,
+            time: stamp.tick,
+        })
+    }
+
+    fn render(taken: Taken, call: &Call) -> Result<Reply, StorageError> {
+        let encrypted = (call.version >= SAYS_UNENCRYPTED).then_some("false");
+        Ok(Reply::new(201)
+            .version(taken.snapshot.etag, taken.snapshot.last_modified)
+            .header("x-ms-snapshot", taken.time.iso_ticks())
+            .maybe("x-ms-request-server-encrypted", encrypted))
+    }
+}

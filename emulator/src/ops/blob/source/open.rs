@@ -1,0 +1,197 @@
+//! Opening a source before the commit: who may read it, and what its bytes are.
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Method};
+use smalt_protocol::{ErrorCode, Service, StorageError};
+
+use super::{Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, elsewhere, refused};
+use crate::auth::{self, Identity};
+use crate::body::{self, Body};
+use crate::call::Call;
+use crate::core::Core;
+use crate::ops::blob::content::{self, Located};
+use crate::ops::blob::guard;
+use crate::ops::lookup::{BlobAddress, Found};
+use crate::records::BlobKind;
+use crate::register;
+use crate::reply::Content;
+use crate::rules::conditions::Conditions;
+use crate::stage;
+use crate::store::View;
+use crate::target::Target;
+
+/// The operation whose rights a source needs.
+const READ: &str = "Blob_Download";
+
+/// Authorises reading a source, and reads what is wanted of it.
+///
+/// # Errors
+/// `CannotVerifyCopySource` with the status of the refusal, 400 `InvalidHeaderValue` for a URL that
+/// names no blob.
+pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
+    let target = asked.url.resolve(call, &core.config)?;
+    let target = target.ok_or_else(elsewhere)?;
+    let is_reference = matches!(asked.wanted, Wanted::Reference);
+    let is_own =
+        is_reference && call.identity == Identity::Owner && target.account == call.account();
+    let read = read_call(core, call, target, &asked.url);
+    let identity = if is_own {
+        Identity::Owner
+    } else {
+        stranger(core, &read, is_reference)?
+    };
+    let address =
+        BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
+    let bytes = match asked.wanted {
+        Wanted::Reference => None,
+        Wanted::Whole { conditions, most } => Some(whole(core, &address, &conditions, most).await?),
+        Wanted::Range {
+            conditions,
+            range,
+            most,
+        } => {
+            let part = locate(core, &address, &conditions, |found| {
+                let length = found.blob.length;
+                let (first, length) = match range {
+                    Some(range) => range.within(length)?,
+                    None => (0, length),
+                };
+                check_length(length, most)?;
+                Ok(first..first + length)
+            })?;
+            Some(staged(core, part).await?)
+        }
+    };
+    Ok(Source {
+        address,
+        shown: asked.url.shown(&call.origin),
+        is_own,
+        may_read_tags: identity.may('t'),
+        bytes,
+    })
+}
+
+/// The read of the source, as a request of its own.
+fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call {
+    let account = core.config.account(&target.account);
+    let mut headers = HeaderMap::new();
+    if let Some(authorization) = call.headers.get("x-ms-copy-source-authorization") {
+        headers.insert(AUTHORIZATION, authorization.clone());
+    }
+    Call {
+        method: Method::GET,
+        public_access_permitted: account.is_none_or(|account| account.public_access),
+        target,
+        query: url.query().to_vec(),
+        headers,
+        version: call.version,
+        version_given: true,
+        arrival: call.arrival,
+        request_id: call.request_id,
+        fresh_id: call.fresh_id,
+        body_length: None,
+        // The service itself reads: the caller's address is nobody's business here.
+        peer: None,
+        secure: url.is_secure(),
+        origin: call.origin.clone(),
+        identity: Identity::Anonymous,
+    }
+}
+
+/// Authorises by what the URL carries. Recorded: Copy Blob does not say why it was refused with 401.
+fn stranger(core: &Core, read: &Call, is_reference: bool) -> Result<Identity, StorageError> {
+    let entry = register::by_id(Service::Blob, READ)
+        .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
+    auth::authorise(core, read, entry).map_err(|error| {
+        let error = refused(&error);
+        if is_reference && error.status() == 401 {
+            error.with_message(UNVERIFIED)
+        } else {
+            error
+        }
+    })
+}
+
+/// A range of a source, found at one moment.
+struct Part {
+    found: Found,
+    located: Located,
+}
+
+fn locate(
+    core: &Core,
+    address: &BlobAddress,
+    conditions: &Conditions,
+    range: impl FnOnce(&Found) -> Result<std::ops::Range<u64>, StorageError>,
+) -> Result<Part, StorageError> {
+    let now = core.store.now();
+    let find = |view: &dyn View| {
+        let found = address.find(view, now)?;
+        conditions.check_read((&found.blob).into())?;
+        guard::check_online(&found.blob)?;
+        let range = range(&found)?;
+        let located = content::locate(view, found.blob.content, range)?;
+        Ok(Part { found, located })
+    };
+    core.store
+        .read(find)
+        .map_err(|error: StorageError| refused(&error))
+}
+
+/// The whole source. A block blob is shared as it is; the bytes of another kind become a payload.
+async fn whole(
+    core: &Core,
+    address: &BlobAddress,
+    conditions: &Conditions,
+    most: u64,
+) -> Result<SourceBytes, StorageError> {
+    let part = locate(core, address, conditions, |found| {
+        check_length(found.blob.length, most)?;
+        Ok(0..found.blob.length)
+    })?;
+    if part.found.blob.kind != BlobKind::Block {
+        return staged(core, part).await;
+    }
+    let mut body = stream(part.located.into_content(&core.store));
+    let (md5, crc64) = stage::hashes(&mut body).await?;
+    Ok(SourceBytes {
+        etag: part.found.blob.etag,
+        md5,
+        crc64,
+        staged: None,
+    })
+}
+
+async fn staged(core: &Core, part: Part) -> Result<SourceBytes, StorageError> {
+    let length = part.located.length();
+    let mut body = stream(part.located.into_content(&core.store));
+    let received = stage::payload(&core.store, &mut body, length).await?;
+    Ok(SourceBytes {
+        etag: part.found.blob.etag,
+        md5: received.md5,
+        crc64: received.crc64,
+        staged: Some(received.staged),
+    })
+}
+
+fn check_length(length: u64, most: u64) -> Result<(), StorageError> {
+    if length <= most {
+        return Ok(());
+    }
+    let mib = most / smalt_protocol::limits::MIB;
+    Err(StorageError::new(ErrorCode::CannotVerifyCopySource)
+        .with_status(409)
+        .with_message(format!(
+            "The source request body for copy source is too large and exceeds the maximum \
+             permissible limit ({mib}MB)."
+        )))
+}
+
+fn stream(content: Content) -> Body {
+    match content {
+        Content::Empty | Content::Length(_) => body::empty(),
+        Content::Bytes(bytes) => body::full(bytes),
+        Content::Payload(reader) => body::payload(reader),
+        Content::Stream { body, .. } => body,
+    }
+}

@@ -1,0 +1,152 @@
+//! The URL of a copy source: `https://account.blob.core.windows.net/c/b?snapshot=...&sig=...`, in
+//! path style, or in the form of before 2012-02-12, `/account/c/b`.
+
+use smalt_protocol::limits::COPY_SOURCE_URL_BYTES_MAX;
+use smalt_protocol::{ErrorCode, Service, StorageError, uri};
+
+use crate::call::Call;
+use crate::config::Config;
+use crate::target::{self, Address, Resource, Target};
+
+const HEADER: &str = "x-ms-copy-source";
+
+/// Parameters that name what is read; all others are credentials or ask for nothing here.
+const NAMING: [&str; 2] = ["snapshot", "versionid"];
+
+/// A copy source as sent, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceUrl {
+    secure: bool,
+    /// Absent in the form without scheme and host.
+    authority: Option<String>,
+    path: String,
+    query: Vec<(String, String)>,
+}
+
+impl SourceUrl {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// 400 `MissingRequiredHeader`, 400 `InvalidHeaderValue` for what is no URL or too long.
+    pub fn of(call: &Call) -> Result<Self, StorageError> {
+        let text = call.required_header(HEADER)?;
+        Self::parse(text).ok_or_else(|| StorageError::invalid_header(HEADER, text))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text.len() > COPY_SOURCE_URL_BYTES_MAX {
+            return None;
+        }
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
+            None => (None, text),
+        };
+        let secure = match scheme.as_deref() {
+            Some("https") => true,
+            Some("http") => false,
+            None if text.starts_with('/') => false,
+            _ => return None,
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = place.split_at(place.find('/')?);
+        uri::percent_decode(path).ok()?;
+        let authority = scheme.is_some().then(|| authority.to_owned());
+        (authority.as_deref() != Some("")).then_some(())?;
+        Some(SourceUrl {
+            secure,
+            authority,
+            path: path.to_owned(),
+            query: uri::parse_query(query).ok()?,
+        })
+    }
+
+    /// Whether it is read over TLS.
+    pub fn is_secure(&self) -> bool {
+        self.secure
+    }
+
+    /// Its query, decoded.
+    pub fn query(&self) -> &[(String, String)] {
+        &self.query
+    }
+
+    /// The URL as it is kept and shown: without the signature and what it signs.
+    pub fn shown(&self, origin: &str) -> String {
+        let base = match &self.authority {
+            Some(authority) => {
+                let scheme = if self.secure { "https" } else { "http" };
+                format!("{scheme}://{authority}")
+            }
+            None => origin.to_owned(),
+        };
+        let naming = self
+            .query
+            .iter()
+            .filter(|(name, _)| NAMING.iter().any(|known| name.eq_ignore_ascii_case(known)))
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let query = uri::write_query(naming);
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{base}{}{mark}{query}", self.path)
+    }
+
+    /// The blob of this emulator that it names; absent when it is somewhere else. The host is one
+    /// that carries a configured account, the one the caller itself talks to, or any with the
+    /// emulator's usual port.
+    ///
+    /// # Errors
+    /// 400 `InvalidHeaderValue` when it names something of this emulator that is no blob.
+    pub fn resolve(&self, call: &Call, config: &Config) -> Result<Option<Target>, StorageError> {
+        let own_host = call.origin.split_once("://").map_or("", |(_, host)| host);
+        let is_own_host = match &self.authority {
+            Some(authority) => authority.eq_ignore_ascii_case(own_host),
+            None => true,
+        };
+        let address = Address {
+            host: self.authority.as_deref().unwrap_or_default(),
+            raw_path: &self.path,
+            socket: is_own_host.then_some(Service::Blob),
+            names_container: false,
+            host_style: config.host_style,
+        };
+        let is_account = |name: &str| config.account(name).is_some();
+        match target::resolve(&address, is_account) {
+            Ok(target) if target.service != Service::Blob || !is_account(&target.account) => {
+                Ok(None)
+            }
+            Ok(target) if matches!(target.resource, Resource::Blob(..)) => Ok(Some(target)),
+            Ok(_) => Err(StorageError::invalid_header(HEADER, &self.shown(""))),
+            Err(error) if error.code() == ErrorCode::InvalidUri => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart_and_shown_without_credentials() {
+        for (text, shown) in [
+            ("https://a.blob.x/c/b", Some("https://a.blob.x/c/b")),
+            (
+                "HTTP://127.0.0.1:10000/a/c/d%20e?sv=1&sig=s%3D&snapshot=2020-01-01T00%3A00%3A00Z",
+                Some("http://127.0.0.1:10000/a/c/d%20e?snapshot=2020-01-01T00%3A00%3A00Z"),
+            ),
+            ("/a/c/b", Some("http://self/a/c/b")),
+            ("ftp://a/c/b", None),
+            ("http:///c/b", None),
+            ("http://a", None),
+            ("a/c/b", None),
+            ("http://a/c/%zz", None),
+            ("http://a/c/b?x=%FF", None),
+            ("", None),
+        ] {
+            let url = SourceUrl::parse(text).map(|url| url.shown("http://self"));
+            assert_eq!(url.as_deref(), shown, "{text}");
+        }
+        let long = format!("http://a/{}", "b".repeat(COPY_SOURCE_URL_BYTES_MAX));
+        assert_eq!(SourceUrl::parse(&long), None);
+    }
+}

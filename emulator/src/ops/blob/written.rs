@@ -1,0 +1,57 @@
+//! What a write answers about the bytes that it took.
+//!
+//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the request
+//! gave an MD5, which is then confirmed.
+
+use smalt_protocol::ApiVersion;
+
+use super::headers;
+use crate::reply::Reply;
+
+/// Since this version the CRC64 is answered. "Version 2019-02-02".
+const CRC64: ApiVersion = ApiVersion::V2019_02_02;
+
+/// What bytes hash to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashes {
+    /// MD5.
+    pub md5: [u8; 16],
+    /// CRC64.
+    pub crc64: [u8; 8],
+    /// Whether the request gave an MD5.
+    pub by_md5: bool,
+}
+
+impl Hashes {
+    /// Adds the one that the version answers.
+    pub fn answer(&self, reply: Reply, version: ApiVersion) -> Reply {
+        if version < CRC64 || self.by_md5 {
+            reply.header("content-md5", headers::encode(&self.md5))
+        } else {
+            reply.header("x-ms-content-crc64", headers::encode(&self.crc64))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hash_by_version_and_wish() {
+        for (version, by_md5, expected) in [
+            (ApiVersion::V2018_11_09, false, "content-md5"),
+            (ApiVersion::V2019_02_02, false, "x-ms-content-crc64"),
+            (ApiVersion::V2019_02_02, true, "content-md5"),
+        ] {
+            let hashes = Hashes {
+                md5: [1; 16],
+                crc64: [2; 8],
+                by_md5,
+            };
+            let reply = hashes.answer(Reply::new(201), version);
+            let names: Vec<_> = reply.headers.keys().map(|name| name.as_str()).collect();
+            assert_eq!(names, [expected], "{version} {by_md5}");
+        }
+    }
+}
