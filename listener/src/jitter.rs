@@ -24,9 +24,30 @@ impl Jitter {
     }
 }
 
+/// A factor between 0.8 and 1.2, in thousandths, that belongs to a message: its attempts repeat
+/// themselves from run to run, and those of different messages do not fall together.
+pub(crate) fn of_message(id: &str, attempt: u64) -> u32 {
+    // FNV-1a: any spread will do.
+    let start = 0xcbf2_9ce4_8422_2325 ^ attempt;
+    let hash = id.bytes().fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let span = u64::from(JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE + 1);
+    JITTER_MIN_PERMILLE + u32::try_from(hash % span).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_do_not_wait_in_step() {
+        let factors: std::collections::BTreeSet<u32> = (0..50)
+            .map(|n| of_message(&format!("message {n}"), 0))
+            .collect();
+        assert!(factors.len() > 25, "{factors:?}");
+        assert!(factors.iter().all(|f| (800..=1200).contains(f)));
+    }
 
     /// DL5: tasks that start in the same moment do not draw the same numbers; a seed repeats its run.
     #[test]

@@ -58,7 +58,8 @@ impl Owner {
             match self.shared.calls.put_poison(&self.message.id, text).await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    if !attempts.again(&self.shared, &error).await {
+                    let id = self.lock.id();
+                    if !attempts.again(&self.shared, id, &error).await {
                         return Err(error);
                     }
                 }

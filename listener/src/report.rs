@@ -112,7 +112,7 @@ pub struct Decision {
     pub expiring: bool,
 }
 
-/// Sees every decision as it is made, before the log line is written.
+/// Sees every decision as it is made, after its log line.
 pub trait Observer: Send + Sync + 'static {
     /// A message was decided about.
     fn decided(&self, decision: &Decision);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use smalt_sleeve::port::{ErrorKind, PortError};
 use tokio::time::Instant;
 
+use crate::jitter::of_message;
 use crate::message::Owner;
 use crate::renew::means_lost;
 use crate::report::Outcome;
@@ -75,11 +76,11 @@ impl Attempts {
     }
 
     /// Waits before the next attempt; `false` when there is no time for one.
-    pub(crate) async fn again(&mut self, shared: &Shared, error: &PortError) -> bool {
+    pub(crate) async fn again(&mut self, shared: &Shared, id: &str, error: &PortError) -> bool {
         self.unknown |= error.kind == ErrorKind::OutcomeUnknown || error.kind == ErrorKind::Busy;
-        let pause = error
-            .retry_after
-            .unwrap_or_else(|| Backoff::for_errors().delay(self.number, 1000));
+        let pause = error.retry_after.unwrap_or_else(|| {
+            Backoff::for_errors().delay(self.number, of_message(id, self.number))
+        });
         self.number += 1;
         let next = Instant::now() + pause;
         if next >= self.valid_until || shared.phase() >= Phase::Leaving {
@@ -134,7 +135,7 @@ impl Owner {
                 ErrorKind::ReceiptMismatch => return Deleted::Lost(error.to_string()),
                 _ => {}
             }
-            if !attempts.again(&self.shared, &error).await {
+            if !attempts.again(&self.shared, self.lock.id(), &error).await {
                 return Deleted::Failed(error.to_string());
             }
         }
@@ -166,7 +167,7 @@ impl Owner {
             if error.kind == ErrorKind::ReceiptMismatch && attempts.may_have_happened() {
                 return Ok(hidden);
             }
-            if means_lost(&error) || !attempts.again(&self.shared, &error).await {
+            if means_lost(&error) || !attempts.again(&self.shared, self.lock.id(), &error).await {
                 return Err(error);
             }
         }

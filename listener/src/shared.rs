@@ -83,15 +83,16 @@ impl Shared {
     /// Tells everybody who has to know what became of a message: one line at info, or at warn where
     /// somebody should look.
     pub(crate) fn decide(&self, decision: &Decision) {
-        if let Some(observer) = &self.observer {
-            observer.decided(decision);
-        }
-        log(&self.config, decision);
         self.tell(Event::Finished {
             outcome: decision.outcome,
             handler_time: decision.handler_time,
             expiring: decision.expiring,
         });
+        log(&self.config, decision);
+        // Last: it is the application's code, and may panic.
+        if let Some(observer) = &self.observer {
+            observer.decided(decision);
+        }
     }
 }
 

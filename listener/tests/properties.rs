@@ -23,8 +23,10 @@ struct Story {
     texts: Vec<String>,
     ttls_s: Vec<Option<u64>>,
     faults: Vec<(Op, u64, u64, Fault)>,
-    /// When the first listener is dropped in the middle of what it does.
+    /// When the first listener is dropped in the middle of what it does: after a time, or in its
+    /// request of a number, before or after that reached the service.
     crash_after_ms: u64,
+    crash_in: Option<(u64, bool)>,
     slots: u32,
     seed: u64,
 }
@@ -65,20 +67,19 @@ fn story() -> impl Strategy<Value = Story> {
         prop::collection::vec(text(), 1..30),
         prop::collection::vec(ttl, 30),
         prop::collection::vec(fault(), 0..8),
-        0_u64..40_000,
+        (0_u64..40_000, prop::option::of((0_u64..60, any::<bool>()))),
         1_u32..10,
         any::<u64>(),
     )
-        .prop_map(
-            |(texts, ttls_s, faults, crash_after_ms, slots, seed)| Story {
-                texts,
-                ttls_s,
-                faults,
-                crash_after_ms,
-                slots,
-                seed,
-            },
-        )
+        .prop_map(|(texts, ttls_s, faults, crash, slots, seed)| Story {
+            texts,
+            ttls_s,
+            faults,
+            crash_after_ms: crash.0,
+            crash_in: crash.1,
+            slots,
+            seed,
+        })
 }
 
 /// What happened.
@@ -108,12 +109,20 @@ async fn tell(story: &Story) -> Told {
         handler_timeout: s(30),
         ..config()
     };
-    let (first, first_log) = seeded(story.seed, config.clone(), &storage, &obey);
+    let first_config = ListenerConfig {
+        worker: "doomed".to_owned(),
+        ..config.clone()
+    };
+    if let Some((requests, after)) = story.crash_in {
+        storage.crash("doomed", requests, after);
+    }
+    let (first, first_log) = seeded(story.seed, first_config, &storage, &obey);
     let (second, second_log) = seeded(story.seed ^ 1, config, &storage, &obey);
     let crash = tokio::time::sleep(Duration::from_millis(story.crash_after_ms));
     let doomed = tokio::time::timeout(s(3600), async {
         tokio::select! {
             biased;
+            () = storage.crashed() => true,
             () = crash => true,
             _ = first.run_until(tokio::time::sleep(s(39))) => false,
         }
@@ -247,6 +256,11 @@ proptest! {
         check_safety(&story, &told);
         check_liveness(&told);
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Same seed, same story: the same requests at the same moments.
     #[test]

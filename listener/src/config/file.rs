@@ -186,7 +186,7 @@ impl QueueLayer {
     /// The settings, with the defaults for what is absent; checked.
     pub fn settings(&self, worker: &str) -> Result<ListenerConfig, ConfigError> {
         let Some(name) = &self.name else {
-            return Err(ConfigError::value("name", "say which queue: --queue NAME"));
+            return Err(ConfigError::value("queue", "say which one: --queue NAME"));
         };
         let mut c = ListenerConfig::new(name);
         worker.clone_into(&mut c.worker);

@@ -195,7 +195,7 @@ impl ListenerConfig {
 
     /// Checks every setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        queue_name("name", &self.queue)?;
+        queue_name("queue", &self.queue)?;
         queue_name("poison.queue", &self.poison_queue())?;
         if self.poison_queue() == self.queue {
             return wrong("poison.queue", "is the queue itself");

@@ -85,12 +85,11 @@ impl Handler for ExecHandler {
             never = feed(stdin, &message.body) => match never {},
             () = ctx.cancelled() => None,
         };
-        let status = match ended {
-            Some(status) => status,
-            None => {
-                group.terminate();
-                group.child.wait().await
-            }
+        let Some(status) = ended else {
+            group.terminate();
+            let _ = group.child.wait().await;
+            // What is left of the group is killed with the drop of it.
+            return Verdict::retry("cancelled");
         };
         group.release();
         match status {

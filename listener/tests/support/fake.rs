@@ -19,6 +19,7 @@ pub struct FakeStorage {
     start: Instant,
     skew: Duration,
     state: Mutex<State>,
+    crashed: tokio::sync::Notify,
 }
 
 #[derive(Default)]
@@ -32,6 +33,28 @@ struct State {
     stale_receipts: u64,
     batch_sizes: Vec<u32>,
     visibilities: Vec<Duration>,
+    crash: Option<Crash>,
+}
+
+/// A worker that dies in the middle of one of its requests.
+struct Crash {
+    worker: &'static str,
+    /// Requests until then.
+    requests: u64,
+    /// Whether the request still reaches the service.
+    after: bool,
+}
+
+impl State {
+    fn crash_now(&mut self, cx: &CallContext) -> Option<bool> {
+        let crash = self.crash.as_mut()?;
+        if !cx.client_request_id.contains(crash.worker) {
+            return None;
+        }
+        let now = crash.requests == 0;
+        crash.requests = crash.requests.wrapping_sub(1);
+        now.then_some(crash.after)
+    }
 }
 
 impl FakeStorage {
@@ -50,6 +73,7 @@ impl FakeStorage {
             start: Instant::now(),
             skew,
             state: Mutex::new(state),
+            crashed: tokio::sync::Notify::new(),
         }
     }
 
@@ -60,6 +84,20 @@ impl FakeStorage {
 
     pub fn fault(&self, op: Op, calls: Range<u64>, fault: Fault) {
         self.state.lock().unwrap().faults.add(op, calls, fault);
+    }
+
+    /// `worker` dies in its request of this number, before or after it reached the service.
+    pub fn crash(&self, worker: &'static str, requests: u64, after: bool) {
+        self.state.lock().unwrap().crash = Some(Crash {
+            worker,
+            requests,
+            after,
+        });
+    }
+
+    /// Waits for the crash.
+    pub async fn crashed(&self) {
+        self.crashed.notified().await;
     }
 
     pub fn heal(&self) {
@@ -128,14 +166,23 @@ impl FakeStorage {
 
     async fn call<T>(
         &self,
+        cx: &CallContext,
         op: Op,
         act: impl FnOnce(&mut State, Timestamp) -> Result<T, ErrorKind>,
     ) -> PortResult<T> {
-        let fault = {
+        let (fault, crash) = {
             let mut state = self.state.lock().unwrap();
             state.requests.push((Instant::now(), op));
-            state.faults.next(op)
+            (state.faults.next(op), state.crash_now(cx))
         };
+        if let Some(after) = crash {
+            if after {
+                let now = self.now();
+                let _ = act(&mut self.state.lock().unwrap(), now);
+            }
+            self.crashed.notify_one();
+            return std::future::pending().await;
+        }
         match fault {
             Some(Fault::Before(kind)) => return Err(error(kind)),
             Some(Fault::Late(pause)) => tokio::time::sleep(pause).await,
@@ -174,8 +221,8 @@ impl Storage for FakeStorage {
         unsupported()
     }
 
-    async fn create_queue(&self, _cx: &CallContext, name: &str) -> PortResult<bool> {
-        self.call(Op::Create, |state, _| {
+    async fn create_queue(&self, cx: &CallContext, name: &str) -> PortResult<bool> {
+        self.call(cx, Op::Create, |state, _| {
             let fresh = !state.queues.contains_key(name);
             state.queues.entry(name.to_owned()).or_default();
             Ok(fresh)
@@ -183,8 +230,8 @@ impl Storage for FakeStorage {
         .await
     }
 
-    async fn queue_properties(&self, _cx: &CallContext, name: &str) -> PortResult<QueueProperties> {
-        self.call(Op::Depth, |state, now| {
+    async fn queue_properties(&self, cx: &CallContext, name: &str) -> PortResult<QueueProperties> {
+        self.call(cx, Op::Depth, |state, now| {
             let queue = queue(state, name)?;
             queue.expire(now);
             Ok(QueueProperties {
@@ -197,13 +244,13 @@ impl Storage for FakeStorage {
 
     async fn put_message(
         &self,
-        _cx: &CallContext,
+        cx: &CallContext,
         name: &str,
         text: &str,
         ttl: MessageTtl,
         visibility_timeout: Duration,
     ) -> PortResult<Receipt> {
-        self.call(Op::Put, |state, now| {
+        self.call(cx, Op::Put, |state, now| {
             Ok(queue(state, name)?.put(now, text, ttl, visibility_timeout))
         })
         .await
@@ -211,13 +258,13 @@ impl Storage for FakeStorage {
 
     async fn get_messages(
         &self,
-        _cx: &CallContext,
+        cx: &CallContext,
         name: &str,
         count: u32,
         visibility_timeout: Duration,
     ) -> PortResult<QueueMessages> {
         let messages = self
-            .call(Op::Get, |state, now| {
+            .call(cx, Op::Get, |state, now| {
                 state.batch_sizes.push(count);
                 state.visibilities.push(visibility_timeout);
                 Ok(queue(state, name)?.get(now, count, visibility_timeout))
@@ -246,14 +293,14 @@ impl Storage for FakeStorage {
 
     async fn update_message(
         &self,
-        _cx: &CallContext,
+        cx: &CallContext,
         name: &str,
         id: &str,
         pop_receipt: &str,
         visibility_timeout: Duration,
         text: Option<&str>,
     ) -> PortResult<Receipt> {
-        self.call(Op::Update, |state, now| {
+        self.call(cx, Op::Update, |state, now| {
             state.visibilities.push(visibility_timeout);
             let answer = queue(state, name)?.update(now, id, pop_receipt, visibility_timeout, text);
             state.stale_receipts += u64::from(answer == Err(ErrorKind::ReceiptMismatch));
@@ -264,12 +311,12 @@ impl Storage for FakeStorage {
 
     async fn delete_message(
         &self,
-        _cx: &CallContext,
+        cx: &CallContext,
         name: &str,
         id: &str,
         pop_receipt: &str,
     ) -> PortResult<()> {
-        self.call(Op::Delete, |state, now| {
+        self.call(cx, Op::Delete, |state, now| {
             let answer = queue(state, name)?.delete(now, id, pop_receipt);
             state.stale_receipts += u64::from(answer == Err(ErrorKind::ReceiptMismatch));
             if answer.is_ok() {

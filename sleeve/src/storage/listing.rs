@@ -77,8 +77,11 @@ fn item(call: &Call, item: SdkItem) -> Result<BlobItem, PortError> {
                 .map(timestamp)
                 .ok_or_else(|| missing("Last-Modified"))?,
             length: properties.content_length.ok_or_else(|| missing("length"))?,
-            content_md5: properties.content_md5.map(base64::encode),
-            content_type: properties.content_type,
+            // Listings write an empty element for what a blob does not have.
+            content_md5: (properties.content_md5)
+                .filter(|md5| !md5.is_empty())
+                .map(base64::encode),
+            content_type: properties.content_type.filter(|text| !text.is_empty()),
             metadata: metadata.unwrap_or_default().into_iter().collect(),
             lease: match properties.lease_status {
                 Some(LeaseStatus::Locked) => LeaseState::Locked,

@@ -310,7 +310,8 @@ const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <Metadata><timetolive>2026-11-21</timetolive></Metadata></Blob>
 <Blob><Name Encoded="true">a%20b%EF%BF%BF</Name><Properties>
 <Last-Modified>Sat, 21 Nov 2026 09:00:00 GMT</Last-Modified><Etag>"0x2"</Etag>
-<Content-Length>0</Content-Length><BlobType>AppendBlob</BlobType></Properties><Metadata/></Blob>
+<Content-Length>0</Content-Length><Content-Type /><Content-MD5 />
+<BlobType>AppendBlob</BlobType></Properties><Metadata/></Blob>
 </Blobs><NextMarker>m+/2=</NextMarker></EnumerationResults>"#;
 
 /// Names keep spaces, tags get the form that headers have, and the service's time comes along.
@@ -336,6 +337,8 @@ async fn list_blobs() {
     assert_eq!(page.blobs[1].properties.etag, Tag("\"0x2\"".to_owned()));
     assert_eq!(page.blobs[1].properties.kind, BlobKind::Append);
     assert_eq!(page.blobs[1].properties.copy, None);
+    assert_eq!(page.blobs[1].properties.content_md5, None);
+    assert_eq!(page.blobs[1].properties.content_type, None);
     let query = "comp=list&include=copy%2Cmetadata&marker=m%2B%2F1%3D&maxresults=2\
         &prefix=a%20b%2B&restype=container";
     assert_eq!(service.texts(), [format!("GET {URL}?{query}")]);
