@@ -98,6 +98,11 @@ impl Emulator {
         self.0.store.now()
     }
 
+    /// The fault rules, with an account of which fired.
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
     /// Does background work in at most `budget` steps: removes what is left of deleted containers
     /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile.
     ///

@@ -2,5 +2,7 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
+//! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod replay;
+pub mod scenario;

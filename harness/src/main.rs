@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::replay;
+use smalt_harness::{replay, scenario};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -17,6 +17,8 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
+    /// Run both workers among rivals, faults and crashes, and judge them by their history.
+    Scenario(scenario::Options),
 }
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
@@ -24,12 +26,17 @@ const WORKER_THREADS: usize = 4;
 
 fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
+    if let Command::Scenario(options) = &cli.command {
+        // Every case has a runtime of its own, with a clock of its own.
+        return scenario::run_command(options);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()?;
     let code = match cli.command {
         Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
+        Command::Scenario(options) => scenario::run_command(&options)?,
     };
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();

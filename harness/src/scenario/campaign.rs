@@ -10,7 +10,7 @@ use super::bent::Bend;
 use super::history::{self, Event};
 
 /// Most attempts at making a failing plan smaller.
-const SHRINKS_MAX: usize = 300;
+const SHRINKS_MAX: usize = 100;
 /// Events of the history that a failure shows.
 const EVENTS_SHOWN: usize = 40;
 
@@ -77,6 +77,21 @@ pub struct Faults {
     pub fired: u64,
 }
 
+/// A failure, ready to be shown.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    /// What happened, with the command that replays it.
+    pub story: String,
+    /// The smallest run that fails, where there is one.
+    pub run: Option<Run>,
+}
+
+impl From<String> for Failure {
+    fn from(story: String) -> Self {
+        Failure { story, run: None }
+    }
+}
+
 /// A scenario: what can be planned, and how a plan is run and judged.
 pub trait Scenario {
     /// A plan.
@@ -141,7 +156,7 @@ fn tree<S: Scenario>(
 ///
 /// # Errors
 /// The first violation, with the plan made small and the command that replays it.
-pub fn run_seed<S: Scenario>(seed: u64, twice: bool) -> Result<Run, String> {
+pub fn run_seed<S: Scenario>(seed: u64, twice: bool) -> Result<Run, Failure> {
     let plan = plan_of::<S>(seed)?;
     let run = S::run(&plan, None);
     if !run.violations.is_empty() {
@@ -164,7 +179,7 @@ pub fn run_cases<S: Scenario>(
     first: u64,
     cases: u64,
     mut progress: impl FnMut(u64, &Run),
-) -> Result<Summary, String> {
+) -> Result<Summary, Failure> {
     let mut summary = Summary::default();
     for seed in first..first.saturating_add(cases) {
         let run = run_seed::<S>(seed, true)?;
@@ -210,7 +225,7 @@ fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
 }
 
 /// Makes the failing plan of a seed as small as it gets, and tells the story of its run.
-fn shrink<S: Scenario>(seed: u64) -> Result<String, String> {
+fn shrink<S: Scenario>(seed: u64) -> Result<Failure, String> {
     let mut tree = tree::<S>(seed)?;
     let mut smallest = (tree.current(), S::run(&tree.current(), None));
     let mut tries = 0;
@@ -227,7 +242,10 @@ fn shrink<S: Scenario>(seed: u64) -> Result<String, String> {
         };
     }
     let (plan, run) = smallest;
-    Ok(story::<S>(seed, &plan, &run))
+    Ok(Failure {
+        story: story::<S>(seed, &plan, &run),
+        run: Some(run),
+    })
 }
 
 fn story<S: Scenario>(seed: u64, plan: &S::Plan, run: &Run) -> String {

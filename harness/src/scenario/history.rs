@@ -1,7 +1,6 @@
 //! The history of a run: every exchange in the order of its execution, and what handlers did.
 
 use bytes::Bytes;
-use serde::Serialize as _;
 use serde::ser::SerializeMap as _;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::{lookup, parse_query, percent_decode};

@@ -26,7 +26,7 @@ const TROUBLE_S: u64 = 150;
 /// A worker that died is started again after this long.
 const RESTART_S: u64 = 5;
 /// When trouble is over, the queue must be empty within this time.
-const PATIENCE_S: u64 = 4 * 3_600;
+const PATIENCE_S: u64 = 1_800;
 
 /// The scenario.
 pub struct Listen;

@@ -25,7 +25,8 @@ const DEAD_ACCOUNT_KEY: &str = "c2NlbmFyaW9zIG9mIHNtYWx0OiB0aGUgYWNjb3VudCBmb3Ig
 /// Where in-process runs begin: 2026-11-21 10:00:00.
 const START_UNIX_S: u64 = 1_795_255_200;
 
-/// The service of a run, and how to speak to it.
+/// The service of a run, and how to speak to it. Clones share it.
+#[derive(Clone)]
 pub struct World {
     /// The wire that every request goes over.
     pub wire: Arc<Wire>,

@@ -94,6 +94,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         peer: None,
         secure: url.is_secure(),
         origin: call.origin.clone(),
+        being_deleted_s: call.being_deleted_s,
         identity: Identity::Anonymous,
     }
 }
