@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::cli::Cli;
 use crate::control::Control;
 use crate::emulator::Emulator;
-use crate::http::{self, Listener};
+use crate::http::{self, Listener, Patience};
 
 /// How often background work is looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
@@ -40,9 +40,13 @@ impl Server {
             _ => None,
         };
         let mut addresses = cli.addresses()?;
+        let patience = cli
+            .stall_timeout_ms
+            .map(Patience::of_ms)
+            .unwrap_or_default();
         let mut listeners = Vec::new();
         for (service, address) in Service::ALL.into_iter().zip(&mut addresses) {
-            let listener = Listener::bind(service, *address, tls.clone())
+            let listener = Listener::bind(service, *address, tls.clone(), patience)
                 .await
                 .with_context(|| in_use(service.as_str(), *address))?;
             *address = listener.address()?;
@@ -58,6 +62,11 @@ impl Server {
             control,
             addresses,
         })
+    }
+
+    /// The bound addresses of blob, queue, table and control.
+    pub fn addresses(&self) -> [SocketAddr; 4] {
+        self.addresses
     }
 
     /// Tells the user where everything is.

@@ -29,7 +29,8 @@ async fn a_message_comes_back_when_nobody_deletes_it() -> Result<(), Box<dyn std
     let events = blobs.blob_container_client("events");
     events.create(None).await?;
     let blob = events.blob_client("2026/11/21.json");
-    blob.upload(Bytes::from_static(b"{\"n\": 1}").into(), None).await?;
+    blob.upload(Bytes::from_static(b"{\"n\": 1}").into(), None)
+        .await?;
     let body = blob.download(None).await?.body.collect().await?;
     assert_eq!(body, "{\"n\": 1}");
 

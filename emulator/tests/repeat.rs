@@ -23,7 +23,12 @@ async fn transcript() -> String {
         ("PUT", "/box/small?comp=lease", &[lease, duration], 0),
         ("PUT", "/box/small", &[BLOCK], 3),
         ("PUT", "/box/large?comp=snapshot", &[], 0),
-        ("GET", "/box?restype=container&comp=list&include=snapshots", &[], 0),
+        (
+            "GET",
+            "/box?restype=container&comp=list&include=snapshots",
+            &[],
+            0,
+        ),
         ("GET", "/box/large", &[], 0),
         ("DELETE", "/box/missing", &[], 0),
     ];
