@@ -2,7 +2,9 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
+//! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
+pub mod certificate;
 pub mod replay;
 pub mod scenario;
