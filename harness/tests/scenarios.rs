@@ -45,7 +45,10 @@ fn campaign<S: Scenario>(seen: &[&str]) {
     for summary in [one, other] {
         let summary = summary.unwrap_or_else(|failure| panic!("{}", failure.story));
         println!("{}: {summary}", S::NAME);
-        assert!(summary.faults.fired > 0 || half < 10, "no planned fault fired");
+        assert!(
+            summary.faults.fired > 0 || half < 10,
+            "no planned fault fired"
+        );
         marks.extend(summary.marks.into_keys());
     }
     if cases() >= CASES {

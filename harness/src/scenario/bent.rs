@@ -314,7 +314,9 @@ impl Storage for Bent {
             }
             _ => ttl,
         };
-        let put = self.inner.put_message(cx, queue, text, ttl, visibility_timeout);
+        let put = self
+            .inner
+            .put_message(cx, queue, text, ttl, visibility_timeout);
         put.await
     }
 
@@ -325,7 +327,9 @@ impl Storage for Bent {
         count: u32,
         visibility_timeout: Duration,
     ) -> PortResult<QueueMessages> {
-        let get = self.inner.get_messages(cx, queue, count, visibility_timeout);
+        let get = self
+            .inner
+            .get_messages(cx, queue, count, visibility_timeout);
         let mut got = get.await?;
         for message in &mut got.messages {
             match self.bend {

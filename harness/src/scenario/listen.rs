@@ -193,8 +193,8 @@ impl Lives {
             });
             let seed = self.plan.seed ^ u64::from(self.worker) ^ (number as u64) << 8;
             let config = config(&self.plan, &self.names, &actor.name);
-            let listener = Listener::new(config, storage, handler, seed)
-                .map_err(|error| error.to_string())?;
+            let listener =
+                Listener::new(config, storage, handler, seed).map_err(|error| error.to_string())?;
             let mut stop = self.stop.clone();
             let told = async move {
                 // A channel that is closed cannot tell any more.

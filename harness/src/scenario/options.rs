@@ -190,8 +190,7 @@ fn world_over_sockets(args: &Args) -> anyhow::Result<World> {
         .with_context(|| format!("--url {url}"))?;
     let mut settings = HyperTransportSettings::default();
     if let Some(path) = &args.ca_file {
-        settings.extra_ca_pem =
-            std::fs::read(path).with_context(|| path.display().to_string())?;
+        settings.extra_ca_pem = std::fs::read(path).with_context(|| path.display().to_string())?;
     }
     if let Some(address) = args.connect_to {
         let parsed: http::Uri = url.parse()?;
@@ -207,6 +206,5 @@ fn write_trace(args: &Args, run: Option<&Run>) -> anyhow::Result<()> {
     let (Some(path), Some(run)) = (&args.trace, run) else {
         return Ok(());
     };
-    std::fs::write(path, history::ndjson(&run.history))
-        .with_context(|| path.display().to_string())
+    std::fs::write(path, history::ndjson(&run.history)).with_context(|| path.display().to_string())
 }

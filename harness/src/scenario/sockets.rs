@@ -29,7 +29,11 @@ pub trait OverSockets: Scenario {
             .collect();
         let requests = |event: &&Event| matches!(event.what, Happening::Exchange(_));
         let any = run.history.iter().filter(requests).count() > 0;
-        format!("{} [{}]", if any { "ran" } else { "NOTHING RAN" }, counted.join(", "))
+        format!(
+            "{} [{}]",
+            if any { "ran" } else { "NOTHING RAN" },
+            counted.join(", ")
+        )
     }
 
     /// Marks that do not depend on timing.

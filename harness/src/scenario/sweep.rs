@@ -217,7 +217,12 @@ impl Maker {
 
 fn config(plan: &SweepPlan, names: &Names, worker: &str) -> SweeperConfig {
     let swept = |(which, container, prefix): &(Which, &str, &str)| SweptContainer {
-        account: if *which == Which::Main { "default" } else { "dead" }.to_owned(),
+        account: if *which == Which::Main {
+            "default"
+        } else {
+            "dead"
+        }
+        .to_owned(),
         container: names.container(container),
         prefix: (*prefix).to_owned(),
     };
@@ -320,7 +325,12 @@ impl Owner {
         let path = percent_decode(path).ok()?;
         (0..self.plan.blobs.len()).find(|number| {
             let (which, blob) = self.id(*number);
-            path == format!("/{}/{}/{}", self.world.name(which), blob.container, blob.name)
+            path == format!(
+                "/{}/{}/{}",
+                self.world.name(which),
+                blob.container,
+                blob.name
+            )
         })
     }
 
@@ -342,7 +352,9 @@ impl Owner {
             }
             Deed::Tag(life, dead) => {
                 let metadata = self.metadata(life, dead);
-                let _ = storage.set_blob_metadata(&cx, &blob, &metadata, &none).await;
+                let _ = storage
+                    .set_blob_metadata(&cx, &blob, &metadata, &none)
+                    .await;
             }
             Deed::Lease(seconds) => {
                 let id = "11111111-2222-3333-4444-555555555555";
@@ -367,7 +379,10 @@ impl Owner {
         let cx = CallContext::default();
         let _ = self.dead.create_container(&cx, &container).await;
         let (blob, put) = (BlobId::new(container, name), PutBlob::default());
-        let _ = self.dead.put_blob(&cx, &blob, content("foreign"), &put).await;
+        let _ = self
+            .dead
+            .put_blob(&cx, &blob, content("foreign"), &put)
+            .await;
     }
 }
 

@@ -101,8 +101,8 @@ impl Mishap {
 
 /// Whether a request deletes or copies a blob, or settles a message.
 fn is_change(request: &http::Request<Bytes>) -> bool {
-    let settles = request.method() != http::Method::GET
-        && request.uri().path().contains("/messages");
+    let settles =
+        request.method() != http::Method::GET && request.uri().path().contains("/messages");
     let copies = request.headers().contains_key("x-ms-copy-source");
     request.method() == http::Method::DELETE || copies || settles
 }
@@ -119,7 +119,8 @@ pub struct Planned {
 }
 
 /// What the owner does, by its number in the plan, to the blob of this path, if there is one.
-pub type OwnerActs = Box<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+pub type OwnerActs =
+    Box<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Where the service is.
 pub enum Service {
@@ -226,9 +227,8 @@ impl Wire {
         state.requests += 1;
         let nth = state.requests;
         let change = is_change(request);
-        let due = |p: &&mut Planned| {
-            !p.fired && p.nth <= nth && (change || !p.mishap.waits_for_change())
-        };
+        let due =
+            |p: &&mut Planned| !p.fired && p.nth <= nth && (change || !p.mishap.waits_for_change());
         let planned = state.planned.iter_mut().find(due)?;
         planned.fired = true;
         Some(planned.mishap)

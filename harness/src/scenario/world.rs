@@ -155,8 +155,7 @@ impl World {
             }
             emulator.faults().clear();
         }
-        self.wire
-            .note("harness", super::history::Happening::Calm);
+        self.wire.note("harness", super::history::Happening::Calm);
         faults
     }
 }
@@ -195,13 +194,27 @@ pub fn mishaps(requests_max: u16, acts: u8) -> BoxedStrategy<Vec<(u16, Mishap)>>
 /// Fault rules of the service on some of `operations`.
 pub fn rules(operations: &'static [&'static str]) -> BoxedStrategy<Vec<Rule>> {
     let fault = prop_oneof![
-        (0u64..20).prop_map(|s| Fault::Refuse { status: 503, retry_after_s: Some(s) }),
-        Just(Fault::Refuse { status: 503, retry_after_s: None }),
-        Just(Fault::Refuse { status: 500, retry_after_s: None }),
+        (0u64..20).prop_map(|s| Fault::Refuse {
+            status: 503,
+            retry_after_s: Some(s)
+        }),
+        Just(Fault::Refuse {
+            status: 503,
+            retry_after_s: None
+        }),
+        Just(Fault::Refuse {
+            status: 500,
+            retry_after_s: None
+        }),
         Just(Fault::Reset),
         (1u64..90_000).prop_map(|delay_ms| Fault::Latency { delay_ms }),
     ];
-    let rule = (proptest::sample::select(operations), 1u64..20, 1u64..5, fault);
+    let rule = (
+        proptest::sample::select(operations),
+        1u64..20,
+        1u64..5,
+        fault,
+    );
     let rule = rule.prop_map(|(operation, nth, times, fault)| Rule {
         operation: operation.to_owned(),
         resource: String::new(),

@@ -132,7 +132,9 @@ impl Judge<'_> {
 
     /// The owner's message: its id is known to the service alone.
     fn put(&mut self, exchange: &Exchange) {
-        let Some(answer) = exchange.done() else { return };
+        let Some(answer) = exchange.done() else {
+            return;
+        };
         let text = answer.text();
         if let Some(id) = element(&text, "MessageId") {
             let number = self.messages.len();
@@ -153,7 +155,9 @@ impl Judge<'_> {
             let what = format!("a get of {count} messages for {visibility} s");
             self.violated("LS7", number, what);
         }
-        let Some(answer) = exchange.done() else { return };
+        let Some(answer) = exchange.done() else {
+            return;
+        };
         for message in elements(&answer.text(), "QueueMessage") {
             let known = element(message, "MessageId").and_then(|id| self.messages.get_mut(id));
             let Some(known) = known else { continue };
@@ -168,7 +172,9 @@ impl Judge<'_> {
 
     /// What an answer tells a life about its locks.
     fn told(&mut self, actor: &str, exchange: &Exchange) {
-        let Some(answer) = exchange.done() else { return };
+        let Some(answer) = exchange.done() else {
+            return;
+        };
         let (_, _, rest) = exchange.segments();
         let mut grant = |id: &str, receipt: &str, until: Option<Timestamp>| {
             let key = (actor.to_owned(), id.to_owned());
@@ -199,7 +205,9 @@ impl Judge<'_> {
             self.violated("LS2", number, what);
         }
         if exchange.method == "DELETE" && exchange.done().is_some() {
-            let Some(known) = self.messages.get_mut(id) else { return };
+            let Some(known) = self.messages.get_mut(id) else {
+                return;
+            };
             known.deleted = true;
             if !known.done && known.poisoned == 0 {
                 let what = format!("{actor} deleted {id}: neither done nor in the poison queue");
@@ -235,7 +243,10 @@ impl Judge<'_> {
     /// LS4, LS5, LS6: a handler begins.
     fn started(&mut self, number: usize, event: &Event, (id, count, body): (&str, u32, &str)) {
         let key = (event.actor.clone(), id.to_owned());
-        let until = self.grants.get(&key).map_or(Timestamp::MIN, |grant| grant.1);
+        let until = self
+            .grants
+            .get(&key)
+            .map_or(Timestamp::MIN, |grant| grant.1);
         if until <= event.at {
             let what = format!("{id} was hidden until {} only", until.iso_ticks());
             self.violated("LS4", number, what);
@@ -272,7 +283,10 @@ impl Judge<'_> {
             }
             let never = behaviour.failures().is_none_or(|failures| failures >= most);
             if never && known.done {
-                found.push(Violation::of_run("LS5", format!("{name} was done beyond {most}")));
+                found.push(Violation::of_run(
+                    "LS5",
+                    format!("{name} was done beyond {most}"),
+                ));
             }
             let taken_often = known.gets >= most;
             if known.poisoned > 0 && !never && !taken_often && !too_slow {

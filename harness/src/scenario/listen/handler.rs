@@ -49,7 +49,9 @@ impl Handler for Scripted {
 }
 
 async fn act(behaviour: Option<Behaviour>, count: u32) -> (Verdict, &'static str) {
-    let (ok, retry) = ((Verdict::Ok, "ok"), |why: &str| (Verdict::retry(why), "retry"));
+    let (ok, retry) = ((Verdict::Ok, "ok"), |why: &str| {
+        (Verdict::retry(why), "retry")
+    });
     match behaviour {
         Some(Behaviour::Ok(ms)) => {
             tokio::time::sleep(Duration::from_millis(u64::from(ms))).await;

@@ -129,7 +129,10 @@ pub fn plans() -> impl Strategy<Value = ListenPlan> {
     let trouble = (world::mishaps(REQUESTS_MAX, 0), world::rules(&OPERATIONS))
         .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
     let shape = (1u8..3, 4u16..30, 1u32..5, 1u32..9);
-    let flags = (any::<bool>(), prop_oneof![3 => Just(true), 1 => Just(false)]);
+    let flags = (
+        any::<bool>(),
+        prop_oneof![3 => Just(true), 1 => Just(false)],
+    );
     (any::<u64>(), messages, shape, flags, trouble).prop_map(
         |(seed, mut messages, (workers, visibility_s, max_dequeue, slots), flags, trouble)| {
             let (base64, renew) = flags;

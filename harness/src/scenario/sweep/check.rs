@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use smalt_protocol::Timestamp;
 use smalt_sweeper::Collision;
 
+use super::Names;
 use super::model::{self, Deed, Key, Model, Version};
 use super::plan::{SWEPT, SweepPlan};
-use super::Names;
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Answer, Event, Exchange, Fate, Happening, elements};
 
@@ -119,7 +119,9 @@ impl Judge<'_> {
                     (412, _, Some(Deed::Put)) => self.mark("412 on the state"),
                     (409, "LeaseAlreadyPresent", _) => self.mark("lease taken"),
                     (412, "LeaseIdMissing", Some(Deed::Deleted)) => self.mark("blob leased"),
-                    (409, "BlobAlreadyExists", Some(Deed::Copied)) => self.mark("destination taken"),
+                    (409, "BlobAlreadyExists", Some(Deed::Copied)) => {
+                        self.mark("destination taken")
+                    }
                     _ => {}
                 }
                 if !exchange.delivered && answer.status < 300 {
@@ -143,7 +145,8 @@ impl Judge<'_> {
                 self.seen.insert((actor.to_owned(), etag));
             }
         } else if let Some(etag) = answer.header("etag") {
-            self.seen.insert((actor.to_owned(), unquoted(etag).to_owned()));
+            self.seen
+                .insert((actor.to_owned(), unquoted(etag).to_owned()));
         }
     }
 
@@ -236,7 +239,11 @@ impl Judge<'_> {
             let allowed = self.plan.on_collision == Collision::Overwrite
                 && exchange.header("if-match").is_some();
             if !allowed {
-                self.violated("SS8", number, format!("{key:?} was there, and is overwritten"));
+                self.violated(
+                    "SS8",
+                    number,
+                    format!("{key:?} was there, and is overwritten"),
+                );
             }
             self.mark("overwritten by policy");
         }
@@ -255,7 +262,11 @@ impl Judge<'_> {
         if deed != Deed::Put || key.1 != self.names.state() {
             return self.violated("SS5", number, format!("{deed:?} of {key:?}"));
         }
-        let there = self.model.blobs.get(&key).map(|v| unquoted(&v.etag).to_owned());
+        let there = self
+            .model
+            .blobs
+            .get(&key)
+            .map(|v| unquoted(&v.etag).to_owned());
         let matched = exchange.header("if-match").map(unquoted);
         let absent = exchange.header("if-none-match") == Some("*");
         let linear = match &there {
@@ -276,7 +287,11 @@ impl Judge<'_> {
     /// SS6 and SS7: the fence grows; a cycle ends only when all of it was listed and worked off.
     fn state(&mut self, number: usize, text: &str, first: bool) {
         let root = tags(text, "Containers").next().unwrap_or_default();
-        let value = |name| attribute(root, name).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let value = |name| {
+            attribute(root, name)
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(0)
+        };
         let (fence, cycle): (u64, u64) = (value("fence"), value("cycle"));
         if !first && fence <= self.ledger.fence {
             let what = format!("fence {fence} after {}", self.ledger.fence);
@@ -284,7 +299,8 @@ impl Judge<'_> {
         }
         let pages = tags(text, "Page").count();
         for container in tags(text, "Container") {
-            if attribute(container, "failures").is_some() || attribute(container, "lastError").is_some()
+            if attribute(container, "failures").is_some()
+                || attribute(container, "lastError").is_some()
             {
                 let name = attribute(container, "name").unwrap_or_default();
                 self.ledger.failed.insert(name.to_owned());
@@ -304,7 +320,10 @@ impl Judge<'_> {
     fn closed(&mut self, number: usize, pages: usize, cycle: u64) {
         self.mark("cycle completed");
         if cycle < self.ledger.cycle || pages > 0 {
-            let what = format!("cycle {cycle} after {}, {pages} pages open", self.ledger.cycle);
+            let what = format!(
+                "cycle {cycle} after {}, {pages} pages open",
+                self.ledger.cycle
+            );
             self.violated("SS7", number, what);
         }
         let missed = self.model.blobs.iter().find(|(key, version)| {

@@ -40,7 +40,11 @@ impl Version {
             return Some(self.made.floor_s().plus_s(days * 86_400));
         }
         let zoned = text.len() == 20 && text.ends_with('Z') || text.len() == 25;
-        if zoned { Timestamp::parse_iso(text) } else { None }
+        if zoned {
+            Timestamp::parse_iso(text)
+        } else {
+            None
+        }
     }
 }
 

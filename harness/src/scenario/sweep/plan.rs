@@ -75,9 +75,7 @@ impl Life {
             }
             Life::AfterChange => Some("P2D".to_owned()),
             Life::Far => Some(in_s(10 * 365 * 86_400).iso_s()),
-            Life::Invalid(which) => {
-                Some(INVALID[usize::from(which) % INVALID.len()].to_owned())
-            }
+            Life::Invalid(which) => Some(INVALID[usize::from(which) % INVALID.len()].to_owned()),
         }
     }
 }
@@ -235,7 +233,10 @@ pub fn plans() -> impl Strategy<Value = SweepPlan> {
         dead,
     });
     let blobs = proptest::collection::vec(blob, 1..14);
-    let trouble = (world::mishaps(REQUESTS_MAX, ACTS_MAX), world::rules(&OPERATIONS))
+    let trouble = (
+        world::mishaps(REQUESTS_MAX, ACTS_MAX),
+        world::rules(&OPERATIONS),
+    )
         .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
     let shape = (1u8..4, 30u16..96, 1u32..8, 1usize..5);
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
@@ -245,7 +246,14 @@ pub fn plans() -> impl Strategy<Value = SweepPlan> {
         Just(Collision::Overwrite)
     ];
     let dead = prop_oneof![4 => Just(true), 1 => Just(false)];
-    let all = (any::<u64>(), blobs, acts(), shape, (backend, dead, collision), trouble);
+    let all = (
+        any::<u64>(),
+        blobs,
+        acts(),
+        shape,
+        (backend, dead, collision),
+        trouble,
+    );
     all.prop_map(|(seed, blobs, acts, shape, policy, trouble)| SweepPlan {
         seed,
         blobs,
