@@ -1,5 +1,7 @@
 //! A client that signs its requests.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::time::Duration;
 
 use http::{HeaderMap, Request, StatusCode};
@@ -11,19 +13,19 @@ use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Service, uri};
 
 /// The time that every test starts at.
-pub const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
+pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
 
 /// An answer, read whole.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub text: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl Answer {
     /// Status and, of a refusal, its code.
-    pub fn outcome(&self) -> String {
+    pub(crate) fn outcome(&self) -> String {
         let code = self.header("x-ms-error-code");
         format!("{} {code}", self.status.as_u16())
             .trim_end()
@@ -31,14 +33,14 @@ impl Answer {
     }
 
     /// A header's text; empty when absent.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
             .map_or("", |value| value.to_str().unwrap())
     }
 
     /// The texts of all elements of this name.
-    pub fn elements(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn elements(&self, name: &str) -> Vec<&str> {
         let start = format!("<{name}>");
         let parts = self.text.split(&start).skip(1);
         parts.map(|part| part.split('<').next().unwrap()).collect()
@@ -46,18 +48,18 @@ impl Answer {
 }
 
 /// An emulator, its clock, and a version to speak.
-pub struct Client {
-    pub emulator: Emulator,
-    pub clock: Clock,
-    pub version: ApiVersion,
+pub(crate) struct Client {
+    pub(crate) emulator: Emulator,
+    pub(crate) clock: Clock,
+    pub(crate) version: ApiVersion,
 }
 
 impl Client {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with(Config::default())
     }
 
-    pub fn with(config: Config) -> Self {
+    pub(crate) fn with(config: Config) -> Self {
         let clock = Clock::manual(START);
         let builder = Emulator::builder()
             .config(config)
@@ -70,12 +72,12 @@ impl Client {
         }
     }
 
-    pub fn advance(&self, seconds: u64) {
+    pub(crate) fn advance(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 
     /// Asks for something behind the account, `c?restype=container`; with headers, and a body.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: &str,
         target: &str,
@@ -87,7 +89,7 @@ impl Client {
     }
 
     /// Asks for a path and query as they are.
-    pub async fn ask_at(
+    pub(crate) async fn ask_at(
         &self,
         method: &str,
         target: &str,
@@ -134,18 +136,23 @@ impl Client {
     }
 
     /// As [`Client::ask`], for the outcome only.
-    pub async fn try_(&self, method: &str, target: &str, headers: &[(&str, &str)]) -> String {
+    pub(crate) async fn try_(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> String {
         self.ask(method, target, headers, "").await.outcome()
     }
 
     /// Creates a container.
-    pub async fn create(&self, name: &str) {
+    pub(crate) async fn create(&self, name: &str) {
         let target = format!("{name}?restype=container");
         assert_eq!(self.try_("PUT", &target, &[]).await, "201");
     }
 
     /// Puts an empty block blob.
-    pub async fn put(&self, blob: &str) {
+    pub(crate) async fn put(&self, blob: &str) {
         let headers = [("x-ms-blob-type", "BlockBlob")];
         assert_eq!(self.try_("PUT", blob, &headers).await, "201", "{blob}");
     }

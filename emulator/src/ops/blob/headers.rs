@@ -201,7 +201,8 @@ fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
 /// `x-ms-tags`: index tags as a query string.
 ///
 /// # Errors
-/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for tags that Azure does not take, as in [`tags::validate`].
+/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for tags
+/// that Azure does not take, as in [`tags::validate`].
 pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     const NAME: &str = "x-ms-tags";
     let Some(text) = call.header(NAME)? else {
