@@ -18,8 +18,8 @@
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
 //! | `0x23` | generation, expires at, sequence | message id, in the order of expiry |
 //! | `0x24` | generation | number of messages |
-//! | `0x30` | account 0 service | properties of a service |
-//! | `0x40` | generation | what `maintain` still has to remove |
+//! | `0x30` | account 0 service | `ServiceProperties` |
+//! | `0x40` | generation | left to remove: `GarbageRecord`, or nothing where the name is free |
 //!
 //! Prefixes below `0x10` belong to the store itself.
 

@@ -418,8 +418,8 @@ async fn older_versions_know_fewer_headers() {
         ),
         (
             ApiVersion::V2018_11_09,
-            "x-ms-creation-time",
             "x-ms-tag-count",
+            "x-ms-is-current-version",
         ),
     ] {
         let client = client.under(version);

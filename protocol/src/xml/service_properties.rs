@@ -153,6 +153,10 @@ impl ServicePropertiesUpdate {
         if root.name != "StorageServiceProperties" {
             return Err(root.unexpected());
         }
+        // The service's reader looks for the end tag of the root, even where nothing is inside.
+        if root.children.is_empty() && body.trim_ascii_end().ends_with(b"/>") {
+            return Err(root.refuse_end());
+        }
         let mut update = ServicePropertiesUpdate::default();
         for section in &root.children {
             match section.name {

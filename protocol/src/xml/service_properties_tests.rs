@@ -134,6 +134,22 @@ fn refusals_are_those_of_the_recordings() {
 }
 
 #[test]
+fn an_empty_root_needs_its_end_tag() {
+    let read = |body: &str| ServicePropertiesUpdate::read(body.as_bytes(), Service::Queue);
+    let error = read("<?xml version='1.0' encoding='utf-8'?>\n<StorageServiceProperties />");
+    let error = error.unwrap_err();
+    let elements: Vec<_> = error
+        .elements()
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .collect();
+    let reason =
+        "Error parsing Xml content: 'None' is an invalid XmlNodeType. Line 2, position 29.";
+    assert_eq!(elements, ["2", "29", reason]);
+    assert!(read("<StorageServiceProperties></StorageServiceProperties>").is_ok());
+}
+
+#[test]
 fn rules_are_bounded() {
     let rule = |origin: &str| {
         format!(

@@ -22,6 +22,8 @@ const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
 const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 /// `x-ms-creation-time`. "Version 2017-11-09".
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
+/// Recorded answers of this version alone show the number of tags also where there is none.
+const TAG_COUNT_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
@@ -69,7 +71,7 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     if shown.is_base {
         lease(headers, blob, shown.version);
     }
-    if shown.version >= TAGS && !blob.tags.is_empty() {
+    if shown.version == TAG_COUNT_ALWAYS || (shown.version >= TAGS && !blob.tags.is_empty()) {
         let name = HeaderName::from_static("x-ms-tag-count");
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }

@@ -66,11 +66,6 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// User metadata as headers of a response.
-pub fn metadata_headers(container: &ContainerRecord, reply: Reply) -> Reply {
-    reply.metadata(&container.metadata)
-}
-
 impl<'a> From<&'a ContainerRecord> for Current<'a> {
     fn from(container: &'a ContainerRecord) -> Self {
         Current {

@@ -7,7 +7,6 @@
 //! ```http
 //! PUT /devstoreaccount1/?restype=service&comp=properties
 //!
-//! <?xml version="1.0" encoding="utf-8"?>
 //! <StorageServiceProperties><Cors /></StorageServiceProperties>
 //!
 //! 202 Accepted
