@@ -2,6 +2,13 @@
 //!
 //! `SMALT_SEED=N` starts elsewhere, `SMALT_SEED=random` anywhere; `SMALT_CASES=N` runs more.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
 use smalt_harness::scenario::bent::Bend;
 use smalt_harness::scenario::campaign::{self, Scenario, Summary};
 use smalt_harness::scenario::listen::Listen;

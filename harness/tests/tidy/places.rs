@@ -51,7 +51,7 @@ pub(crate) const PLACES: &[Place] = &[
         only: &["emulator/src/store/"],
     },
     Place {
-        within: "emulator/",
+        within: "emulator/src/",
         names: FILES,
         // The stated exception: rustls reads certificate and key, which are not the store's.
         only: &["emulator/src/disk.rs", "emulator/src/http/tls.rs"],
