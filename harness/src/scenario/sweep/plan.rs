@@ -8,7 +8,7 @@ use super::Names;
 use crate::scenario::world::{self, Trouble, Which};
 
 /// What is swept: account, container, prefix.
-pub const SWEPT: [(Which, &str, &str); 4] = [
+pub(super) const SWEPT: [(Which, &str, &str); 4] = [
     (Which::Main, "events", ""),
     (Which::Main, "logs", "app/"),
     (Which::Main, "media", ""),
@@ -115,7 +115,7 @@ impl Dead {
 /// One blob.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobPlan {
-    /// Which of [`SWEPT`].
+    /// Which of `SWEPT`.
     pub container: u8,
     /// Its time.
     pub life: Life,
@@ -225,7 +225,7 @@ fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
 }
 
 /// All plans.
-pub fn plans() -> impl Strategy<Value = SweepPlan> {
+pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
     let blob = (0u8..4, lives(), deads());
     let blob = blob.prop_map(|(container, life, dead)| BlobPlan {
         container,
