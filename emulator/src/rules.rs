@@ -2,6 +2,7 @@
 
 pub mod block_list;
 pub mod conditions;
+pub mod cors;
 pub mod lease;
 pub mod ranges;
 pub mod tag_condition;
