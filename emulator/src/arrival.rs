@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, HOST};
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
+use http::{Method, Version};
 use http_body::Body as _;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, limits, uri};
 use uuid::Uuid;
@@ -37,6 +38,9 @@ pub fn arrive(
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
+    if socket.peer.is_some() {
+        check_framing(&head)?;
+    }
     let host = match head.uri.authority() {
         Some(authority) => authority.as_str(),
         None => head
@@ -90,6 +94,24 @@ pub fn arrive(
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })
+}
+
+/// What HTTP asks of a request on the wire, before anything is looked at.
+fn check_framing(head: &Parts) -> Result<(), StorageError> {
+    // RFC 9112, 3.2: one Host, and none only before HTTP/1.1.
+    let hosts = head.headers.get_all(HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {
+        return Err(StorageError::invalid_header("Host", ""));
+    }
+    // The service's front end answers 411 to an upload of no stated length, even an empty one.
+    let is_upload = matches!(head.method, Method::PUT | Method::POST);
+    let has_length = [CONTENT_LENGTH, TRANSFER_ENCODING]
+        .iter()
+        .any(|name| head.headers.contains_key(name));
+    if is_upload && !has_length {
+        return Err(ErrorCode::MissingContentLengthHeader.into());
+    }
+    Ok(())
 }
 
 fn version(core: &Core, text: &str) -> Result<ApiVersion, StorageError> {

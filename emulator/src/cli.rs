@@ -100,6 +100,9 @@ pub struct Cli {
     /// Accepted for Azurite's sake: nothing is ever sent anywhere.
     #[arg(long)]
     pub disable_telemetry: bool,
+    /// How long a client may keep silent within a request, in milliseconds: for tests.
+    #[arg(long, value_name = "MS", hide = true)]
+    pub stall_timeout_ms: Option<u64>,
     /// Print a completion script and exit.
     #[arg(long, value_name = "SHELL")]
     pub completions: Option<clap_complete::Shell>,

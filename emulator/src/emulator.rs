@@ -12,6 +12,7 @@ use crate::body::Body;
 use crate::clock::Clock;
 use crate::config::{Account, Config};
 use crate::core::Core;
+use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::pipeline::{self, ConnectionLost};
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
@@ -95,6 +96,11 @@ impl Emulator {
     /// The time that requests are served at.
     pub fn now(&self) -> Timestamp {
         self.0.store.now()
+    }
+
+    /// The fault rules, with an account of which fired.
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
     }
 
     /// Does background work in at most `budget` steps: removes what is left of deleted containers

@@ -15,6 +15,7 @@ use smalt_protocol::Service;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+pub use limits::Patience;
 pub use tls::{TlsError, acceptor};
 
 use crate::arrival::Socket;
@@ -29,6 +30,7 @@ pub struct Listener {
     service: Service,
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
+    patience: Patience,
 }
 
 impl Listener {
@@ -40,11 +42,13 @@ impl Listener {
         service: Service,
         address: SocketAddr,
         tls: Option<TlsAcceptor>,
+        patience: Patience,
     ) -> std::io::Result<Self> {
         Ok(Listener {
             service,
             socket: TcpListener::bind(address).await?,
             tls,
+            patience,
         })
     }
 
@@ -73,7 +77,7 @@ impl Listener {
                 async move { emulator.call_on(request, socket).await }
             },
         );
-        accept(self.socket, self.tls, handle, stop).await;
+        accept(self.socket, self.tls, self.patience, handle, stop).await;
     }
 }
 
@@ -81,6 +85,7 @@ impl Listener {
 pub(crate) async fn accept<H, F>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
+    patience: Patience,
     handle: Arc<H>,
     stop: impl Future<Output = ()>,
 ) where
@@ -90,7 +95,7 @@ pub(crate) async fn accept<H, F>(
         + 'static,
 {
     let graceful = GracefulShutdown::new();
-    let connections = Connections::new(tls);
+    let connections = Connections::new(tls, patience);
     tokio::pin!(stop);
     loop {
         let accepted = tokio::select! {

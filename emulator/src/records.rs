@@ -1,6 +1,7 @@
 //! What the store keeps: one type per kind of record, as named MessagePack so that a later field
 //! has a default in an older store.
 
+mod binary;
 mod blob;
 mod container;
 mod garbage;

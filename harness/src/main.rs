@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::replay;
+use smalt_harness::{bench, crash, malformed, replay, scenario};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -17,6 +17,17 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
+    /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
+    Crash(crash::Options),
+    /// Send requests that no client should send, and check each answer.
+    Malformed(malformed::Options),
+    /// Measure smalt beside a bare hyper server, and beside Azurite.
+    Bench(bench::Options),
+    /// The bare server of `bench`.
+    #[command(hide = true)]
+    Echo(bench::echo::Options),
+    /// Run both workers among rivals, faults and crashes, and judge them by their history.
+    Scenario(scenario::Options),
 }
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
@@ -24,12 +35,21 @@ const WORKER_THREADS: usize = 4;
 
 fn main() -> anyhow::Result<ExitCode> {
     let cli = Cli::parse();
+    if let Command::Scenario(options) = &cli.command {
+        // Every case has a runtime of its own, with a clock of its own.
+        return scenario::run_command(options);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()?;
     let code = match cli.command {
         Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
+        Command::Crash(options) => runtime.block_on(crash::run_command(&options))?,
+        Command::Malformed(options) => runtime.block_on(malformed::run_command(&options))?,
+        Command::Bench(options) => runtime.block_on(bench::run_command(&options))?,
+        Command::Echo(options) => runtime.block_on(bench::echo::run_command(&options))?,
+        Command::Scenario(options) => scenario::run_command(&options)?,
     };
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();

@@ -142,7 +142,7 @@ impl Rehydration {
 pub struct CopyRecord {
     /// `x-ms-copy-id`.
     pub id: String,
-    /// `x-ms-copy-source`, without credentials.
+    /// `x-ms-copy-source`, without its signature.
     pub source: String,
     /// `x-ms-copy-status`.
     pub status: CopyStatus,
@@ -203,6 +203,7 @@ pub struct BlockListChunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedBlock {
     /// Block id, decoded.
+    #[serde(with = "super::binary")]
     pub id: Vec<u8>,
     /// Length in bytes.
     pub length: u64,

@@ -1,5 +1,6 @@
 //! A client for tests: signs with the account's key and calls the emulator in process.
 
+#![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::time::Duration;
@@ -10,12 +11,19 @@ use http_body_util::BodyExt;
 use smalt::{Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::ServiceSas;
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Service, uri};
+
+/// Another account of the emulator, with a key of its own.
+pub(crate) const OTHER_ACCOUNT: &str = "other";
+const OTHER_KEY: &str = "b3RoZXI=";
 
 /// An emulator at a fixed time, and who calls it.
 pub(crate) struct Client {
     emulator: Emulator,
+    account: &'static str,
     version: ApiVersion,
 }
 
@@ -39,8 +47,10 @@ impl Client {
         };
         let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
         let builder = Emulator::builder().config(config).clock(clock).seed(1);
+        let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
         Client {
             emulator: builder.open().unwrap(),
+            account: EMULATOR_ACCOUNT_NAME,
             version: ApiVersion::LATEST,
         }
     }
@@ -49,8 +59,57 @@ impl Client {
     pub(crate) fn under(&self, version: ApiVersion) -> Self {
         Client {
             emulator: self.emulator.clone(),
+            account: self.account,
             version,
         }
+    }
+
+    /// The same emulator, asked by the owner of the other account.
+    pub(crate) fn of_other_account(&self) -> Self {
+        Client {
+            emulator: self.emulator.clone(),
+            account: OTHER_ACCOUNT,
+            version: self.version,
+        }
+    }
+
+    /// The key of the account.
+    pub(crate) fn key(&self) -> AccountKey {
+        let is_other = self.account == OTHER_ACCOUNT;
+        let key = if is_other {
+            OTHER_KEY
+        } else {
+            EMULATOR_ACCOUNT_KEY
+        };
+        AccountKey::parse(key).unwrap()
+    }
+
+    /// The URL of what stands behind the account.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:10000/{}{path}", self.account)
+    }
+
+    /// The URL of a blob, signed so that it can be read for an hour with these permissions.
+    pub(crate) fn signed_url(&self, container: &str, blob: &str, permissions: &str) -> String {
+        let sas = ServiceSas {
+            version: ApiVersion::V2020_10_02,
+            target: SasTarget {
+                service: Service::Blob,
+                account: self.account,
+                name: container,
+                blob: Some(blob),
+                snapshot: "",
+            },
+            permissions,
+            start: None,
+            expiry: Some(self.now().plus_s(3600)),
+            policy_id: "",
+            ip: "",
+            protocol: "",
+            more: &[],
+        };
+        let query = sas.sign(self.key().as_bytes());
+        self.url(&format!("/{container}/{blob}?{query}"))
     }
 
     /// Moves the clock.
@@ -72,7 +131,7 @@ impl Client {
         body: impl Into<Bytes>,
     ) -> Answer {
         let body = body.into();
-        let target = format!("/{EMULATOR_ACCOUNT_NAME}{path}");
+        let target = format!("/{}{path}", self.account);
         let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
         let (date, version) = (self.now().rfc1123(), self.version.to_string());
         let length = body.len().to_string();
@@ -88,12 +147,12 @@ impl Client {
                 scheme: Scheme::SharedKey,
                 version: self.version,
                 method,
-                account: EMULATOR_ACCOUNT_NAME,
+                account: self.account,
                 path: raw_path,
                 query: &uri::parse_query(query).unwrap(),
                 headers: &all,
             },
-            AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap().as_bytes(),
+            self.key().as_bytes(),
         );
         all.push(("authorization", signature.as_str()));
         self.send_as_is(method, &target, &all, body).await

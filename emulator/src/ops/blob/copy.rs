@@ -1,9 +1,9 @@
 //! Copy Blob: a copy of a blob or snapshot, of this account or another one of the emulator.
 //!
-//! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within a
-//! region: bytes are shared, so that its cost does not depend on the length. Properties, the block
-//! list and, unless the request has its own, metadata go along; snapshots, lease and tier do not.
-//! An archived source needs an online tier in the request, and is brought back at once.
+//! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within
+//! a region: bytes are shared, so that its cost does not depend on the length. Properties, the
+//! block list and, unless the request has its own, metadata go along; snapshots, lease and tier do
+//! not. An archived source needs an online tier in the request, and is brought back at once.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json

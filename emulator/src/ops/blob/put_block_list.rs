@@ -14,7 +14,7 @@
 //! x-ms-content-crc64: GFi/o1BSQtU=
 //! ```
 
-use std::collections::HashSet;
+mod references;
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
@@ -34,7 +34,7 @@ use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobKind, BlobRecord, CommittedBlock, ContentHeaders};
 use crate::reply::Reply;
 use crate::rules::block_list::{self, Chosen, Entry};
-use crate::store::{self, Stamp, StoreResult, Transaction, View};
+use crate::store::{Stamp, Transaction, View};
 
 /// Put Block List.
 pub struct PutBlockList {
@@ -131,11 +131,14 @@ impl Write for PutBlockList {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Committed, StorageError> {
-        let Checked { place, chosen } = checked;
+        let Checked { mut place, chosen } = checked;
         let generation = place.container.generation;
-        take(tx, &chosen, |id| {
-            keys::block(generation, &self.name.blob, id)
-        })?;
+        let dissolved = match &mut place.blob {
+            Some(old) => references::dissolve(tx, old)?,
+            None => Vec::new(),
+        };
+        let key = |id: &[u8]| keys::block(generation, &self.name.blob, id);
+        references::take(tx, &chosen, &dissolved, key)?;
         let list: Vec<CommittedBlock> = chosen.into_iter().map(|chosen| chosen.block).collect();
         let new = NewBlob {
             kind: BlobKind::Block,
@@ -172,20 +175,5 @@ impl Write for PutBlockList {
     }
 }
 
-/// Takes one reference for each block of the new list: an uncommitted block hands over its own the
-/// first time, all others are shared with the list that still stands or the entry before.
-fn take(
-    tx: &mut Transaction<'_>,
-    chosen: &[Chosen],
-    key: impl Fn(&[u8]) -> Vec<u8>,
-) -> StoreResult<()> {
-    let mut handed_over = HashSet::new();
-    for Chosen { block, is_new } in chosen {
-        if *is_new && handed_over.insert(block.id.as_slice()) {
-            tx.delete(key(&block.id));
-        } else if let Some(payload) = block.payload {
-            store::retain(tx, payload)?;
-        }
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Snapshot Blob: a read-only copy of a blob as it is now, under a time.
 //!
-//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own the
-//! snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does not
-//! change.
+//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own
+//! the snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does
+//! not change.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=snapshot

@@ -28,8 +28,8 @@ pub struct Slot {
 /// Finds the place of a block and judges whether it may be put there.
 ///
 /// # Errors
-/// 404 `ContainerNotFound`, 412 of the lease, 409 `InvalidBlobType`, 400 `InvalidBlobOrBlock` for an
-/// id of another length than those before it, 409 `BlockCountExceedsLimit`.
+/// 404 `ContainerNotFound`, 412 of the lease, 409 `InvalidBlobType`, 400 `InvalidBlobOrBlock` for
+/// an id of another length than those before it, 409 `BlockCountExceedsLimit`.
 pub fn check(
     view: &dyn View,
     name: &BlobName,

@@ -1,7 +1,7 @@
 //! What a write answers about the bytes that it took.
 //!
-//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the request
-//! gave an MD5, which is then confirmed.
+//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the
+//! request gave an MD5, which is then confirmed.
 
 use smalt_protocol::ApiVersion;
 
@@ -50,7 +50,7 @@ mod tests {
                 by_md5,
             };
             let reply = hashes.answer(Reply::new(201), version);
-            let names: Vec<_> = reply.headers.keys().map(|name| name.as_str()).collect();
+            let names: Vec<_> = reply.headers.keys().map(http::HeaderName::as_str).collect();
             assert_eq!(names, [expected], "{version} {by_md5}");
         }
     }

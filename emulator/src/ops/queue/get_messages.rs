@@ -65,11 +65,12 @@ impl Write for GetMessages {
         let found = messages::visible(tx, queue.generation, stamp.now, self.count)?;
         let visible = stamp.now.plus_s(self.visibility_timeout_s);
         let mut taken = Vec::with_capacity(found.len());
-        for (order, mut message) in found.into_iter().enumerate() {
+        for mut message in found {
             message.record.dequeue_count = message.record.dequeue_count.saturating_add(1);
             message.record.receipt = stamp.tick.ticks();
-            // Messages of one get keep their order: each stands by its own sequence.
-            let place = stamp.tick.ticks().saturating_add(order as u64);
+            // Each stands by its own sequence, which no other message has: by places counted on from
+            // the tick, messages of two gets at the same moment would push each other out.
+            let place = message.record.sequence;
             message.move_to(tx, queue.generation, visible, place)?;
             let text = FoundText::locate(tx, &message.record.text)?;
             taken.push((message, text));

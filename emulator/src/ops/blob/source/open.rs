@@ -101,7 +101,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
 }
 
-/// Authorises by what the URL carries. Recorded: Copy Blob does not say why it was refused with 401.
+/// Authorises by what the URL carries. Recorded: Copy Blob does not say why a read got 401.
 fn stranger(core: &Core, read: &Call, is_reference: bool) -> Result<Identity, StorageError> {
     let entry = register::by_id(Service::Blob, READ)
         .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;

@@ -1,0 +1,24 @@
+//! The two workers at work: random worlds, rivals, faults, crashes; judged by their history.
+//!
+//! A plan comes from a seed, runs in process on tokio's paused clock against an emulator in memory,
+//! and yields the same history twice. The same run goes over sockets against any service.
+//!
+//! # Layout
+//! - [`wire`]: carries requests, writes down what truly happened, and lets it go wrong as planned;
+//!   [`history`]: what was written down. [`world`]: service, accounts and time of one run.
+//! - [`sweep`], [`listen`]: plan, run and judge of each worker. The judges see the history alone.
+//! - [`bent`]: mistakes on purpose that the judges must catch.
+//! - [`campaign`]: many seeds; a failing plan made small. [`sockets`]: reduced plans against any
+//!   service. [`options`]: the command line.
+
+pub mod bent;
+pub mod campaign;
+pub mod history;
+pub mod listen;
+pub mod options;
+pub mod sockets;
+pub mod sweep;
+pub mod wire;
+pub mod world;
+
+pub use options::{Options, run_command};

@@ -1,0 +1,273 @@
+//! Many runs of one scenario: plans from seeds, each run judged, a failing plan made small.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Write as _};
+
+use proptest::strategy::{BoxedStrategy, Strategy as _, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use super::bent::Bend;
+use super::history::{self, Event};
+
+/// Most attempts at making a failing plan smaller.
+const SHRINKS_MAX: usize = 100;
+/// Events of the history that a failure shows.
+const EVENTS_SHOWN: usize = 40;
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Its letters: `SS1`, `LS3`.
+    pub property: &'static str,
+    /// What happened instead.
+    pub what: String,
+    /// Where in the history.
+    pub at: Option<usize>,
+}
+
+impl Violation {
+    /// A violation at a place of the history.
+    pub fn at(property: &'static str, number: usize, what: impl Into<String>) -> Self {
+        Violation {
+            property,
+            what: what.into(),
+            at: Some(number),
+        }
+    }
+
+    /// A violation of the whole run.
+    pub fn of_run(property: &'static str, what: impl Into<String>) -> Self {
+        Violation {
+            property,
+            what: what.into(),
+            at: None,
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.property, self.what)?;
+        match self.at {
+            Some(number) => write!(f, " (event {number})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What one run came to.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Its history.
+    pub history: Vec<Event>,
+    /// What does not hold.
+    pub violations: Vec<Violation>,
+    /// Faults planned and fired.
+    pub faults: Faults,
+    /// Things that happened, for the account of what a campaign has seen.
+    pub marks: BTreeMap<&'static str, u64>,
+}
+
+/// The account of the planned faults.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Planned.
+    pub planned: u64,
+    /// Fired. The others were planned for a request that was never sent.
+    pub fired: u64,
+}
+
+/// A failure, ready to be shown.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    /// What happened, with the command that replays it.
+    pub story: String,
+    /// The smallest run that fails, where there is one.
+    pub run: Option<Run>,
+}
+
+impl From<String> for Failure {
+    fn from(story: String) -> Self {
+        Failure { story, run: None }
+    }
+}
+
+/// A scenario: what can be planned, and how a plan is run and judged.
+pub trait Scenario {
+    /// A plan.
+    type Plan: Debug + Clone;
+    /// Its name on the command line.
+    const NAME: &'static str;
+    /// All plans.
+    fn plans() -> BoxedStrategy<Self::Plan>;
+    /// Runs one in process, on a clock of its own, through a storage that is bent on purpose.
+    fn run(plan: &Self::Plan, bend: Option<Bend>) -> Run;
+}
+
+/// What a campaign came to.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Runs.
+    pub cases: u64,
+    /// Requests and other events over all runs.
+    pub events: u64,
+    /// The account of the faults.
+    pub faults: Faults,
+    /// What was seen, over all runs.
+    pub marks: BTreeMap<&'static str, u64>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} cases, {} events, faults planned {}, fired {}, never reached {}",
+            self.cases,
+            self.events,
+            self.faults.planned,
+            self.faults.fired,
+            self.faults.planned - self.faults.fired
+        )?;
+        for (mark, count) in &self.marks {
+            write!(f, "\n  {mark}: {count}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The plan of a seed.
+pub fn plan_of<S: Scenario>(seed: u64) -> Result<S::Plan, String> {
+    Ok(tree::<S>(seed)?.current())
+}
+
+fn tree<S: Scenario>(
+    seed: u64,
+) -> Result<Box<dyn proptest::strategy::ValueTree<Value = S::Plan>>, String> {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    S::plans()
+        .new_tree(&mut runner)
+        .map_err(|reason| format!("no plan from seed {seed}: {reason}"))
+}
+
+/// Runs the plan of one seed twice: both histories must be equal to the byte.
+///
+/// # Errors
+/// The first violation, with the plan made small and the command that replays it.
+pub fn run_seed<S: Scenario>(seed: u64, twice: bool) -> Result<Run, Failure> {
+    let plan = plan_of::<S>(seed)?;
+    let run = S::run(&plan, None);
+    if !run.violations.is_empty() {
+        return Err(shrink::<S>(seed)?);
+    }
+    if twice {
+        let again = S::run(&plan, None);
+        compare(&run.history, &again.history).map_err(|difference| {
+            format!("seed {seed} ran differently the second time:\n{difference}")
+        })?;
+    }
+    Ok(run)
+}
+
+/// Runs `cases` seeds from `first` on.
+///
+/// # Errors
+/// The first failure, ready to print.
+pub fn run_cases<S: Scenario>(
+    first: u64,
+    cases: u64,
+    mut progress: impl FnMut(u64, &Run),
+) -> Result<Summary, Failure> {
+    let mut summary = Summary::default();
+    for seed in first..first.saturating_add(cases) {
+        let run = run_seed::<S>(seed, true)?;
+        summary.cases += 1;
+        summary.events += run.history.len() as u64;
+        summary.faults.planned += run.faults.planned;
+        summary.faults.fired += run.faults.fired;
+        for (mark, count) in &run.marks {
+            *summary.marks.entry(mark).or_default() += count;
+        }
+        progress(seed, &run);
+    }
+    Ok(summary)
+}
+
+/// How many cases it takes until the properties catch a storage that is bent; `None` when they do
+/// not within `cases`.
+pub fn cases_to_catch<S: Scenario>(
+    bend: Bend,
+    first: u64,
+    cases: u64,
+) -> Result<Option<(u64, Violation)>, String> {
+    for seed in first..first + cases {
+        let run = S::run(&plan_of::<S>(seed)?, Some(bend));
+        if let Some(violation) = run.violations.into_iter().next() {
+            return Ok(Some((seed - first + 1, violation)));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether two histories are equal; else the first line that differs.
+fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
+    let (one, other) = (history::ndjson(one), history::ndjson(other));
+    if one == other {
+        return Ok(());
+    }
+    let mut lines = one.lines().zip(other.lines()).enumerate();
+    Err(match lines.find(|(_, (a, b))| a != b) {
+        Some((at, (a, b))) => format!("event {at}\nfirst:  {a}\nsecond: {b}"),
+        None => "one run ended earlier".to_owned(),
+    })
+}
+
+/// Makes the failing plan of a seed as small as it gets, and tells the story of its run.
+fn shrink<S: Scenario>(seed: u64) -> Result<Failure, String> {
+    let mut tree = tree::<S>(seed)?;
+    let mut smallest = (tree.current(), S::run(&tree.current(), None));
+    let mut tries = 0;
+    let mut smaller = tree.simplify();
+    while smaller && tries < SHRINKS_MAX {
+        tries += 1;
+        let plan = tree.current();
+        let run = S::run(&plan, None);
+        smaller = if run.violations.is_empty() {
+            tree.complicate()
+        } else {
+            smallest = (plan, run);
+            tree.simplify()
+        };
+    }
+    let (plan, run) = smallest;
+    Ok(Failure {
+        story: story::<S>(seed, &plan, &run),
+        run: Some(run),
+    })
+}
+
+fn story<S: Scenario>(seed: u64, plan: &S::Plan, run: &Run) -> String {
+    let mut text = format!("seed {seed} breaks a property; the smallest plan found:\n{plan:#?}\n");
+    for violation in &run.violations {
+        let _ = writeln!(text, "{violation}");
+    }
+    let end = run
+        .violations
+        .iter()
+        .filter_map(|v| v.at)
+        .min()
+        .map_or(run.history.len(), |at| (at + 1).min(run.history.len()));
+    let start = end.saturating_sub(EVENTS_SHOWN);
+    let _ = writeln!(text, "events {start} to {end}:");
+    for (number, event) in run.history.iter().enumerate().take(end).skip(start) {
+        let _ = writeln!(text, "{}", history::brief(number, event));
+    }
+    let _ = writeln!(
+        text,
+        "replay: harness scenario {} --seed {seed} --cases 1 --trace trace.ndjson",
+        S::NAME
+    );
+    text
+}

@@ -1,0 +1,305 @@
+//! The history of a run: every exchange in the order of its execution, and what handlers did.
+
+use bytes::Bytes;
+use serde::ser::SerializeMap as _;
+use smalt_protocol::Timestamp;
+use smalt_protocol::uri::{lookup, parse_query, percent_decode};
+
+/// Headers that differ between two equal runs and say nothing: the machine's name and version.
+const HEADERS_LEFT_OUT: [&str; 1] = ["user-agent"];
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When, on the service's clock.
+    pub at: Timestamp,
+    /// Who did it.
+    pub actor: String,
+    /// What.
+    pub what: Happening,
+}
+
+/// What can happen.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A request reached the service, or was cut by it.
+    Exchange(Box<Exchange>),
+    /// The answer of an earlier exchange arrived late.
+    Delivered {
+        /// Its place in the history.
+        number: usize,
+    },
+    /// A worker died.
+    Crashed,
+    /// From here on nothing goes wrong.
+    Calm,
+    /// A handler began.
+    Started {
+        /// Message id.
+        id: String,
+        /// Attempt, as the listener counts it.
+        count: u32,
+        /// The body that it was given.
+        body: String,
+    },
+    /// A handler ended with this verdict: `ok`, `retry` or `reject`.
+    Ended {
+        /// Message id.
+        id: String,
+        /// The verdict.
+        verdict: &'static str,
+    },
+}
+
+/// One request, and what became of it.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// When it was sent; the event's time is that of its execution.
+    pub sent: Timestamp,
+    /// Method.
+    pub method: String,
+    /// Path as sent.
+    pub path: String,
+    /// Query, decoded.
+    pub query: Vec<(String, String)>,
+    /// Headers, sorted.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Bytes,
+    /// What became of it.
+    pub fate: Fate,
+    /// Whether the answer reached the sender at once.
+    pub delivered: bool,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub enum Fate {
+    /// The service answered.
+    Answered(Answer),
+    /// The connection was cut before it was executed, or the answer was cut short.
+    NoAnswer(String),
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Status.
+    pub status: u16,
+    /// Headers, sorted.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Bytes,
+}
+
+impl Exchange {
+    /// The request part.
+    pub fn of(request: &http::Request<Bytes>, sent: Timestamp) -> Self {
+        let query = request.uri().query().unwrap_or_default();
+        Exchange {
+            sent,
+            method: request.method().to_string(),
+            path: request.uri().path().to_owned(),
+            query: parse_query(query).unwrap_or_default(),
+            headers: sorted(request.headers()),
+            body: request.body().clone(),
+            fate: Fate::NoAnswer(String::new()),
+            delivered: false,
+        }
+    }
+
+    /// The answer, when it was executed well.
+    pub fn done(&self) -> Option<&Answer> {
+        match &self.fate {
+            Fate::Answered(answer) if (200..300).contains(&answer.status) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// A request header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// A query parameter.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        lookup(&self.query, name)
+    }
+
+    /// The segments of the path, decoded: account, container or queue, the rest.
+    pub fn segments(&self) -> (String, String, String) {
+        let mut parts = self.path.trim_start_matches('/').splitn(3, '/');
+        let mut next = || {
+            let part = parts.next().unwrap_or_default();
+            percent_decode(part).unwrap_or_else(|_| part.to_owned())
+        };
+        (next(), next(), next())
+    }
+}
+
+impl Answer {
+    /// The recordable part of an answer.
+    pub fn of(response: &http::Response<Bytes>) -> Self {
+        Answer {
+            status: response.status().as_u16(),
+            headers: sorted(response.headers()),
+            body: response.body().clone(),
+        }
+    }
+
+    /// A header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, name)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers
+        .iter()
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
+}
+
+fn sorted(headers: &http::HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let mut sorted: Vec<_> = headers
+        .iter()
+        .filter(|(name, _)| !HEADERS_LEFT_OUT.contains(&name.as_str()))
+        .map(|(name, value)| (name.as_str().to_owned(), text(value)))
+        .collect();
+    sorted.sort();
+    sorted
+}
+
+/// The texts of all `<name>` elements of a document without attributes on them.
+pub fn elements<'a>(xml: &'a str, name: &str) -> Vec<&'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let mut found = Vec::new();
+    let mut rest = xml;
+    while let Some(at) = rest.find(&open) {
+        rest = &rest[at + open.len()..];
+        let Some(end) = rest.find(&close) else { break };
+        found.push(&rest[..end]);
+        rest = &rest[end + close.len()..];
+    }
+    found
+}
+
+/// The first of them.
+pub fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
+    elements(xml, name).into_iter().next()
+}
+
+/// The history as NDJSON: one event a line, headers sorted, secrets masked.
+pub fn ndjson(history: &[Event]) -> String {
+    history.iter().map(|event| line(event) + "\n").collect()
+}
+
+fn line(event: &Event) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut bytes);
+    // Strings and numbers always serialise.
+    let _ = write_line(event, &mut serializer);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn write_line<S: serde::Serializer>(event: &Event, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("at", &event.at.iso_ticks())?;
+    map.serialize_entry("actor", &event.actor)?;
+    match &event.what {
+        Happening::Exchange(exchange) => {
+            map.serialize_entry("request", &Request(exchange))?;
+            match &exchange.fate {
+                Fate::Answered(answer) => map.serialize_entry("response", &Response(answer))?,
+                Fate::NoAnswer(why) => map.serialize_entry("no_answer", why)?,
+            }
+            map.serialize_entry("delivered", &exchange.delivered)?;
+        }
+        Happening::Delivered { number } => map.serialize_entry("delivered_late", number)?,
+        Happening::Crashed => map.serialize_entry("crashed", &true)?,
+        Happening::Calm => map.serialize_entry("calm", &true)?,
+        Happening::Started { id, count, body } => {
+            map.serialize_entry("handler_started", id)?;
+            map.serialize_entry("attempt", count)?;
+            map.serialize_entry("body", body)?;
+        }
+        Happening::Ended { id, verdict } => {
+            map.serialize_entry("handler_ended", id)?;
+            map.serialize_entry("verdict", verdict)?;
+        }
+    }
+    map.end()
+}
+
+struct Request<'a>(&'a Exchange);
+struct Response<'a>(&'a Answer);
+struct Headers<'a>(&'a [(String, String)]);
+
+impl serde::Serialize for Request<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("sent", &self.0.sent.iso_ticks())?;
+        map.serialize_entry("method", &self.0.method)?;
+        map.serialize_entry("path", &self.0.path)?;
+        map.serialize_entry("query", &Headers(&self.0.query))?;
+        map.serialize_entry("headers", &Headers(&self.0.headers))?;
+        map.serialize_entry("body", &String::from_utf8_lossy(&self.0.body))?;
+        map.end()
+    }
+}
+
+impl serde::Serialize for Response<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("status", &self.0.status)?;
+        map.serialize_entry("headers", &Headers(&self.0.headers))?;
+        map.serialize_entry("body", &self.0.text())?;
+        map.end()
+    }
+}
+
+impl serde::Serialize for Headers<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.0 {
+            let secret = matches!(name.as_str(), "authorization" | "sig");
+            map.serialize_entry(name, if secret { "(masked)" } else { value })?;
+        }
+        map.end()
+    }
+}
+
+/// One event in one short line, for people.
+pub fn brief(number: usize, event: &Event) -> String {
+    let at = event.at.iso_ticks();
+    let head = format!("{number:>4} {} {:<12}", &at[5..at.len() - 5], event.actor);
+    let rest = match &event.what {
+        Happening::Exchange(e) => {
+            let query: Vec<String> = e
+                .query
+                .iter()
+                .filter(|(key, _)| key != "sig")
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            let fate = match &e.fate {
+                Fate::Answered(answer) => {
+                    let code = answer.header("x-ms-error-code").unwrap_or_default();
+                    format!("{} {code}", answer.status)
+                }
+                Fate::NoAnswer(why) => format!("no answer ({why})"),
+            };
+            let lost = if e.delivered { "" } else { " (not delivered)" };
+            let matched = e.header("if-match").unwrap_or_default();
+            let query = query.join("&");
+            format!("{} {}?{query} {matched} -> {fate}{lost}", e.method, e.path)
+        }
+        other => format!("{other:?}"),
+    };
+    format!("{head} {rest}")
+}

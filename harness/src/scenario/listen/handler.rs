@@ -1,0 +1,78 @@
+//! A handler that does what the plan says about a message, and writes down what it did.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+
+use super::plan::{Behaviour, ListenPlan};
+use crate::scenario::history::Happening;
+use crate::scenario::wire::Wire;
+
+/// The handler of one worker's life.
+pub struct Scripted {
+    /// Where it writes down what it did.
+    pub wire: Arc<Wire>,
+    /// The life.
+    pub actor: String,
+    /// What it does.
+    pub plan: ListenPlan,
+}
+
+#[async_trait]
+impl Handler for Scripted {
+    async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
+        let body = String::from_utf8_lossy(&message.body).into_owned();
+        let behaviour = self
+            .plan
+            .number_of(&body)
+            .map(|number| self.plan.messages[number].behaviour);
+        let started = Happening::Started {
+            id: message.id.clone(),
+            count: message.dequeue_count,
+            body,
+        };
+        self.wire.note(&self.actor, started);
+        let (verdict, name) = act(behaviour, message.dequeue_count).await;
+        let ended = Happening::Ended {
+            id: message.id.clone(),
+            verdict: name,
+        };
+        self.wire.note(&self.actor, ended);
+        if name == "panic" {
+            // Without the message of a panic that nobody wants to read in a test's output.
+            std::panic::resume_unwind(Box::new("the handler panics by plan"));
+        }
+        verdict
+    }
+}
+
+async fn act(behaviour: Option<Behaviour>, count: u32) -> (Verdict, &'static str) {
+    let (ok, retry) = ((Verdict::Ok, "ok"), |why: &str| {
+        (Verdict::retry(why), "retry")
+    });
+    match behaviour {
+        Some(Behaviour::Ok(ms)) => {
+            tokio::time::sleep(Duration::from_millis(u64::from(ms))).await;
+            ok
+        }
+        Some(Behaviour::Slow(seconds)) => {
+            tokio::time::sleep(Duration::from_secs(u64::from(seconds))).await;
+            ok
+        }
+        Some(Behaviour::FailFirst(n)) if count <= n => retry("fails by plan"),
+        Some(Behaviour::RetryAfter(n, seconds)) if count <= n => {
+            let after = Duration::from_secs(u64::from(seconds));
+            (Verdict::retry_after(after, "later, by plan"), "retry")
+        }
+        Some(Behaviour::PanicFirst(n)) if count <= n => (Verdict::retry("panics"), "panic"),
+        Some(Behaviour::Hang) => {
+            std::future::pending::<()>().await;
+            retry("never said")
+        }
+        Some(Behaviour::Reject) => (Verdict::reject("rejected by plan"), "reject"),
+        Some(_) => ok,
+        None => (Verdict::reject("no message of the plan"), "reject"),
+    }
+}

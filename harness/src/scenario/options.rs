@@ -1,0 +1,179 @@
+//! The command `harness scenario`.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a trace goes to a file; names in a shared service are made unique by the time"
+)]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_sleeve::{Account, Credential, HyperTransport, HyperTransportSettings};
+
+use super::bent::Bend;
+use super::campaign::{self, Run, Scenario};
+use super::listen::Listen;
+use super::sweep::Sweep;
+use super::wire::Service;
+use super::world::World;
+use super::{history, sockets};
+
+/// Options of `harness scenario`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    #[command(subcommand)]
+    which: Which,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Which {
+    /// The sweeper: blobs expire and move while owners change their minds.
+    Sweep(Args),
+    /// The listener: messages are handled, retried, poisoned.
+    Listen(Args),
+}
+
+/// What both take.
+#[derive(Clone, Debug, clap::Args)]
+struct Args {
+    /// First seed.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many seeds, from there on. In process each is run twice; over sockets, where time is
+    /// real, there are few.
+    #[arg(long)]
+    cases: Option<u64>,
+    /// Write the history of the last case, or of the smallest that fails, to this file as NDJSON.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Do not run the scenario but show that the properties catch mistakes made on purpose.
+    #[arg(long, conflicts_with = "url")]
+    bent: bool,
+    /// Run against this service: endpoint of blobs (sweep) or queues (listen) with the account in its
+    /// path, as http://127.0.0.1:10000/devstoreaccount1.
+    #[arg(long)]
+    url: Option<String>,
+    /// Its account.
+    #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
+    account: String,
+    /// The account's key.
+    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true, env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
+    key: String,
+}
+
+/// Cases in process.
+const CASES: u64 = 200;
+/// Cases over sockets.
+const CASES_OVER_SOCKETS: u64 = 3;
+
+/// Runs the command. Not to be called from within a runtime: every case has its own.
+///
+/// # Errors
+/// When a service cannot be reached or a file not be written.
+pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    match &options.which {
+        Which::Sweep(args) if args.bent => {
+            let bends = [&Bend::OF_THE_SWEEPER[..], &Bend::OF_THE_MOVER[..]].concat();
+            Ok(bent::<Sweep>(args, &bends))
+        }
+        Which::Listen(args) if args.bent => Ok(bent::<Listen>(args, &Bend::OF_THE_LISTENER)),
+        Which::Sweep(args) if args.url.is_some() => over_sockets::<Sweep>(args),
+        Which::Listen(args) if args.url.is_some() => over_sockets::<Listen>(args),
+        Which::Sweep(args) => in_process::<Sweep>(args),
+        Which::Listen(args) => in_process::<Listen>(args),
+    }
+}
+
+fn in_process<S: Scenario>(args: &Args) -> anyhow::Result<ExitCode> {
+    let mut last = None;
+    let cases = args.cases.unwrap_or(CASES);
+    let summary = campaign::run_cases::<S>(args.seed, cases, |_, run| last = Some(run.clone()));
+    match summary {
+        Ok(summary) => {
+            println!("{}: {summary}", S::NAME);
+            write_trace(args, last.as_ref())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(failure) => {
+            println!("{}", failure.story);
+            write_trace(args, failure.run.as_ref())?;
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn bent<S: Scenario>(args: &Args, bends: &[Bend]) -> ExitCode {
+    let mut all = true;
+    for bend in bends {
+        let cases = args.cases.unwrap_or(CASES);
+        match campaign::cases_to_catch::<S>(*bend, args.seed, cases) {
+            Ok(Some((case, violation))) => println!("{bend:?}: case {case}: {violation}"),
+            Ok(None) => {
+                all = false;
+                println!("{bend:?}: NOT CAUGHT in {cases} cases");
+            }
+            Err(why) => {
+                all = false;
+                println!("{bend:?}: {why}");
+            }
+        }
+    }
+    if all {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn over_sockets<S: sockets::OverSockets>(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let mut last = None;
+    let mut failed = false;
+    for seed in args.seed..args.seed + args.cases.unwrap_or(CASES_OVER_SOCKETS) {
+        let name = format!("s{}-{seed}", since.as_millis());
+        let world = world_over_sockets(args)?;
+        let plan = campaign::plan_of::<S>(seed).map_err(anyhow::Error::msg)?;
+        let run = runtime.block_on(S::run_over(&world, &plan, &name));
+        let run = run.map_err(anyhow::Error::msg)?;
+        for violation in &run.violations {
+            failed = true;
+            println!("{} seed {seed}: {violation}", S::NAME);
+        }
+        if !run.violations.is_empty() {
+            for (number, event) in run.history.iter().enumerate() {
+                println!("{}", history::brief(number, event));
+            }
+        }
+        // One line per case that two services must agree on.
+        println!("{} seed {seed}: {}", S::NAME, S::result(&run));
+        last = Some(run);
+    }
+    write_trace(args, last.as_ref())?;
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn world_over_sockets(args: &Args) -> anyhow::Result<World> {
+    let url = args.url.as_deref().unwrap_or_default();
+    let credential = Credential::key(&args.key)?;
+    let account = Account::new(&args.account, Some(url), Some(url), credential)
+        .with_context(|| format!("--url {url}"))?;
+    let transport = HyperTransport::new(HyperTransportSettings::default())?;
+    let service = Service::Sockets(transport);
+    Ok(World::over_sockets(service, account.clone(), account))
+}
+
+fn write_trace(args: &Args, run: Option<&Run>) -> anyhow::Result<()> {
+    let (Some(path), Some(run)) = (&args.trace, run) else {
+        return Ok(());
+    };
+    std::fs::write(path, history::ndjson(&run.history)).with_context(|| path.display().to_string())
+}

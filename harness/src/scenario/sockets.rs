@@ -1,0 +1,96 @@
+//! The scenarios over sockets: time is real there, so plans are reduced to what shows at once.
+
+use std::future::Future;
+
+use smalt_sweeper::Collision;
+
+use super::campaign::{Run, Scenario};
+use super::history::{Event, Happening};
+use super::listen::{self, Behaviour, Listen, ListenPlan};
+use super::sweep::{self, Life, Sweep, SweepPlan};
+use super::world::{Trouble, World};
+
+/// A scenario that can go over sockets.
+pub trait OverSockets: Scenario {
+    /// Runs a reduced plan; `name` keeps it apart from everything else in the service.
+    fn run_over(
+        world: &World,
+        plan: &Self::Plan,
+        name: &str,
+    ) -> impl Future<Output = Result<Run, String>>;
+
+    /// What two services must agree on, in one line.
+    fn result(run: &Run) -> String {
+        let counted: Vec<String> = run
+            .marks
+            .iter()
+            .filter(|(mark, _)| Self::COMPARED.contains(mark))
+            .map(|(mark, count)| format!("{mark} {count}"))
+            .collect();
+        let requests = |event: &&Event| matches!(event.what, Happening::Exchange(_));
+        let any = run.history.iter().filter(requests).count() > 0;
+        format!(
+            "{} [{}]",
+            if any { "ran" } else { "NOTHING RAN" },
+            counted.join(", ")
+        )
+    }
+
+    /// Marks that do not depend on timing.
+    const COMPARED: &'static [&'static str];
+}
+
+impl OverSockets for Sweep {
+    const COMPARED: &'static [&'static str] = &["deleted", "moved", "cycle completed"];
+
+    async fn run_over(world: &World, plan: &SweepPlan, name: &str) -> Result<Run, String> {
+        let mut plan = plan.clone();
+        plan.lasts = false;
+        plan.acts.clear();
+        plan.trouble = Trouble::default();
+        plan.dead_account = true;
+        for (number, blob) in plan.blobs.iter_mut().enumerate() {
+            blob.life = match blob.life {
+                // Back-dated, or beyond this run: nothing becomes due while it is worked on.
+                Life::In(_) | Life::InElsewhere(_) | Life::Now if number % 2 == 0 => Life::Past,
+                Life::In(_) | Life::InElsewhere(_) | Life::Now | Life::AfterChange => Life::Far,
+                other => other,
+            };
+        }
+        if plan.on_collision == Collision::Overwrite {
+            // Which of two wins is a matter of timing.
+            plan.parallelism = 1;
+        }
+        let prefix = format!("{name}-");
+        sweep::run_in(world, &plan, &sweep::Names { prefix }, None).await
+    }
+}
+
+impl OverSockets for Listen {
+    const COMPARED: &'static [&'static str] = &[
+        "copy in the poison queue",
+        "handler done",
+        "handler panicked",
+        "handler rejected",
+    ];
+
+    async fn run_over(world: &World, plan: &ListenPlan, name: &str) -> Result<Run, String> {
+        let mut plan = plan.clone();
+        plan.trouble = Trouble::default();
+        plan.visibility_s = 6;
+        plan.renew = true;
+        plan.max_dequeue = plan.max_dequeue.min(2);
+        for message in &mut plan.messages {
+            message.delay_s = message.delay_s.min(1);
+            message.behaviour = match message.behaviour {
+                Behaviour::Ok(ms) => Behaviour::Ok(ms % 200),
+                // Longer than its visibility: the lock is renewed twice.
+                Behaviour::Slow(_) => Behaviour::Slow(8),
+                Behaviour::RetryAfter(n, _) => Behaviour::RetryAfter(n, 1),
+                Behaviour::Hang => Behaviour::Reject,
+                other => other,
+            };
+        }
+        listen::run_in(world, &plan, &listen::Names::fresh(name), None).await
+    }
+}

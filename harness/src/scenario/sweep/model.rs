@@ -1,0 +1,155 @@
+//! What stands in storage, by the history alone: every version of every blob, as the exchanges made it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+use smalt_protocol::uri::percent_decode;
+
+use crate::scenario::history::{Answer, Exchange};
+
+/// Account, container, name.
+pub type Key = (String, String, String);
+
+/// One version of a blob.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// Its ETag.
+    pub etag: String,
+    /// Metadata, names in lower case.
+    pub metadata: BTreeMap<String, String>,
+    /// Content.
+    pub content: Bytes,
+    /// When it was made.
+    pub made: Timestamp,
+    /// Where in the history.
+    pub number: usize,
+}
+
+impl Version {
+    /// A metadata value.
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.metadata.get(name).map(String::as_str)
+    }
+
+    /// When its time is over; `None` when it never says so in a way that counts.
+    pub fn due(&self) -> Option<Timestamp> {
+        let text = self.value("timetolive")?;
+        if let Some(days) = text.strip_prefix('P').and_then(|t| t.strip_suffix('D')) {
+            let days: u64 = days.parse().ok()?;
+            return Some(self.made.floor_s().plus_s(days * 86_400));
+        }
+        let zoned = text.len() == 20 && text.ends_with('Z') || text.len() == 25;
+        if zoned {
+            Timestamp::parse_iso(text)
+        } else {
+            None
+        }
+    }
+}
+
+/// What an exchange did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Wrote content.
+    Put,
+    /// Replaced metadata.
+    Tagged,
+    /// Copied a blob here.
+    Copied,
+    /// Deleted.
+    Deleted,
+}
+
+/// All blobs.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// The current versions.
+    pub blobs: BTreeMap<Key, Version>,
+}
+
+/// The kind of write that a request on a blob is.
+pub fn deed(exchange: &Exchange) -> Option<Deed> {
+    let (_, container, name) = exchange.segments();
+    if container.is_empty() || name.is_empty() {
+        return None;
+    }
+    match (exchange.method.as_str(), exchange.parameter("comp")) {
+        ("DELETE", None) => Some(Deed::Deleted),
+        ("PUT", Some("metadata")) => Some(Deed::Tagged),
+        ("PUT", None) if exchange.header("x-ms-copy-source").is_some() => Some(Deed::Copied),
+        ("PUT", None) => Some(Deed::Put),
+        _ => None,
+    }
+}
+
+/// The blob that a request is about.
+pub fn key(exchange: &Exchange) -> Key {
+    exchange.segments()
+}
+
+/// Where `DeadBlobContainer` sends a blob.
+pub fn resolve(value: &str, name: &str) -> Option<(String, String)> {
+    let (container, rest) = value.split_once('/').unwrap_or((value, ""));
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if container.len() < 3 || !container.chars().all(legal) {
+        return None;
+    }
+    let name = match rest {
+        exact if !exact.is_empty() && !exact.ends_with('/') => exact.to_owned(),
+        prefix => format!("{prefix}{name}"),
+    };
+    Some((container.to_owned(), name))
+}
+
+impl Model {
+    /// Takes in what a successful write did.
+    pub fn apply(&mut self, number: usize, at: Timestamp, exchange: &Exchange, answer: &Answer) {
+        let (Some(deed), key) = (deed(exchange), key(exchange)) else {
+            return;
+        };
+        let given: BTreeMap<String, String> = exchange
+            .headers
+            .iter()
+            .filter_map(|(name, value)| {
+                let name = name.strip_prefix("x-ms-meta-")?;
+                Some((name.to_owned(), value.clone()))
+            })
+            .collect();
+        let etag = answer.header("etag").unwrap_or_default().to_owned();
+        let (metadata, content) = match deed {
+            Deed::Deleted => {
+                self.blobs.remove(&key);
+                return;
+            }
+            Deed::Put => (given, exchange.body.clone()),
+            Deed::Tagged => {
+                let content = self.blobs.get(&key).map(|v| v.content.clone());
+                (given, content.unwrap_or_default())
+            }
+            Deed::Copied => {
+                let source = source_key(exchange).and_then(|key| self.blobs.get(&key));
+                let (metadata, content) = source
+                    .map(|v| (v.metadata.clone(), v.content.clone()))
+                    .unwrap_or_default();
+                (if given.is_empty() { metadata } else { given }, content)
+            }
+        };
+        let version = Version {
+            etag,
+            metadata,
+            content,
+            made: at,
+            number,
+        };
+        self.blobs.insert(key, version);
+    }
+}
+
+/// The source of a copy.
+pub fn source_key(exchange: &Exchange) -> Option<Key> {
+    let url: http::Uri = exchange.header("x-ms-copy-source")?.parse().ok()?;
+    let mut parts = url.path().trim_start_matches('/').splitn(3, '/');
+    let mut next = || percent_decode(parts.next().unwrap_or_default()).ok();
+    Some((next()?, next()?, next()?))
+}

@@ -1,0 +1,271 @@
+//! What a sweeper's run is made of.
+
+use proptest::prelude::*;
+use smalt_protocol::Timestamp;
+use smalt_sweeper::{Collision, StateBackend};
+
+use super::Names;
+use crate::scenario::world::{self, Trouble, Which};
+
+/// What is swept: account, container, prefix.
+pub const SWEPT: [(Which, &str, &str); 4] = [
+    (Which::Main, "events", ""),
+    (Which::Main, "logs", "app/"),
+    (Which::Main, "media", ""),
+    (Which::Dead, "retained", ""),
+];
+/// Requests of the workers among which mishaps are planned.
+const REQUESTS_MAX: u16 = 160;
+/// Most acts of the owner in one plan.
+const ACTS_MAX: u8 = 5;
+/// Operations of the blob service that fail by rule.
+const OPERATIONS: [&str; 8] = [
+    "Container_ListBlobFlatSegment",
+    "Container_Create",
+    "Blob_Delete",
+    "Blob_StartCopyFromURL",
+    "Blob_GetProperties",
+    "Blob_Download",
+    "BlockBlob_Upload",
+    "Blob_AcquireLease",
+];
+
+/// What a blob says about its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Nothing.
+    Untagged,
+    /// Over since two hours.
+    Past,
+    /// Over exactly now.
+    Now,
+    /// Over in so many seconds.
+    In(u32),
+    /// Over in so many seconds, written with another zone.
+    InElsewhere(u32),
+    /// Over two days after its last change.
+    AfterChange,
+    /// Over in ten years.
+    Far,
+    /// Something that is no time.
+    Invalid(u8),
+}
+
+/// Values that look like times and are none.
+const INVALID: [&str; 5] = [
+    "nonsense",
+    "2026-11-20",
+    "21.11.2026 10:00:00",
+    "2026-11-20T10:00:00",
+    "P1M",
+];
+
+impl Life {
+    /// The value of `TimeToLive`.
+    pub fn text(self, now: Timestamp) -> Option<String> {
+        let in_s = |seconds: u32| now.floor_s().plus_s(u64::from(seconds));
+        match self {
+            Life::Untagged => None,
+            Life::Past => Some(now.minus(std::time::Duration::from_secs(7_200)).iso_s()),
+            Life::Now => Some(now.floor_s().iso_s()),
+            Life::In(seconds) => Some(in_s(seconds).iso_s()),
+            Life::InElsewhere(seconds) => {
+                let shown = in_s(seconds).plus_s(5_400).iso_s();
+                Some(shown.replace('Z', "+01:30"))
+            }
+            Life::AfterChange => Some("P2D".to_owned()),
+            Life::Far => Some(in_s(10 * 365 * 86_400).iso_s()),
+            Life::Invalid(which) => Some(INVALID[usize::from(which) % INVALID.len()].to_owned()),
+        }
+    }
+}
+
+/// Where a dead blob is to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dead {
+    /// It says nothing: deleted.
+    Unsaid,
+    /// `dbc`: its own name in that container.
+    Container,
+    /// `dbc/old/`: behind a prefix.
+    Prefix,
+    /// `dbc/one`: exactly that name, the same for every blob that says so.
+    Exact,
+    /// No container name.
+    Invalid,
+    /// A place that is swept itself.
+    Swept,
+}
+
+impl Dead {
+    /// The value of `DeadBlobContainer`.
+    pub fn text(self, names: &Names) -> Option<String> {
+        let dbc = names.container("dbc");
+        Some(match self {
+            Dead::Unsaid => return None,
+            Dead::Container => dbc,
+            Dead::Prefix => format!("{dbc}/old/"),
+            Dead::Exact => format!("{dbc}/one"),
+            Dead::Invalid => "UPPER_case".to_owned(),
+            Dead::Swept => names.container("retained"),
+        })
+    }
+}
+
+/// One blob.
+#[derive(Clone, Copy, Debug)]
+pub struct BlobPlan {
+    /// Which of [`SWEPT`].
+    pub container: u8,
+    /// Its time.
+    pub life: Life,
+    /// Its place afterwards.
+    pub dead: Dead,
+}
+
+/// What an owner does.
+#[derive(Clone, Copy, Debug)]
+pub enum Deed {
+    /// Writes the blob anew.
+    Overwrite(Life, Dead),
+    /// Changes its metadata alone.
+    Tag(Life, Dead),
+    /// Leases it for so many seconds.
+    Lease(u32),
+    /// Deletes it.
+    Delete,
+    /// Puts another blob where the dead one is to go.
+    TakeDestination,
+}
+
+/// One act of the owner.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnerAct {
+    /// Which blob.
+    pub blob: u8,
+    /// What.
+    pub deed: Deed,
+}
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct SweepPlan {
+    /// Seed of service and workers.
+    pub seed: u64,
+    /// Blobs.
+    pub blobs: Vec<BlobPlan>,
+    /// What owners do when a mishap says so.
+    pub acts: Vec<OwnerAct>,
+    /// Workers.
+    pub workers: u8,
+    /// Hours from cycle to cycle.
+    pub every_h: u16,
+    /// Blobs per page.
+    pub page_size: u32,
+    /// Blobs handled at a time.
+    pub parallelism: usize,
+    /// How workers share the state.
+    pub backend: StateBackend,
+    /// Whether there is an account for dead blobs.
+    pub dead_account: bool,
+    /// What happens when a destination is taken.
+    pub on_collision: Collision,
+    /// Whether there is a week of trouble before the quiet cycles.
+    pub lasts: bool,
+    /// What goes wrong.
+    pub trouble: Trouble,
+}
+
+impl SweepPlan {
+    /// Name of a blob: some lie outside the prefix that is swept.
+    pub fn blob_name(&self, number: usize) -> String {
+        match (self.blobs[number].container % 4, number % 5) {
+            (1, 4) => format!("other/b{number:02}"),
+            (1, _) => format!("app/b{number:02}"),
+            (_, 3) => format!("deep/er/b {number:02}"),
+            _ => format!("b{number:02}"),
+        }
+    }
+}
+
+fn lives() -> impl Strategy<Value = Life> {
+    prop_oneof![
+        3 => Just(Life::Past),
+        1 => Just(Life::Now),
+        2 => Just(Life::Untagged),
+        3 => (1u32..700_000).prop_map(Life::In),
+        1 => (1u32..700_000).prop_map(Life::InElsewhere),
+        1 => Just(Life::AfterChange),
+        1 => Just(Life::Far),
+        1 => (0u8..5).prop_map(Life::Invalid),
+    ]
+}
+
+fn deads() -> impl Strategy<Value = Dead> {
+    prop_oneof![
+        5 => Just(Dead::Unsaid),
+        3 => Just(Dead::Container),
+        2 => Just(Dead::Prefix),
+        1 => Just(Dead::Exact),
+        1 => Just(Dead::Invalid),
+        1 => Just(Dead::Swept),
+    ]
+}
+
+fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
+    let deed = prop_oneof![
+        3 => (lives(), deads()).prop_map(|(life, dead)| Deed::Overwrite(life, dead)),
+        3 => (lives(), deads()).prop_map(|(life, dead)| Deed::Tag(life, dead)),
+        1 => (15u32..60).prop_map(Deed::Lease),
+        1 => Just(Deed::Delete),
+        1 => Just(Deed::TakeDestination),
+    ];
+    let act = (any::<u8>(), deed).prop_map(|(blob, deed)| OwnerAct { blob, deed });
+    proptest::collection::vec(act, 0..usize::from(ACTS_MAX))
+}
+
+/// All plans.
+pub fn plans() -> impl Strategy<Value = SweepPlan> {
+    let blob = (0u8..4, lives(), deads());
+    let blob = blob.prop_map(|(container, life, dead)| BlobPlan {
+        container,
+        life,
+        dead,
+    });
+    let blobs = proptest::collection::vec(blob, 1..14);
+    let trouble = (
+        world::mishaps(REQUESTS_MAX, ACTS_MAX),
+        world::rules(&OPERATIONS),
+    )
+        .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
+    let shape = (1u8..4, 12u16..72, 1u32..8, 1usize..5);
+    let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
+    let collision = prop_oneof![
+        Just(Collision::Fail),
+        Just(Collision::Suffix),
+        Just(Collision::Overwrite)
+    ];
+    let dead = prop_oneof![4 => Just(true), 1 => Just(false)];
+    let all = (
+        any::<u64>(),
+        blobs,
+        acts(),
+        shape,
+        (backend, dead, collision),
+        trouble,
+    );
+    all.prop_map(|(seed, blobs, acts, shape, policy, trouble)| SweepPlan {
+        seed,
+        blobs,
+        acts,
+        workers: shape.0,
+        every_h: shape.1,
+        page_size: shape.2,
+        parallelism: shape.3,
+        backend: policy.0,
+        dead_account: policy.1,
+        on_collision: policy.2,
+        lasts: true,
+        trouble,
+    })
+}

@@ -1,0 +1,242 @@
+//! One run's world: the service, the wire, the accounts, and time.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use smalt::faults::{Fault, Rule};
+use smalt::{Emulator, Timestamp};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::AccountKey;
+use smalt_sleeve::port::Storage;
+use smalt_sleeve::{
+    Account, AzureStorage, Clock, Credential, RetrySettings, Settings, SystemClock, TokioClock,
+};
+
+use super::bent::{Bend, Bent};
+use super::campaign;
+use super::wire::{Actor, Mishap, Planned, Service, Wire};
+
+/// Account for dead blobs in process.
+pub const DEAD_ACCOUNT_NAME: &str = "deadaccount1";
+/// Its key: of a test, no secret.
+const DEAD_ACCOUNT_KEY: &str = "c2NlbmFyaW9zIG9mIHNtYWx0OiB0aGUgYWNjb3VudCBmb3IgZGVhZCBibG9icw==";
+/// Where in-process runs begin: 2026-11-21 10:00:00.
+const START_UNIX_S: u64 = 1_795_255_200;
+
+/// The service of a run, and how to speak to it. Clones share it.
+#[derive(Clone)]
+pub struct World {
+    /// The wire that every request goes over.
+    pub wire: Arc<Wire>,
+    emulator: Option<Emulator>,
+    clock: Arc<dyn Clock>,
+    accounts: [Account; 2],
+    retry: RetrySettings,
+}
+
+/// Which account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The account that is worked on.
+    Main,
+    /// The account for dead blobs.
+    Dead,
+}
+
+impl World {
+    /// An emulator of its own, in memory, on tokio's clock. Needs a runtime with paused time.
+    ///
+    /// # Errors
+    /// In words, when the emulator does not open.
+    pub fn in_process(seed: u64) -> Result<Self, String> {
+        let start = Timestamp::from_unix_s(START_UNIX_S);
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start));
+        let key = AccountKey::parse(DEAD_ACCOUNT_KEY).ok_or("the key of the account for dead")?;
+        let emulator = Emulator::builder()
+            .clock(smalt::Clock::tokio(start))
+            .account(DEAD_ACCOUNT_NAME, key)
+            .seed(seed)
+            .open()
+            .map_err(|error| error.to_string())?;
+        let account = |name: &str, key: &str| {
+            let credential = Credential::key(key)?;
+            let blob = format!("http://127.0.0.1:10000/{name}");
+            let queue = format!("http://127.0.0.1:10001/{name}");
+            Account::new(name, Some(&blob), Some(&queue), credential)
+        };
+        let main = account(EMULATOR_ACCOUNT_NAME, EMULATOR_ACCOUNT_KEY);
+        let dead = account(DEAD_ACCOUNT_NAME, DEAD_ACCOUNT_KEY);
+        let accounts = [
+            main.map_err(|error| error.to_string())?,
+            dead.map_err(|error| error.to_string())?,
+        ];
+        Ok(World {
+            wire: Wire::new(Service::InProcess(emulator.clone()), Arc::clone(&clock)),
+            emulator: Some(emulator),
+            clock,
+            accounts,
+            retry: RetrySettings::default(),
+        })
+    }
+
+    /// A service behind sockets, on this machine's clock.
+    pub fn over_sockets(service: Service, main: Account, dead: Account) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        World {
+            wire: Wire::new(service, Arc::clone(&clock)),
+            emulator: None,
+            clock,
+            accounts: [main, dead],
+            retry: RetrySettings::default(),
+        }
+    }
+
+    /// Name of an account.
+    pub fn name(&self, which: Which) -> &str {
+        self.accounts[which as usize].name()
+    }
+
+    /// An account as an actor speaks to it; only workers are bent.
+    ///
+    /// # Errors
+    /// In words, when the account cannot be opened.
+    pub fn storage(
+        &self,
+        which: Which,
+        actor: &Arc<Actor>,
+        seed: u64,
+        bend: Option<Bend>,
+    ) -> Result<Arc<dyn Storage>, String> {
+        let settings = Settings {
+            clock: Arc::clone(&self.clock),
+            retry: self.retry,
+            seed: Some(seed),
+            ..Settings::default()
+        };
+        let account = self.accounts[which as usize].clone();
+        let storage = AzureStorage::open(account, self.wire.transport(actor), settings)
+            .map_err(|error| error.to_string())?;
+        Ok(match bend.filter(|_| actor.is_worker) {
+            Some(bend) => Arc::new(Bent::new(Arc::new(storage), bend)),
+            None => Arc::new(storage),
+        })
+    }
+
+    /// Lets trouble begin.
+    pub fn trouble(&self, trouble: &Trouble) {
+        let planned = trouble.mishaps.iter().map(|(nth, mishap)| Planned {
+            nth: u64::from(*nth),
+            mishap: *mishap,
+            fired: false,
+        });
+        let mut planned: Vec<Planned> = planned.collect();
+        planned.sort_by_key(|p| p.nth);
+        self.wire.plan(planned);
+        if let Some(emulator) = &self.emulator {
+            for rule in &trouble.rules {
+                emulator.faults().add(rule.clone());
+            }
+        }
+    }
+
+    /// Ends all trouble, and accounts for it.
+    pub fn calm(&self) -> campaign::Faults {
+        let mishaps = self.wire.calm();
+        let mut faults = campaign::Faults {
+            planned: mishaps.len() as u64,
+            fired: mishaps.iter().filter(|p| p.fired).count() as u64,
+        };
+        if let Some(emulator) = &self.emulator {
+            for account in emulator.faults().account() {
+                faults.planned += account.rule.times;
+                faults.fired += account.fired;
+            }
+            emulator.faults().clear();
+        }
+        self.wire.note("harness", super::history::Happening::Calm);
+        faults
+    }
+}
+
+/// What goes wrong in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Trouble {
+    /// On the wire, by number of the workers' requests.
+    pub mishaps: Vec<(u16, Mishap)>,
+    /// In the service.
+    pub rules: Vec<Rule>,
+}
+
+/// Mishaps on the wire among the first `requests_max` requests; owner's acts by number below `acts`.
+pub fn mishaps(requests_max: u16, acts: u8) -> BoxedStrategy<Vec<(u16, Mishap)>> {
+    let mishap = prop_oneof![
+        3 => Just(Mishap::AnswerLost),
+        1 => Just(Mishap::Unreachable),
+        1 => (1u16..200).prop_map(Mishap::LateRequest),
+        1 => (1u16..200).prop_map(Mishap::LateAnswer),
+        1 => Just(Mishap::CrashBefore),
+        2 => Just(Mishap::CrashAfter),
+        3 => (0..acts.max(1)).prop_map(Mishap::OwnerBefore),
+        1 => (0..acts.max(1)).prop_map(Mishap::OwnerAfter),
+    ];
+    let without_owner = move |m: &(u16, Mishap)| {
+        acts > 0 || !matches!(m.1, Mishap::OwnerBefore(_) | Mishap::OwnerAfter(_))
+    };
+    proptest::collection::vec((1..requests_max, mishap), 0..8)
+        .prop_map(move |all| all.into_iter().filter(without_owner).collect())
+        .boxed()
+}
+
+/// Fault rules of the service on some of `operations`.
+pub fn rules(operations: &'static [&'static str]) -> BoxedStrategy<Vec<Rule>> {
+    let fault = prop_oneof![
+        (0u64..20).prop_map(|s| Fault::Refuse {
+            status: 503,
+            retry_after_s: Some(s)
+        }),
+        Just(Fault::Refuse {
+            status: 503,
+            retry_after_s: None
+        }),
+        Just(Fault::Refuse {
+            status: 500,
+            retry_after_s: None
+        }),
+        Just(Fault::Reset),
+        (1u64..90_000).prop_map(|delay_ms| Fault::Latency { delay_ms }),
+    ];
+    let rule = (
+        proptest::sample::select(operations),
+        1u64..20,
+        1u64..5,
+        fault,
+    );
+    let rule = rule.prop_map(|(operation, nth, times, fault)| Rule {
+        operation: operation.to_owned(),
+        resource: String::new(),
+        nth,
+        times,
+        fault,
+    });
+    proptest::collection::vec(rule, 0..4).boxed()
+}
+
+/// Runs a future on a runtime of its own whose time stands still while there is something to do.
+///
+/// # Errors
+/// In words, when there is no runtime.
+pub fn in_virtual_time<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| error.to_string())?;
+    Ok(runtime.block_on(future))
+}
+
+/// A pause.
+pub async fn sleep_s(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
