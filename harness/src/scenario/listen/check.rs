@@ -41,7 +41,11 @@ struct Judge<'a> {
 }
 
 /// What does not hold, and what was seen.
-pub fn check(history: &[Event], plan: &ListenPlan, names: &Names) -> (Vec<Violation>, Marks) {
+pub(super) fn check(
+    history: &[Event],
+    plan: &ListenPlan,
+    names: &Names,
+) -> (Vec<Violation>, Marks) {
     let mut judge = Judge {
         plan,
         names,

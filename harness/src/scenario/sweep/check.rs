@@ -44,7 +44,7 @@ struct Ledger {
 }
 
 /// What does not hold, and what was seen.
-pub fn check(
+pub(super) fn check(
     history: &[Event],
     plan: &SweepPlan,
     names: &Names,
@@ -120,7 +120,7 @@ impl Judge<'_> {
                     (409, "LeaseAlreadyPresent", _) => self.mark("lease taken"),
                     (412, "LeaseIdMissing", Some(Deed::Deleted)) => self.mark("blob leased"),
                     (409, "BlobAlreadyExists", Some(Deed::Copied)) => {
-                        self.mark("destination taken")
+                        self.mark("destination taken");
                     }
                     _ => {}
                 }

@@ -8,7 +8,7 @@ use super::Names;
 use crate::scenario::world::{self, Trouble, Which};
 
 /// What is swept: account, container, prefix.
-pub const SWEPT: [(Which, &str, &str); 4] = [
+pub(super) const SWEPT: [(Which, &str, &str); 4] = [
     (Which::Main, "events", ""),
     (Which::Main, "logs", "app/"),
     (Which::Main, "media", ""),
@@ -225,7 +225,7 @@ fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
 }
 
 /// All plans.
-pub fn plans() -> impl Strategy<Value = SweepPlan> {
+pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
     let blob = (0u8..4, lives(), deads());
     let blob = blob.prop_map(|(container, life, dead)| BlobPlan {
         container,
@@ -238,7 +238,7 @@ pub fn plans() -> impl Strategy<Value = SweepPlan> {
         world::rules(&OPERATIONS),
     )
         .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
-    let shape = (1u8..4, 30u16..96, 1u32..8, 1usize..5);
+    let shape = (1u8..4, 40u16..120, 1u32..8, 1usize..5);
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
     let collision = prop_oneof![
         Just(Collision::Fail),
