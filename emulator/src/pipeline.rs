@@ -15,6 +15,7 @@ use crate::auth;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::cors;
 use crate::faults::Faulted;
 use crate::operation::{Read, Takes, Write};
 use crate::ops::blob::source;
@@ -93,7 +94,10 @@ pub async fn serve(
     if let Ok(entry) = entry {
         core.metrics.count(entry, reply.status.as_u16());
     }
-    let response = reply::finish(reply, &method, &common);
+    let mut response = reply::finish(reply, &method, &common);
+    if let Err(error) = cors::share(core, &call, &mut response) {
+        tracing::error!(%request_id, %error, "the rules of CORS cannot be read");
+    }
     match plan {
         Some(plan) => plan.after(response),
         None => Ok(response),
@@ -117,7 +121,8 @@ async fn run(
 
 fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
     if let Some(cause) = error.cause() {
-        tracing::error!(request_id = %common.request_id, status = error.status(), cause, "a request failed");
+        let (request_id, status) = (common.request_id, error.status());
+        tracing::error!(%request_id, status, cause, "a request failed");
     }
     let reply = reply::refusal(error, common);
     if method == Method::HEAD {
