@@ -42,6 +42,7 @@ pub mod header_case;
 mod arrival;
 mod call;
 mod core;
+mod cors;
 mod keys;
 mod metrics;
 mod operation;
@@ -51,6 +52,7 @@ mod reap;
 mod records;
 mod reply;
 mod rules;
+mod service_properties;
 mod stage;
 mod target;
 

@@ -15,6 +15,7 @@ use crate::auth;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::cors;
 use crate::faults::Faulted;
 use crate::operation::{Read, Takes, Write};
 use crate::ops::blob::source;
@@ -93,7 +94,10 @@ pub async fn serve(
     if let Ok(entry) = entry {
         core.metrics.count(entry, reply.status.as_u16());
     }
-    let response = reply::finish(reply, &method, &common);
+    let mut response = reply::finish(reply, &method, &common);
+    if let Err(error) = cors::share(core, &call, &mut response) {
+        tracing::error!(%request_id, %error, "the rules of CORS cannot be read");
+    }
     match plan {
         Some(plan) => plan.after(response),
         None => Ok(response),

@@ -227,6 +227,7 @@ async fn uncommitted_blocks_go_a_week_after_the_last_one() {
                     block.save(tx, keys::block(LIVE, name, &[number]))?;
                 }
                 let record = UncommittedRecord {
+                    encryption: None,
                     created: now,
                     touched,
                     blocks: 10,

@@ -2,6 +2,8 @@
 
 pub mod block_list;
 pub mod conditions;
+pub mod cors;
+pub mod encryption;
 pub mod lease;
 pub mod ranges;
 pub mod tag_condition;

@@ -2,5 +2,6 @@
 
 pub mod account_info;
 pub mod list_containers;
+pub mod preflight;
 pub mod properties;
 pub mod stats;

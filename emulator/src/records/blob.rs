@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
+use crate::rules::encryption::Encryption;
 use crate::rules::lease::LeaseState;
 use crate::store::PayloadId;
 
@@ -42,6 +43,9 @@ pub struct BlobRecord {
     /// How many snapshots stand beside the base blob.
     #[serde(default)]
     pub snapshots: u64,
+    /// What the client had it encrypted with.
+    #[serde(default)]
+    pub encryption: Option<Encryption>,
 }
 
 /// `x-ms-blob-type`.
@@ -222,4 +226,7 @@ pub struct UncommittedRecord {
     pub blocks: u32,
     /// Length that every block id of the blob has, in bytes.
     pub id_length: u32,
+    /// What the client had the blocks encrypted with.
+    #[serde(default)]
+    pub encryption: Option<Encryption>,
 }

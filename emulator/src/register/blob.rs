@@ -94,5 +94,5 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), NOT_BUILT),
     op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), read::<blob::tags::GetBlobTags>()),
     op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), write::<blob::tags::SetBlobTags>()),
-    op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), NOT_BUILT),
+    op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),
 ];

@@ -40,5 +40,5 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Messages_Enqueue", "Put Message", Verb::Post, Kind::Messages, ("", ""), always, Access::object("a"), write::<queue::put_message::PutMessage>()),
     op("MessageId_Update", "Update Message", Verb::Put, Kind::Message, ("", ""), always, Access::object("u"), write::<queue::update_message::UpdateMessage>()),
     op("MessageId_Delete", "Delete Message", Verb::Delete, Kind::Message, ("", ""), always, Access::object("p"), write::<queue::delete_message::DeleteMessage>()),
-    op("Preflight", "Preflight Queue Request", Verb::Options, Kind::Messages, ("", ""), always, Access::owner().public(Anonymous::Always), NOT_BUILT),
+    op("Preflight", "Preflight Queue Request", Verb::Options, Kind::Messages, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),
 ];

@@ -24,6 +24,7 @@ use crate::operation::Read;
 use crate::ops::lookup::BlobAddress;
 use crate::records::BlobRecord;
 use crate::reply::Reply;
+use crate::rules::encryption::Requested;
 use crate::rules::ranges::{RangeHash, Served, WantedRange};
 use crate::store::{Store, View};
 
@@ -31,6 +32,7 @@ use crate::store::{Store, View};
 pub struct GetBlob {
     address: BlobAddress,
     guard: Guard,
+    encryption: Requested,
     wanted: WantedRange,
     overrides: Overrides,
     version: ApiVersion,
@@ -50,6 +52,7 @@ impl Read for GetBlob {
         Ok(GetBlob {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
+            encryption: Requested::of(&call.headers)?,
             wanted: WantedRange::parse(
                 [call.header("x-ms-range")?, call.header("range")?],
                 call.header("x-ms-range-get-content-md5")?,
@@ -63,6 +66,7 @@ impl Read for GetBlob {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
         let blob = self.address.find(view, now)?.blob;
         self.guard.check_read(&blob, self.address.is_base())?;
+        self.encryption.check_read(blob.encryption.as_ref())?;
         guard::check_online(&blob)?;
         let served = self.wanted.of(blob.length, self.version)?;
         let located = content::locate(view, blob.content, served.bytes.clone())?;

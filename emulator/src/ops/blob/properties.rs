@@ -11,6 +11,7 @@ use smalt_protocol::{ApiVersion, Timestamp};
 
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
+use crate::rules::encryption::Encryption;
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
@@ -64,6 +65,9 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     if shown.version >= ENCRYPTED {
         fixed(headers, "x-ms-server-encrypted", "true");
     }
+    if let Some((name, value)) = blob.encryption.as_ref().map(Encryption::header) {
+        set(headers, HeaderName::from_static(name), value);
+    }
     if shown.version >= CREATION_TIME {
         let name = HeaderName::from_static("x-ms-creation-time");
         set(headers, name, &blob.created.rfc1123());
@@ -85,9 +89,15 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
 }
 
-/// `x-ms-request-server-encrypted`, on every write of content or metadata.
-pub fn written_encrypted(version: ApiVersion) -> Option<&'static str> {
-    (version >= ENCRYPTED).then_some("true")
+/// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
+/// the client's own key or scope.
+pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVersion) -> Reply {
+    let is_told = (version >= ENCRYPTED).then_some("true");
+    let reply = reply.maybe("x-ms-request-server-encrypted", is_told);
+    match encryption.map(Encryption::header) {
+        Some((name, value)) => reply.header(name, value),
+        None => reply,
+    }
 }
 
 fn content(headers: &mut HeaderMap, content: &ContentHeaders, shown: Shown) {

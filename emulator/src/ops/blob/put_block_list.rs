@@ -34,12 +34,14 @@ use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobKind, BlobRecord, CommittedBlock, ContentHeaders};
 use crate::reply::Reply;
 use crate::rules::block_list::{self, Chosen, Entry};
+use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{Stamp, Transaction, View};
 
 /// Put Block List.
 pub struct PutBlockList {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     may_overwrite: bool,
     headers: ContentHeaders,
     metadata: Metadata,
@@ -53,6 +55,7 @@ pub struct PutBlockList {
 /// What stands there, and the blocks of the new list.
 pub struct Checked {
     place: Place,
+    encryption: Option<Encryption>,
     chosen: Vec<Chosen>,
 }
 
@@ -74,6 +77,7 @@ impl Write for PutBlockList {
         Ok(PutBlockList {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
             may_overwrite: call.identity.may('w'),
             headers,
             metadata: call.metadata()?,
@@ -122,7 +126,12 @@ impl Write for PutBlockList {
             None => Vec::new(),
         };
         let chosen = block_list::choose(&self.entries, &new, &old)?;
-        Ok(Checked { place, chosen })
+        let encryption = self.check_encryption(view, &place, stamp)?;
+        Ok(Checked {
+            place,
+            encryption,
+            chosen,
+        })
     }
 
     fn apply(
@@ -131,7 +140,11 @@ impl Write for PutBlockList {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Committed, StorageError> {
-        let Checked { mut place, chosen } = checked;
+        let Checked {
+            mut place,
+            encryption,
+            chosen,
+        } = checked;
         let generation = place.container.generation;
         let dissolved = match &mut place.blob {
             Some(old) => references::dissolve(tx, old)?,
@@ -153,6 +166,7 @@ impl Write for PutBlockList {
                 rehydration: None,
             },
             copy: None,
+            encryption,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
@@ -168,10 +182,31 @@ impl Write for PutBlockList {
             Some(hashes) => hashes.answer(reply, call.version),
             None => reply,
         };
-        Ok(reply.maybe(
-            "x-ms-request-server-encrypted",
-            properties::written_encrypted(call.version),
-        ))
+        let encryption = committed.blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
+    }
+}
+
+impl PutBlockList {
+    /// The blocks, uncommitted or else committed, must be encrypted as the request says.
+    fn check_encryption(
+        &self,
+        view: &dyn View,
+        place: &Place,
+        stamp: &Stamp,
+    ) -> Result<Option<Encryption>, StorageError> {
+        let policy = &place.container.encryption_scope;
+        let generation = place.container.generation;
+        let blocks = uncommitted::record(view, generation, &self.name.blob, stamp.now)?;
+        let stored = match (&blocks, &place.blob) {
+            (Some(blocks), _) => Some(blocks.encryption.as_ref()),
+            (None, Some(blob)) => Some(blob.encryption.as_ref()),
+            (None, None) => None,
+        };
+        if let Some(stored) = stored {
+            self.encryption.check_write(stored, policy)?;
+        }
+        self.encryption.of_new(policy)
     }
 }
 

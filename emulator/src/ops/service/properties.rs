@@ -25,13 +25,14 @@ use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
 
 /// Whose properties.
-struct Owner {
+pub struct Owner {
     account: String,
     service: Service,
 }
 
 impl Owner {
-    fn of(call: &Call) -> Self {
+    /// The account and service of a call.
+    pub fn of(call: &Call) -> Self {
         Owner {
             account: call.account().to_owned(),
             service: call.service(),
@@ -43,7 +44,7 @@ impl Owner {
     }
 
     /// The properties as they stand: those of a new account where none were set.
-    fn load(&self, view: &dyn View) -> Result<ServiceProperties, StorageError> {
+    pub fn load(&self, view: &dyn View) -> Result<ServiceProperties, StorageError> {
         Ok(ServiceProperties::load(view, &self.key())?.unwrap_or_default())
     }
 }

@@ -9,7 +9,7 @@ use crate::scenario::world::{self, Trouble};
 /// Time that a handler has; a hanging one is cancelled after it.
 pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 /// Requests of the workers among which mishaps are planned.
-const REQUESTS_MAX: u16 = 90;
+const REQUESTS_MAX: u16 = 60;
 
 /// Operations of the queue service that fail by rule.
 const OPERATIONS: [&str; 5] = [

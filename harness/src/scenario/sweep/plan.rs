@@ -15,7 +15,7 @@ pub(super) const SWEPT: [(Which, &str, &str); 4] = [
     (Which::Dead, "retained", ""),
 ];
 /// Requests of the workers among which mishaps are planned.
-const REQUESTS_MAX: u16 = 160;
+const REQUESTS_MAX: u16 = 110;
 /// Most acts of the owner in one plan.
 const ACTS_MAX: u8 = 5;
 /// Operations of the blob service that fail by rule.
@@ -238,7 +238,7 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         world::rules(&OPERATIONS),
     )
         .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
-    let shape = (1u8..4, 12u16..72, 1u32..8, 1usize..5);
+    let shape = (1u8..4, 30u16..96, 1u32..8, 1usize..5);
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
     let collision = prop_oneof![
         Just(Collision::Fail),

@@ -19,6 +19,7 @@ async fn begin(store: &Store) -> BlobRecord {
         let place = name.find_place(tx, stamp.now)?;
         let staged = Staged::inline("half".into())?;
         let new = NewBlob {
+            encryption: None,
             kind: BlobKind::Block,
             length: 4,
             content: BlobContent::Payload(store::adopt(tx, staged)?),

@@ -28,6 +28,7 @@ async fn keep(store: &Store, blocks: usize) {
             block.save(tx, keys::block(generation, &name.blob, &id(at)))?;
         }
         let record = UncommittedRecord {
+            encryption: None,
             created: stamp.now,
             touched: stamp.now,
             blocks: u32::try_from(blocks).unwrap(),

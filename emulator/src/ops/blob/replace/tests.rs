@@ -50,6 +50,7 @@ fn adopt(tx: &mut Transaction<'_>) -> StoreResult<PayloadId> {
 
 fn new_blob(payload: PayloadId) -> NewBlob {
     NewBlob {
+        encryption: None,
         kind: BlobKind::Block,
         length: 5,
         content: BlobContent::Payload(payload),
@@ -123,6 +124,7 @@ async fn a_removed_blob_takes_snapshots_and_uncommitted_blocks_along() {
         };
         block.save(tx, keys::block(GENERATION, "b", b"id"))?;
         let uncommitted = UncommittedRecord {
+            encryption: None,
             created: stamp.now,
             touched: stamp.now,
             blocks: 1,

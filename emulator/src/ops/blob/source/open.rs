@@ -17,6 +17,7 @@ use crate::records::BlobKind;
 use crate::register;
 use crate::reply::Content;
 use crate::rules::conditions::Conditions;
+use crate::rules::encryption::Requested;
 use crate::stage;
 use crate::store::View;
 use crate::target::Target;
@@ -132,6 +133,7 @@ fn locate(
         let found = address.find(view, now)?;
         conditions.check_read((&found.blob).into())?;
         guard::check_online(&found.blob)?;
+        Requested::default().check_read(found.blob.encryption.as_ref())?;
         let range = range(&found)?;
         let located = content::locate(view, found.blob.content, range)?;
         Ok(Part { found, located })

@@ -8,6 +8,7 @@ use super::walk::Item;
 use crate::call::Call;
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
+use crate::rules::encryption::Encryption;
 
 /// Content disposition is listed since this version. "List Blobs".
 const SHOWS_DISPOSITION: ApiVersion = ApiVersion::V2013_08_15;
@@ -96,6 +97,8 @@ impl Shown {
             },
             copy: copy.map(|copy| copy_entry(copy, &progress)),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
+            key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
+            encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
             tag_count: is_counted.then_some(tags),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),

@@ -61,6 +61,7 @@ fn store(all: &[Stands]) -> Store {
             }
             if let Some(touched) = *uncommitted {
                 let record = UncommittedRecord {
+                    encryption: None,
                     created: touched,
                     touched,
                     blocks: 1,
