@@ -1,5 +1,5 @@
-//! A storage that is bent on purpose: each bend is a mistake that a worker could make or rely on, and
-//! that the properties must catch. It is how the checks are checked.
+//! A storage that is bent on purpose: each bend is a mistake that a worker could make or rely on,
+//! and that the properties must catch. It is how the checks are checked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -53,8 +53,8 @@ struct Args {
     /// Do not run the scenario but show that the properties catch mistakes made on purpose.
     #[arg(long, conflicts_with = "url")]
     bent: bool,
-    /// Run against this service: endpoint of blobs (sweep) or queues (listen) with the account in its
-    /// path, as http://127.0.0.1:10000/devstoreaccount1.
+    /// Run against this service: endpoint of blobs (sweep) or queues (listen) with the account in
+    /// its path, as http://127.0.0.1:10000/devstoreaccount1.
     #[arg(long)]
     url: Option<String>,
     /// Connect here, whatever the URL says; name and certificate check stay.
@@ -67,7 +67,8 @@ struct Args {
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
     account: String,
     /// The account's key.
-    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true, env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
+    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
+    #[arg(env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
     key: String,
 }
 

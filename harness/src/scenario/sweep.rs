@@ -1,5 +1,5 @@
-//! The sweeper's scenario: random blobs, up to three workers, owners who change their minds, trouble,
-//! then peace. A week of expiry.
+//! The sweeper's scenario: random blobs, up to three workers, owners who change their minds,
+//! trouble, then peace. A week of expiry.
 
 mod check;
 mod model;

@@ -1,8 +1,9 @@
-//! The wire between workers and service: carries every request, writes down what truly happened, and
-//! does to it what was planned.
+//! The wire between workers and service: carries every request, writes down what truly happened,
+//! and does to it what was planned.
 //!
 //! The history that the properties are checked against is written here and nowhere else: by the
-//! service's side of the exchange, so that it also knows what a worker whose answer was lost does not.
+//! service's side of the exchange, so that it also knows what a worker whose answer was lost does
+//! not.
 
 use std::fmt;
 use std::future::Future;
