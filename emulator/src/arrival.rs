@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, HOST};
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
+use http::{Method, Version};
 use http_body::Body as _;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, limits, uri};
 use uuid::Uuid;
@@ -12,7 +13,8 @@ use crate::auth::Identity;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
-use crate::target::{self, Address};
+use crate::header_case::HeaderCase;
+use crate::target::{self, Address, Target};
 
 /// What the transport knows about a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +38,9 @@ pub fn arrive(
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
+    if socket.peer.is_some() {
+        check_framing(&head)?;
+    }
     let host = match head.uri.authority() {
         Some(authority) => authority.as_str(),
         None => head
@@ -60,6 +65,10 @@ pub fn arrive(
         None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
     };
     let version = named.map(|text| version(core, text)).transpose()?;
+    let default = match version {
+        Some(_) => None,
+        None => default_version(core, &target)?,
+    };
     check_client_request_id(&head.headers)?;
     let scheme = if socket.secure { "https" } else { "http" };
     let declared = head
@@ -72,9 +81,15 @@ pub fn arrive(
         method: head.method,
         target,
         query,
+        header_case: head
+            .extensions
+            .get::<HeaderCase>()
+            .cloned()
+            .unwrap_or_default(),
         headers: head.headers,
-        version: version.unwrap_or(UNNAMED),
+        version: version.or(default).unwrap_or(UNNAMED),
         version_given: version.is_some(),
+        version_known: version.or(default).is_some(),
         arrival: core.store.now(),
         request_id,
         fresh_id: core.ids.next(),
@@ -84,6 +99,33 @@ pub fn arrive(
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })
+}
+
+/// What HTTP asks of a request on the wire, before anything is looked at.
+fn check_framing(head: &Parts) -> Result<(), StorageError> {
+    // RFC 9112, 3.2: one Host, and none only before HTTP/1.1.
+    let hosts = head.headers.get_all(HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {
+        return Err(StorageError::invalid_header("Host", ""));
+    }
+    // The service's front end answers 411 to an upload of no stated length, even an empty one.
+    let is_upload = matches!(head.method, Method::PUT | Method::POST);
+    let has_length = [CONTENT_LENGTH, TRANSFER_ENCODING]
+        .iter()
+        .any(|name| head.headers.contains_key(name));
+    if is_upload && !has_length {
+        return Err(ErrorCode::MissingContentLengthHeader.into());
+    }
+    Ok(())
+}
+
+/// `DefaultServiceVersion` of the service's properties, for requests that name none.
+fn default_version(core: &Core, target: &Target) -> Result<Option<ApiVersion>, StorageError> {
+    let stored = core
+        .properties
+        .load(&core.store, &target.account, target.service)?;
+    let named = stored.as_ref().and_then(|p| p.default_version.as_deref());
+    Ok(named.and_then(ApiVersion::parse))
 }
 
 fn version(core: &Core, text: &str) -> Result<ApiVersion, StorageError> {

@@ -7,6 +7,7 @@ use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::auth::Identity;
+use crate::header_case::HeaderCase;
 use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
@@ -20,10 +21,14 @@ pub struct Call {
     pub query: Vec<(String, String)>,
     /// Headers.
     pub headers: HeaderMap,
+    /// Case of the metadata names among them.
+    pub header_case: HeaderCase,
     /// The version that is served.
     pub version: ApiVersion,
     /// Whether the request named a version at all.
     pub version_given: bool,
+    /// Whether there is a version to go by: the request's own, or the service's default one.
+    pub version_known: bool,
     /// When the request arrived, on the emulator's clock.
     pub arrival: Timestamp,
     /// `x-ms-request-id` of the response.
@@ -87,7 +92,7 @@ impl Call {
         Metadata::from_headers(self.headers.iter().map(|(name, value)| {
             // A value that is no text is refused as one that is not printable.
             (
-                name.as_str(),
+                self.header_case.restore(name.as_str()),
                 std::str::from_utf8(value.as_bytes()).unwrap_or("\u{7f}"),
             )
         }))

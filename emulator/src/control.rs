@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 
 use crate::body::{self, Body};
 use crate::emulator::Emulator;
-use crate::http::accept;
+use crate::http::{Patience, accept};
 
 /// Largest request body: a fault rule is a few hundred bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -91,7 +91,7 @@ impl Control {
             let (emulator, token) = (emulator.clone(), token.clone());
             async move { Ok(answer(&emulator, token.as_deref(), request).await) }
         });
-        accept(self.listener, None, handle, stop).await;
+        accept(self.listener, None, Patience::default(), handle, stop).await;
     }
 }
 

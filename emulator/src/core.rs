@@ -10,6 +10,7 @@ use crate::faults::Faults;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
 use crate::reap::Reaper;
+use crate::service_properties::PropertiesCache;
 use crate::store::{Store, StoreResult};
 
 /// The parts of one emulator.
@@ -28,6 +29,8 @@ pub struct Core {
     pub metrics: Metrics,
     /// Removal of what was deleted or ran out.
     pub reaper: Reaper,
+    /// Properties of the services, decoded.
+    pub properties: PropertiesCache,
     /// Versions newer than any known that were logged already.
     newer_versions: Mutex<BTreeSet<String>>,
 }
@@ -46,6 +49,7 @@ impl Core {
             faults: Faults::default(),
             metrics: Metrics::default(),
             reaper: Reaper::default(),
+            properties: PropertiesCache::default(),
             newer_versions: Mutex::default(),
         }
     }
@@ -62,7 +66,7 @@ impl Core {
     pub fn note_newer_version(&self, asked: &str, served: ApiVersion) {
         let mut noted = self.newer_versions.lock();
         if noted.len() < NEWER_VERSIONS_MAX && noted.insert(asked.to_owned()) {
-            tracing::warn!(asked, %served, "x-ms-version is newer than any known: served as newest");
+            tracing::warn!(asked, %served, "x-ms-version is newer than any known: newest served");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The loopback servers: sockets, TLS, HTTP/1.1. The only module that knows hyper.
 
+mod case_stream;
 mod connection;
 mod limits;
 mod tls;
@@ -14,6 +15,7 @@ use smalt_protocol::Service;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+pub use limits::Patience;
 pub use tls::{TlsError, acceptor};
 
 use crate::arrival::Socket;
@@ -28,6 +30,7 @@ pub struct Listener {
     service: Service,
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
+    patience: Patience,
 }
 
 impl Listener {
@@ -39,11 +42,13 @@ impl Listener {
         service: Service,
         address: SocketAddr,
         tls: Option<TlsAcceptor>,
+        patience: Patience,
     ) -> std::io::Result<Self> {
         Ok(Listener {
             service,
             socket: TcpListener::bind(address).await?,
             tls,
+            patience,
         })
     }
 
@@ -72,7 +77,7 @@ impl Listener {
                 async move { emulator.call_on(request, socket).await }
             },
         );
-        accept(self.socket, self.tls, handle, stop).await;
+        accept(self.socket, self.tls, self.patience, handle, stop).await;
     }
 }
 
@@ -80,6 +85,7 @@ impl Listener {
 pub(crate) async fn accept<H, F>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
+    patience: Patience,
     handle: Arc<H>,
     stop: impl Future<Output = ()>,
 ) where
@@ -89,7 +95,7 @@ pub(crate) async fn accept<H, F>(
         + 'static,
 {
     let graceful = GracefulShutdown::new();
-    let connections = Connections::new(tls);
+    let connections = Connections::new(tls, patience);
     tokio::pin!(stop);
     loop {
         let accepted = tokio::select! {

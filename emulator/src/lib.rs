@@ -9,6 +9,11 @@
 //! - [`store`]: the map, its one committer, and extents for large payloads.
 //! - [`clock`], [`ids`]: time and randomness, injected everywhere.
 
+#![expect(
+    unreachable_pub,
+    reason = "in a layer that the library keeps to itself, `pub` marks what the next layer may use"
+)]
+
 pub mod auth;
 pub mod body;
 #[cfg(feature = "server")]
@@ -32,9 +37,12 @@ pub mod sdk;
 pub mod server;
 pub mod store;
 
+pub mod header_case;
+
 mod arrival;
 mod call;
 mod core;
+mod cors;
 mod keys;
 mod metrics;
 mod operation;
@@ -44,6 +52,7 @@ mod reap;
 mod records;
 mod reply;
 mod rules;
+mod service_properties;
 mod stage;
 mod target;
 

@@ -15,6 +15,7 @@ use crate::auth;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::cors;
 use crate::faults::Faulted;
 use crate::operation::{Read, Takes, Write};
 use crate::ops::blob::source;
@@ -88,12 +89,19 @@ pub async fn serve(
         (Faulted::No, Err(error)) => Err(error.clone()),
     };
     stage::drain(&mut body).await;
-    let common = Common::of(&call, core.store.now());
+    let now = core.store.now();
+    let common = match &outcome {
+        Ok(_) => Common::of(&call, now),
+        Err(error) => Common::of_refusal(&call, error, now),
+    };
     let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, &common));
     if let Ok(entry) = entry {
         core.metrics.count(entry, reply.status.as_u16());
     }
-    let response = reply::finish(reply, &method, &common);
+    let mut response = reply::finish(reply, &method, &common);
+    if let Err(error) = cors::share(core, &call, &mut response) {
+        tracing::error!(%request_id, %error, "the rules of CORS cannot be read");
+    }
     match plan {
         Some(plan) => plan.after(response),
         None => Ok(response),
@@ -117,7 +125,8 @@ async fn run(
 
 fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
     if let Some(cause) = error.cause() {
-        tracing::error!(request_id = %common.request_id, status = error.status(), cause, "a request failed");
+        let (request_id, status) = (common.request_id, error.status());
+        tracing::error!(%request_id, status, cause, "a request failed");
     }
     let reply = reply::refusal(error, common);
     if method == Method::HEAD {

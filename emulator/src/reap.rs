@@ -267,3 +267,7 @@ fn entries(view: &dyn View, from: &[u8], to: &[u8], most: usize) -> StoreResult<
     })?;
     Ok(found)
 }
+
+#[cfg(test)]
+#[path = "reap_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! What the store keeps: one type per kind of record, as named MessagePack so that a later field
 //! has a default in an older store.
 
+mod binary;
 mod blob;
 mod container;
 mod garbage;
@@ -9,6 +10,7 @@ mod queue;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use smalt_protocol::xml::ServiceProperties;
 
 pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
@@ -54,4 +56,5 @@ impl Record for BlockListChunk {}
 impl Record for GarbageRecord {}
 impl Record for Tombstone {}
 impl Record for QueueRecord {}
+impl Record for ServiceProperties {}
 impl Record for MessageRecord {}

@@ -149,6 +149,13 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
     StorageError::invalid_query("comp", comp, "")
 }
 
+impl Entry {
+    /// Whether it is built; those that are not answer 501.
+    pub const fn is_built(&self) -> bool {
+        matches!(self.run, Run::Built(_))
+    }
+}
+
 impl std::fmt::Debug for Entry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.service.as_str(), self.id)

@@ -2,7 +2,10 @@
 
 pub mod block_list;
 pub mod conditions;
+pub mod cors;
+pub mod encryption;
 pub mod lease;
 pub mod ranges;
 pub mod tag_condition;
 pub mod tags;
+pub mod tier;

@@ -12,10 +12,12 @@ use tokio::sync::watch;
 use crate::cli::Cli;
 use crate::control::Control;
 use crate::emulator::Emulator;
-use crate::http::{self, Listener};
+use crate::http::{self, Listener, Patience};
 
 /// How often background work is looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
+/// Pause between two rounds when the first left something to do.
+const MAINTENANCE_BREATH: Duration = Duration::from_millis(50);
 /// Steps of background work at a time.
 const MAINTENANCE_BUDGET: usize = 1_000;
 
@@ -38,9 +40,13 @@ impl Server {
             _ => None,
         };
         let mut addresses = cli.addresses()?;
+        let patience = cli
+            .stall_timeout_ms
+            .map(Patience::of_ms)
+            .unwrap_or_default();
         let mut listeners = Vec::new();
         for (service, address) in Service::ALL.into_iter().zip(&mut addresses) {
-            let listener = Listener::bind(service, *address, tls.clone())
+            let listener = Listener::bind(service, *address, tls.clone(), patience)
                 .await
                 .with_context(|| in_use(service.as_str(), *address))?;
             *address = listener.address()?;
@@ -56,6 +62,11 @@ impl Server {
             control,
             addresses,
         })
+    }
+
+    /// The bound addresses of blob, queue, table and control.
+    pub fn addresses(&self) -> [SocketAddr; 4] {
+        self.addresses
     }
 
     /// Tells the user where everything is.
@@ -139,27 +150,32 @@ fn in_use(what: &str, address: SocketAddr) -> String {
     format!("cannot listen on {address} ({what}); is another emulator running there?")
 }
 
-fn wait(mut stopped: watch::Receiver<bool>) -> impl Future<Output = ()> {
-    async move {
-        // A dropped sender stops as well.
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    }
+async fn wait(mut stopped: watch::Receiver<bool>) {
+    // A dropped sender stops as well.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// Background work is the main's to call: the emulator itself owns no timer.
+/// Background work is the main's to call: the emulator itself owns no timer. As long as there is
+/// more of it, it goes on after a breath, so that requests come in between.
 async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     tokio::pin!(stop);
+    let mut pause = MAINTENANCE_INTERVAL;
     loop {
         tokio::select! {
             biased;
             () = &mut stop => return,
-            () = tokio::time::sleep(MAINTENANCE_INTERVAL) => {}
+            () = tokio::time::sleep(pause) => {}
         }
         let emulator = emulator.clone();
         let done = tokio::task::spawn_blocking(move || emulator.maintain(MAINTENANCE_BUDGET));
-        if let Ok(Err(error)) = done.await {
-            tracing::error!(%error, "background work failed");
-        }
+        pause = match done.await {
+            Ok(Ok(report)) if report.more => MAINTENANCE_BREATH,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "background work failed");
+                MAINTENANCE_INTERVAL
+            }
+            _ => MAINTENANCE_INTERVAL,
+        };
     }
 }
 

@@ -121,6 +121,10 @@ pub fn resolve(
         .raw_path
         .strip_prefix('/')
         .unwrap_or(address.raw_path);
+    // `*` and the target of a tunnel are no paths.
+    if !matches!(address.raw_path.as_bytes(), [] | [b'/', ..]) {
+        return Err(ErrorCode::InvalidUri.into());
+    }
     let from_host = if address.host_style {
         host_account(address.host, &is_account)
     } else {
@@ -211,7 +215,9 @@ fn queue_resource(rest: &str) -> Result<Resource, StorageError> {
     match (parts.next(), parts.next()) {
         (None, _) => Ok(Resource::Queue(queue)),
         (Some("messages"), None) => Ok(Resource::Messages(queue)),
-        (Some("messages"), Some(id)) => Ok(Resource::Message(queue, uri::percent_decode(id)?)),
+        (Some("messages"), Some(id)) if !id.contains('/') => {
+            Ok(Resource::Message(queue, uri::percent_decode(id)?))
+        }
         (Some(_), _) => Err(ErrorCode::InvalidUri.into()),
     }
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{certificate, replay, scenario};
+use smalt_harness::{bench, certificate, crash, malformed, replay, scenario};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -17,6 +17,15 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
+    /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
+    Crash(crash::Options),
+    /// Send requests that no client should send, and check each answer.
+    Malformed(malformed::Options),
+    /// Measure smalt beside a bare hyper server, and beside Azurite.
+    Bench(bench::Options),
+    /// The bare server of `bench`.
+    #[command(hide = true)]
+    Echo(bench::echo::Options),
     /// Run both workers among rivals, faults and crashes, and judge them by their history.
     Scenario(scenario::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
@@ -29,8 +38,7 @@ enum Command {
 const WORKER_THREADS: usize = 4;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let cli = Cli::parse();
-    match cli.command {
+    match Cli::parse().command {
         // Every case has a runtime of its own, with a clock of its own.
         Command::Scenario(options) => scenario::run_command(&options),
         Command::Certificate(options) => {
@@ -41,16 +49,20 @@ fn main() -> anyhow::Result<ExitCode> {
             println!("{}", certificate::account_sas(&options)?);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Replay(options) => replay(&options),
+        Command::Replay(options) => block_on(replay::run_command(&options)),
+        Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::Malformed(options) => block_on(malformed::run_command(&options)),
+        Command::Bench(options) => block_on(bench::run_command(&options)),
+        Command::Echo(options) => block_on(bench::echo::run_command(&options)),
     }
 }
 
-fn replay(options: &replay::Options) -> anyhow::Result<ExitCode> {
+fn block_on(run: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()?;
-    let code = runtime.block_on(replay::run_command(options))?;
+    let code = runtime.block_on(run)?;
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();
     Ok(code)

@@ -1,4 +1,5 @@
-//! The requests that a listener makes: bounded in time, drawn from the bucket, named in the context.
+//! The requests that a listener makes: bounded in time, drawn from the bucket, named in the
+//! context.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
 //! The command line: what can be said, and how it is carried out.
 
+mod ambient;
 mod exit;
 mod inspect;
 mod listen;
@@ -192,7 +193,8 @@ pub(crate) struct ListenFlags {
         value_delimiter = ','
     )]
     pub(crate) queue: Vec<String>,
-    /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, else retry.
+    /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, else
+    /// retry.
     #[arg(
         long,
         value_name = "COMMAND",

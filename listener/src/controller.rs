@@ -4,10 +4,10 @@
 //! ```text
 //! Starting -> Active <-> Watching -> Active ... any -> Draining -> Stopped
 //! ```
-//! Active: messages were seen within the cooldown; the scaling rules choose the number of tasks, and
-//! the depth is sampled only while gets come back full. Watching: `idle_tasks` poll with a growing
-//! interval; with none, a watchdog looks once in a while. A wake-up leads back to Active, and so does
-//! a message.
+//! Active: messages were seen within the cooldown; the scaling rules choose the number of tasks,
+//! and the depth is sampled only while gets come back full. Watching: `idle_tasks` poll with a
+//! growing interval; with none, a watchdog looks once in a while. A wake-up leads back to Active,
+//! and so does a message.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -49,7 +49,8 @@ mod tests {
         assert!(factors.iter().all(|f| (800..=1200).contains(f)));
     }
 
-    /// DL5: tasks that start in the same moment do not draw the same numbers; a seed repeats its run.
+    /// DL5: tasks that start in the same moment do not draw the same numbers; a seed repeats its
+    /// run.
     #[test]
     fn dl5_every_task_has_its_own_stream() {
         let draw = |seed, stream| {

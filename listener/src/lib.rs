@@ -9,17 +9,18 @@
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
 //! - [`config`]: TOML file, flags, secrets.
 //! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
-//!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it (`settle`,
-//!   `poison`). `calls` makes all requests, through the bucket of `throttle`.
+//!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
+//!   (`settle`, `poison`). `calls` makes all requests, through the bucket of `throttle`.
 //!
 //! # What is promised
 //!
-//! - A message is deleted only after its handler succeeded or its copy in the poison queue is durable.
+//! - A message is deleted only after its handler succeeded or its copy in the poison queue is
+//!   durable.
 //! - Only the newest receipt is used; after the lock is lost nothing is acknowledged.
 //! - A failure, hang or panic of one message changes nothing for another.
 //! - Every message ends in exactly one [`Outcome`], on one line of the log.
-//! - Delivery is at least once. Messages that were handled but could not be deleted are remembered in
-//!   the process, which narrows duplicates and does not exclude them.
+//! - Delivery is at least once. Messages that were handled but could not be deleted are remembered
+//!   in the process, which narrows duplicates and does not exclude them.
 
 mod calls;
 pub mod config;

@@ -64,7 +64,8 @@ pub struct PoolStatus {
 }
 
 /// Wakes an idle listener: a trigger. It is sticky: a wake-up during a get or just before a sleep
-/// cuts that sleep short, so none is lost (DL18). Cheap, callable from anywhere, as often as wished.
+/// cuts that sleep short, so none is lost (DL18). Cheap, callable from anywhere, as often as
+/// wished.
 #[derive(Clone, Debug)]
 pub struct Waker {
     queue: String,
@@ -91,7 +92,9 @@ impl Waker {
 /// Works one queue off with one handler.
 ///
 /// ```no_run
-/// # async fn example(storage: std::sync::Arc<dyn smalt_sleeve::port::Storage>) -> Result<(), Box<dyn std::error::Error>> {
+/// # use smalt_sleeve::port::Storage;
+/// # use std::error::Error;
+/// # async fn example(storage: std::sync::Arc<dyn Storage>) -> Result<(), Box<dyn Error>> {
 /// use std::sync::Arc;
 /// use smalt_listener::handler::{Verdict, function};
 /// use smalt_listener::{Listener, ListenerConfig};
@@ -107,9 +110,9 @@ impl Waker {
 /// # }
 /// ```
 ///
-/// All waiting goes through `tokio::time` (a paused clock moves it) and all randomness comes from the
-/// seed. Dropping the future of a run is like a crash: nothing is acknowledged any more, handlers are
-/// dropped, and what was taken comes back when its visibility lapses.
+/// All waiting goes through `tokio::time` (a paused clock moves it) and all randomness comes from
+/// the seed. Dropping the future of a run is like a crash: nothing is acknowledged any more,
+/// handlers are dropped, and what was taken comes back when its visibility lapses.
 pub struct Listener {
     config: ListenerConfig,
     storage: Arc<dyn Storage>,
@@ -168,8 +171,8 @@ impl Listener {
     }
 
     /// Works until `shutdown` resolves, then drains: no more gets, what has not started is given
-    /// back, what runs may end within the grace time, what is left then is cancelled and given back.
-    /// No failure of storage ends it.
+    /// back, what runs may end within the grace time, what is left then is cancelled and given
+    /// back. No failure of storage ends it.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,

@@ -1,7 +1,8 @@
 //! The owner of one message: from its receipt to its end, by one task alone.
 //!
-//! The owner runs the handler, renews the lock meanwhile, and settles the message afterwards. As all
-//! requests about the message are made here, one after the other, renewal and delete cannot race.
+//! The owner runs the handler, renews the lock meanwhile, and settles the message afterwards. As
+//! all requests about the message are made here, one after the other, renewal and delete cannot
+//! race.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,8 +169,8 @@ impl Owner {
         };
         self.handler_time = Some(run.elapsed());
         if matches!(end, RunEnd::Lost(_)) && run.has_ended() {
-            // The handler finished in that very moment: if it is done, the message is deleted when it
-            // comes back.
+            // The handler finished in that very moment: if it is done, the message is deleted when
+            // it comes back.
             if run.verdict().await == Verdict::Ok {
                 self.shared.done().insert(&self.message.id);
             }

@@ -9,8 +9,9 @@ use crate::settle::{Attempts, Deleted, Settled};
 
 impl Owner {
     /// Puts the message into the poison queue, never to expire, and deletes it once that is durable
-    /// (LS1). A put whose answer was lost is repeated: the envelope's `id` tells the copies apart. When
-    /// the put fails until the lock lapses, nothing is lost: the message returns and is tried again.
+    /// (LS1). A put whose answer was lost is repeated: the envelope's `id` tells the copies apart.
+    /// When the put fails until the lock lapses, nothing is lost: the message returns and is tried
+    /// again.
     pub(crate) async fn poison(&mut self, reason: &str) -> Settled {
         if let Err(lost) = self.still_ours().await {
             return lost;

@@ -10,8 +10,8 @@ use crate::jitter::Jitter;
 use crate::poller::Poller;
 use crate::shared::Shared;
 
-/// The dequeue tasks. Only the controller has it, so a task can neither be started twice nor can two
-/// of them leave at once and none remain (DL11, DL12).
+/// The dequeue tasks. Only the controller has it, so a task can neither be started twice nor can
+/// two of them leave at once and none remain (DL11, DL12).
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     seed: u64,
@@ -74,8 +74,8 @@ impl Pool {
         }
     }
 
-    /// Waits for a task to end; pending while there is none. One that ended without being told to is
-    /// no longer counted, so that the next resize replaces it.
+    /// Waits for a task to end; pending while there is none. One that ended without being told to
+    /// is no longer counted, so that the next resize replaces it.
     pub(crate) async fn ended(&mut self) {
         let ended = match self.tasks.join_next_with_id().await {
             Some(ended) => ended,

@@ -107,8 +107,8 @@ pub struct Decision {
     pub handler_time: Option<Duration>,
     /// How often its lock was renewed.
     pub renewals: u32,
-    /// Less than a tenth of its life is left when it can be taken next: the service is about to drop
-    /// it.
+    /// Less than a tenth of its life is left when it can be taken next: the service is about to
+    /// drop it.
     pub expiring: bool,
 }
 

@@ -96,8 +96,8 @@ impl Owner {
     pub(crate) async fn delete_done(&mut self) -> Settled {
         let (outcome, reason) = match self.delete().await {
             Deleted::Yes => return Settled::new(Outcome::Done, ""),
-            // It may be gone because it expired, or because another took it: if it is seen again, it
-            // needs no second run.
+            // It may be gone because it expired, or because another took it: if it is seen again,
+            // it needs no second run.
             Deleted::Gone => (Outcome::Gone, "not found at the delete".to_owned()),
             Deleted::Lost(reason) => (Outcome::LostLock, reason),
             Deleted::Failed(reason) => (Outcome::Unacked, reason),

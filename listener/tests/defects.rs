@@ -1,6 +1,6 @@
 //! The defects of the source design (DL1-DL26), each as the test that would have shown it. Those of
-//! pure rules stand beside the rules; DL1, DL2's cost side and DL25 belong to the cost estimate, DL3
-//! to the fleet, DL26 to payloads, none of which this crate has.
+//! pure rules stand beside the rules; DL1, DL2's cost side and DL25 belong to the cost estimate,
+//! DL3 to the fleet, DL26 to payloads, none of which this crate has.
 
 mod support;
 

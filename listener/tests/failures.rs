@@ -28,7 +28,8 @@ async fn renewal_survives_503() {
     assert_eq!(storage.deleted().len(), 1);
 }
 
-/// A lock that cannot be renewed until it lapses is lost: the handler is cancelled, nothing is acked.
+/// A lock that cannot be renewed until it lapses is lost: the handler is cancelled, nothing is
+/// acked.
 #[tokio::test(start_paused = true)]
 async fn renewal_that_fails_to_the_end_loses_the_lock() {
     let storage = storage();
@@ -344,7 +345,7 @@ async fn ll5_clock_skew_is_harmless() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_expires_under_its_handler() {
     let storage = storage();
-    storage.put_for(QUEUE, "sleep 25000", MessageTtl::After(s(18)));
+    storage.put_for(QUEUE, "sleep 25000", MessageTtl::After(s(19)));
     let obey = Obey::default();
     let (listener, log) = listener(config(), &storage, obey.clone());
     listener.once().await.unwrap();
@@ -380,4 +381,28 @@ async fn throttling_slows_down() {
     let (listener, log) = listener(config(), &storage, Obey::default());
     run_for(&listener, s(120)).await;
     assert_eq!(log.count(Outcome::Done), 400);
+}
+
+/// A 503 halves the pool, too, whatever the policy wished for.
+#[tokio::test(start_paused = true)]
+async fn throttling_halves_the_pool() {
+    let storage = storage();
+    for _ in 0..4000 {
+        storage.put(QUEUE, "sleep 1000");
+    }
+    let config = ListenerConfig {
+        policy: smalt_listener::config::Policy::Fixed,
+        ..config()
+    };
+    let (listener, _) = listener(config, &storage, Obey::default());
+    let mut status = listener.status();
+    let story = async {
+        status.wait_for(|s| s.tasks == 8).await.unwrap();
+        tokio::time::sleep(s(5)).await;
+        let gets = storage.calls(Op::Get);
+        storage.fault(Op::Get, gets..gets + 1, Fault::Before(ErrorKind::Busy));
+        let halved = status.wait_for(|s| s.tasks <= 4);
+        tokio::time::timeout(s(5), halved).await.unwrap().unwrap();
+    };
+    listener.run_until(story).await.unwrap();
 }

@@ -12,6 +12,7 @@ pub mod list_containers;
 pub mod list_queues;
 pub mod message;
 pub mod read;
+pub mod service_properties;
 pub mod write;
 
 pub use acl::{SignedIdentifier, SignedIdentifiersDocument};
@@ -22,4 +23,5 @@ pub use list_containers::{ContainerEntry, ListContainersDocument};
 pub use list_queues::ListQueuesDocument;
 pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
 pub use read::{Element, read_document};
+pub use service_properties::{CorsRule, ServiceProperties, ServicePropertiesUpdate};
 pub use write::{ListHead, XmlWriter};

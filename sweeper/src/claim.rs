@@ -1,7 +1,7 @@
 //! One step on the state document: choose, list, hand out, write back.
 //!
-//! A page is claimed when the document that names it was written, and not a moment earlier: only then
-//! does any blob of it come to harm.
+//! A page is claimed when the document that names it was written, and not a moment earlier: only
+//! then does any blob of it come to harm.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -168,8 +168,11 @@ async fn step_in(
     commit(session, document, completion, step).await
 }
 
-/// An operator who asks for a cycle now has repaired what failed before.
+/// An operator who asks for a cycle now has repaired what failed before. The cycle is due at once
+/// for the whole fleet, and this is written, so that a container that fails again is not tried for
+/// ever.
 fn start_anew(document: &mut Document) {
+    document.next_due = None;
     for container in &mut document.containers {
         container.failures = 0;
         container.retry_at = None;
@@ -211,7 +214,8 @@ fn settle(core: &Core, document: &mut Document, completion: Option<&Completion>)
 }
 
 fn fail(core: &Core, container: &mut Container, error: &str, park: bool, now: Timestamp) {
-    let failures = container.failures.saturating_add(1);
+    let least = if park { ledger::PARK_AFTER } else { 0 };
+    let failures = container.failures.saturating_add(1).max(least);
     let delay = schedule::container_backoff(failures, core.entropy.fraction());
     ledger::fail(container, error, park, now.plus(delay));
     tracing::warn!(

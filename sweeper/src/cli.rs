@@ -17,7 +17,8 @@ Examples:
   A service, as many instances as you like, every ten minutes:
     smalt-sweeper run --config sweeper.toml --log json
 
-Settings come from flags, then environment (SWEEPER_*, AZURE_STORAGE_CONNECTION_STRING), then --config.
+Settings come from flags, then environment (SWEEPER_*, AZURE_STORAGE_CONNECTION_STRING), then
+--config.
 Exit codes: 0 done, 1 some blobs failed, 2 usage, 3 not allowed, 4 storage or state unreachable,
 5 circuit breaker, 6 clock skew, 7 stop took too long, 130 second interrupt.";
 

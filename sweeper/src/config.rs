@@ -73,8 +73,8 @@ pub struct SweptContainer {
     pub prefix: String,
 }
 
-/// How writers of the state document keep out of each other's way. Safety needs neither: every write
-/// is conditional on the ETag that was read.
+/// How writers of the state document keep out of each other's way. Safety needs neither: every
+/// write is conditional on the ETag that was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StateBackend {
     /// A lease is held from reading to writing: no work is done in vain (S24).

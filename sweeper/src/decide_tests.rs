@@ -176,7 +176,9 @@ proptest! {
     /// SS1, SS4, SS5 on the decision itself.
     #[test]
     fn nothing_goes_before_its_time_or_against_its_owner(
-        ttl in proptest::option::of(prop_oneof!["[ -~]{0,25}", Just(NOW.to_owned()), Just("P1D".to_owned())]),
+        ttl in proptest::option::of(prop_oneof![
+            "[ -~]{0,25}", Just(NOW.to_owned()), Just("P1D".to_owned()),
+        ]),
         dbc in proptest::option::of("[ -~]{0,12}"),
         account in proptest::option::of("[a-z]{3,4}"),
         name in "[a-z./]{1,8}",

@@ -1,7 +1,7 @@
 //! The circuit breaker of deletions: a sweep that would remove suspiciously much stops instead.
 //!
-//! Judged before a page is claimed, over what this cycle has removed, what is in flight and what the
-//! page would remove: nothing beyond the limit is ever started (SS10 allows one page beyond).
+//! Judged before a page is claimed, over what this cycle has removed, what is in flight and what
+//! the page would remove: nothing beyond the limit is ever started (SS10 allows one page beyond).
 
 /// Limits of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]

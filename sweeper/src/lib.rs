@@ -1,8 +1,8 @@
 //! Deletes or moves blobs whose `TimeToLive` has passed, safely, on Azure, Azurite or smalt.
 //!
 //! A blob says in its metadata when its time is over (`TimeToLive`) and, if it is to be kept
-//! elsewhere, where (`DeadBlobContainer`). Any number of workers share the sweep; all that they know
-//! of each other is one XML blob, the [state document](state).
+//! elsewhere, where (`DeadBlobContainer`). Any number of workers share the sweep; all that they
+//! know of each other is one XML blob, the [state document](state).
 //!
 //! ```no_run
 //! # async fn example(storage: std::sync::Arc<dyn smalt_sleeve::port::Storage>) {

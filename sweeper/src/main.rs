@@ -1,4 +1,5 @@
-//! The binary `smalt-sweeper`: command line, logging, signals, exit codes. All else is the library's.
+//! The binary `smalt-sweeper`: command line, logging, signals, exit codes. All else is the
+//! library's.
 
 mod cli;
 mod connect;

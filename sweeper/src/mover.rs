@@ -1,9 +1,10 @@
 //! Moving a blob: copy, verify the copy, then delete the source; each step on condition.
 //!
-//! Whatever happens in between, the content is at its source or in a verified copy (SS3). A copy that
-//! was made is never removed again, even when the source turns out to have changed meanwhile: whether
-//! another worker has deleted that version on the strength of this copy cannot be known, because a
-//! delete whose answer was lost looks the same. A left-over copy costs bytes, a removed one data.
+//! Whatever happens in between, the content is at its source or in a verified copy (SS3). A copy
+//! that was made is never removed again, even when the source turns out to have changed meanwhile:
+//! whether another worker has deleted that version on the strength of this copy cannot be known,
+//! because a delete whose answer was lost looks the same. A left-over copy costs bytes, a removed
+//! one data.
 
 use std::time::Duration;
 
@@ -313,7 +314,8 @@ fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
     source.length == copy.length && same_md5
 }
 
-/// Creates the destination's container once per worker (S11, DS20); again when it was found missing.
+/// Creates the destination's container once per worker (S11, DS20); again when it was found
+/// missing.
 async fn ensure_container(
     moving: &Moving<'_>,
     account: &dyn Storage,

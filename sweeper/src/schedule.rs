@@ -119,7 +119,8 @@ mod tests {
             every_s in 1u64..100_000, align: bool,
             now_s in 0u64..4_000_000_000, last_s in proptest::option::of(0u64..4_000_000_000),
         ) {
-            let schedule = Schedule { every: Duration::from_secs(every_s), align, jitter: Duration::ZERO };
+            let every = Duration::from_secs(every_s);
+            let schedule = Schedule { every, align, jitter: Duration::ZERO };
             let now = Timestamp::from_unix_s(now_s);
             let mark = next_mark(&schedule, last_s.map(Timestamp::from_unix_s), now);
             prop_assert!(mark > now);

@@ -116,7 +116,8 @@ fn wrong(text: impl Into<String>) -> SettingsError {
     SettingsError(text.into())
 }
 
-/// Errors of the TOML reader quote the line they are about: only those about structure may be shown.
+/// Errors of the TOML reader quote the line they are about: only those about structure may be
+/// shown.
 fn first_line(error: &toml::de::Error) -> String {
     error
         .message()
@@ -140,7 +141,8 @@ fn read_file(text: &str) -> Result<Table, SettingsError> {
     Ok(table)
 }
 
-/// Secrets stand in files of their own or in the environment, not in a configuration that is shared.
+/// Secrets stand in files of their own or in the environment, not in a configuration that is
+/// shared.
 fn refuse_inline_secrets(table: &Table) -> Result<(), SettingsError> {
     let accounts = table.get("account").and_then(Value::as_table);
     for (name, account) in accounts.into_iter().flatten() {

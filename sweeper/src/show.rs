@@ -43,7 +43,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
 pub(crate) fn state(document: &Document) -> String {
     let due = document
         .next_due
-        .map_or_else(|| "now".to_owned(), |due| due.iso_s());
+        .map_or_else(|| "now".to_owned(), smalt_protocol::Timestamp::iso_s);
     let mut text = format!(
         "version {}, cycle {}, fence {}, next due {due}, last completed {} ({} removed)\n",
         document.version,
@@ -76,7 +76,7 @@ pub(crate) fn state(document: &Document) -> String {
         for page in &container.pages {
             let deadline = page
                 .deadline
-                .map_or_else(|| "now".to_owned(), |at| at.iso_s());
+                .map_or_else(|| "now".to_owned(), smalt_protocol::Timestamp::iso_s);
             text.push_str(&printable(&format!(
                 "  page {} of {} until {deadline}, attempt {}, {} to go\n",
                 page.id, page.owner, page.attempt, page.due

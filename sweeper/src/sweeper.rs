@@ -73,8 +73,8 @@ impl Sweeper {
     }
 
     /// Sweeps cycle after cycle until `shutdown` completes; then finishes the blobs in hand, gives
-    /// the rest of its page back and returns. Dropping the future instead is a crash: safe, and made
-    /// good by the others.
+    /// the rest of its page back and returns. Dropping the future instead is a crash: safe, and
+    /// made good by the others.
     pub async fn run_until(&self, shutdown: impl Future<Output = ()>) -> Finished {
         self.drive(Goal::Run, shutdown).await
     }

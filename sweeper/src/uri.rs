@@ -1,4 +1,5 @@
-//! URIs of containers as people put them into the state document, and hiding what is secret in them.
+//! URIs of containers as people put them into the state document, and hiding what is secret in
+//! them.
 
 /// A container URI taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

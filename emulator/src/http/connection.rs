@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -21,30 +22,36 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
-use super::limits::{
-    BODY_STALL_TIMEOUT, HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEAD_TIMEOUT, HEADERS_MAX,
-};
+use super::case_stream::{CaseStream, Names};
+use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use crate::body::Body;
+use crate::header_case::HeaderCase;
 use crate::pipeline::ConnectionLost;
 
 /// Starts connections with one set of bounds.
 pub(super) struct Connections {
     http: http1::Builder,
     tls: Option<TlsAcceptor>,
+    patience: Patience,
 }
 
 impl Connections {
-    pub(super) fn new(tls: Option<TlsAcceptor>) -> Self {
+    pub(super) fn new(tls: Option<TlsAcceptor>, patience: Patience) -> Self {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIMEOUT)
+            .header_read_timeout(patience.head)
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX * 4)
             .max_header_size(HEAD_BYTES_MAX)
-            // Azure dates its answers by the emulator's clock, not by the machine's.
-            .auto_date_header(false)
-            .pipeline_flush(true);
-        Connections { http, tls }
+            // Azure dates its answers by the emulator's clock, not by the machine's. No
+            // `pipeline_flush`: with it hyper buffers a whole body, however slow the reader, and
+            // never sends the refusal of a request that it cannot read.
+            .auto_date_header(false);
+        Connections {
+            http,
+            tls,
+            patience,
+        }
     }
 
     /// Serves a connection in a task of its own.
@@ -63,14 +70,15 @@ impl Connections {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         let (http, handle, watcher) = (self.http.clone(), handle.clone(), graceful.watcher());
+        let stall = self.patience.body;
         match self.tls.clone() {
             None => {
-                tokio::spawn(serve(http, stream, peer, handle, watcher));
+                tokio::spawn(serve(http, stream, peer, handle, watcher, stall));
             }
             Some(tls) => {
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => serve(http, stream, peer, handle, watcher).await,
+                        Ok(Ok(stream)) => serve(http, stream, peer, handle, watcher, stall).await,
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
                         Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),
                     }
@@ -86,18 +94,33 @@ async fn serve<S, H, F>(
     peer: SocketAddr,
     handle: Arc<H>,
     watcher: Watcher,
+    stall: Duration,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
     H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
 {
-    let service = service_fn(move |request: Request<Incoming>| {
-        handle(
-            request.map(|body| Unstalled::new(body).boxed_unsync()),
+    let names = Names::default();
+    let stream = TokioIo::new(CaseStream::new(stream, names.clone()));
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let case = names.read().within(request.headers());
+        if !case.is_empty() {
+            request.extensions_mut().insert(case);
+        }
+        let answer = handle(
+            request.map(|body| Unstalled::new(body, stall).boxed_unsync()),
             peer,
-        )
+        );
+        let names = names.clone();
+        async move {
+            let mut response = answer.await?;
+            if let Some(case) = response.extensions_mut().remove::<HeaderCase>() {
+                names.restore(case);
+            }
+            Ok::<_, ConnectionLost>(response)
+        }
     });
-    let connection = http.serve_connection(TokioIo::new(stream), service);
+    let connection = http.serve_connection(stream, service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%peer, %error, "a connection ended early");
     }
@@ -106,14 +129,16 @@ async fn serve<S, H, F>(
 /// A body whose next part must come in time.
 struct Unstalled {
     body: Incoming,
+    stall: Duration,
     /// Armed only while a part is awaited, so that a body at hand costs no timer.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Unstalled {
-    fn new(body: Incoming) -> Self {
+    fn new(body: Incoming, stall: Duration) -> Self {
         Unstalled {
             body,
+            stall,
             deadline: None,
         }
     }
@@ -131,11 +156,10 @@ impl http_body::Body for Unstalled {
             self.deadline = None;
             return Poll::Ready(frame.map(|f| f.map_err(io::Error::other)));
         }
-        let deadline = self.deadline.get_or_insert_with(|| {
-            Box::pin(tokio::time::sleep_until(
-                Instant::now() + BODY_STALL_TIMEOUT,
-            ))
-        });
+        let stall = self.stall;
+        let deadline = self
+            .deadline
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
         ready!(deadline.as_mut().poll(cx));
         Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())))
     }

@@ -10,5 +10,34 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which the next part of a body must arrive.
 pub const BODY_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a client may keep silent within a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Time in which a head must arrive.
+    pub head: Duration,
+    /// Time in which the next part of a body must arrive.
+    pub body: Duration,
+}
+
+impl Patience {
+    /// The same for heads and bodies, in milliseconds.
+    pub fn of_ms(milliseconds: u64) -> Self {
+        let duration = Duration::from_millis(milliseconds);
+        Patience {
+            head: duration,
+            body: duration,
+        }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            head: HEAD_TIMEOUT,
+            body: BODY_STALL_TIMEOUT,
+        }
+    }
+}
+
 /// Time in which a TLS handshake must end.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -28,5 +28,9 @@ pub mod replace;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
+pub mod tags;
+#[cfg(test)]
+mod testing;
+pub mod tier;
 pub mod uncommitted;
 pub mod written;

@@ -121,7 +121,8 @@ pub struct Place {
     pub blob: Option<BlobRecord>,
 }
 
-/// A blob or snapshot with its container. Leases are as they stand at the time of the look-up.
+/// A blob or snapshot with its container. Leases and tiers are as they stand at the time of the
+/// look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Container.
@@ -172,6 +173,14 @@ impl BlobAddress {
         Ok(BlobAddress { name, part })
     }
 
+    /// Key of the part in a container.
+    pub fn key(&self, generation: Generation) -> Vec<u8> {
+        match self.part {
+            BlobPart::Snapshot(tick) => keys::snapshot(generation, &self.name.blob, tick),
+            BlobPart::Base | BlobPart::Version => self.name.key(generation),
+        }
+    }
+
     /// Whether it is the base blob.
     pub fn is_base(&self) -> bool {
         self.part == BlobPart::Base
@@ -185,7 +194,7 @@ impl BlobAddress {
             BlobPart::Base => self.name.load(view, generation, now)?,
             BlobPart::Snapshot(tick) => {
                 let key = keys::snapshot(generation, &self.name.blob, tick);
-                BlobRecord::load(view, &key)?
+                at(BlobRecord::load(view, &key)?, now)
             }
             BlobPart::Version => None,
         };
@@ -205,6 +214,7 @@ fn parse_moment(name: &str, text: &str) -> Result<Timestamp, StorageError> {
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     blob.map(|mut blob| {
         blob.lease = blob.lease.at(now);
+        blob.access = blob.access.at(now);
         blob
     })
 }

@@ -1,4 +1,7 @@
-//! Operations on the Blob service of an account.
+//! Operations on a service of an account; properties and statistics of the Blob and Queue service.
 
 pub mod account_info;
 pub mod list_containers;
+pub mod preflight;
+pub mod properties;
+pub mod stats;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
+use crate::rules::encryption::Encryption;
 use crate::rules::lease::LeaseState;
 use crate::store::PayloadId;
 
@@ -42,6 +43,9 @@ pub struct BlobRecord {
     /// How many snapshots stand beside the base blob.
     #[serde(default)]
     pub snapshots: u64,
+    /// What the client had it encrypted with.
+    #[serde(default)]
+    pub encryption: Option<Encryption>,
 }
 
 /// `x-ms-blob-type`.
@@ -126,6 +130,8 @@ pub struct Rehydration {
     pub tier: String,
     /// `x-ms-rehydrate-priority`.
     pub priority: String,
+    /// When it was given it.
+    pub since: Timestamp,
 }
 
 impl Rehydration {
@@ -140,7 +146,7 @@ impl Rehydration {
 pub struct CopyRecord {
     /// `x-ms-copy-id`.
     pub id: String,
-    /// `x-ms-copy-source`, without credentials.
+    /// `x-ms-copy-source`, without its signature.
     pub source: String,
     /// `x-ms-copy-status`.
     pub status: CopyStatus,
@@ -201,6 +207,7 @@ pub struct BlockListChunk {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommittedBlock {
     /// Block id, decoded.
+    #[serde(with = "super::binary")]
     pub id: Vec<u8>,
     /// Length in bytes.
     pub length: u64,
@@ -219,4 +226,7 @@ pub struct UncommittedRecord {
     pub blocks: u32,
     /// Length that every block id of the blob has, in bytes.
     pub id_length: u32,
+    /// What the client had the blocks encrypted with.
+    #[serde(default)]
+    pub encryption: Option<Encryption>,
 }

@@ -23,9 +23,9 @@ const fn op(
 /// Where several lines share method, resource and query, the first whose predicate holds serves.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
-    op("Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), NOT_BUILT),
-    op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), NOT_BUILT),
-    op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), NOT_BUILT),
+    op("Service_SetProperties", "Set Blob Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), write::<service::properties::SetServiceProperties>()),
+    op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), read::<service::properties::GetServiceProperties>()),
+    op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
@@ -76,7 +76,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd"), write::<blob::lease::LeaseBlob>()),
     op("Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), write::<blob::snapshot::SnapshotBlob>()),
-    op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), write::<blob::tier::SetBlobTier>()),
     op("Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
     op("BlockBlob_StageBlockFromURL", "Put Block From URL", Verb::Put, Kind::Blob, ("", "block"), from_url, Access::object("w"), write::<blob::put_block_from_url::PutBlockFromUrl>()),
     op("BlockBlob_StageBlock", "Put Block", Verb::Put, Kind::Blob, ("", "block"), always, Access::object("w"), write::<blob::put_block::PutBlock>()),
@@ -92,7 +92,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("AppendBlob_AppendBlock", "Append Block", Verb::Put, Kind::Blob, ("", "appendblock"), always, Access::object("aw"), NOT_BUILT),
     op("AppendBlob_Seal", "Append Blob Seal", Verb::Put, Kind::Blob, ("", "seal"), always, Access::object("w"), NOT_BUILT),
     op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), NOT_BUILT),
-    op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), NOT_BUILT),
-    op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), NOT_BUILT),
-    op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), NOT_BUILT),
+    op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), read::<blob::tags::GetBlobTags>()),
+    op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), write::<blob::tags::SetBlobTags>()),
+    op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),
 ];

@@ -3,7 +3,7 @@
 use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
-use crate::ops::queue;
+use crate::ops::{queue, service};
 use crate::pipeline::{NOT_BUILT, Run, read, write};
 use smalt_protocol::Service;
 
@@ -23,9 +23,9 @@ const fn op(
 /// Where several lines share method, resource and query, the first whose predicate holds serves.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
-    op("Service_SetProperties", "Set Queue Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), NOT_BUILT),
-    op("Service_GetProperties", "Get Queue Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), NOT_BUILT),
-    op("Service_GetStatistics", "Get Queue Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), NOT_BUILT),
+    op("Service_SetProperties", "Set Queue Service Properties", Verb::Put, Kind::Service, ("service", "properties"), always, Access::service("w"), write::<service::properties::SetServiceProperties>()),
+    op("Service_GetProperties", "Get Queue Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), read::<service::properties::GetServiceProperties>()),
+    op("Service_GetStatistics", "Get Queue Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListQueuesSegment", "List Queues", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<queue::list::ListQueues>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
     op("Queue_Create", "Create Queue", Verb::Put, Kind::Queue, ("", ""), always, Access::container("cw"), write::<queue::create::CreateQueue>()),
@@ -40,5 +40,5 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Messages_Enqueue", "Put Message", Verb::Post, Kind::Messages, ("", ""), always, Access::object("a"), write::<queue::put_message::PutMessage>()),
     op("MessageId_Update", "Update Message", Verb::Put, Kind::Message, ("", ""), always, Access::object("u"), write::<queue::update_message::UpdateMessage>()),
     op("MessageId_Delete", "Delete Message", Verb::Delete, Kind::Message, ("", ""), always, Access::object("p"), write::<queue::delete_message::DeleteMessage>()),
-    op("Preflight", "Preflight Queue Request", Verb::Options, Kind::Messages, ("", ""), always, Access::owner().public(Anonymous::Always), NOT_BUILT),
+    op("Preflight", "Preflight Queue Request", Verb::Options, Kind::Messages, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),
 ];

@@ -110,11 +110,6 @@ impl Conditions {
         conditions.in_order_of_write()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.headers.is_empty()
-    }
-
     /// Judges a write to a resource that is there.
     ///
     /// # Errors

@@ -42,7 +42,8 @@ pub enum OpenError {
     },
     /// The store was written by a newer release.
     #[error(
-        "{} has format {found}, this release reads up to {known}: use the newer release, or another directory",
+        "{} has format {found}, this release reads up to {known}: \
+         use the newer release, or another directory",
         dir.display()
     )]
     Newer {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lock           held while the store is open
-//! format         format version, number of the current engine directory, a tick it must have reached
+//! format         format version, current engine directory, a tick that it must have reached
 //! sled-<n>/      the metadata engine; a reset begins the next number
 //! extents/       segments of payloads
 //! damaged-<n>/   a copy of an engine directory that could not be opened
@@ -171,9 +171,9 @@ impl Files {
     }
 
     /// sled fails on an empty or damaged snapshot although its log is whole: it is tried without,
-    /// in a copy. What was found stays beside it, whatever comes of it. (By then sled may have zeroed
-    /// what follows the last whole record of a segment; copying before each start would cost a
-    /// start's time in proportion to the store.)
+    /// in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
+    /// zeroed what follows the last whole record of a segment; copying before each start
+    /// would cost time in proportion to the store.)
     fn recover(
         &self,
         index: u64,

@@ -1,8 +1,8 @@
 //! The metadata engine on disk: sled, one tree. Nothing else in smalt knows sled.
 //!
-//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a loss
-//! of power would honour; so the committer masks what is not durable, and the file is synced here
-//! through a descriptor of our own.
+//! sled applies a batch at once for readers and writes it out on `flush`, without a sync that a
+//! loss of power would honour; so the committer masks what is not durable, and the file is synced
+//! here through a descriptor of our own.
 
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +18,11 @@ use super::error::{StoreError, StoreResult};
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile};
 
-/// A value from this size on is handed out without a copy; below it a copy is cheaper than counting.
+/// A value from this size on is handed out without a copy; below it a copy is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
+
+/// Tries to open while an earlier sled of this process lets go; a try takes some 30 us.
+const OPEN_TRIES_MAX: u32 = 20_000;
 
 /// sled in a directory of its own.
 pub(super) struct SledEngine {
@@ -41,15 +44,32 @@ impl SledEngine {
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
-        let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
-        let db = match opened {
-            Ok(opened) => opened.map_err(to_store_error)?,
-            Err(_) => return Err(StoreError::Corrupt("sled gave up".to_owned())),
-        };
+        let db = open_unlocked(&config)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })
     }
+}
+
+/// Our own lock says that nobody else is here; but a sled that was closed a moment ago may keep its
+/// file until its threads have noticed.
+fn open_unlocked(config: &sled::Config) -> StoreResult<sled::Db> {
+    let mut tries = 0;
+    loop {
+        match catch_unwind(AssertUnwindSafe(|| config.open())) {
+            Ok(Ok(db)) => return Ok(db),
+            Ok(Err(error)) if is_locked(&error) && tries < OPEN_TRIES_MAX => {
+                tries += 1;
+                std::thread::yield_now();
+            }
+            Ok(Err(error)) => return Err(to_store_error(error)),
+            Err(_) => return Err(StoreError::Corrupt("sled gave up".to_owned())),
+        }
+    }
+}
+
+fn is_locked(error: &sled::Error) -> bool {
+    matches!(error, sled::Error::Io(io) if io.to_string().contains("could not acquire lock"))
 }
 
 impl Engine for SledEngine {

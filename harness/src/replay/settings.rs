@@ -7,6 +7,7 @@ use smalt_protocol::{Service, Timestamp};
 use super::recording::{Interaction, Recording};
 use super::superset;
 use super::uri::Url;
+use super::wire::Response;
 
 /// Settings of the recorded account that the recording does not make itself. The first group lives
 /// in Azure's management plane, the second is set by a Set Service Properties beforehand.
@@ -28,8 +29,48 @@ pub struct AccountSettings {
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
-    /// A CORS rule exists for every origin.
-    pub cors: bool,
+    /// The rule of CORS that exists.
+    pub cors: Option<CorsRule>,
+}
+
+/// A rule of CORS, as far as the answers to requests without `Origin` tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CorsRule {
+    /// Some origin is let in: `Vary: Origin` and nothing else.
+    OneOrigin,
+    /// Every origin is let in and sees the headers that browsers always show.
+    EveryOrigin,
+    /// Every origin is let in and sees every header.
+    EveryOriginExposing,
+}
+
+impl CorsRule {
+    /// What an answer tells.
+    fn of(answer: &Response) -> Option<Self> {
+        let has = |name| answer.headers.get(name).is_some();
+        if has("access-control-expose-headers") {
+            Some(CorsRule::EveryOriginExposing)
+        } else if has("access-control-allow-origin") {
+            Some(CorsRule::EveryOrigin)
+        } else {
+            has("vary").then_some(CorsRule::OneOrigin)
+        }
+    }
+
+    /// The rule as Set Service Properties takes it.
+    fn document(self) -> String {
+        let (origin, exposed) = match self {
+            CorsRule::OneOrigin => ("https://example.org", ""),
+            CorsRule::EveryOrigin => ("*", ""),
+            CorsRule::EveryOriginExposing => ("*", "*"),
+        };
+        format!(
+            "<Cors><CorsRule><AllowedOrigins>{origin}</AllowedOrigins>\
+             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE</AllowedMethods>\
+             <MaxAgeInSeconds>86400</MaxAgeInSeconds><ExposedHeaders>{exposed}</ExposedHeaders>\
+             <AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>",
+        )
+    }
 }
 
 /// Reads the settings off a recording.
@@ -39,7 +80,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         versioning: recording.has_flag("account_versioning_on"),
         ..AccountSettings::default()
     };
-    let mut sets_properties = false;
+    let mut sets_retention = false;
+    let mut sets_cors = false;
     for interaction in &recording.interactions {
         let (request, response) = (&interaction.request, &interaction.response);
         let answered = |name: &str| response.headers.get(name);
@@ -56,15 +98,20 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         if let (true, Some(scope)) = (ok, request.headers.get("x-ms-default-encryption-scope")) {
             settings.encryption_scopes.insert(scope.to_owned());
         }
-        if !sets_properties {
-            // From the first Set Service Properties on the recording decides for itself.
+        // From the Set Service Properties that names a section on the recording decides for itself.
+        if !sets_retention {
             settings.blob_soft_delete |= answered("x-ms-delete-type-permanent") == Some("false");
-            settings.cors |= answered("access-control-allow-origin").is_some()
-                || answered("vary") == Some("Origin");
+        }
+        if !sets_cors {
+            settings.cors = settings.cors.max(CorsRule::of(response));
         }
         let url = Url::parse(&request.url);
         let comp = url.and_then(|url| url.param("comp"));
-        sets_properties |= request.method == "PUT" && comp.as_deref() == Some("properties");
+        if ok && request.method == "PUT" && comp.as_deref() == Some("properties") {
+            let body = String::from_utf8_lossy(&request.body);
+            sets_retention |= body.contains("<DeleteRetentionPolicy");
+            sets_cors |= body.contains("<Cors");
+        }
     }
     settings
 }
@@ -73,18 +120,13 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
 /// nothing to turn on.
 pub fn service_properties(settings: &AccountSettings, service: Service) -> Option<String> {
     let retention = settings.blob_soft_delete && service == Service::Blob;
-    if !retention && !settings.cors {
+    if !retention && settings.cors.is_none() {
         return None;
     }
     let mut body =
         String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
-    if settings.cors {
-        body.push_str(
-            "<Cors><CorsRule><AllowedOrigins>*</AllowedOrigins>\
-             <AllowedMethods>GET,PUT,POST,DELETE,HEAD,OPTIONS,MERGE</AllowedMethods>\
-             <MaxAgeInSeconds>86400</MaxAgeInSeconds><ExposedHeaders>*</ExposedHeaders>\
-             <AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>",
-        );
+    if let Some(rule) = settings.cors {
+        body.push_str(&rule.document());
     }
     if retention {
         body.push_str(
@@ -217,13 +259,19 @@ mod tests {
         let properties = ("PUT", "/?restype=service&comp=properties", 202, "x: y");
         let kept = ("DELETE", "/c/b", 202, "x-ms-delete-type-permanent: false");
         let cors = ("GET", "/c/b", 200, "Vary: Origin");
-        let settings = |lines: &[_]| infer(&recording(lines), BTreeSet::new());
-        let before = settings(&[kept, cors, properties]);
-        assert!(before.blob_soft_delete && before.cors);
+        let settings = |lines: &[_], body: &[u8]| {
+            let mut recording = recording(lines);
+            recording.interactions[0].request.body = body.to_vec().into();
+            infer(&recording, BTreeSet::new())
+        };
+        let before = settings(&[properties, kept, cors], b"<Logging>");
+        assert!(before.blob_soft_delete);
+        assert_eq!(before.cors, Some(CorsRule::OneOrigin));
         let body = service_properties(&before, Service::Blob).unwrap();
         assert!(body.contains("<Days>7</Days>") && body.contains("<CorsRule>"));
-        let after = settings(&[properties, kept, cors]);
-        assert!(!after.blob_soft_delete && !after.cors);
+        let both = b"<Cors /><DeleteRetentionPolicy>";
+        let after = settings(&[properties, kept, cors], both);
+        assert!(!after.blob_soft_delete && after.cors.is_none());
         assert_eq!(service_properties(&after, Service::Blob), None);
     }
 }

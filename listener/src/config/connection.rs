@@ -59,9 +59,9 @@ impl ConnectionLayer {
     }
 }
 
-/// The connection that flags, environment (`AZURE_STORAGE_CONNECTION_STRING`) and file name, in this
-/// order: the first that names an account is used whole. `ca_file` and `connect_to` are looked up on
-/// their own.
+/// The connection that flags, environment (`AZURE_STORAGE_CONNECTION_STRING`) and file name, in
+/// this order: the first that names an account is used whole. `ca_file` and `connect_to` are looked
+/// up on their own.
 pub fn connection(
     flags: ConnectionLayer,
     file: ConnectionLayer,

@@ -1,7 +1,8 @@
 //! What a listener can be told: one queue's settings, where they come from, and their checks.
 //!
 //! Settings come from flags and environment, then the TOML file, then the defaults here
-//! ([`file`] merges them); [`connection`] says which account, [`secret`] where a secret is kept.
+//! ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a secret is
+//! kept.
 
 pub mod connection;
 pub mod duration;
@@ -184,7 +185,8 @@ impl ListenerConfig {
             .unwrap_or_else(|| format!("{}-poison", self.queue))
     }
 
-    /// The longest that a visible message waits for a get (LL1): the idle interval, or the watchdog's.
+    /// The longest that a visible message waits for a get (LL1): the idle interval, or the
+    /// watchdog's.
     pub fn longest_sleep(&self) -> Duration {
         if self.idle_tasks > 0 {
             self.idle.max

@@ -7,11 +7,12 @@
 //! | 75 (`EX_TEMPFAIL`) | retry |
 //! | any other, or killed by a signal | retry |
 //!
-//! The environment has `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`, `MSG_INSERTED`,
+//! The environment has `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`,
+//! `MSG_INSERTED`,
 //! `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S` besides the listener's own, without the
 //! variables that hold the listener's credentials. Standard output and error are the listener's. A
-//! run that is cancelled gets SIGTERM, then, when its time for that is over, SIGKILL; both go to the
-//! whole process group.
+//! run that is cancelled gets SIGTERM, then, when its time for that is over, SIGKILL; both go to
+//! the whole process group.
 
 use std::convert::Infallible;
 use std::process::{ExitStatus, Stdio};

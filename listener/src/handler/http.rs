@@ -9,9 +9,9 @@
 //! | 5xx, redirects, no answer, time-out | retry |
 //!
 //! The request carries `X-Message-Id`, `X-Message-Queue`, `X-Message-Dequeue-Count`,
-//! `X-Message-Inserted` and, unless the message never expires, `X-Message-Expires`. Redirects are not
-//! followed. Connections are kept and reused; one that the endpoint had closed in the meantime costs
-//! no attempt.
+//! `X-Message-Inserted` and, unless the message never expires, `X-Message-Expires`. Redirects are
+//! not followed. Connections are kept and reused; one that the endpoint had closed in the meantime
+//! costs no attempt.
 
 mod connect;
 

@@ -75,8 +75,8 @@ impl Ctx {
 pub enum Verdict {
     /// Done: the message is deleted.
     Ok,
-    /// Not now: the message comes back, after `after` or by the queue's curve; after the last attempt
-    /// it goes to the poison queue.
+    /// Not now: the message comes back, after `after` or by the queue's curve; after the last
+    /// attempt it goes to the poison queue.
     Retry {
         /// When to try again.
         after: Option<Duration>,

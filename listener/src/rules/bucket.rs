@@ -122,7 +122,9 @@ mod tests {
     proptest! {
         /// LS9: in any run of requests as fast as possible, no more pass than rate and burst allow.
         #[test]
-        fn ls9_never_more_than_the_rate(rate in 1_u32..5000, steps in prop::collection::vec(0_u64..500, 1..300)) {
+        fn ls9_never_more_than_the_rate(
+            rate in 1_u32..5000, steps in prop::collection::vec(0_u64..500, 1..300),
+        ) {
             let mut bucket = Bucket::new(rate, ms(0));
             let (mut now, mut passed) = (0, 0_u32);
             for step in steps {
@@ -131,7 +133,8 @@ mod tests {
                     passed += 1;
                 }
             }
-            let allowed = f64::from(rate) * (now as f64 / 1000.0) + (f64::from(rate) / 10.0).max(1.0);
+            let rate = f64::from(rate);
+            let allowed = rate * (now as f64 / 1000.0) + (rate / 10.0).max(1.0);
             prop_assert!(f64::from(passed) <= allowed + 1e-6);
         }
     }

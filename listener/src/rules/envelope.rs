@@ -1,9 +1,9 @@
 //! What lies in the poison queue: one JSON object around the message as it was stored.
 //!
-//! `{"v":1,"id","queue","inserted","expires","dequeue_count","error","trace","body"}`: `body` is the
-//! stored text unchanged, so that putting it back restores the message byte for byte, and `id` is
-//! the source message's, by which a copy put twice is told apart. Times are RFC 3339; `expires` is
-//! null for a message that never did. JSON escapes control characters, so an envelope is always
+//! `{"v":1,"id","queue","inserted","expires","dequeue_count","error","trace","body"}`: `body` is
+//! the stored text unchanged, so that putting it back restores the message byte for byte, and `id`
+//! is the source message's, by which a copy put twice is told apart. Times are RFC 3339; `expires`
+//! is null for a message that never did. JSON escapes control characters, so an envelope is always
 //! legal XML text; the two non-characters that XML forbids cannot be in a stored text and are
 //! replaced in the error.
 
@@ -86,7 +86,8 @@ fn seal(p: &Poisoned<'_>, error_chars: usize) -> String {
         trace: format!("{}/{}", p.worker, p.dequeue_count),
         body: p.body.to_owned(),
     };
-    // A struct of strings and numbers always serialises; the stored text is the fallback all the same.
+    // A struct of strings and numbers always serialises; the stored text is the fallback all the
+    // same.
     serde_json::to_string(&envelope).unwrap_or_else(|_| p.body.to_owned())
 }
 
@@ -118,12 +119,12 @@ mod tests {
     #[test]
     fn the_envelope_says_where_it_came_from() {
         let text = poison_text(&facts("hello", "exit status 65"));
-        assert_eq!(
-            text,
-            r#"{"v":1,"id":"m-1","queue":"orders","inserted":"2017-07-14T02:40:00Z","expires":null,"#
-                .to_owned()
-                + r#""dequeue_count":5,"error":"exit status 65","trace":"w1/5","body":"hello"}"#
-        );
+        let wanted = [
+            r#"{"v":1,"id":"m-1","queue":"orders","inserted":"2017-07-14T02:40:00Z","#,
+            r#""expires":null,"dequeue_count":5,"error":"exit status 65","trace":"w1/5","#,
+            r#""body":"hello"}"#,
+        ];
+        assert_eq!(text, wanted.concat());
     }
 
     #[test]

@@ -11,8 +11,8 @@ pub const VISIBILITY_MIN: Duration = Duration::from_secs(1);
 pub const EXPIRY_MARGIN: Duration = Duration::from_secs(2);
 
 /// Delay after the attempt that `dequeue_count` numbers (1 for the first), by the configured curve;
-/// its last value serves all later attempts. A handler's own wish wins. The result is whole seconds,
-/// at most seven days.
+/// its last value serves all later attempts. A handler's own wish wins. The result is whole
+/// seconds, at most seven days.
 pub fn retry_delay(curve: &[Duration], dequeue_count: u32, asked: Option<Duration>) -> Duration {
     let attempt = usize::try_from(dequeue_count.max(1) - 1).unwrap_or(usize::MAX);
     let by_curve = || curve.get(attempt).or(curve.last()).copied();

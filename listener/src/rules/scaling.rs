@@ -2,8 +2,9 @@
 //!
 //! `little` follows Little's law: enough tasks for what arrives plus what lies there, divided by
 //! the time in which it shall be worked off. `seed` is the article's static rule (L30) without its
-//! unreachable last line (DL13). `fixed` is the greatest number whenever there is work. `aimd` adds a
-//! task while everything is busy and halves when throttled. All are monotone in the load and clamped.
+//! unreachable last line (DL13). `fixed` is the greatest number whenever there is work. `aimd` adds
+//! a task while everything is busy and halves when throttled. All are monotone in the load and
+//! clamped.
 //!
 //! [`Scaler`] goes up at once and down only after the wish was lower for a whole cooldown (DL20).
 

@@ -133,7 +133,9 @@ fn any_policy() -> impl Strategy<Value = Policy> {
 proptest! {
     /// The wish lies in 1..=max and, where the request budget allows, is at least min.
     #[test]
-    fn wishes_are_clamped(policy in any_policy(), load in any_load(), min in 0_u32..20, span in 0_u32..200) {
+    fn wishes_are_clamped(
+        policy in any_policy(), load in any_load(), min in 0_u32..20, span in 0_u32..200,
+    ) {
         let limits = Limits { min, max: (min + span).max(1), ..limits() };
         let tasks = wish(policy, &limits, &load);
         prop_assert!(tasks >= 1 && tasks <= limits.max);

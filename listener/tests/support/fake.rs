@@ -156,7 +156,8 @@ impl FakeStorage {
         state.queues.get_mut(queue).unwrap().get(now, 1000, hidden)
     }
 
-    /// Another consumer has taken these messages, as if their visibility had lapsed in the meantime.
+    /// Another consumer has taken these messages, as if their visibility had lapsed in the
+    /// meantime.
     pub fn snatch(&self, queue: &str) {
         let mut state = self.state.lock().unwrap();
         for message in &mut state.queues.get_mut(queue).unwrap().messages {

@@ -56,6 +56,13 @@ impl<'a> Element<'a> {
         invalid(self.after, reason)
     }
 
+    /// The refusal of a document that ends with this empty element where more has to come, in the
+    /// words of the service's reader.
+    pub fn refuse_end(&self) -> StorageError {
+        let problem = "'None' is an invalid XmlNodeType";
+        invalid(self.after, &parsing_at(problem, self.after))
+    }
+
     /// The refusal of an element that has no place here; without a reason, as some recorded ones.
     pub fn unexpected(&self) -> StorageError {
         invalid_at(self.at)

@@ -159,8 +159,8 @@ pub fn stamp(document: &mut Document, worker: &str) -> u64 {
     document.fence
 }
 
-/// Hands out the listed page (S22). A page with nothing to remove is complete at once: the answer is
-/// `None`. The document must be stamped before.
+/// Hands out the listed page (S22). A page with nothing to remove is complete at once: the answer
+/// is `None`. The document must be stamped before.
 pub fn hand_out(
     document: &mut Document,
     at: usize,

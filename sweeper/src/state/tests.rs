@@ -220,7 +220,8 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(
         version in 1u32..=2, numbers: (u64, u64, u64), words in (text(), text()),
-        next_due in time(), containers in proptest::collection::vec(container(), 0..4), extra in extra(),
+        next_due in time(), extra in extra(),
+        containers in proptest::collection::vec(container(), 0..4),
     ) {
         let document = Document {
             version, cycle: numbers.0, fence: numbers.1, purged: numbers.2,
@@ -235,8 +236,8 @@ proptest! {
         let _ = read(&text);
     }
 
-    /// SS7: whatever the interleaving of claims, deaths and completions, a cycle closes only when no
-    /// page is open and no container has more to list.
+    /// SS7: whatever the interleaving of claims, deaths and completions, a cycle closes only when
+    /// no page is open and no container has more to list.
     #[test]
     fn a_cycle_closes_only_when_all_is_done(
         pages in proptest::collection::vec(1u32..4, 1..4),
@@ -336,4 +337,50 @@ fn a_failing_container_is_passed_over() {
         ledger::choose(&document, now().plus_s(600), false),
         Choice::List { container: 0 }
     );
+}
+
+/// SS7: a worker that lost its page to another cannot complete it under the other's hands.
+#[test]
+fn only_the_present_claim_completes_a_page() {
+    let mut document = Document {
+        version: 2,
+        ..Document::default()
+    };
+    document.containers.push(Container::default());
+    let claim = |worker, now: Timestamp| Claimant {
+        worker,
+        now,
+        deadline: now.plus_s(120),
+    };
+    let listed = Listed {
+        due: 1,
+        ..Listed::default()
+    };
+    ledger::stamp(&mut document, "one");
+    let first = ledger::hand_out(&mut document, 0, &listed, &claim("one", now())).unwrap();
+    ledger::stamp(&mut document, "two");
+    let later = claim("two", now().plus_s(121));
+    let second = ledger::hand_out_again(&mut document, (0, 0), &listed, &later).unwrap();
+    assert_eq!((first.id.as_str(), second.attempt), (second.id.as_str(), 2));
+    let tally = Tally::default();
+    assert!(!ledger::complete(
+        &mut document,
+        &first.id,
+        first.fence,
+        &tally
+    ));
+    assert!(!ledger::extend(
+        &mut document,
+        &first.id,
+        first.fence,
+        now(),
+        Duration::ZERO
+    ));
+    assert_eq!(document.containers[0].pages.len(), 1);
+    assert!(ledger::complete(
+        &mut document,
+        &second.id,
+        second.fence,
+        &tally
+    ));
 }

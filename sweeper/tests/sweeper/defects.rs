@@ -204,7 +204,13 @@ async fn ds12_a_broken_container_blocks_no_other() {
         [("events".into(), "Denied".into())]
     );
     world.lock().denied.insert("logs".into());
+    let listed = world.calls_of("list_blobs");
     assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
+    assert_eq!(
+        world.calls_of("list_blobs"),
+        listed + 2,
+        "each is tried once, not for ever"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -359,14 +365,18 @@ async fn ds23_what_the_service_protects_has_its_own_outcome() {
         };
         world.put(&format!("acct/events/{name}"), metadata);
     }
-    world.change("acct/events/snapshots", |blob| blob.snapshots = true);
-    world.change("acct/events/immutable", |blob| blob.immutable = true);
+    world.change("acct/events/snapshots", |blob| {
+        blob.snapshots = true;
+    });
+    world.change("acct/events/immutable", |blob| {
+        blob.immutable = true;
+    });
     world.change("acct/events/archived", |blob| {
-        blob.tier = Some("Archive".into())
+        blob.tier = Some("Archive".into());
     });
     let until = world.now().plus_s(9_999);
     world.change("acct/events/leased", |blob| {
-        blob.lease = Some(("x".into(), until))
+        blob.lease = Some(("x".into(), until));
     });
     let finished = once(&world, Vec::new()).await;
     for outcome in [

@@ -6,7 +6,7 @@ use smalt_sleeve::port::ErrorKind;
 use smalt_sweeper::error::exit;
 use smalt_sweeper::guard::Guard;
 use smalt_sweeper::state::Status;
-use smalt_sweeper::{Outcome, Plan, Prices, SweepError, SweeperConfig};
+use smalt_sweeper::{Outcome, Plan, Prices, SweepError, Sweeper, SweeperConfig};
 
 use crate::fake::{Act, World, fault};
 use crate::support::*;
@@ -64,7 +64,7 @@ async fn a_fleet_shares_one_cycle() {
         let workers: Vec<_> = (0..4)
             .map(|n| worker(&world, backend(&format!("w{n}")), Vec::new(), n))
             .collect();
-        let finished = futures_util::future::join_all(workers.iter().map(|w| w.once())).await;
+        let finished = futures_util::future::join_all(workers.iter().map(Sweeper::once)).await;
         world.assert_safe();
         assert!(world.names("acct", "events").is_empty());
         let deleted = finished.iter().map(|f| f.report.count(Outcome::Deleted));

@@ -1,5 +1,10 @@
 //! The sweeper against a model of the service: each defect of the original design by name, the
 //! safety properties over random worlds, crashes at every call.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test fails, in its helpers, too"
+)]
 
 mod defects;
 mod fake;

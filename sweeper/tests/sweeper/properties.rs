@@ -135,7 +135,9 @@ async fn assert_swept(world: &Arc<World>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96, max_shrink_iters: 400, ..ProptestConfig::default()
+    })]
 
     /// SS1 to SS8 and SL1 with two workers, lease or ETags alone, under any trouble.
     #[test]

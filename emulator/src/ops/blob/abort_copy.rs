@@ -85,3 +85,6 @@ impl Write for AbortCopy {
         Ok(Reply::new(204))
     }
 }
+
+#[cfg(test)]
+mod tests;

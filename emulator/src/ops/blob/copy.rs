@@ -1,9 +1,9 @@
 //! Copy Blob: a copy of a blob or snapshot, of this account or another one of the emulator.
 //!
-//! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within a
-//! region: bytes are shared, so that its cost does not depend on the length. Properties, the block
-//! list and, unless the request has its own, metadata go along; snapshots, lease and tier do not.
-//! An archived source needs an online tier in the request, and is brought back at once.
+//! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within
+//! a region: bytes are shared, so that its cost does not depend on the length. Properties, the
+//! block list and, unless the request has its own, metadata go along; snapshots, lease and tier do
+//! not. An archived source needs an online tier in the request, and is brought back at once.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json
@@ -27,6 +27,7 @@ use crate::ops::lookup::{BlobName, Place};
 use crate::records::{BlobRecord, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
+use crate::rules::encryption::Requested;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
@@ -98,6 +99,7 @@ impl Write for CopyBlob {
         };
         let found = source.find(view, stamp.now)?.blob;
         self.source_conditions.check_source((&found).into())?;
+        Requested::default().check_read(found.encryption.as_ref())?;
         if !self.overrides.has_online_tier() {
             guard::check_online(&found)?;
         }
@@ -129,6 +131,7 @@ impl Write for CopyBlob {
             access: self.overrides.access(stamp.now),
             headers: found.headers,
             copy: Some(copy),
+            encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

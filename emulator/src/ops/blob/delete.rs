@@ -10,7 +10,7 @@
 //! x-ms-delete-type-permanent: true
 //! ```
 
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::guard::Guard;
 use super::{content, replace};
@@ -18,7 +18,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobAddress, BlobPart, Place};
-use crate::records::{BlobRecord, Record};
+use crate::records::{BlobContent, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
@@ -47,16 +47,21 @@ enum Snapshots {
     Only,
 }
 
-/// What is to be deleted.
-pub enum Doomed {
-    /// A base blob with its snapshots.
-    Base(Place),
-    /// Snapshots of a base blob.
-    Snapshots(Place),
-    /// One snapshot, beside its base blob.
-    Snapshot(Place, BlobRecord),
+/// What is to be deleted, and where.
+pub struct Doomed {
+    place: Place,
+    part: Part,
+}
+
+enum Part {
+    /// The base blob with its snapshots.
+    Base,
+    /// All snapshots.
+    Snapshots,
+    /// One snapshot with this content.
+    Snapshot(Timestamp, BlobContent),
     /// Uncommitted blocks without a base blob.
-    Uncommitted(Place),
+    Uncommitted,
 }
 
 impl Write for DeleteBlob {
@@ -80,57 +85,46 @@ impl Write for DeleteBlob {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Doomed, StorageError> {
-        let name = &self.address.name;
-        let place = name.find_place(view, stamp.now)?;
-        match self.address.part {
-            BlobPart::Base => self.check_base(view, place),
-            BlobPart::Snapshot(_) => {
+        let place = self.address.name.find_place(view, stamp.now)?;
+        let part = match self.address.part {
+            BlobPart::Base => self.check_base(view, &place)?,
+            BlobPart::Snapshot(tick) => {
                 let snapshot = self.address.find(view, stamp.now)?.blob;
                 self.guard.check_conditions(&snapshot)?;
                 self.check_permanent()?;
-                Ok(Doomed::Snapshot(place, snapshot))
+                Part::Snapshot(tick, snapshot.content)
             }
-            BlobPart::Version => Err(ErrorCode::BlobNotFound.into()),
-        }
+            BlobPart::Version => return Err(ErrorCode::BlobNotFound.into()),
+        };
+        Ok(Doomed { place, part })
     }
 
     fn apply(
         self,
-        doomed: Doomed,
+        Doomed { place, part }: Doomed,
         tx: &mut Transaction<'_>,
         _: &Stamp,
     ) -> Result<(), StorageError> {
-        let name = &self.address.name;
-        match doomed {
-            Doomed::Base(Place { container, blob }) => {
-                let generation = container.generation;
-                if let Some(blob) = blob {
+        let (name, generation) = (&self.address.name, place.container.generation);
+        match part {
+            Part::Base => {
+                if let Some(blob) = &place.blob {
                     if blob.snapshots > 0 {
                         replace::remove_snapshots(tx, generation, &name.blob)?;
                     }
-                    replace::remove(tx, name, generation, &blob)?;
+                    replace::remove(tx, name, generation, blob)?;
                 }
             }
-            Doomed::Snapshots(Place { container, blob }) => {
-                replace::remove_snapshots(tx, container.generation, &name.blob)?;
-                if let Some(mut blob) = blob {
-                    blob.snapshots = 0;
-                    blob.save(tx, name.key(container.generation))?;
-                }
+            Part::Snapshots => {
+                replace::remove_snapshots(tx, generation, &name.blob)?;
+                self.recount(tx, place, |_| 0)?;
             }
-            Doomed::Snapshot(Place { container, blob }, snapshot) => {
-                content::release(tx, snapshot.content)?;
-                if let BlobPart::Snapshot(tick) = self.address.part {
-                    tx.delete(keys::snapshot(container.generation, &name.blob, tick));
-                }
-                if let Some(mut blob) = blob {
-                    blob.snapshots = blob.snapshots.saturating_sub(1);
-                    blob.save(tx, name.key(container.generation))?;
-                }
+            Part::Snapshot(tick, bytes) => {
+                content::release(tx, bytes)?;
+                tx.delete(keys::snapshot(generation, &name.blob, tick));
+                self.recount(tx, place, |snapshots| snapshots.saturating_sub(1))?;
             }
-            Doomed::Uncommitted(Place { container, .. }) => {
-                replace::drop_uncommitted(tx, container.generation, &name.blob)?;
-            }
+            Part::Uncommitted => replace::drop_uncommitted(tx, generation, &name.blob)?,
         }
         Ok(())
     }
@@ -142,21 +136,35 @@ impl Write for DeleteBlob {
 }
 
 impl DeleteBlob {
-    fn check_base(&self, view: &dyn View, place: Place) -> Result<Doomed, StorageError> {
+    fn check_base(&self, view: &dyn View, place: &Place) -> Result<Part, StorageError> {
         let Some(blob) = &place.blob else {
             let key = keys::uncommitted(place.container.generation, &self.address.name.blob);
             if self.version >= DELETES_UNCOMMITTED && view.get(&key)?.is_some() {
-                return Ok(Doomed::Uncommitted(place));
+                return Ok(Part::Uncommitted);
             }
             return Err(ErrorCode::BlobNotFound.into());
         };
         self.guard.check_write(blob)?;
         self.check_permanent()?;
         match self.snapshots {
-            Snapshots::Only => Ok(Doomed::Snapshots(place)),
+            Snapshots::Only => Ok(Part::Snapshots),
             Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),
-            Snapshots::Refuse | Snapshots::Include => Ok(Doomed::Base(place)),
+            Snapshots::Refuse | Snapshots::Include => Ok(Part::Base),
         }
+    }
+
+    /// Writes the number of snapshots that are left into the base blob.
+    fn recount(
+        &self,
+        tx: &mut Transaction<'_>,
+        place: Place,
+        left: impl Fn(u64) -> u64,
+    ) -> Result<(), StorageError> {
+        if let Some(mut blob) = place.blob {
+            blob.snapshots = left(blob.snapshots);
+            blob.save(tx, self.address.name.key(place.container.generation))?;
+        }
+        Ok(())
     }
 
     /// No account of ours keeps what was deleted, so none has permanent deletion switched on.

@@ -15,12 +15,14 @@ use crate::call::Call;
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{BlobContent, BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::rules::conditions::Conditions;
+use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, Stamp, Transaction, View};
 
 /// The input of both operations.
 pub struct FromUrl {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     may_overwrite: bool,
     overrides: Overrides,
     url: SourceUrl,
@@ -35,6 +37,7 @@ pub struct FromUrl {
 /// The destination and, once it was read, the source as it stands.
 pub struct Checked {
     place: Place,
+    encryption: Option<Encryption>,
     source: Option<BlobRecord>,
 }
 
@@ -55,6 +58,7 @@ impl FromUrl {
         Ok(FromUrl {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
             may_overwrite: call.identity.may('w'),
             overrides: Overrides::of(call)?,
             url: SourceUrl::of(call)?,
@@ -109,11 +113,17 @@ impl FromUrl {
             self.guard.check_create(&place)?;
         }
         self.overrides.check_tier(BlobKind::Block)?;
+        let policy = &place.container.encryption_scope;
+        let encryption = self.encryption.of_new(policy)?;
         let source = match &self.source {
             Some(source) => Some(source.find(view, stamp.now)?.blob),
             None => None,
         };
-        Ok(Checked { place, source })
+        Ok(Checked {
+            place,
+            encryption,
+            source,
+        })
     }
 
     /// Writes the blob. `describe` gives its content headers and the copy that made it.
@@ -149,6 +159,7 @@ impl FromUrl {
             tags: self.overrides.tags(&found),
             access: self.overrides.access(stamp.now),
             copy,
+            encryption: checked.encryption,
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

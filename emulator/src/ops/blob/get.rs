@@ -12,7 +12,7 @@
 //! ```
 
 use md5::{Digest, Md5};
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use super::content::{self, Located};
 use super::guard::{self, Guard};
@@ -24,14 +24,15 @@ use crate::operation::Read;
 use crate::ops::lookup::BlobAddress;
 use crate::records::BlobRecord;
 use crate::reply::Reply;
+use crate::rules::encryption::Requested;
 use crate::rules::ranges::{RangeHash, Served, WantedRange};
 use crate::store::{Store, View};
-use smalt_protocol::ApiVersion;
 
 /// Get Blob.
 pub struct GetBlob {
     address: BlobAddress,
     guard: Guard,
+    encryption: Requested,
     wanted: WantedRange,
     overrides: Overrides,
     version: ApiVersion,
@@ -51,6 +52,7 @@ impl Read for GetBlob {
         Ok(GetBlob {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
+            encryption: Requested::of(&call.headers)?,
             wanted: WantedRange::parse(
                 [call.header("x-ms-range")?, call.header("range")?],
                 call.header("x-ms-range-get-content-md5")?,
@@ -64,6 +66,7 @@ impl Read for GetBlob {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
         let blob = self.address.find(view, now)?.blob;
         self.guard.check_read(&blob, self.address.is_base())?;
+        self.encryption.check_read(blob.encryption.as_ref())?;
         guard::check_online(&blob)?;
         let served = self.wanted.of(blob.length, self.version)?;
         let located = content::locate(view, blob.content, served.bytes.clone())?;
@@ -95,9 +98,7 @@ impl Read for GetBlob {
                 reply.set("content-md5", headers::encode(&md5));
             }
             Some(RangeHash::Crc64) => {
-                let mut crc64 = crc64fast_nvme::Digest::new();
-                crc64.write(&found.located.read_all(store)?);
-                let crc64 = crc64.sum64().to_le_bytes();
+                let crc64 = headers::crc64(&found.located.read_all(store)?);
                 reply.set("x-ms-content-crc64", headers::encode(&crc64));
             }
             None => {}

@@ -21,12 +21,14 @@ use crate::operation::Read;
 use crate::ops::lookup::BlobAddress;
 use crate::records::BlobRecord;
 use crate::reply::{Content, Reply};
+use crate::rules::encryption::Requested;
 use crate::store::{Store, View};
 
 /// Get Blob Properties.
 pub struct GetBlobProperties {
     address: BlobAddress,
     guard: Guard,
+    encryption: Requested,
     overrides: Overrides,
 }
 
@@ -37,6 +39,7 @@ impl Read for GetBlobProperties {
         Ok(GetBlobProperties {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
+            encryption: Requested::of(&call.headers)?,
             overrides: Overrides::of(call),
         })
     }
@@ -44,6 +47,7 @@ impl Read for GetBlobProperties {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<BlobRecord, StorageError> {
         let blob = self.address.find(view, now)?.blob;
         self.guard.check_read(&blob, self.address.is_base())?;
+        self.encryption.check_read(blob.encryption.as_ref())?;
         Ok(blob)
     }
 

@@ -12,11 +12,10 @@ use crate::ops::lookup::Place;
 use crate::records::{BlobRecord, CopyStatus};
 use crate::rules::conditions::{Conditions, Current};
 use crate::rules::lease::{self, Leased};
+use crate::rules::tier::ARCHIVE;
 
 /// Since this version a lease id where there is no blob is refused. "Version 2013-08-15".
 const LEASE_NEEDS_BLOB: ApiVersion = ApiVersion::V2013_08_15;
-/// The tier whose bytes can neither be read nor changed.
-const ARCHIVE: &str = "Archive";
 
 /// What a request demands of the blob that it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ impl Guard {
     pub fn check_create(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
-        self.conditions.check_create(blob.map(Current::from))?;
+        self.unless_leased(self.conditions.check_create(blob.map(Current::from)))?;
         blob.map_or(Ok(()), check_changeable)
     }
 
@@ -86,8 +85,18 @@ impl Guard {
     pub fn check_copy_target(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
-        self.conditions.check_copy_target(blob.map(Current::from))?;
+        self.unless_leased(self.conditions.check_copy_target(blob.map(Current::from)))?;
         blob.map_or(Ok(()), check_changeable)
+    }
+
+    /// Recorded: who holds the lease of a blob replaces it under `If-None-Match: *` as well.
+    fn unless_leased(&self, judged: Result<(), StorageError>) -> Result<(), StorageError> {
+        match judged {
+            Err(error) if error.code() == ErrorCode::BlobAlreadyExists && self.lease.is_some() => {
+                Ok(())
+            }
+            judged => judged,
+        }
     }
 
     /// Judges the lease of a write that may make the blob, and nothing else.

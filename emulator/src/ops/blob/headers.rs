@@ -4,18 +4,17 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError, lease, uri};
+use md5::{Digest, Md5};
+use smalt_protocol::{ErrorCode, StorageError, lease, uri};
 use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::Received;
 use crate::records::ContentHeaders;
-use crate::rules::tags;
+use crate::rules::{tags, tier};
 
 /// What a blob is that nobody said anything about. "Put Blob".
 pub const CONTENT_TYPE_DEFAULT: &str = "application/octet-stream";
-/// Since this version a block blob can be cold. "Set Blob Tier".
-const COLD: ApiVersion = ApiVersion::V2021_12_02;
 
 /// The content headers of a request that carries the blob itself: `x-ms-blob-...` first, else the
 /// standard ones. `Content-MD5` is not among those: it is of the request.
@@ -141,13 +140,32 @@ impl BodyHashes {
         if let Some(given) = self.md5 {
             check_md5(given, md5)?;
         }
-        match self.crc64 {
-            Some(given) if given != crc64 => Err(StorageError::new(ErrorCode::Crc64Mismatch)
-                .with_element("UserSpecifiedCrc", &encode(&given))
-                .with_element("ServerCalculatedCrc", &encode(&crc64))),
-            _ => Ok(()),
-        }
+        self.crc64.map_or(Ok(()), |given| check_crc64(given, crc64))
     }
+
+    /// Compares them with a document.
+    ///
+    /// # Errors
+    /// As [`BodyHashes::check`].
+    pub fn check_document(&self, document: &[u8]) -> Result<(), StorageError> {
+        self.check_hashes(Md5::digest(document).into(), crc64(document))
+    }
+}
+
+/// The CRC64 of bytes, as Azure Storage writes it.
+pub fn crc64(bytes: &[u8]) -> [u8; 8] {
+    let mut digest = crc64fast_nvme::Digest::new();
+    digest.write(bytes);
+    digest.sum64().to_le_bytes()
+}
+
+fn check_crc64(given: [u8; 8], calculated: [u8; 8]) -> Result<(), StorageError> {
+    if given == calculated {
+        return Ok(());
+    }
+    Err(StorageError::new(ErrorCode::Crc64Mismatch)
+        .with_element("UserSpecifiedCrc", &encode(&given))
+        .with_element("ServerCalculatedCrc", &encode(&calculated)))
 }
 
 /// Compares an MD5 that a request gives with the one of what arrived.
@@ -183,7 +201,8 @@ fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
 /// `x-ms-tags`: index tags as a query string.
 ///
 /// # Errors
-/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for tags that Azure does not take, as in [`tags::validate`].
+/// 403 `AuthorizationPermissionMismatch` for a signature without the permission `t`; 400 for tags
+/// that Azure does not take, as in [`tags::validate`].
 pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     const NAME: &str = "x-ms-tags";
     let Some(text) = call.header(NAME)? else {
@@ -198,22 +217,34 @@ pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     tags::validate(parsed)
 }
 
+/// The header of the tier.
+pub const TIER: &str = "x-ms-access-tier";
+
+/// `x-ms-access-tier`.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue` for a tier that no blob has.
+pub fn tier(call: &Call) -> Result<Option<&'static str>, StorageError> {
+    let Some(text) = call.header(TIER)?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let known = tier::parse(text, call.version);
+    known
+        .map(Some)
+        .ok_or_else(|| StorageError::invalid_header(TIER, text))
+}
+
 /// `x-ms-access-tier` of a block blob.
 ///
 /// # Errors
 /// 400 `InvalidHeaderValue` for a tier that block blobs do not have.
 pub fn block_blob_tier(call: &Call) -> Result<Option<String>, StorageError> {
-    const NAME: &str = "x-ms-access-tier";
-    let Some(text) = call.header(NAME)?.filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let known = ["Hot", "Cool", "Cold", "Archive"];
-    known
-        .into_iter()
-        .find(|tier| tier.eq_ignore_ascii_case(text))
-        .filter(|tier| *tier != "Cold" || call.version >= COLD)
-        .map(|tier| Some(tier.to_owned()))
-        .ok_or_else(|| StorageError::invalid_header(NAME, text))
+    match tier(call)? {
+        Some(tier) if !tier::BLOCK_BLOB.contains(&tier) => {
+            Err(StorageError::invalid_header(TIER, tier))
+        }
+        tier => Ok(tier.map(str::to_owned)),
+    }
 }
 
 /// `x-ms-lease-id`.

@@ -19,12 +19,14 @@ use crate::operation::{Read, Write};
 use crate::ops::lookup::{BlobAddress, BlobName, Found};
 use crate::records::BlobRecord;
 use crate::reply::Reply;
+use crate::rules::encryption::Requested;
 use crate::store::{Stamp, Store, Transaction, View};
 
 /// Get Blob Metadata.
 pub struct GetBlobMetadata {
     address: BlobAddress,
     guard: Guard,
+    encryption: Requested,
 }
 
 impl Read for GetBlobMetadata {
@@ -34,12 +36,14 @@ impl Read for GetBlobMetadata {
         Ok(GetBlobMetadata {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
+            encryption: Requested::of(&call.headers)?,
         })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<BlobRecord, StorageError> {
         let blob = self.address.find(view, now)?.blob;
         self.guard.check_read(&blob, self.address.is_base())?;
+        self.encryption.check_read(blob.encryption.as_ref())?;
         Ok(blob)
     }
 
@@ -54,6 +58,7 @@ impl Read for GetBlobMetadata {
 pub struct SetBlobMetadata {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     metadata: Metadata,
 }
 
@@ -65,6 +70,7 @@ impl Write for SetBlobMetadata {
         Ok(SetBlobMetadata {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
             metadata: call.metadata()?,
         })
     }
@@ -73,6 +79,9 @@ impl Write for SetBlobMetadata {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
         guard::check_changeable(&found.blob)?;
+        let stored = found.blob.encryption.as_ref();
+        let policy = &found.container.encryption_scope;
+        self.encryption.check_write(stored, policy)?;
         Ok(found)
     }
 
@@ -91,11 +100,8 @@ impl Write for SetBlobMetadata {
     }
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
-        Ok(Reply::new(200)
-            .version(blob.etag, blob.last_modified)
-            .maybe(
-                "x-ms-request-server-encrypted",
-                properties::written_encrypted(call.version),
-            ))
+        let reply = Reply::new(200).version(blob.etag, blob.last_modified);
+        let encryption = blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
     }
 }

@@ -7,10 +7,11 @@ use http::header::{
     CONTENT_TYPE, ETAG, LAST_MODIFIED,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use smalt_protocol::ApiVersion;
+use smalt_protocol::{ApiVersion, Timestamp};
 
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
+use crate::rules::encryption::Encryption;
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
@@ -22,8 +23,12 @@ const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
 const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 /// `x-ms-creation-time`. "Version 2017-11-09".
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
+/// Recorded answers of this version alone show the number of tags also where there is none.
+const TAG_COUNT_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
+const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 /// The tier of a blob of an account that nobody set.
 const TIER_INFERRED: &str = "Hot";
 
@@ -60,6 +65,9 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     if shown.version >= ENCRYPTED {
         fixed(headers, "x-ms-server-encrypted", "true");
     }
+    if let Some((name, value)) = blob.encryption.as_ref().map(Encryption::header) {
+        set(headers, HeaderName::from_static(name), value);
+    }
     if shown.version >= CREATION_TIME {
         let name = HeaderName::from_static("x-ms-creation-time");
         set(headers, name, &blob.created.rfc1123());
@@ -67,12 +75,12 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     if shown.is_base {
         lease(headers, blob, shown.version);
     }
-    if shown.version >= TAGS && !blob.tags.is_empty() {
+    if shown.version == TAG_COUNT_ALWAYS || (shown.version >= TAGS && !blob.tags.is_empty()) {
         let name = HeaderName::from_static("x-ms-tag-count");
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }
     if shown.with_tier && shown.version >= TIERS {
-        tier(headers, blob);
+        tier(headers, blob, shown.version);
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES
@@ -81,9 +89,15 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
 }
 
-/// `x-ms-request-server-encrypted`, on every write of content or metadata.
-pub fn written_encrypted(version: ApiVersion) -> Option<&'static str> {
-    (version >= ENCRYPTED).then_some("true")
+/// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
+/// the client's own key or scope.
+pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVersion) -> Reply {
+    let is_told = (version >= ENCRYPTED).then_some("true");
+    let reply = reply.maybe("x-ms-request-server-encrypted", is_told);
+    match encryption.map(Encryption::header) {
+        Some((name, value)) => reply.header(name, value),
+        None => reply,
+    }
 }
 
 fn content(headers: &mut HeaderMap, content: &ContentHeaders, shown: Shown) {
@@ -122,7 +136,7 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
 }
 
 /// Append blobs have no tier, page blobs one that was set.
-fn tier(headers: &mut HeaderMap, blob: &BlobRecord) {
+fn tier(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
     match (&access.tier, blob.kind) {
@@ -140,8 +154,10 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord) {
     if let Some(rehydration) = &access.rehydration {
         let name = HeaderName::from_static("x-ms-archive-status");
         set(headers, name, &rehydration.archive_status());
-        let name = HeaderName::from_static("x-ms-rehydrate-priority");
-        set(headers, name, &rehydration.priority);
+        if version >= PRIORITY {
+            let name = HeaderName::from_static("x-ms-rehydrate-priority");
+            set(headers, name, &rehydration.priority);
+        }
     }
 }
 
@@ -154,7 +170,7 @@ fn copy(headers: &mut HeaderMap, copy: &CopyRecord) {
         ("x-ms-copy-progress", Some(format!("{done}/{of}"))),
         (
             "x-ms-copy-completion-time",
-            copy.completed.map(|t| t.rfc1123()),
+            copy.completed.map(Timestamp::rfc1123),
         ),
         ("x-ms-copy-status-description", copy.description.clone()),
     ];

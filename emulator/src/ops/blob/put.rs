@@ -24,6 +24,7 @@ use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
+use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, Staged, Stamp, Transaction, View};
 
 /// Since this version the answer carries the CRC64 of the content. "Version 2019-02-02".
@@ -33,6 +34,7 @@ pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 pub struct PutBlob {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     may_overwrite: bool,
     headers: ContentHeaders,
     metadata: Metadata,
@@ -51,7 +53,7 @@ pub struct Written {
 }
 
 impl Write for PutBlob {
-    type Checked = Place;
+    type Checked = (Place, Option<Encryption>);
     type Output = Written;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
@@ -59,6 +61,7 @@ impl Write for PutBlob {
         Ok(PutBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
             may_overwrite: call.identity.may('w'),
             headers: headers::content_of_put(call)?,
             metadata: call.metadata()?,
@@ -85,18 +88,20 @@ impl Write for PutBlob {
         Ok(())
     }
 
-    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Place, StorageError> {
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
         let place = self.name.find_place(view, stamp.now)?;
         if place.blob.is_some() && !self.may_overwrite {
             return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
         }
         self.guard.check_create(&place)?;
-        Ok(place)
+        let policy = &place.container.encryption_scope;
+        let encryption = self.encryption.of_new(policy)?;
+        Ok((place, encryption))
     }
 
     fn apply(
         self,
-        place: Place,
+        (place, encryption): (Place, Option<Encryption>),
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Written, StorageError> {
@@ -118,6 +123,7 @@ impl Write for PutBlob {
                 rehydration: None,
             },
             copy: None,
+            encryption,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
@@ -130,14 +136,12 @@ impl Write for PutBlob {
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
         let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&written.crc64));
-        Ok(Reply::new(201)
+        let reply = Reply::new(201)
             .version(written.blob.etag, written.blob.last_modified)
             .header("content-md5", headers::encode(&written.md5))
-            .maybe("x-ms-content-crc64", crc64)
-            .maybe(
-                "x-ms-request-server-encrypted",
-                properties::written_encrypted(call.version),
-            ))
+            .maybe("x-ms-content-crc64", crc64);
+        let encryption = written.blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
     }
 }
 

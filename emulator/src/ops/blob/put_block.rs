@@ -14,20 +14,23 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::limits::put_block_bytes_max;
 
+use super::block_id;
 use super::guard::Guard;
 use super::headers::BodyHashes;
 use super::uncommitted::{self, Slot};
-use super::{block_id, properties, written};
+use super::written::{BlockWritten, Hashes};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::BlobName;
 use crate::reply::Reply;
+use crate::rules::encryption::Requested;
 use crate::store::{Stamp, Transaction, View};
 
 /// Put Block.
 pub struct PutBlock {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     id: Vec<u8>,
     hashes: BodyHashes,
     bytes_max: u64,
@@ -36,7 +39,7 @@ pub struct PutBlock {
 
 impl Write for PutBlock {
     type Checked = Slot;
-    type Output = written::Hashes;
+    type Output = BlockWritten;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let id = block_id::of(call)?;
@@ -46,6 +49,7 @@ impl Write for PutBlock {
         Ok(PutBlock {
             name: BlobName::of_write(call)?,
             guard: Guard::of_lease(call)?,
+            encryption: Requested::of(&call.headers)?,
             id,
             hashes: BodyHashes::of(call)?,
             bytes_max: put_block_bytes_max(call.version),
@@ -66,7 +70,8 @@ impl Write for PutBlock {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Slot, StorageError> {
-        uncommitted::check(view, &self.name, &self.guard, &self.id, stamp.now)
+        let (guard, encryption) = (&self.guard, &self.encryption);
+        uncommitted::check(view, &self.name, guard, encryption, &self.id, stamp.now)
     }
 
     fn apply(
@@ -74,23 +79,22 @@ impl Write for PutBlock {
         slot: Slot,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
-    ) -> Result<written::Hashes, StorageError> {
+    ) -> Result<BlockWritten, StorageError> {
         let received = self
             .received
             .ok_or_else(|| StorageError::internal("a block is put without its body"))?;
         let block = uncommitted::block(tx, received.staged)?;
+        let encryption = slot.encryption().cloned();
         uncommitted::keep(tx, &self.name, &self.id, slot, block, stamp)?;
-        Ok(written::Hashes {
+        let hashes = Hashes {
             md5: received.md5,
             crc64: received.crc64,
             by_md5: self.hashes.md5.is_some(),
-        })
+        };
+        Ok(BlockWritten { hashes, encryption })
     }
 
-    fn render(hashes: written::Hashes, call: &Call) -> Result<Reply, StorageError> {
-        Ok(hashes.answer(Reply::new(201), call.version).maybe(
-            "x-ms-request-server-encrypted",
-            properties::written_encrypted(call.version),
-        ))
+    fn render(written: BlockWritten, call: &Call) -> Result<Reply, StorageError> {
+        Ok(written.reply(call.version))
     }
 }

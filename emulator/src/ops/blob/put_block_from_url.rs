@@ -14,16 +14,18 @@
 use smalt_protocol::limits::{MIB, put_block_bytes_max};
 use smalt_protocol::{ByteRange, StorageError};
 
+use super::block_id;
 use super::guard::Guard;
 use super::headers::BodyHashes;
 use super::source::{Request, Source, SourceBytes, SourceUrl, Wanted};
 use super::uncommitted::{self, Slot};
-use super::{block_id, properties, written};
+use super::written::{BlockWritten, Hashes};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::BlobName;
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
+use crate::rules::encryption::Requested;
 use crate::store::{Stamp, Transaction, View};
 
 /// What a block from a URL could always have, whatever the version. "Put Block From URL".
@@ -33,6 +35,7 @@ const BYTES_MAX_LEAST: u64 = 100 * MIB;
 pub struct PutBlockFromUrl {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     id: Vec<u8>,
     url: SourceUrl,
     range: Option<ByteRange>,
@@ -44,7 +47,7 @@ pub struct PutBlockFromUrl {
 
 impl Write for PutBlockFromUrl {
     type Checked = Slot;
-    type Output = written::Hashes;
+    type Output = BlockWritten;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let range = call.header("x-ms-source-range")?;
@@ -52,6 +55,7 @@ impl Write for PutBlockFromUrl {
             id: block_id::of(call)?,
             name: BlobName::of_write(call)?,
             guard: Guard::of_lease(call)?,
+            encryption: Requested::of(&call.headers)?,
             url: SourceUrl::of(call)?,
             range: ByteRange::of_source(range.filter(|range| !range.is_empty()))?,
             conditions: Conditions::of_source(&call.headers)?,
@@ -81,7 +85,8 @@ impl Write for PutBlockFromUrl {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Slot, StorageError> {
-        uncommitted::check(view, &self.name, &self.guard, &self.id, stamp.now)
+        let (guard, encryption) = (&self.guard, &self.encryption);
+        uncommitted::check(view, &self.name, guard, encryption, &self.id, stamp.now)
     }
 
     fn apply(
@@ -89,22 +94,21 @@ impl Write for PutBlockFromUrl {
         slot: Slot,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
-    ) -> Result<written::Hashes, StorageError> {
+    ) -> Result<BlockWritten, StorageError> {
         let missing = || StorageError::internal("a block is put without its source");
         let bytes = self.bytes.ok_or_else(missing)?;
         let block = uncommitted::block(tx, bytes.staged.ok_or_else(missing)?)?;
+        let encryption = slot.encryption().cloned();
         uncommitted::keep(tx, &self.name, &self.id, slot, block, stamp)?;
-        Ok(written::Hashes {
+        let hashes = Hashes {
             md5: bytes.md5,
             crc64: bytes.crc64,
             by_md5: self.hashes.md5.is_some(),
-        })
+        };
+        Ok(BlockWritten { hashes, encryption })
     }
 
-    fn render(hashes: written::Hashes, call: &Call) -> Result<Reply, StorageError> {
-        Ok(hashes.answer(Reply::new(201), call.version).maybe(
-            "x-ms-request-server-encrypted",
-            properties::written_encrypted(call.version),
-        ))
+    fn render(written: BlockWritten, call: &Call) -> Result<Reply, StorageError> {
+        Ok(written.reply(call.version))
     }
 }

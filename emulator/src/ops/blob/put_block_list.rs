@@ -14,7 +14,7 @@
 //! x-ms-content-crc64: GFi/o1BSQtU=
 //! ```
 
-use std::collections::HashSet;
+mod references;
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
@@ -34,12 +34,14 @@ use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobKind, BlobRecord, CommittedBlock, ContentHeaders};
 use crate::reply::Reply;
 use crate::rules::block_list::{self, Chosen, Entry};
-use crate::store::{self, Stamp, StoreResult, Transaction, View};
+use crate::rules::encryption::{Encryption, Requested};
+use crate::store::{Stamp, Transaction, View};
 
 /// Put Block List.
 pub struct PutBlockList {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     may_overwrite: bool,
     headers: ContentHeaders,
     metadata: Metadata,
@@ -53,6 +55,7 @@ pub struct PutBlockList {
 /// What stands there, and the blocks of the new list.
 pub struct Checked {
     place: Place,
+    encryption: Option<Encryption>,
     chosen: Vec<Chosen>,
 }
 
@@ -74,6 +77,7 @@ impl Write for PutBlockList {
         Ok(PutBlockList {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
             may_overwrite: call.identity.may('w'),
             headers,
             metadata: call.metadata()?,
@@ -93,9 +97,7 @@ impl Write for PutBlockList {
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
         let md5: [u8; 16] = Md5::digest(&document).into();
-        let mut crc64 = crc64fast_nvme::Digest::new();
-        crc64.write(&document);
-        let crc64 = crc64.sum64().to_le_bytes();
+        let crc64 = headers::crc64(&document);
         self.given.check_hashes(md5, crc64)?;
         self.hashes = Some(written::Hashes {
             md5,
@@ -124,7 +126,12 @@ impl Write for PutBlockList {
             None => Vec::new(),
         };
         let chosen = block_list::choose(&self.entries, &new, &old)?;
-        Ok(Checked { place, chosen })
+        let encryption = self.check_encryption(view, &place, stamp)?;
+        Ok(Checked {
+            place,
+            encryption,
+            chosen,
+        })
     }
 
     fn apply(
@@ -133,11 +140,18 @@ impl Write for PutBlockList {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Committed, StorageError> {
-        let Checked { place, chosen } = checked;
+        let Checked {
+            mut place,
+            encryption,
+            chosen,
+        } = checked;
         let generation = place.container.generation;
-        take(tx, &chosen, |id| {
-            keys::block(generation, &self.name.blob, id)
-        })?;
+        let dissolved = match &mut place.blob {
+            Some(old) => references::dissolve(tx, old)?,
+            None => Vec::new(),
+        };
+        let key = |id: &[u8]| keys::block(generation, &self.name.blob, id);
+        references::take(tx, &chosen, &dissolved, key)?;
         let list: Vec<CommittedBlock> = chosen.into_iter().map(|chosen| chosen.block).collect();
         let new = NewBlob {
             kind: BlobKind::Block,
@@ -152,6 +166,7 @@ impl Write for PutBlockList {
                 rehydration: None,
             },
             copy: None,
+            encryption,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
@@ -167,27 +182,33 @@ impl Write for PutBlockList {
             Some(hashes) => hashes.answer(reply, call.version),
             None => reply,
         };
-        Ok(reply.maybe(
-            "x-ms-request-server-encrypted",
-            properties::written_encrypted(call.version),
-        ))
+        let encryption = committed.blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
     }
 }
 
-/// Takes one reference for each block of the new list: an uncommitted block hands over its own the
-/// first time, all others are shared with the list that still stands or the entry before.
-fn take(
-    tx: &mut Transaction<'_>,
-    chosen: &[Chosen],
-    key: impl Fn(&[u8]) -> Vec<u8>,
-) -> StoreResult<()> {
-    let mut handed_over = HashSet::new();
-    for Chosen { block, is_new } in chosen {
-        if *is_new && handed_over.insert(block.id.as_slice()) {
-            tx.delete(key(&block.id));
-        } else if let Some(payload) = block.payload {
-            store::retain(tx, payload)?;
+impl PutBlockList {
+    /// The blocks, uncommitted or else committed, must be encrypted as the request says.
+    fn check_encryption(
+        &self,
+        view: &dyn View,
+        place: &Place,
+        stamp: &Stamp,
+    ) -> Result<Option<Encryption>, StorageError> {
+        let policy = &place.container.encryption_scope;
+        let generation = place.container.generation;
+        let blocks = uncommitted::record(view, generation, &self.name.blob, stamp.now)?;
+        let stored = match (&blocks, &place.blob) {
+            (Some(blocks), _) => Some(blocks.encryption.as_ref()),
+            (None, Some(blob)) => Some(blob.encryption.as_ref()),
+            (None, None) => None,
+        };
+        if let Some(stored) = stored {
+            self.encryption.check_write(stored, policy)?;
         }
+        self.encryption.of_new(policy)
     }
-    Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,10 +104,9 @@ impl Write for PutBlobFromUrl {
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
         let blob = &written.blob;
         let reply = Reply::new(201).version(blob.etag, blob.last_modified);
-        Ok(written.hashes.answer(reply, call.version).maybe(
-            "x-ms-request-server-encrypted",
-            properties::written_encrypted(call.version),
-        ))
+        let reply = written.hashes.answer(reply, call.version);
+        let encryption = blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
     }
 }
 

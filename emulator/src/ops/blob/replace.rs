@@ -13,6 +13,7 @@ use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
     Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord, Record,
 };
+use crate::rules::encryption::Encryption;
 use crate::store::{self, Stamp, StoreResult, Transaction, View};
 
 /// Everything that a write which replaces a blob decides.
@@ -34,6 +35,8 @@ pub struct NewBlob {
     pub access: Access,
     /// The copy that makes it, if one does.
     pub copy: Option<CopyRecord>,
+    /// What the client has it encrypted with.
+    pub encryption: Option<Encryption>,
 }
 
 /// Writes a new base blob under a name. Releases the content that stood there; keeps snapshots, an
@@ -67,6 +70,7 @@ pub fn replace(
         copy: new.copy,
         access: new.access,
         snapshots: old.map_or(0, |old| old.snapshots),
+        encryption: new.encryption,
     };
     blob.save(tx, name.key(place.container.generation))?;
     Ok(blob)
@@ -158,3 +162,6 @@ fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
     })?;
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! Snapshot Blob: a read-only copy of a blob as it is now, under a time.
 //!
-//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own the
-//! snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does not
-//! change.
+//! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own
+//! the snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does
+//! not change.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=snapshot
@@ -22,6 +22,7 @@ use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
+use crate::rules::encryption::Requested;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
@@ -32,6 +33,7 @@ const SAYS_UNENCRYPTED: ApiVersion = ApiVersion::V2018_11_09;
 pub struct SnapshotBlob {
     name: BlobName,
     guard: Guard,
+    encryption: Requested,
     metadata: Metadata,
 }
 
@@ -49,6 +51,7 @@ impl Write for SnapshotBlob {
         Ok(SnapshotBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
             metadata: call.metadata()?,
         })
     }
@@ -57,6 +60,9 @@ impl Write for SnapshotBlob {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_use(&found.blob)?;
         guard::check_changeable(&found.blob)?;
+        let stored = found.blob.encryption.as_ref();
+        let policy = &found.container.encryption_scope;
+        self.encryption.check_write(stored, policy)?;
         Ok(found)
     }
 

@@ -1,9 +1,9 @@
 //! The source of a copy: a URL that names a blob of this emulator, and the right to read it.
 //!
-//! Sources: "Copy Blob", "Copy Blob From URL", "Put Block From URL", the parts on `x-ms-copy-source`.
+//! Sources: "Copy Blob", "Copy Blob From URL", "Put Block From URL", on `x-ms-copy-source`.
 //! Copy Blob reads a source of the same account by the caller's own key. Every other source is read
-//! as a stranger would read it: in public, or by the shared access signature of the URL; a refusal of
-//! such a read is answered with its own status as `CannotVerifyCopySource`, as recorded.
+//! as a stranger would read it: in public, or by the shared access signature of the URL; a refusal
+//! of such a read is answered with its own status as `CannotVerifyCopySource`, as recorded.
 //!
 //! - [`url`]: the header, taken apart and resolved.
 //! - [`open`]: authorises, and hashes or stages what the operation wants of the bytes.
@@ -60,7 +60,7 @@ pub enum Wanted {
 pub struct Source {
     /// What it is.
     pub address: BlobAddress,
-    /// Its URL without credentials.
+    /// Its URL without the signature.
     pub shown: String,
     /// Whether the caller's own key opens it.
     pub is_own: bool,

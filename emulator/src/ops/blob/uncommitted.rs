@@ -14,6 +14,7 @@ use super::replace;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{BlobKind, BlockRecord, Record, UncommittedRecord};
+use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, PayloadId, Stamp, StoreResult, Transaction, View};
 
 const KEPT: Duration = Duration::from_secs(BLOCKS_UNCOMMITTED_DAYS * 24 * 60 * 60);
@@ -21,6 +22,7 @@ const KEPT: Duration = Duration::from_secs(BLOCKS_UNCOMMITTED_DAYS * 24 * 60 * 6
 /// Where a block goes, and what is there already.
 pub struct Slot {
     generation: Generation,
+    encryption: Option<Encryption>,
     record: Option<UncommittedRecord>,
     replaced: Option<BlockRecord>,
 }
@@ -28,12 +30,14 @@ pub struct Slot {
 /// Finds the place of a block and judges whether it may be put there.
 ///
 /// # Errors
-/// 404 `ContainerNotFound`, 412 of the lease, 409 `InvalidBlobType`, 400 `InvalidBlobOrBlock` for an
-/// id of another length than those before it, 409 `BlockCountExceedsLimit`.
+/// 404 `ContainerNotFound`, 412 of the lease, 409 `InvalidBlobType`, 400 `InvalidBlobOrBlock` for
+/// an id of another length than those before it, 409 `BlockCountExceedsLimit`, 403 and 409 of the
+/// encryption.
 pub fn check(
     view: &dyn View,
     name: &BlobName,
     guard: &Guard,
+    encryption: &Requested,
     id: &[u8],
     now: Timestamp,
 ) -> Result<Slot, StorageError> {
@@ -41,7 +45,11 @@ pub fn check(
     guard.check_lease(&place)?;
     check_block_blob(&place)?;
     let generation = place.container.generation;
+    let policy = &place.container.encryption_scope;
     let record = record(view, generation, &name.blob, now)?;
+    if let Some(record) = &record {
+        encryption.check_write(record.encryption.as_ref(), policy)?;
+    }
     let replaced = match &record {
         Some(record) => {
             if record.id_length as usize != id.len() {
@@ -57,6 +65,7 @@ pub fn check(
     };
     Ok(Slot {
         generation,
+        encryption: encryption.of_new(policy)?,
         record,
         replaced,
     })
@@ -79,6 +88,13 @@ fn too_many() -> StorageError {
         "The uncommitted block count cannot exceed the maximum limit of {BLOCKS_UNCOMMITTED_MAX} \
          blocks."
     ))
+}
+
+impl Slot {
+    /// What the block is encrypted with.
+    pub fn encryption(&self) -> Option<&Encryption> {
+        self.encryption.as_ref()
+    }
 }
 
 /// Keeps a block, in place of one of the same id. Takes over the reference to its bytes.
@@ -105,6 +121,7 @@ pub fn keep(
                 blocks: 0,
                 // At most 64.
                 id_length: id.len() as u32,
+                encryption: slot.encryption,
             }
         }
     };
@@ -144,7 +161,7 @@ pub fn record(
     now: Timestamp,
 ) -> StoreResult<Option<UncommittedRecord>> {
     let record = UncommittedRecord::load(view, &keys::uncommitted(generation, blob))?;
-    Ok(record.filter(|record| now.since(record.touched) <= KEPT))
+    Ok(record.filter(|record| now.since(record.touched) < KEPT))
 }
 
 /// The uncommitted blocks of a name, in the order of their ids.

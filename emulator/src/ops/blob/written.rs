@@ -1,12 +1,13 @@
 //! What a write answers about the bytes that it took.
 //!
-//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the request
-//! gave an MD5, which is then confirmed.
+//! Source: recordings. Before 2019-02-02 it is their MD5; since then their CRC64, unless the
+//! request gave an MD5, which is then confirmed.
 
 use smalt_protocol::ApiVersion;
 
-use super::headers;
+use super::{headers, properties};
 use crate::reply::Reply;
+use crate::rules::encryption::Encryption;
 
 /// Since this version the CRC64 is answered. "Version 2019-02-02".
 const CRC64: ApiVersion = ApiVersion::V2019_02_02;
@@ -33,6 +34,23 @@ impl Hashes {
     }
 }
 
+/// A block that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockWritten {
+    /// Hashes of its bytes.
+    pub hashes: Hashes,
+    /// What the client had it encrypted with.
+    pub encryption: Option<Encryption>,
+}
+
+impl BlockWritten {
+    /// The answer of Put Block and Put Block From URL.
+    pub fn reply(&self, version: ApiVersion) -> Reply {
+        let reply = self.hashes.answer(Reply::new(201), version);
+        properties::encrypted(reply, self.encryption.as_ref(), version)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +68,7 @@ mod tests {
                 by_md5,
             };
             let reply = hashes.answer(Reply::new(201), version);
-            let names: Vec<_> = reply.headers.keys().map(|name| name.as_str()).collect();
+            let names: Vec<_> = reply.headers.keys().map(http::HeaderName::as_str).collect();
             assert_eq!(names, [expected], "{version} {by_md5}");
         }
     }

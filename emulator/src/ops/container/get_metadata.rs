@@ -14,7 +14,6 @@ use smalt_protocol::{StorageError, Timestamp};
 use crate::call::Call;
 use crate::operation::Read;
 use crate::ops::container::get_properties::GetContainerProperties;
-use crate::ops::container::properties::metadata_headers;
 use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::store::{Store, View};
@@ -34,7 +33,8 @@ impl Read for GetContainerMetadata {
     }
 
     fn render(self, found: ContainerRecord, _: &Call, _: &Store) -> Result<Reply, StorageError> {
-        let reply = Reply::new(200).version(found.etag, found.last_modified);
-        Ok(metadata_headers(&found, reply))
+        Ok(Reply::new(200)
+            .version(found.etag, found.last_modified)
+            .metadata(&found.metadata))
     }
 }

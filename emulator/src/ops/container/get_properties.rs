@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::Read;
-use crate::ops::container::properties::{Shown, metadata_headers};
+use crate::ops::container::properties::Shown;
 use crate::ops::leasing::lease_id;
 use crate::ops::lookup::ContainerName;
 use crate::records::ContainerRecord;
@@ -52,6 +52,6 @@ impl Read for GetContainerProperties {
             .header("x-ms-lease-state", found.lease.state_str())
             .maybe("x-ms-lease-duration", found.lease.duration_str());
         let reply = Shown::of(&found, call.version).headers(reply);
-        Ok(metadata_headers(&found, reply))
+        Ok(reply.metadata(&found.metadata))
     }
 }

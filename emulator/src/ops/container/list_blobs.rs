@@ -158,3 +158,6 @@ impl ListBlobs {
         name.get(..from + at + delimiter.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use smalt_protocol::ApiVersion;
 use crate::records::{ContainerRecord, PublicAccess};
 use crate::reply::Reply;
 use crate::rules::conditions::Current;
+use crate::rules::encryption::ACCOUNT_SCOPE;
 
 /// Public access is shown since this version. "Get Container Properties".
 const SHOWS_PUBLIC_ACCESS: ApiVersion = ApiVersion::V2016_05_31;
@@ -14,9 +15,6 @@ const SHOWS_IMMUTABILITY: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_ENCRYPTION_SCOPE: ApiVersion = ApiVersion::V2019_02_02;
 /// Immutability by version is shown since this version; recorded for 2021-12-02.
 const SHOWS_IMMUTABLE_VERSIONS: ApiVersion = ApiVersion::V2020_06_12;
-
-/// Scope of a container that was created without one.
-pub const ACCOUNT_SCOPE: &str = "$account-encryption-key";
 
 /// What of a container a version shows besides tag, time and lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +62,6 @@ impl<'a> Shown<'a> {
                 self.immutable_with_versioning.map(text),
             )
     }
-}
-
-/// User metadata as headers of a response.
-pub fn metadata_headers(container: &ContainerRecord, mut reply: Reply) -> Reply {
-    for (name, value) in container.metadata.iter() {
-        reply.set(&format!("x-ms-meta-{name}"), value);
-    }
-    reply
 }
 
 impl<'a> From<&'a ContainerRecord> for Current<'a> {

@@ -1,4 +1,5 @@
-//! Clear Messages: removes every message of a queue, hidden ones too, at once whatever their number.
+//! Clear Messages: removes every message of a queue, hidden ones too, at once whatever their
+//! number.
 //!
 //! Source: "Clear Messages". The queue gets a new generation; `maintain` removes the old one.
 //!
@@ -14,7 +15,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::queue::name::QueueName;
-use crate::records::{QueueRecord, Record};
+use crate::records::{GarbageRecord, QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
@@ -43,7 +44,7 @@ impl Write for ClearMessages {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        tx.put(keys::garbage(queue.generation), Vec::new());
+        GarbageRecord::default().save(tx, keys::garbage(queue.generation))?;
         queue.generation = stamp.tick.ticks();
         queue.save(tx, self.name.key())?;
         Ok(())

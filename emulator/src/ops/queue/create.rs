@@ -21,6 +21,7 @@ use crate::store::{Stamp, Transaction, View};
 pub struct CreateQueue {
     name: QueueName,
     metadata: Metadata,
+    being_deleted_s: u64,
 }
 
 /// Whether the queue is new.
@@ -40,15 +41,21 @@ impl Write for CreateQueue {
         Ok(CreateQueue {
             name: QueueName::of(call)?,
             metadata: call.metadata()?,
+            being_deleted_s: call.being_deleted_s,
         })
     }
 
-    fn check(&self, view: &dyn View, _: &Stamp) -> Result<Outcome, StorageError> {
-        match self.name.load(view)? {
-            None => Ok(Outcome::Created),
-            Some(queue) if queue.deleted_at.is_some() => Err(ErrorCode::QueueBeingDeleted.into()),
-            Some(queue) if queue.metadata.same_as(&self.metadata) => Ok(Outcome::Existed),
-            Some(_) => Err(ErrorCode::QueueAlreadyExists.into()),
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Outcome, StorageError> {
+        let Some(queue) = self.name.load(view)? else {
+            return Ok(Outcome::Created);
+        };
+        match queue.deleted_at {
+            Some(deleted_at) if stamp.now < deleted_at.plus_s(self.being_deleted_s) => {
+                Err(ErrorCode::QueueBeingDeleted.into())
+            }
+            Some(_) => Ok(Outcome::Created),
+            None if queue.metadata.same_as(&self.metadata) => Ok(Outcome::Existed),
+            None => Err(ErrorCode::QueueAlreadyExists.into()),
         }
     }
 

@@ -11,8 +11,8 @@
 use smalt_protocol::StorageError;
 
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
+use crate::ops::deletion::{self, Freed};
 use crate::ops::queue::name::QueueName;
 use crate::records::QueueRecord;
 use crate::reply::Reply;
@@ -21,6 +21,7 @@ use crate::store::{Stamp, Transaction, View};
 /// Delete Queue.
 pub struct DeleteQueue {
     name: QueueName,
+    being_deleted_s: u64,
 }
 
 impl Write for DeleteQueue {
@@ -30,6 +31,7 @@ impl Write for DeleteQueue {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(DeleteQueue {
             name: QueueName::of(call)?,
+            being_deleted_s: call.being_deleted_s,
         })
     }
 
@@ -39,12 +41,17 @@ impl Write for DeleteQueue {
 
     fn apply(
         self,
-        queue: QueueRecord,
+        mut queue: QueueRecord,
         tx: &mut Transaction<'_>,
-        _: &Stamp,
+        stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        tx.delete(self.name.key());
-        tx.put(keys::garbage(queue.generation), Vec::new());
+        queue.deleted_at = Some(stamp.now);
+        let freed = Freed {
+            now: stamp.now,
+            being_deleted_s: self.being_deleted_s,
+        };
+        let generation = queue.generation;
+        deletion::delete(tx, self.name.key(), &queue, generation, freed)?;
         Ok(())
     }
 

@@ -136,7 +136,7 @@ async fn die_and_recover(steps: Vec<Step>, dies_at: u64, mut luck: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn a_crash_loses_nothing_that_was_acknowledged(

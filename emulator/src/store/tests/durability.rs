@@ -117,6 +117,27 @@ async fn a_failed_sync_makes_the_store_read_only() {
     }
 }
 
+/// fsyncgate: the sync of a large upload fails; a later sync of the same file that succeeds says
+/// nothing about what another upload wrote before.
+#[tokio::test]
+async fn a_segment_whose_sync_failed_is_never_trusted_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Faults::default();
+    let roomy = StoreConfig {
+        segment_bytes: 64 << 20,
+        ..config(dir.path())
+    };
+    let store = Store::open_on(roomy, Arc::new(disk.clone())).unwrap();
+    let mut small = store.stage(20_000).unwrap();
+    small.write(&[1; 20_000]).unwrap();
+    let small = small.finish().await.unwrap();
+    disk.fail_syncs_of(Some("00000001.seg"));
+    put_payload(&store, &vec![2; 1 << 20]).await.unwrap_err();
+    disk.fail_syncs_of(None);
+    let adopted = store.commit(move |tx, _| Ok(crate::store::adopt(tx, small)?));
+    adopted.await.unwrap_err();
+}
+
 /// A full disk refuses uploads; what fits goes on.
 #[tokio::test]
 async fn a_full_disk_refuses_a_staging_and_nothing_else() {

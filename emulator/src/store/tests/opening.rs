@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{config, dump, durable, get, put};
+use super::{config, dump, durable, get};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
-use crate::store::{OpenError, Store, StoreConfig};
+use crate::store::{OpenError, Store, StoreConfig, Transaction};
 
 fn rewrite(path: &Path, bytes: &[u8]) {
     SystemDisk.remove(path).unwrap();
@@ -26,10 +26,14 @@ fn snapshots(engine: &Path) -> Vec<PathBuf> {
 async fn filled(dir: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     for round in 0..2_u8 {
         let store = durable(dir);
-        for n in 0..200_u8 {
-            put(&store, &[0x20, n], &vec![n ^ round; 2_000])
-                .await
-                .unwrap();
+        for tens in 0..10_u8 {
+            let job = move |tx: &mut Transaction<'_>, _: &_| {
+                for n in tens * 20..(tens + 1) * 20 {
+                    tx.put(vec![0x20, n], vec![n ^ round; 2_000]);
+                }
+                Ok(())
+            };
+            store.commit(job).await.unwrap();
         }
         store.close().unwrap();
     }

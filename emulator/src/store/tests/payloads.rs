@@ -162,12 +162,15 @@ async fn compaction_gives_space_back_and_keeps_every_byte() {
     let moved = store.maintain(1).unwrap();
     assert!(moved.more && moved.payloads_moved + moved.segments_removed == 1);
     tidy(&store);
+    let segment = dir.path().join("extents/00000001.seg");
+    assert!(segment.exists(), "a reader holds it");
     let left = store.stats().segment_bytes;
     assert!(left * 2 < full, "{left} of {full} bytes left");
     let all = [reader.next_chunk().unwrap().unwrap()].concat();
     assert_eq!(all, pattern(1, 30_000));
     drop((reader, payload));
     tidy(&store);
+    assert!(!segment.exists());
     assert!(store.stats().segment_bytes <= left);
     for reopened in [false, true] {
         let store = if reopened {

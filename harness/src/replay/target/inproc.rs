@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
+use smalt::header_case::HeaderCase;
 use smalt::{Account, Clock, Config, Emulator};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
@@ -51,7 +52,6 @@ impl Target for InProcess {
             strict_api_version: true,
             strict_skew: true,
             being_deleted_s: BEING_DELETED_S,
-            loose: false,
         };
         let clock = Clock::manual(start);
         let opened = Emulator::builder()
@@ -72,7 +72,8 @@ impl Target for InProcess {
     async fn call(&self, request: Request) -> Result<Response, TargetError> {
         let emulator = self.emulator().await?;
         let wire = builder(&request, &request.url)?
-            .body(smalt::body::full(request.body))
+            .extension(HeaderCase::of(request.headers.iter().map(|(name, _)| name)))
+            .body(smalt::body::full(request.body.clone()))
             .map_err(|e| TargetError::Request(e.to_string()))?;
         let response = emulator
             .call(wire)

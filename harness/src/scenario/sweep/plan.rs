@@ -115,7 +115,7 @@ impl Dead {
 /// One blob.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobPlan {
-    /// Which of [`SWEPT`].
+    /// Which of `SWEPT`.
     pub container: u8,
     /// Its time.
     pub life: Life,

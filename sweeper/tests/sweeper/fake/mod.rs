@@ -2,6 +2,7 @@
 //! time from tokio's (paused) clock, faults at any call, and a judge that checks every write of a
 //! worker against the safety properties.
 
+mod effects;
 mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,8 @@ pub(crate) struct Inner {
     pub(crate) failing_copies: u32,
     pub(crate) allow_overwrite: bool,
     pub(crate) grace: Duration,
+    /// Pages that the state ever named, with their owners: `owner page`.
+    pub(crate) claimed: BTreeSet<String>,
     /// Calls under way, and the most there ever were.
     pub(crate) under_way: (usize, usize),
     ticks: u64,
@@ -288,11 +291,14 @@ impl Inner {
     }
 
     /// SS1, SS3, SS4: judges a delete by a worker.
-    fn judge_delete(&mut self, key: &Key, conditional: bool, now: Timestamp) {
+    fn judge_delete(&mut self, key: &Key, by: &str, conditional: bool, now: Timestamp) {
         let Some(blob) = self.blobs.get(key) else {
             return;
         };
         let mut wrong = Vec::new();
+        if !self.claimed.contains(by) {
+            wrong.push("D1: deleted on the strength of a claim that was never written");
+        }
         if !conditional {
             wrong.push("SS2: deleted without a condition");
         }
@@ -343,6 +349,9 @@ impl Inner {
         let read =
             |bytes: &[u8]| smalt_sweeper::state::read(std::str::from_utf8(bytes).unwrap()).unwrap();
         let after = read(content);
+        let pages = after.containers.iter().flat_map(|c| &c.pages);
+        let claims = pages.map(|page| format!("{} {}", page.owner, page.id));
+        self.claimed.extend(claims);
         let linear = before.is_none_or(|b| read(&b.content).fence + 1 == after.fence);
         if !linear || !conditional {
             self.violations

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::*;
 
-use super::{Act, Blob, Copy, Fault, Inner, Key, World};
+use super::effects::{check, copy, error, leased, list, new_blob, properties, tag};
+use super::{Act, Fault, Inner, Key, World};
 use std::sync::Mutex;
 
 /// One worker's view of one account.
@@ -160,158 +161,6 @@ impl Account {
     }
 }
 
-fn error(operation: &'static str, resource: &str, kind: ErrorKind) -> PortError {
-    PortError {
-        kind,
-        status: None,
-        code: None,
-        retry_after: None,
-        operation,
-        resource: resource.to_owned(),
-        message: "fake".to_owned(),
-    }
-}
-
-fn tag(etag: u64) -> Tag {
-    Tag(format!("\"0x{etag:X}\""))
-}
-
-fn leased(blob: &Blob, now: Timestamp) -> Option<&str> {
-    let (id, until) = blob.lease.as_ref()?;
-    (*until > now).then_some(id.as_str())
-}
-
-fn properties(blob: &Blob, now: Timestamp) -> BlobProperties {
-    BlobProperties {
-        etag: tag(blob.etag),
-        last_modified: blob.modified,
-        length: blob.content.len() as u64,
-        content_md5: None,
-        content_type: None,
-        metadata: blob.metadata.clone(),
-        lease: match leased(blob, now) {
-            Some(_) => LeaseState::Locked,
-            None => LeaseState::Unlocked,
-        },
-        kind: blob.kind,
-        copy: blob.copy.as_ref().map(|copy| CopyState {
-            id: copy.id.clone(),
-            status: copy.status,
-            source: None,
-            description: None,
-        }),
-        access_tier: blob.tier.clone(),
-    }
-}
-
-fn check(blob: Option<&Blob>, conditions: &Conditions, now: Timestamp) -> Result<(), ErrorKind> {
-    if let Some(blob) = blob {
-        if conditions.if_absent {
-            return Err(ErrorKind::AlreadyExists);
-        }
-        if conditions
-            .if_match
-            .as_ref()
-            .is_some_and(|t| *t != tag(blob.etag))
-        {
-            return Err(ErrorKind::ConditionNotMet);
-        }
-        match (leased(blob, now), conditions.lease_id.as_deref()) {
-            (Some(_), None) => return Err(ErrorKind::Leased),
-            (Some(held), Some(given)) if held != given => return Err(ErrorKind::LeaseLost),
-            (None, Some(_)) => return Err(ErrorKind::LeaseLost),
-            _ => {}
-        }
-    } else if conditions.if_match.is_some() {
-        return Err(ErrorKind::ConditionNotMet);
-    }
-    Ok(())
-}
-
-fn new_blob(inner: &mut Inner, now: Timestamp, content: Bytes, metadata: Metadata) -> Blob {
-    Blob {
-        content,
-        etag: inner.tick(),
-        modified: now.floor_s(),
-        metadata,
-        lease: None,
-        kind: BlobKind::Block,
-        copy: None,
-        snapshots: false,
-        immutable: false,
-        tier: None,
-        of_worker: true,
-    }
-}
-
-fn copy(
-    inner: &mut Inner,
-    now: Timestamp,
-    key: &Key,
-    wanted: &StartCopy,
-) -> Result<Blob, ErrorKind> {
-    check(inner.blobs.get(key), &wanted.conditions, now)?;
-    let url = wanted.source_url.split('?').next().unwrap_or_default();
-    let source = super::key(url.trim_start_matches("fake://"));
-    let from = inner.blobs.get(&source).ok_or(ErrorKind::NotFound)?.clone();
-    if wanted
-        .source_if_match
-        .as_ref()
-        .is_some_and(|t| *t != tag(from.etag))
-    {
-        return Err(ErrorKind::ConditionNotMet);
-    }
-    inner.judge_write(key, None, true);
-    let metadata = wanted.metadata.clone().unwrap_or(from.metadata);
-    let mut blob = new_blob(inner, now, Bytes::new(), metadata);
-    blob.kind = from.kind;
-    blob.of_worker = inner.blobs.get(key).is_none_or(|b| b.of_worker);
-    let failing = inner.failing_copies > 0;
-    inner.failing_copies = inner.failing_copies.saturating_sub(1);
-    blob.copy = Some(Copy {
-        id: format!("copy-{}", blob.etag),
-        status: if failing {
-            CopyStatus::Failed
-        } else {
-            CopyStatus::Pending
-        },
-        source,
-        content: from.content,
-        ends: now.plus(inner.copy_time),
-    });
-    inner.blobs.insert(key.clone(), blob.clone());
-    inner.settle(now);
-    Ok(blob)
-}
-
-fn list(inner: &Inner, now: Timestamp, place: (&str, &str), list: &ListBlobs) -> BlobPage {
-    let most = if list.page_size == 0 {
-        5_000
-    } else {
-        list.page_size as usize
-    };
-    let from = list.marker.clone().unwrap_or_default();
-    let mut found = inner
-        .blobs
-        .iter()
-        .filter(|((account, container, name), _)| {
-            account == place.0
-                && container == place.1
-                && name.starts_with(&list.prefix)
-                && name.as_str() >= from.trim_start_matches("m:")
-        });
-    let blobs = found.by_ref().take(most);
-    let blobs = blobs.map(|(key, blob)| BlobItem {
-        name: key.2.clone(),
-        properties: properties(blob, now),
-    });
-    BlobPage {
-        blobs: blobs.collect(),
-        next_marker: found.next().map(|(key, _)| format!("m:{}", key.2)),
-        server_time: now.floor_s(),
-    }
-}
-
 #[async_trait]
 impl Storage for Account {
     fn account(&self) -> &str {
@@ -417,11 +266,14 @@ impl Storage for Account {
 
     async fn delete_blob(
         &self,
-        _: &CallContext,
+        cx: &CallContext,
         blob: &BlobId,
         conditions: &Conditions,
         snapshots: DeleteSnapshots,
     ) -> PortResult<()> {
+        let said: serde_json::Value = serde_json::from_str(&cx.client_request_id).unwrap();
+        let of = |name: &str| said[name].as_str().unwrap_or_default().to_owned();
+        let by = format!("{} {}", of("worker"), of("page"));
         self.on_blob("delete_blob", blob, |inner, now, key| {
             let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
             check(Some(blob), conditions, now)?;
@@ -431,7 +283,7 @@ impl Storage for Account {
             if blob.snapshots && snapshots == DeleteSnapshots::Refuse {
                 return Err(ErrorKind::SnapshotsPresent);
             }
-            inner.judge_delete(key, conditions.if_match.is_some(), now);
+            inner.judge_delete(key, &by, conditions.if_match.is_some(), now);
             inner.blobs.remove(key);
             Ok(())
         })

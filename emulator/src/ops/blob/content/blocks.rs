@@ -51,6 +51,25 @@ pub fn read(view: &dyn View, content: BlobContent) -> StoreResult<Vec<CommittedB
     Ok(blocks)
 }
 
+/// Takes a list apart that nobody else holds: its blocks, each with its reference to its payload,
+/// are the caller's. Absent when others hold the list, or when there is none; nothing happens then.
+pub fn dissolve(
+    tx: &mut Transaction<'_>,
+    content: BlobContent,
+) -> StoreResult<Option<Vec<CommittedBlock>>> {
+    let BlobContent::Blocks { id, count } = content else {
+        return Ok(None);
+    };
+    if holders(tx, id)? > 1 {
+        return Ok(None);
+    }
+    let blocks = read(tx, content)?;
+    for number in 0..chunks(count) {
+        tx.delete(keys::block_list(id, number));
+    }
+    Ok(Some(blocks))
+}
+
 /// Adds a holder.
 pub(super) fn retain(tx: &mut Transaction<'_>, id: u64) -> StoreResult<()> {
     let holders = holders(tx, id)?;

@@ -1,10 +1,11 @@
 //! Tables of headers and what they say.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use smalt_protocol::{Service, Timestamp};
+use smalt_protocol::{ApiVersion, Service, Timestamp};
 
 use super::*;
 use crate::auth::Identity;
+use crate::header_case::HeaderCase;
 use crate::store::Staged;
 use crate::target::{Resource, Target};
 
@@ -29,6 +30,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         },
         query: Vec::new(),
         headers,
+        header_case: HeaderCase::default(),
         version,
         version_given: true,
         arrival: Timestamp::UNIX_EPOCH,
@@ -39,6 +41,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         secure: false,
         origin: String::new(),
         public_access_permitted: true,
+        being_deleted_s: 0,
         identity: Identity::Owner,
     }
 }

@@ -9,6 +9,7 @@ use crate::auth::{self, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
+use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
 use crate::ops::lookup::{BlobAddress, Found};
@@ -16,6 +17,7 @@ use crate::records::BlobKind;
 use crate::register;
 use crate::reply::Content;
 use crate::rules::conditions::Conditions;
+use crate::rules::encryption::Requested;
 use crate::stage;
 use crate::store::View;
 use crate::target::Target;
@@ -84,8 +86,11 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         target,
         query: url.query().to_vec(),
         headers,
+        header_case: HeaderCase::default(),
+        being_deleted_s: call.being_deleted_s,
         version: call.version,
         version_given: true,
+        version_known: true,
         arrival: call.arrival,
         request_id: call.request_id,
         fresh_id: call.fresh_id,
@@ -94,12 +99,11 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         peer: None,
         secure: url.is_secure(),
         origin: call.origin.clone(),
-        being_deleted_s: call.being_deleted_s,
         identity: Identity::Anonymous,
     }
 }
 
-/// Authorises by what the URL carries. Recorded: Copy Blob does not say why it was refused with 401.
+/// Authorises by what the URL carries. Recorded: Copy Blob does not say why a read got 401.
 fn stranger(core: &Core, read: &Call, is_reference: bool) -> Result<Identity, StorageError> {
     let entry = register::by_id(Service::Blob, READ)
         .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
@@ -130,6 +134,7 @@ fn locate(
         let found = address.find(view, now)?;
         conditions.check_read((&found.blob).into())?;
         guard::check_online(&found.blob)?;
+        Requested::default().check_read(found.blob.encryption.as_ref())?;
         let range = range(&found)?;
         let located = content::locate(view, found.blob.content, range)?;
         Ok(Part { found, located })

@@ -10,9 +10,6 @@ use crate::target::{self, Address, Resource, Target};
 
 const HEADER: &str = "x-ms-copy-source";
 
-/// Parameters that name what is read; all others are credentials or ask for nothing here.
-const NAMING: [&str; 2] = ["snapshot", "versionid"];
-
 /// A copy source as sent, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceUrl {
@@ -20,6 +17,7 @@ pub struct SourceUrl {
     /// Absent in the form without scheme and host.
     authority: Option<String>,
     path: String,
+    raw_query: String,
     query: Vec<(String, String)>,
 }
 
@@ -57,6 +55,7 @@ impl SourceUrl {
             secure,
             authority,
             path: path.to_owned(),
+            raw_query: query.to_owned(),
             query: uri::parse_query(query).ok()?,
         })
     }
@@ -71,7 +70,7 @@ impl SourceUrl {
         &self.query
     }
 
-    /// The URL as it is kept and shown: without the signature and what it signs.
+    /// The URL as it is kept and shown: as sent, without the signature (recorded).
     pub fn shown(&self, origin: &str) -> String {
         let base = match &self.authority {
             Some(authority) => {
@@ -80,12 +79,13 @@ impl SourceUrl {
             }
             None => origin.to_owned(),
         };
-        let naming = self
-            .query
-            .iter()
-            .filter(|(name, _)| NAMING.iter().any(|known| name.eq_ignore_ascii_case(known)))
-            .map(|(name, value)| (name.as_str(), value.as_str()));
-        let query = uri::write_query(naming);
+        let is_signature = |parameter: &&str| {
+            let name = parameter.split('=').next().unwrap_or_default();
+            uri::percent_decode(name).is_ok_and(|name| name.eq_ignore_ascii_case("sig"))
+        };
+        let parameters = self.raw_query.split('&');
+        let query: Vec<&str> = parameters.filter(|p| !is_signature(p)).collect();
+        let query = query.join("&");
         let mark = if query.is_empty() { "" } else { "?" };
         format!("{base}{}{mark}{query}", self.path)
     }
@@ -127,13 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart_and_shown_without_credentials() {
+    fn urls_are_taken_apart_and_shown_without_signature() {
         for (text, shown) in [
             ("https://a.blob.x/c/b", Some("https://a.blob.x/c/b")),
             (
                 "HTTP://127.0.0.1:10000/a/c/d%20e?sv=1&sig=s%3D&snapshot=2020-01-01T00%3A00%3A00Z",
-                Some("http://127.0.0.1:10000/a/c/d%20e?snapshot=2020-01-01T00%3A00%3A00Z"),
+                Some("http://127.0.0.1:10000/a/c/d%20e?sv=1&snapshot=2020-01-01T00%3A00%3A00Z"),
             ),
+            ("https://a.blob.x/c/b?%73ig=s", Some("https://a.blob.x/c/b")),
             ("/a/c/b", Some("http://self/a/c/b")),
             ("ftp://a/c/b", None),
             ("http:///c/b", None),

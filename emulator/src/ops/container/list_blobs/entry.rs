@@ -7,7 +7,8 @@ use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
 use crate::ops::listing::includes;
-use crate::records::{BlobKind, BlobRecord, CopyRecord};
+use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
+use crate::rules::encryption::Encryption;
 
 /// Content disposition is listed since this version. "List Blobs".
 const SHOWS_DISPOSITION: ApiVersion = ApiVersion::V2013_08_15;
@@ -71,6 +72,8 @@ impl Shown {
         });
         let shows_tier = !is_snapshot || self.since(SHOWS_CRC64);
         let tier = self.tier(blob).filter(|_| shows_tier);
+        let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
+        let archive_status = rehydration.map(Rehydration::archive_status);
         let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
         let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
         list.push_blob(&BlobEntry {
@@ -84,6 +87,8 @@ impl Shown {
             blob_type: blob.kind.as_str(),
             access_tier: tier,
             access_tier_inferred: tier.is_some() && blob.access.tier.is_none(),
+            archive_status: archive_status.as_deref(),
+            rehydrate_priority: rehydration.map(|rehydration| rehydration.priority.as_str()),
             access_tier_change_time: blob.access.changed.filter(|_| tier.is_some()),
             lease: if is_snapshot {
                 BlobLease::default()
@@ -92,6 +97,8 @@ impl Shown {
             },
             copy: copy.map(|copy| copy_entry(copy, &progress)),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
+            key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
+            encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
             tag_count: is_counted.then_some(tags),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),

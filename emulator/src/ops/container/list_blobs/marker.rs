@@ -103,7 +103,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_position_reads_back(name in "[^\u{0}-\u{1f}]{1,40}", seconds in 0_u64..4_000_000_000) {
+        fn every_position_reads_back(
+            name in "[^\u{0}-\u{1f}]{1,40}",
+            seconds in 0_u64..4_000_000_000,
+        ) {
             for time in [Timestamp::from_unix_s(seconds), Timestamp::MAX] {
                 let position = Position { name: name.clone(), time };
                 prop_assert_eq!(Position::parse(&position.marker()), Ok(position));

@@ -1,0 +1,68 @@
+//! Running operations on a store of their own: for states that no request leads to.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use smalt_protocol::{ApiVersion, Service, StorageError, Timestamp};
+use uuid::Uuid;
+
+use crate::auth::Identity;
+use crate::call::Call;
+use crate::clock::Clock;
+use crate::header_case::HeaderCase;
+use crate::operation::Write;
+use crate::ops::container::create::CreateContainer;
+use crate::store::{Store, StoreConfig};
+use crate::target::{Resource, Target};
+
+/// The owner's request for `a/box/b`.
+pub(super) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> Call {
+    let header = |(name, value): &(&'static str, &str)| {
+        let value = HeaderValue::from_str(value).unwrap();
+        (HeaderName::from_static(name), value)
+    };
+    Call {
+        method: Method::PUT,
+        target: Target {
+            account: "a".to_owned(),
+            secondary: false,
+            service: Service::Blob,
+            resource: Resource::Blob("box".to_owned(), "b".to_owned()),
+            raw_path: "/a/box/b".to_owned(),
+        },
+        query: query
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        headers: headers.iter().map(header).collect::<HeaderMap>(),
+        header_case: HeaderCase::default(),
+        version: ApiVersion::LATEST,
+        version_given: true,
+        arrival: Timestamp::UNIX_EPOCH,
+        request_id: Uuid::nil(),
+        fresh_id: Uuid::nil(),
+        body_length: Some(0),
+        peer: None,
+        secure: false,
+        origin: String::new(),
+        public_access_permitted: true,
+        being_deleted_s: 0,
+        identity: Identity::Owner,
+    }
+}
+
+/// A store with the container.
+pub(super) async fn store() -> Store {
+    let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+    let store = Store::open(StoreConfig::memory(clock)).unwrap();
+    let create = CreateContainer::parse(&call(&[], &[])).unwrap();
+    run(&store, create).await.unwrap();
+    store
+}
+
+/// Checks and applies an operation in one commit.
+pub(super) async fn run<O: Write>(store: &Store, operation: O) -> Result<O::Output, StorageError> {
+    let commit = store.commit(move |tx, stamp| {
+        let checked = operation.check(tx, stamp)?;
+        operation.apply(checked, tx, stamp)
+    });
+    commit.await
+}

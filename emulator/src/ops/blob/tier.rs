@@ -1,0 +1,105 @@
+//! Set Blob Tier: moves a blob between tiers, and starts its way back from the archive.
+//!
+//! Source: "Set Blob Tier". Neither tag nor time of the blob change.
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json?comp=tier
+//! x-ms-access-tier: Cool
+//!
+//! 200 OK
+//! ```
+
+use smalt_protocol::{ErrorCode, StorageError};
+
+use super::guard::Guard;
+use super::headers;
+use crate::call::Call;
+use crate::operation::Write;
+use crate::ops::lookup::{BlobAddress, Found};
+use crate::records::{Access, BlobKind, Record, Rehydration};
+use crate::reply::Reply;
+use crate::rules::tier::{self, Move};
+use crate::store::{Stamp, Transaction, View};
+
+/// Set Blob Tier.
+pub struct SetBlobTier {
+    address: BlobAddress,
+    guard: Guard,
+    tier: &'static str,
+    priority: &'static str,
+}
+
+impl Write for SetBlobTier {
+    type Checked = (Found, Move);
+    type Output = Move;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        const PRIORITY: &str = "x-ms-rehydrate-priority";
+        let priority = call.header(PRIORITY)?.unwrap_or(tier::STANDARD);
+        Ok(SetBlobTier {
+            address: BlobAddress::of(call)?,
+            guard: Guard::of_write(call)?,
+            tier: headers::tier(call)?
+                .ok_or_else(|| StorageError::missing_header(headers::TIER))?,
+            priority: tier::parse_priority(priority)
+                .ok_or_else(|| StorageError::invalid_header(PRIORITY, priority))?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<(Found, Move), StorageError> {
+        let found = self.address.find(view, stamp.now)?;
+        if self.address.is_base() {
+            self.guard.check_write(&found.blob)?;
+        } else {
+            self.guard.check_conditions(&found.blob)?;
+        }
+        let is_block_tier = tier::BLOCK_BLOB.contains(&self.tier);
+        match found.blob.kind {
+            BlobKind::Block if is_block_tier => {}
+            BlobKind::Page if !is_block_tier => {}
+            BlobKind::Block => return Err(ErrorCode::InvalidBlobTier.into()),
+            _ => return Err(ErrorCode::AccessTierNotSupportedForBlobType.into()),
+        }
+        let way = tier::judge(&found.blob.access, self.tier)?;
+        if way == Move::Rehydrate && !self.address.is_base() {
+            // Recorded for what is no current blob.
+            return Err(ErrorCode::BlobOperationNotSupported.into());
+        }
+        Ok((found, way))
+    }
+
+    fn apply(
+        self,
+        (found, way): (Found, Move),
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Move, StorageError> {
+        let mut blob = found.blob;
+        match way {
+            Move::Done => {
+                blob.access = Access {
+                    tier: Some(self.tier.to_owned()),
+                    changed: Some(stamp.now),
+                    rehydration: None,
+                };
+            }
+            Move::Rehydrate => {
+                let since = blob.access.rehydration.map_or(stamp.now, |way| way.since);
+                blob.access.rehydration = Some(Rehydration {
+                    tier: self.tier.to_owned(),
+                    priority: self.priority.to_owned(),
+                    since,
+                });
+            }
+        }
+        blob.save(tx, self.address.key(found.container.generation))?;
+        Ok(way)
+    }
+
+    fn render(way: Move, _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(match way {
+            Move::Done => 200,
+            Move::Rehydrate => 202,
+        }))
+    }
+}

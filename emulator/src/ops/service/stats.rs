@@ -1,0 +1,50 @@
+//! Get Blob/Queue Service Stats: how far the secondary is behind. It never is.
+//!
+//! Source: "Get Blob Service Stats". Only the secondary endpoint tells.
+//!
+//! ```http
+//! GET /devstoreaccount1-secondary/?restype=service&comp=stats
+//!
+//! 200 OK
+//!
+//! <?xml version="1.0" encoding="utf-8"?><StorageServiceStats><GeoReplication>...
+//! ```
+
+use smalt_protocol::xml::XmlWriter;
+use smalt_protocol::{Service, StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::operation::Read;
+use crate::reply::Reply;
+use crate::store::{Store, View};
+
+/// Get Blob/Queue Service Stats.
+pub struct GetServiceStats;
+
+impl Read for GetServiceStats {
+    type Output = Timestamp;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        if call.target.secondary {
+            Ok(GetServiceStats)
+        } else {
+            Err(StorageError::invalid_query("comp", "stats", ""))
+        }
+    }
+
+    fn read(&self, _: &dyn View, now: Timestamp) -> Result<Timestamp, StorageError> {
+        Ok(now)
+    }
+
+    fn render(self, now: Timestamp, call: &Call, _: &Store) -> Result<Reply, StorageError> {
+        let mut xml = XmlWriter::new();
+        xml.open("StorageServiceStats");
+        xml.open("GeoReplication");
+        xml.element("Status", "live");
+        xml.element("LastSyncTime", &now.rfc1123());
+        xml.close("GeoReplication");
+        xml.close("StorageServiceStats");
+        let no_cache = (call.service() == Service::Queue).then_some("no-cache");
+        Ok(Reply::xml(200, xml.finish()).maybe("cache-control", no_cache))
+    }
+}

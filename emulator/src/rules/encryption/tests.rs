@@ -1,0 +1,104 @@
+//! Tables of what is asked for and what is there.
+
+use http::{HeaderName, HeaderValue};
+
+use super::*;
+
+/// 32 zero bytes, and what they hash to.
+const ZERO: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+const ZERO_SHA256: &str = "Zmh6rfhivXdsj8GLjp+OIAiXFIVu4jOzkCpZHQ1fKSU=";
+
+fn requested(headers: &[(&'static str, &'static str)]) -> Result<Requested, ErrorCode> {
+    let headers = headers.iter().map(|&(name, value)| {
+        let name = HeaderName::from_static(name);
+        (name, HeaderValue::from_static(value))
+    });
+    Requested::of(&headers.collect()).map_err(|error| error.code())
+}
+
+fn key(name: &str) -> Option<Encryption> {
+    Some(Encryption::Key(name.to_owned()))
+}
+
+fn scope(name: &str) -> Option<Encryption> {
+    Some(Encryption::Scope(name.to_owned()))
+}
+
+#[test]
+fn a_key_comes_whole_and_alone() {
+    let (sha, aes) = ((KEY_SHA256, ZERO_SHA256), (ALGORITHM, "AES256"));
+    let missing = Err(ErrorCode::MissingRequiredHeader);
+    let invalid = Err(ErrorCode::InvalidHeaderValue);
+    for (headers, expected) in [
+        (&[][..], Ok(Requested(None))),
+        (&[aes], Ok(Requested(None))),
+        (&[(SCOPE, "s")], Ok(Requested(scope("s")))),
+        (&[(KEY, ZERO), sha, aes], Ok(Requested(key(ZERO_SHA256)))),
+        (&[(KEY, ZERO), sha], missing.clone()),
+        (&[(KEY, ZERO), aes], missing.clone()),
+        (&[sha, aes], missing),
+        (&[(KEY, ZERO), sha, (ALGORITHM, "AES128")], invalid.clone()),
+        (&[(KEY, "AAAA"), sha, aes], invalid.clone()),
+        (&[(KEY, ZERO), (KEY_SHA256, ZERO), aes], invalid.clone()),
+        (&[(KEY, ZERO), sha, aes, (SCOPE, "s")], invalid),
+    ] {
+        assert_eq!(requested(headers), expected, "{headers:?}");
+    }
+}
+
+/// What is stored, what is given, the answer to a read and to a write.
+#[test]
+fn requests_are_held_to_what_the_blob_has() {
+    let uses = Some(ErrorCode::BlobUsesCustomerSpecifiedEncryption);
+    let differs = Some(ErrorCode::BlobCustomerSpecifiedEncryptionMismatch);
+    let plain = Some(ErrorCode::BlobDoesNotUseCustomerSpecifiedEncryption);
+    for (stored, given, read, written) in [
+        (None, None, None, None),
+        (None, key("a"), plain, plain),
+        (None, scope("a"), plain, plain),
+        (key("a"), None, uses, uses),
+        (key("a"), key("a"), None, None),
+        (key("a"), key("b"), differs, differs),
+        (key("a"), scope("a"), differs, differs),
+        (scope("a"), None, None, uses),
+        (scope("a"), scope("a"), None, None),
+        (scope("a"), scope("b"), differs, differs),
+    ] {
+        let given = Requested(given);
+        let code = |result: Result<(), StorageError>| result.err().map(|error| error.code());
+        let stored = stored.as_ref();
+        assert_eq!(code(given.check_read(stored)), read, "{stored:?} {given:?}");
+        let judged = code(given.check_write(stored, &None));
+        assert_eq!(judged, written, "{stored:?} {given:?}");
+    }
+}
+
+#[test]
+fn a_container_has_a_default_that_may_be_final() {
+    let forbidden = Err(ErrorCode::RequestForbiddenByContainerEncryptionPolicy);
+    let open = Some(("c".to_owned(), false));
+    let closed = Some(("c".to_owned(), true));
+    let account = Some((ACCOUNT_SCOPE.to_owned(), true));
+    for (policy, given, expected) in [
+        (&None, None, Ok(None)),
+        (&open, None, Ok(scope("c"))),
+        (&open, scope("d"), Ok(scope("d"))),
+        (&open, key("k"), Ok(key("k"))),
+        (&closed, None, Ok(scope("c"))),
+        (&closed, scope("c"), Ok(scope("c"))),
+        (&closed, scope("d"), forbidden.clone()),
+        (&closed, key("k"), forbidden.clone()),
+        (&account, None, Ok(None)),
+        (&account, scope("d"), forbidden),
+    ] {
+        let given = Requested(given);
+        let new = given.of_new(policy).map_err(|error| error.code());
+        assert_eq!(new, expected, "{policy:?} {given:?}");
+    }
+    assert!(
+        Requested(None)
+            .check_write(scope("c").as_ref(), &open)
+            .is_ok()
+    );
+    assert!(Requested(None).check_write(None, &open).is_ok());
+}

@@ -1,0 +1,160 @@
+//! Access tiers: which there are, and the way from one to another.
+//!
+//! Sources: "Set Blob Tier"; "Blob rehydration from the archive tier" for how long the way back is.
+
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
+
+use crate::records::Access;
+
+/// Tiers of block blobs.
+pub const BLOCK_BLOB: [&str; 4] = ["Hot", "Cool", COLD, ARCHIVE];
+/// Tiers of page blobs.
+pub const PAGE_BLOB: [&str; 11] = [
+    "P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80",
+];
+/// The tier whose bytes can neither be read nor changed.
+pub const ARCHIVE: &str = "Archive";
+/// The usual priority of a way back from the archive.
+pub const STANDARD: &str = "Standard";
+
+const COLD: &str = "Cold";
+const HIGH: &str = "High";
+/// Since this version a block blob can be cold. "Set Blob Tier".
+const COLD_SINCE: ApiVersion = ApiVersion::V2021_12_02;
+/// The longest that a way back of standard priority takes, in seconds.
+const REHYDRATION_STANDARD_S: u64 = 15 * 60 * 60;
+/// The longest that a way back of high priority takes for blobs below 10 GB, in seconds.
+const REHYDRATION_HIGH_S: u64 = 60 * 60;
+
+/// How a blob comes to its new tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// At once, 200.
+    Done,
+    /// Out of the archive, 202.
+    Rehydrate,
+}
+
+/// The tier of this name, in its usual spelling.
+pub fn parse(text: &str, version: ApiVersion) -> Option<&'static str> {
+    let known = BLOCK_BLOB.into_iter().chain(PAGE_BLOB);
+    known
+        .into_iter()
+        .find(|tier| tier.eq_ignore_ascii_case(text))
+        .filter(|tier| *tier != COLD || version >= COLD_SINCE)
+}
+
+/// The priority of this name.
+pub fn parse_priority(text: &str) -> Option<&'static str> {
+    [STANDARD, HIGH]
+        .into_iter()
+        .find(|priority| priority.eq_ignore_ascii_case(text))
+}
+
+/// The way from what a blob has to a tier.
+///
+/// # Errors
+/// 409 `BlobBeingRehydrated` when it is already on its way to another one.
+pub fn judge(access: &Access, to: &str) -> Result<Move, StorageError> {
+    match &access.rehydration {
+        Some(way) if way.tier == to => Ok(Move::Rehydrate),
+        Some(_) => Err(ErrorCode::BlobBeingRehydrated.into()),
+        None if access.tier.as_deref() == Some(ARCHIVE) && to != ARCHIVE => Ok(Move::Rehydrate),
+        None => Ok(Move::Done),
+    }
+}
+
+impl Access {
+    /// The tier that holds at this time: a way back from the archive ends by itself.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Self {
+        let Some(way) = &self.rehydration else {
+            return self;
+        };
+        let takes_s = if way.priority == HIGH {
+            REHYDRATION_HIGH_S
+        } else {
+            REHYDRATION_STANDARD_S
+        };
+        let ends = way.since.plus_s(takes_s);
+        if now < ends {
+            return self;
+        }
+        Access {
+            tier: Some(way.tier.clone()),
+            changed: Some(ends),
+            rehydration: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::Rehydration;
+
+    fn access(tier: Option<&str>, on_the_way_to: Option<&str>) -> Access {
+        Access {
+            tier: tier.map(str::to_owned),
+            changed: None,
+            rehydration: on_the_way_to.map(|tier| Rehydration {
+                tier: tier.to_owned(),
+                priority: STANDARD.to_owned(),
+                since: Timestamp::from_unix_s(1_000),
+            }),
+        }
+    }
+
+    #[test]
+    fn ways_between_tiers_follow_the_table() {
+        for (from, on_the_way, to, expected) in [
+            (None, None, "Hot", Ok(Move::Done)),
+            (Some("Hot"), None, ARCHIVE, Ok(Move::Done)),
+            (Some("Cool"), None, "Hot", Ok(Move::Done)),
+            (Some(ARCHIVE), None, ARCHIVE, Ok(Move::Done)),
+            (Some(ARCHIVE), None, "Hot", Ok(Move::Rehydrate)),
+            (Some(ARCHIVE), Some("Hot"), "Hot", Ok(Move::Rehydrate)),
+            (
+                Some(ARCHIVE),
+                Some("Hot"),
+                "Cool",
+                Err(ErrorCode::BlobBeingRehydrated),
+            ),
+            (
+                Some(ARCHIVE),
+                Some("Hot"),
+                ARCHIVE,
+                Err(ErrorCode::BlobBeingRehydrated),
+            ),
+        ] {
+            let way = judge(&access(from, on_the_way), to).map_err(|e| e.code());
+            assert_eq!(way, expected, "{from:?} {on_the_way:?} -> {to}");
+        }
+    }
+
+    #[test]
+    fn a_way_back_ends_by_the_clock() {
+        let on_the_way = access(Some(ARCHIVE), Some("Cool"));
+        let ends = Timestamp::from_unix_s(1_000).plus_s(REHYDRATION_STANDARD_S);
+        let before = Timestamp::from_ticks(ends.ticks() - 1);
+        assert_eq!(on_the_way.clone().at(before), on_the_way);
+        let back = on_the_way.at(ends);
+        assert_eq!(back.tier.as_deref(), Some("Cool"));
+        assert_eq!((back.changed, back.rehydration), (Some(ends), None));
+    }
+
+    #[test]
+    fn names_are_read_in_any_case_and_by_version() {
+        for (text, version, expected) in [
+            ("cool", ApiVersion::LATEST, Some("Cool")),
+            ("p10", ApiVersion::LATEST, Some("P10")),
+            ("Cold", ApiVersion::V2021_12_02, Some("Cold")),
+            ("Cold", ApiVersion::V2020_10_02, None),
+            ("Lukewarm", ApiVersion::LATEST, None),
+        ] {
+            assert_eq!(parse(text, version), expected, "{text}");
+        }
+        assert_eq!(parse_priority("high"), Some(HIGH));
+        assert_eq!(parse_priority("urgent"), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! A client for tests: signs with the account's key and calls the emulator in process.
+
+#![allow(dead_code, reason = "not every test needs all of it")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt;
+use smalt::{Clock, Config, Emulator, Timestamp, body};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::AccountKey;
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::ServiceSas;
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::{ApiVersion, Service, uri};
+
+/// Another account of the emulator, with a key of its own.
+pub(crate) const OTHER_ACCOUNT: &str = "other";
+const OTHER_KEY: &str = "b3RoZXI=";
+
+/// An emulator at a fixed time, and who calls it.
+pub(crate) struct Client {
+    emulator: Emulator,
+    account: &'static str,
+    version: ApiVersion,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Status.
+    pub(crate) status: u16,
+    /// Headers.
+    pub(crate) headers: HeaderMap,
+    /// The whole body.
+    pub(crate) body: Bytes,
+}
+
+impl Client {
+    /// A new emulator with nothing in it.
+    pub(crate) fn new() -> Self {
+        let config = Config {
+            strict_skew: true,
+            ..Config::default()
+        };
+        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+        let builder = Emulator::builder().config(config).clock(clock).seed(1);
+        let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
+        Client {
+            emulator: builder.open().unwrap(),
+            account: EMULATOR_ACCOUNT_NAME,
+            version: ApiVersion::LATEST,
+        }
+    }
+
+    /// The same emulator, asked under another version.
+    pub(crate) fn under(&self, version: ApiVersion) -> Self {
+        Client {
+            emulator: self.emulator.clone(),
+            account: self.account,
+            version,
+        }
+    }
+
+    /// The same emulator, asked by the owner of the other account.
+    pub(crate) fn of_other_account(&self) -> Self {
+        Client {
+            emulator: self.emulator.clone(),
+            account: OTHER_ACCOUNT,
+            version: self.version,
+        }
+    }
+
+    /// The key of the account.
+    pub(crate) fn key(&self) -> AccountKey {
+        let is_other = self.account == OTHER_ACCOUNT;
+        let key = if is_other {
+            OTHER_KEY
+        } else {
+            EMULATOR_ACCOUNT_KEY
+        };
+        AccountKey::parse(key).unwrap()
+    }
+
+    /// The URL of what stands behind the account.
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:10000/{}{path}", self.account)
+    }
+
+    /// The URL of a blob, signed so that it can be read for an hour with these permissions.
+    pub(crate) fn signed_url(&self, container: &str, blob: &str, permissions: &str) -> String {
+        let sas = ServiceSas {
+            version: ApiVersion::V2020_10_02,
+            target: SasTarget {
+                service: Service::Blob,
+                account: self.account,
+                name: container,
+                blob: Some(blob),
+                snapshot: "",
+            },
+            permissions,
+            start: None,
+            expiry: Some(self.now().plus_s(3600)),
+            policy_id: "",
+            ip: "",
+            protocol: "",
+            more: &[],
+        };
+        let query = sas.sign(self.key().as_bytes());
+        self.url(&format!("/{container}/{blob}?{query}"))
+    }
+
+    /// Moves the clock.
+    pub(crate) fn advance_s(&self, seconds: u64) {
+        self.emulator.clock().advance(Duration::from_secs(seconds));
+    }
+
+    /// The clock's time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.emulator.now()
+    }
+
+    /// Sends a signed request; `path` is what stands behind the account.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let body = body.into();
+        let target = format!("/{}{path}", self.account);
+        let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let (date, version) = (self.now().rfc1123(), self.version.to_string());
+        let length = body.len().to_string();
+        let mut all = vec![
+            ("x-ms-date", date.as_str()),
+            ("x-ms-version", version.as_str()),
+            ("content-length", length.as_str()),
+        ];
+        all.extend_from_slice(headers);
+        let signature = authorization(
+            &SigningInput {
+                service: Service::Blob,
+                scheme: Scheme::SharedKey,
+                version: self.version,
+                method,
+                account: self.account,
+                path: raw_path,
+                query: &uri::parse_query(query).unwrap(),
+                headers: &all,
+            },
+            self.key().as_bytes(),
+        );
+        all.push(("authorization", signature.as_str()));
+        self.send_as_is(method, &target, &all, body).await
+    }
+
+    /// Sends a request as it stands; `target` is path and query.
+    pub(crate) async fn send_as_is(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
+        let mut request = Request::builder()
+            .method(Method::from_bytes(method.as_bytes()).unwrap())
+            .uri(format!("http://127.0.0.1:10000{target}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body::full(body)).unwrap();
+        let response = self.emulator.call(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.collect().await.unwrap().to_bytes(),
+        }
+    }
+}
+
+impl Answer {
+    /// A header, empty where there is none.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |v| v.to_str().unwrap())
+    }
+
+    /// Whether there is such a header.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.headers.contains_key(name)
+    }
+
+    /// Status and error code.
+    pub(crate) fn outcome(&self) -> (u16, &str) {
+        (self.status, self.header("x-ms-error-code"))
+    }
+}

@@ -1,0 +1,99 @@
+//! Calls without a socket, in memory, on a clock that only moves when told: what tests pay.
+
+use std::time::Duration;
+
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use smalt::{Clock, Emulator, Timestamp, body};
+use smalt_protocol::ApiVersion;
+use tokio::time::Instant;
+
+use crate::servers::ServerError;
+use crate::servers::access::Access;
+
+/// Where blob and queue live by default; in process the port says which one is meant.
+const BLOB: &str = "http://127.0.0.1:10000";
+const QUEUE: &str = "http://127.0.0.1:10001";
+/// The mixture: a blob put, read, looked at and marked; a message put, peeked at.
+const MIXTURE: [(&str, &str, &str, u16); 6] = [
+    ("PUT", BLOB, "bench/blob", 201),
+    ("GET", BLOB, "bench/blob", 200),
+    ("HEAD", BLOB, "bench/blob", 200),
+    ("PUT", BLOB, "bench/blob?comp=metadata", 200),
+    ("POST", QUEUE, "bench/messages", 201),
+    ("GET", QUEUE, "bench/messages?peekonly=true", 200),
+];
+/// Messages after which the queue is cleared, so that it stays a queue and not a heap.
+const CLEARED_AFTER: u64 = 10_000;
+
+/// Operations a second of one caller.
+///
+/// # Errors
+/// At the first answer that is not as it must be.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub async fn measure(seconds: f64) -> Result<f64, ServerError> {
+    let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+    let opened = Emulator::builder().clock(clock).seed(1).open();
+    let emulator = opened.map_err(ServerError::call)?;
+    let access = Access::full(ApiVersion::V2021_12_02);
+    call(
+        &emulator,
+        &access,
+        ("PUT", BLOB, "bench?restype=container", 201),
+    )
+    .await?;
+    call(&emulator, &access, ("PUT", QUEUE, "bench", 201)).await?;
+    let begun = Instant::now();
+    let (mut rounds, limit) = (0_u64, Duration::from_secs_f64(seconds));
+    while begun.elapsed() < limit {
+        for step in MIXTURE {
+            call(&emulator, &access, step).await?;
+        }
+        rounds += 1;
+        if rounds.is_multiple_of(CLEARED_AFTER) {
+            call(&emulator, &access, ("DELETE", QUEUE, "bench/messages", 204)).await?;
+        }
+    }
+    let operations = rounds * MIXTURE.len() as u64;
+    Ok(operations as f64 / begun.elapsed().as_secs_f64())
+}
+
+async fn call(
+    emulator: &Emulator,
+    access: &Access,
+    (method, endpoint, path, status): (&str, &str, &str, u16),
+) -> Result<(), ServerError> {
+    let content = match method {
+        "POST" => "<QueueMessage><MessageText>A message.</MessageText></QueueMessage>",
+        "PUT" if path.ends_with("/blob") => "The content of a small blob.",
+        _ => "",
+    };
+    let method = Method::from_bytes(method.as_bytes()).map_err(ServerError::call)?;
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{endpoint}{}", access.path(path)))
+        .header("content-length", content.len())
+        .header("x-ms-blob-type", "BlockBlob")
+        .body(body::full(content))
+        .map_err(ServerError::call)?;
+    let response = emulator.call(request).await.map_err(ServerError::call)?;
+    let got = response.status().as_u16();
+    let answer = response.into_body().collect().await;
+    let answer = answer.map_err(ServerError::call)?.to_bytes();
+    if got == status {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&answer);
+    Err(ServerError::Call(format!("{path}: {got}: {text}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every operation of the mixture is answered as it must be.
+    #[tokio::test]
+    async fn the_mixture_runs() {
+        assert!(measure(0.01).await.unwrap() > 0.0);
+    }
+}

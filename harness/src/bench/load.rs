@@ -1,0 +1,164 @@
+//! The load generator: connections that send one request after another.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::servers::ServerError;
+
+/// A request of the load, and the status that it must get.
+#[derive(Clone, Debug)]
+pub struct Shot {
+    /// The request.
+    pub request: Request<Full<Bytes>>,
+    /// The status.
+    pub status: u16,
+}
+
+/// Time before counting, so that connections are open and caches warm.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    /// Operations answered as they must be.
+    pub operations: u64,
+    /// Time that was counted, in seconds.
+    pub seconds: f64,
+}
+
+impl Measured {
+    /// Operations a second.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    pub fn per_second(self) -> f64 {
+        self.operations as f64 / self.seconds.max(f64::EPSILON)
+    }
+}
+
+/// One connection.
+struct Line {
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Line {
+    async fn open(address: SocketAddr) -> Result<Self, ServerError> {
+        let stream = TcpStream::connect(address)
+            .await
+            .map_err(ServerError::call)?;
+        stream.set_nodelay(true).map_err(ServerError::call)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(ServerError::call)?;
+        // How a connection ends is seen by the request that it carried.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(Line { sender })
+    }
+
+    /// Sends and reads to the end: the bytes of the body.
+    async fn fire(&mut self, shot: &Shot) -> Result<u64, ServerError> {
+        self.sender.ready().await.map_err(ServerError::call)?;
+        let response = self.sender.send_request(shot.request.clone()).await;
+        let (head, mut body) = response.map_err(ServerError::call)?.into_parts();
+        let mut length = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(ServerError::call)?;
+            length += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        let status = head.status.as_u16();
+        if status == shot.status {
+            return Ok(length);
+        }
+        let code = head.headers.get("x-ms-error-code");
+        Err(ServerError::Call(format!(
+            "{} {}: {status} {code:?} in place of {}",
+            shot.request.method(),
+            shot.request.uri().path(),
+            shot.status
+        )))
+    }
+}
+
+/// Drives a server for a time: each connection goes through its own requests again and again.
+///
+/// # Errors
+/// At the first answer that is not as it must be.
+pub async fn drive(
+    address: SocketAddr,
+    shots: Vec<Vec<Shot>>,
+    seconds: f64,
+) -> Result<Measured, ServerError> {
+    let begin = Instant::now() + WARM_UP;
+    let end = begin + Duration::from_secs_f64(seconds);
+    let mut lines = JoinSet::new();
+    for own in shots {
+        lines.spawn(async move {
+            let mut line = Line::open(address).await?;
+            let mut counted = 0;
+            for shot in own.iter().cycle() {
+                let started = Instant::now();
+                if started >= end {
+                    break;
+                }
+                line.fire(shot).await?;
+                counted += u64::from(started >= begin);
+            }
+            Ok::<u64, ServerError>(counted)
+        });
+    }
+    let mut measured = Measured::default();
+    while let Some(done) = lines.join_next().await {
+        measured.operations += done.map_err(ServerError::call)??;
+    }
+    // The last answers come after the end: their time counts as well.
+    measured.seconds = begin.elapsed().as_secs_f64();
+    Ok(measured)
+}
+
+/// Sends so many requests by many connections, each once.
+///
+/// # Errors
+/// At the first answer that is not as it must be.
+pub async fn send_all(
+    address: SocketAddr,
+    connections: usize,
+    total: u64,
+    make: impl Fn(u64) -> Result<Shot, ServerError> + Send + Sync + 'static,
+) -> Result<(), ServerError> {
+    let (next, make) = (Arc::new(AtomicU64::new(0)), Arc::new(make));
+    let mut lines = JoinSet::new();
+    for _ in 0..connections {
+        let (next, make) = (next.clone(), make.clone());
+        lines.spawn(async move {
+            let mut line = Line::open(address).await?;
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= total {
+                    return Ok::<(), ServerError>(());
+                }
+                line.fire(&make(number)?).await?;
+            }
+        });
+    }
+    while let Some(done) = lines.join_next().await {
+        done.map_err(ServerError::call)??;
+    }
+    Ok(())
+}
+
+/// Sends one request on a connection of its own: the bytes of the answer's body.
+///
+/// # Errors
+/// When the answer is not as it must be.
+pub async fn once(address: SocketAddr, shot: &Shot) -> Result<u64, ServerError> {
+    Line::open(address).await?.fire(shot).await
+}

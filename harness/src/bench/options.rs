@@ -1,0 +1,207 @@
+//! The command `harness bench`.
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::lines::{IN_PROCESS, Rate, Scale};
+use super::report::{self, Row};
+use super::servers::{Server, Start, start_bare};
+use super::{inproc, rates, scale};
+use crate::servers::ServerError;
+use crate::servers::files;
+use crate::servers::smalt::binary;
+
+/// Options of `harness bench`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Time that each line is measured for, in seconds.
+    #[arg(long, default_value_t = 3.0)]
+    pub seconds: f64,
+    /// Only lines whose name contains this: `put`, `page`, `start`, `memory`, `in process`.
+    #[arg(long, value_name = "SUBSTRING")]
+    pub only: Option<String>,
+    /// Blobs, and messages, of the lines about scale.
+    #[arg(long, default_value_t = 100_000)]
+    pub blobs: u64,
+    /// Measure this one beside smalt.
+    #[arg(long, value_enum)]
+    pub peer: Option<Peer>,
+    /// Azurite's command line.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "build/azurite/node_modules/.bin/azurite"
+    )]
+    pub azurite_bin: PathBuf,
+    /// The binary to measure; without it the `smalt` beside this one.
+    #[arg(long, value_name = "FILE")]
+    pub smalt: Option<PathBuf>,
+    /// Write the table to this file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// What is measured beside smalt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Peer {
+    /// Azurite on disk.
+    Azurite,
+}
+
+/// Blobs of the peer at most: it takes minutes beyond, and its page and start grow with them.
+const PEER_BLOBS_MAX: u64 = 20_000;
+
+struct Bench<'a> {
+    options: &'a Options,
+    smalt: Start,
+    peer: Option<Start>,
+    bar: ProgressBar,
+    rows: Vec<Row>,
+}
+
+impl Bench<'_> {
+    fn wants(&self, line: &str) -> bool {
+        let only = self.options.only.as_deref();
+        only.is_none_or(|only| line.contains(only))
+    }
+
+    #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+    fn push(&mut self, row: Row) {
+        self.bar.suspend(|| print!("{}", report::line(&row)));
+        self.bar.inc(1);
+        self.rows.push(row);
+    }
+
+    async fn rates(&mut self, dir: &Path) -> Result<(), ServerError> {
+        let lines: Vec<Rate> = Rate::ALL
+            .into_iter()
+            .filter(|rate| self.wants(rate.name()))
+            .collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let (smalt, _) = self.smalt.start(&dir.join("smalt")).await?;
+        rates::prepare(&smalt).await?;
+        let bare = start_bare().await?;
+        let azurite = match &self.peer {
+            None => None,
+            Some(peer) => {
+                let (azurite, _) = peer.start(&dir.join("azurite")).await?;
+                rates::prepare(&azurite).await?;
+                Some(azurite)
+            }
+        };
+        for rate in lines {
+            self.bar.set_message(rate.name());
+            let row = self.rate(rate, &smalt, &bare, azurite.as_ref()).await;
+            let failed =
+                |error: ServerError| Row::failed(rate.name().to_owned(), error.to_string());
+            self.push(row.unwrap_or_else(failed));
+        }
+        smalt.kill().await?;
+        bare.kill().await
+    }
+
+    async fn rate(
+        &self,
+        rate: Rate,
+        smalt: &Server,
+        bare: &Server,
+        azurite: Option<&Server>,
+    ) -> Result<Row, ServerError> {
+        let seconds = self.options.seconds;
+        let length = rates::answer_length(smalt, rate).await?;
+        let of_bare = rates::measure(bare, rate, length, seconds).await?;
+        let of_smalt = rates::measure(smalt, rate, length, seconds).await?;
+        let of_azurite = match azurite {
+            Some(azurite) => Some(rates::measure(azurite, rate, length, seconds).await?),
+            None => None,
+        };
+        Ok(Row::of_rate(rate, of_smalt, of_bare, of_azurite))
+    }
+
+    async fn scale(&mut self, dir: &Path) -> Result<(), ServerError> {
+        let blobs = self.options.blobs;
+        let lines: Vec<Scale> = Scale::ALL
+            .into_iter()
+            .filter(|scale| self.wants(&scale.name(blobs)))
+            .collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.bar.set_message("many blobs");
+        let seconds = self.options.seconds;
+        let smalt = scale::measure(&self.smalt, &dir.join("smalt-many"), blobs, seconds).await?;
+        let azurite = match &self.peer {
+            Some(peer) if blobs <= PEER_BLOBS_MAX => {
+                self.bar.set_message("many blobs, Azurite");
+                let dir = dir.join("azurite-many");
+                Some(scale::measure(peer, &dir, blobs, seconds).await?)
+            }
+            _ => None,
+        };
+        for line in lines {
+            self.push(Row::of_scale(line, blobs, &smalt, azurite.as_ref()));
+        }
+        Ok(())
+    }
+
+    async fn in_process(&mut self) -> Result<(), ServerError> {
+        if self.wants(IN_PROCESS) {
+            self.bar.set_message(IN_PROCESS);
+            let measured = inproc::measure(self.options.seconds).await?;
+            self.push(Row::of_in_process(measured));
+        }
+        Ok(())
+    }
+}
+
+fn progress(options: &Options) -> ProgressBar {
+    let lines = Rate::ALL.len() + Scale::ALL.len() + 1;
+    let bar = ProgressBar::new(lines as u64);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})") {
+        bar.set_style(style);
+    }
+    if !std::io::stderr().is_terminal() || options.only.is_some() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar
+}
+
+/// The command: measures, prints each line as it is known.
+///
+/// # Errors
+/// When a server does not start, refuses what the lines need, or the report cannot be written.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let temporary = tempfile::tempdir()?;
+    let peer = options
+        .peer
+        .map(|Peer::Azurite| binary(Some(&options.azurite_bin)).map(Start::Azurite));
+    let mut bench = Bench {
+        options,
+        smalt: Start::Smalt(binary(options.smalt.as_deref())?),
+        peer: peer.transpose()?,
+        bar: progress(options),
+        rows: Vec::new(),
+    };
+    print!("{}", report::heading());
+    bench.rates(temporary.path()).await?;
+    bench.scale(temporary.path()).await?;
+    bench.in_process().await?;
+    bench.bar.finish_and_clear();
+    println!(
+        "* bare hyper with smalt's settings, answering as many bytes; for a page, one of 10,000 \
+         blobs"
+    );
+    if let Some(path) = &options.json {
+        files::write_report(path, &serde_json::to_string_pretty(&bench.rows)?)?;
+    }
+    let missed = bench.rows.iter().filter(|row| row.reached == Some(false));
+    let (missed, all) = (missed.count(), bench.rows.len());
+    println!("{} of {all} targets reached", all - missed);
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,208 @@
+//! The requests of the lines, the same for every server.
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::Full;
+use smalt_protocol::ApiVersion;
+
+use super::echo;
+use super::lines::{LARGE_BYTES, MESSAGE_BYTES, Rate, SMALL_BYTES};
+use super::load::Shot;
+use crate::servers::ServerError;
+use crate::servers::access::Access;
+
+/// Container and queue of the lines.
+const NAME: &str = "bench";
+/// Blobs that a connection writes in turn.
+const BLOBS_PER_CONNECTION: usize = 64;
+/// Content of one of very many blobs.
+const TINY: &str = "One of very many.";
+
+/// Makes requests.
+#[derive(Clone, Debug)]
+pub struct Requests {
+    access: Access,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Requests {
+            access: Access::full(ApiVersion::V2021_12_02),
+        }
+    }
+}
+
+type Made = Result<Shot, ServerError>;
+
+impl Requests {
+    /// A request that must get this status; the bare server answers with so many bytes.
+    fn shot(
+        &self,
+        (method, path): (Method, &str),
+        headers: &[(&str, &str)],
+        body: Bytes,
+        (status, length): (u16, u64),
+    ) -> Made {
+        let mut request = Request::builder()
+            .uri(self.access.path(path))
+            .header("host", "127.0.0.1")
+            .header(echo::HEADER, format!("{status} {length}"));
+        if matches!(method, Method::PUT | Method::POST) {
+            request = request.header("content-length", body.len());
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.method(method).body(Full::new(body));
+        let request = request.map_err(ServerError::call)?;
+        Ok(Shot { request, status })
+    }
+
+    fn put(&self, path: &str, body: Bytes) -> Made {
+        let headers = [("x-ms-blob-type", "BlockBlob")];
+        self.shot((Method::PUT, path), &headers, body, (201, 0))
+    }
+
+    /// Create Container.
+    ///
+    /// # Errors
+    /// Never for the names used here.
+    pub fn container(&self, name: &str) -> Made {
+        let path = format!("{name}?restype=container");
+        self.shot((Method::PUT, &path), &[], Bytes::new(), (201, 0))
+    }
+
+    /// Create Queue.
+    ///
+    /// # Errors
+    /// Never for the names used here.
+    pub fn queue(&self, name: &str) -> Made {
+        self.shot((Method::PUT, name), &[], Bytes::new(), (201, 0))
+    }
+
+    /// List Containers: the first request of a start.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn first(&self) -> Made {
+        self.shot((Method::GET, "?comp=list"), &[], Bytes::new(), (200, 0))
+    }
+
+    /// Put Blob: one of very many.
+    ///
+    /// # Errors
+    /// Never for the names used here.
+    pub fn tiny_blob(&self, container: &str, number: u64) -> Made {
+        self.put(
+            &format!("{container}/blob-{number:09}"),
+            Bytes::from_static(TINY.as_bytes()),
+        )
+    }
+
+    /// Put Message: one of very many.
+    ///
+    /// # Errors
+    /// Never for the names used here.
+    pub fn tiny_message(&self, queue: &str) -> Made {
+        self.message(queue, TINY, 0)
+    }
+
+    fn message(&self, queue: &str, text: &str, length: u64) -> Made {
+        let body = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
+        let path = format!("{queue}/messages");
+        self.shot((Method::POST, &path), &[], body.into(), (201, length))
+    }
+
+    /// The path of a page of a listing.
+    pub fn page(&self, container: &str, marker: &str) -> String {
+        let marker = smalt_protocol::uri::encode_query(marker);
+        self.access.path(&format!(
+            "{container}?restype=container&comp=list&maxresults=5000&marker={marker}"
+        ))
+    }
+
+    /// What must be there before the lines, of which service each.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn preparation(&self, connections: usize) -> Result<Vec<(Rate, Shot)>, ServerError> {
+        let mut shots = vec![
+            (Rate::Get, self.container(NAME)?),
+            (Rate::Get, self.put(&format!("{NAME}/small"), small())?),
+            (Rate::Get, self.put(&format!("{NAME}/large"), large())?),
+            (Rate::Peek, self.queue("peeked")?),
+            (Rate::Peek, self.queue(NAME)?),
+            (Rate::Peek, self.message("peeked", &text(), 0)?),
+        ];
+        for connection in 0..connections {
+            let path = format!("{NAME}/meta-{connection}");
+            shots.push((Rate::Get, self.put(&path, small())?));
+        }
+        Ok(shots)
+    }
+
+    /// The requests of a connection; `length` is that of smalt's answer.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn of(&self, rate: Rate, connection: usize, length: u64) -> Result<Vec<Shot>, ServerError> {
+        let get =
+            |path: &str, length| self.shot((Method::GET, path), &[], Bytes::new(), (200, length));
+        let of_own = |blobs: usize, body: Bytes| {
+            let path = |n: usize| format!("{NAME}/own-{connection}-{n}");
+            (0..blobs)
+                .map(|n| self.put(&path(n), body.clone()))
+                .collect()
+        };
+        match rate {
+            Rate::Head => {
+                let path = format!("{NAME}/small");
+                let answer = (200, SMALL_BYTES as u64);
+                let head = (Method::HEAD, path.as_str());
+                Ok(vec![self.shot(head, &[], Bytes::new(), answer)?])
+            }
+            Rate::Get => Ok(vec![get(&format!("{NAME}/small"), length)?]),
+            Rate::GetLarge => Ok(vec![get(&format!("{NAME}/large"), length)?]),
+            Rate::Peek => Ok(vec![get("peeked/messages?peekonly=true", length)?]),
+            Rate::Put => of_own(BLOBS_PER_CONNECTION, small()),
+            Rate::PutLarge => of_own(2, large()),
+            Rate::PutMessage => Ok(vec![self.message(NAME, &text(), length)?]),
+            Rate::SetMetadata => {
+                let path = format!("{NAME}/meta-{connection}?comp=metadata");
+                let headers = [("x-ms-meta-state", "done")];
+                let put = (Method::PUT, path.as_str());
+                Ok(vec![self.shot(put, &headers, Bytes::new(), (200, 0))?])
+            }
+        }
+    }
+}
+
+fn small() -> Bytes {
+    Bytes::from(vec![b's'; SMALL_BYTES])
+}
+
+fn large() -> Bytes {
+    Bytes::from(vec![b'l'; LARGE_BYTES])
+}
+
+fn text() -> String {
+    "t".repeat(MESSAGE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_has_requests_that_say_what_the_bare_server_answers() {
+        let requests = Requests::default();
+        for rate in Rate::ALL {
+            let shots = requests.of(rate, 3, 77).unwrap();
+            assert!(!shots.is_empty());
+            for shot in shots {
+                let echo = shot.request.headers()[echo::HEADER].to_str().unwrap();
+                assert!(echo.starts_with(&shot.status.to_string()), "{echo}");
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Starting what is measured.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use smalt_protocol::Service;
+use tokio::process::Command;
+use tokio::time::Instant;
+
+use super::load;
+use super::requests::Requests;
+use crate::servers::ServerError;
+use crate::servers::process::{Process, READY_TIMEOUT, free_address};
+use crate::servers::smalt::{Launch, Smalt};
+
+/// Between two attempts to get a first answer.
+const ATTEMPT: Duration = Duration::from_millis(1);
+
+/// A server under test.
+pub enum Server {
+    /// The binary `smalt`.
+    Smalt(Smalt),
+    /// A process with a blob and a queue address: the bare server, Azurite.
+    Other {
+        /// The process.
+        process: Process,
+        /// Blob.
+        blob: SocketAddr,
+        /// Queue.
+        queue: SocketAddr,
+    },
+}
+
+impl Server {
+    /// The address of a service.
+    pub fn address(&self, service: Service) -> SocketAddr {
+        match (self, service) {
+            (Server::Smalt(smalt), Service::Queue) => smalt.queue,
+            (Server::Smalt(smalt), _) => smalt.blob,
+            (Server::Other { queue, .. }, Service::Queue) => *queue,
+            (Server::Other { blob, .. }, _) => *blob,
+        }
+    }
+
+    /// Resident memory in MiB, where the system tells.
+    #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
+    pub fn resident_mib(&self) -> Option<f64> {
+        let bytes = match self {
+            Server::Smalt(smalt) => smalt.resident_bytes(),
+            Server::Other { process, .. } => process.resident_bytes(),
+        };
+        bytes.map(|bytes| bytes as f64 / (1024.0 * 1024.0))
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub async fn kill(self) -> Result<(), ServerError> {
+        match self {
+            Server::Smalt(smalt) => smalt.kill().await,
+            Server::Other { process, .. } => process.kill().await,
+        }
+    }
+}
+
+/// How a server that keeps blobs is started.
+#[derive(Clone, Debug)]
+pub enum Start {
+    /// The binary `smalt`, durable.
+    Smalt(PathBuf),
+    /// Azurite's command line.
+    Azurite(PathBuf),
+}
+
+impl Start {
+    /// Starts it on a directory; the time is that to its first answer.
+    ///
+    /// # Errors
+    /// When it does not start or answer.
+    pub async fn start(&self, location: &Path) -> Result<(Server, Duration), ServerError> {
+        let begun = Instant::now();
+        let server = match self {
+            Start::Smalt(binary) => {
+                let launch = Launch {
+                    binary: binary.clone(),
+                    location: location.to_owned(),
+                    flags: Vec::new(),
+                };
+                Server::Smalt(launch.start().await?)
+            }
+            Start::Azurite(binary) => start_azurite(binary, location)?,
+        };
+        let first = Requests::default().first()?;
+        let address = server.address(Service::Blob);
+        while let Err(error) = load::once(address, &first).await {
+            if begun.elapsed() > READY_TIMEOUT {
+                return Err(error);
+            }
+            tokio::time::sleep(ATTEMPT).await;
+        }
+        Ok((server, begun.elapsed()))
+    }
+}
+
+/// Azurite as it comes, on disk. Its own node, where it was installed with one, goes first.
+fn start_azurite(binary: &Path, location: &Path) -> Result<Server, ServerError> {
+    let (blob, queue, table) = (free_address()?, free_address()?, free_address()?);
+    let mut arguments = vec![
+        "--silent".to_owned(),
+        "--skipApiVersionCheck".to_owned(),
+        "--disableTelemetry".to_owned(),
+        "--location".to_owned(),
+        location.display().to_string(),
+    ];
+    for (service, address) in [("blob", blob), ("queue", queue), ("table", table)] {
+        arguments.push(format!("--{service}Port"));
+        arguments.push(address.port().to_string());
+    }
+    let mut command = Command::new(binary);
+    let own = binary.parent().map(Path::to_owned);
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = own.into_iter().chain(std::env::split_paths(&inherited));
+    if let Ok(path) = std::env::join_paths(dirs) {
+        command.env("PATH", path);
+    }
+    let mut process = Process::start_in(command, binary, &arguments)?;
+    process.ignore_output();
+    Ok(Server::Other {
+        process,
+        blob,
+        queue,
+    })
+}
+
+/// The bare server: this executable once more.
+///
+/// # Errors
+/// When it does not start.
+pub async fn start_bare() -> Result<Server, ServerError> {
+    let own = std::env::current_exe().map_err(ServerError::call)?;
+    let mut process = Process::start(&own, &["echo".to_owned()])?;
+    let line = process.line().await?;
+    let address: SocketAddr = line.parse().map_err(ServerError::call)?;
+    process.ignore_output();
+    Ok(Server::Other {
+        process,
+        blob: address,
+        queue: address,
+    })
+}

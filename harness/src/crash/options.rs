@@ -1,0 +1,109 @@
+//! The command `harness crash` and its table.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::round::{Round, Run};
+use crate::servers::files;
+use crate::servers::smalt::{Launch, binary};
+
+/// Options of `harness crash`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Rounds of work, kill -9 and verification on one growing store.
+    #[arg(long, default_value_t = 20)]
+    pub rounds: u64,
+    /// What is written and when it is killed; the same seed chooses the same.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Connections that write at the same time.
+    #[arg(long, default_value_t = 6)]
+    pub connections: usize,
+    /// The binary to kill; without it the `smalt` beside this one.
+    #[arg(long, value_name = "FILE")]
+    pub smalt: Option<PathBuf>,
+    /// Keep the store there instead of in a temporary directory; it must be empty.
+    #[arg(long, value_name = "DIR")]
+    pub location: Option<PathBuf>,
+    /// `durable`; `fast` promises less, and is expected to fail.
+    #[arg(long, default_value = "durable")]
+    pub mode: String,
+    /// Write the rounds to this file.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Flaws that are shown of a round.
+const SHOWN: usize = 10;
+
+const HEADING: &str = "round  killed after  acknowledged  in flight   ready    blobs  messages  \
+                       lost  corrupt";
+
+fn line(round: &Round) -> String {
+    format!(
+        "{:>5}  {:>9} ms  {:>12}  {:>9}  {:>3} ms  {:>7}  {:>8}  {:>4}  {:>7}",
+        round.number,
+        round.killed_after_ms,
+        round.acknowledged,
+        round.in_flight,
+        round.ready_ms,
+        round.blobs,
+        round.messages,
+        round.lost.len(),
+        round.corrupt.len(),
+    )
+}
+
+/// The command: runs the rounds, prints each as it ends.
+///
+/// # Errors
+/// When the server does not start or answer, or the report cannot be written.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command talks to its caller"
+)]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let temporary = tempfile::tempdir()?;
+    let location = options.location.clone();
+    let launch = Launch {
+        binary: binary(options.smalt.as_deref())?,
+        location: location.unwrap_or_else(|| temporary.path().join("store")),
+        flags: vec!["--mode".to_owned(), options.mode.clone()],
+    };
+    let mut run = Run::begin(launch, options.seed, options.connections).await?;
+    println!("{HEADING}");
+    let mut rounds = Vec::new();
+    for number in 1..=options.rounds {
+        if std::io::stderr().is_terminal() {
+            eprint!("\rround {number} of {} ...\r", options.rounds);
+        }
+        let round = run.round(number).await?;
+        println!("{}", line(&round));
+        for text in round.lost.iter().take(SHOWN) {
+            println!("       lost: {text}");
+        }
+        for text in round.corrupt.iter().take(SHOWN) {
+            println!("       corrupt: {text}");
+        }
+        rounds.push(round);
+    }
+    if let Some(path) = &options.json {
+        files::write_report(path, &serde_json::to_string_pretty(&rounds)?)?;
+    }
+    let acknowledged: u64 = rounds.iter().map(|round| round.acknowledged).sum();
+    let lost: usize = rounds.iter().map(|round| round.lost.len()).sum();
+    let corrupt: usize = rounds.iter().map(|round| round.corrupt.len()).sum();
+    println!(
+        "{acknowledged} acknowledged operations, seed {}",
+        options.seed
+    );
+    println!("{} rounds, {lost} lost, {corrupt} corrupt", rounds.len());
+    let is_sound = lost + corrupt == 0 && acknowledged > 0;
+    Ok(if is_sound {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

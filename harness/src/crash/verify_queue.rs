@@ -1,0 +1,241 @@
+//! The store after a crash against what was acknowledged: messages and their receipts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::model::{Flaw, Message, Model, Op, Unique};
+use super::verify::Verified;
+use super::wire::{Client, Shown};
+use crate::servers::ServerError;
+
+/// How many receipts of a queue are tried.
+const RECEIPTS_TRIED: usize = 10;
+/// How long a message is hidden that was taken to look at it.
+const HIDDEN_S: u64 = 2;
+/// Within this time every message must show up: those taken last before the crash are hidden for as
+/// long as the work or the check before said.
+const SHOW_UP: Duration = Duration::from_secs(5);
+/// A message whose deletion was not answered may be there and hidden: only after this time is it
+/// certain that it is gone.
+const CERTAIN: Duration = Duration::from_millis(HIDDEN_S * 1_000 + 500);
+/// Between two looks at a queue that shows nothing.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Tries receipts, then takes every message and looks at it; the model then holds what is there.
+///
+/// # Errors
+/// When the server does not answer.
+pub async fn messages(
+    client: &mut Client,
+    model: &mut Model,
+    unique: &Unique,
+    verified: &mut Verified,
+) -> Result<(), ServerError> {
+    receipts(client, model, verified).await?;
+    let found = take_all(client, model, verified).await?;
+    verified.messages += found.len() as u64;
+    let mut there = BTreeMap::new();
+    for (id, taken) in &found {
+        match judge(model, id, taken, unique) {
+            Ok(message) => drop(there.insert(id.clone(), message)),
+            Err(flaw) => verified.flaws.push(flaw),
+        }
+    }
+    for id in model.messages.keys() {
+        if !found.contains_key(id) && !is_doomed(model, id) {
+            let text = format!("message {id} is gone");
+            verified.flaws.push(Flaw::Lost(text));
+        }
+    }
+    model.messages = there;
+    Ok(())
+}
+
+/// Whether the unanswered operation would have deleted this message.
+fn is_doomed(model: &Model, id: &str) -> bool {
+    matches!(&model.pending, Some(Op::DeleteMessage { id: deleted }) if deleted == id)
+}
+
+/// A message as it was taken last, and how often this check has taken it.
+struct Taken {
+    shown: Shown,
+    times: u32,
+    /// When it was asked for the last time.
+    asked: Instant,
+}
+
+/// C4: a receipt that was given works; one that was replaced does not.
+async fn receipts(
+    client: &mut Client,
+    model: &mut Model,
+    verified: &mut Verified,
+) -> Result<(), ServerError> {
+    let certain: Vec<String> = model
+        .messages
+        .keys()
+        .filter(|id| !model.is_uncertain(id))
+        .take(RECEIPTS_TRIED)
+        .cloned()
+        .collect();
+    for id in certain {
+        let Some(message) = model.messages.get_mut(&id) else {
+            continue;
+        };
+        if let Some(replaced) = &message.replaced {
+            let answer = client.try_delete_message(&id, replaced).await?;
+            if !matches!(answer.status.as_u16(), 400 | 404) {
+                let text = format!("message {id}: a replaced receipt was honoured");
+                verified.flaws.push(Flaw::Corrupt(text));
+            }
+        }
+        let content = message.content;
+        match client.update_message(&id, &message.receipt, content).await {
+            Ok(new) => message.receipt = new,
+            Err(ServerError::Call(text)) => {
+                let text = format!("message {id}: its receipt is not honoured: {text}");
+                verified.flaws.push(Flaw::Lost(text));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Takes messages until every expected one was seen, and none more shows up.
+async fn take_all(
+    client: &mut Client,
+    model: &Model,
+    verified: &mut Verified,
+) -> Result<BTreeMap<String, Taken>, ServerError> {
+    let mut found: BTreeMap<String, Taken> = BTreeMap::new();
+    let begun = Instant::now();
+    loop {
+        let asked = Instant::now();
+        let batch = client.get_messages(32, HIDDEN_S).await?;
+        let answered = Instant::now();
+        let is_empty = batch.is_empty();
+        for shown in batch {
+            let before = found.get(&shown.id);
+            let hidden_until = before.map(|taken| taken.asked + Duration::from_secs(HIDDEN_S));
+            if hidden_until.is_some_and(|until| answered < until) {
+                let text = format!("message {} was handed out twice while hidden", shown.id);
+                verified.flaws.push(Flaw::Corrupt(text));
+            }
+            let times = before.map_or(1, |taken| taken.times + 1);
+            let id = shown.id.clone();
+            found.insert(
+                id,
+                Taken {
+                    shown,
+                    times,
+                    asked,
+                },
+            );
+        }
+        if is_empty && is_enough(model, &found, begun.elapsed()) {
+            return Ok(found);
+        }
+        if is_empty {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Whether nothing more can show up.
+fn is_enough(model: &Model, found: &BTreeMap<String, Taken>, waited: Duration) -> bool {
+    let mut missing = model.messages.keys().filter(|id| !found.contains_key(*id));
+    let is_certain = |id: &String| is_doomed(model, id) && waited > CERTAIN;
+    waited > SHOW_UP || missing.all(is_certain)
+}
+
+/// What is there must be what was acknowledged, or the whole of what was not.
+fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Message, Flaw> {
+    let (shown, times) = (&taken.shown, taken.times);
+    let taken = |content| Message {
+        content,
+        receipt: shown.receipt.clone(),
+        replaced: None,
+        dequeue_count: shown.dequeue_count,
+    };
+    let Some(message) = model.messages.get(id) else {
+        return match &model.pending {
+            Some(Op::PutMessage { content }) if content.text() == shown.text => unique
+                .note("message id", id)
+                .map_or(Ok(taken(*content)), Err),
+            _ => Err(Flaw::Corrupt(format!(
+                "message {id} was deleted or never put"
+            ))),
+        };
+    };
+    let least = message.dequeue_count + times;
+    let most = least + u32::from(model.pending == Some(Op::GetMessages));
+    let is_counted = (least..=most).contains(&shown.dequeue_count);
+    if !is_counted {
+        let (was, is) = (message.dequeue_count, shown.dequeue_count);
+        let text = format!("message {id} counted {was}, was taken {times} times, and counts {is}");
+        return Err(Flaw::Lost(text));
+    }
+    if message.content.text() == shown.text {
+        return Ok(taken(message.content));
+    }
+    match &model.pending {
+        Some(Op::UpdateMessage {
+            id: updated,
+            content,
+        }) if updated == id && content.text() == shown.text => Ok(taken(*content)),
+        _ => Err(Flaw::Corrupt(format!("message {id} has another text"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::content::Content;
+
+    /// C1, C2 as a table: what was in flight, what is there.
+    #[test]
+    fn what_is_there_is_judged() {
+        let (old, new) = (
+            Content { seed: 1, length: 9 },
+            Content { seed: 2, length: 9 },
+        );
+        let message = Message {
+            content: old,
+            receipt: "r".to_owned(),
+            replaced: None,
+            dequeue_count: 3,
+        };
+        let id = || "m".to_owned();
+        let ok = |pending: Option<Op>, at: &str, content: Content, dequeue_count| {
+            let mut model = Model::default();
+            model.messages.insert(id(), message.clone());
+            model.pending = pending;
+            let taken = Taken {
+                shown: Shown {
+                    id: at.to_owned(),
+                    receipt: "s".to_owned(),
+                    dequeue_count,
+                    text: content.text(),
+                },
+                times: 1,
+                asked: Instant::now(),
+            };
+            judge(&model, at, &taken, &Unique::default()).is_ok()
+        };
+        assert!(ok(None, "m", old, 4));
+        assert!(!ok(None, "m", old, 3) && !ok(None, "m", old, 5));
+        assert!(!ok(None, "m", new, 4) && !ok(None, "other", old, 1));
+        let update = || {
+            Some(Op::UpdateMessage {
+                id: id(),
+                content: new,
+            })
+        };
+        assert!(ok(update(), "m", old, 4) && ok(update(), "m", new, 4));
+        assert!(ok(Some(Op::GetMessages), "m", old, 5));
+        let put = || Some(Op::PutMessage { content: new });
+        assert!(ok(put(), "other", new, 1) && !ok(put(), "other", old, 1));
+    }
+}

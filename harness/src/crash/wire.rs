@@ -1,0 +1,260 @@
+//! The operations as requests, and their answers as values.
+
+use std::net::SocketAddr;
+
+use http::Method;
+use smalt_protocol::ApiVersion;
+use smalt_protocol::uri::encode_query;
+use smalt_protocol::xml::{Element, read_document};
+
+use crate::crash::content::Content;
+use crate::servers::ServerError;
+use crate::servers::access::Access;
+use crate::servers::connection::{Answer, Connection};
+
+/// The metadata that every blob carries.
+const MARK: &str = "x-ms-meta-mark";
+/// Most elements of a listing that is read: 5,000 blobs of about 30 each.
+const ELEMENTS_MAX: usize = 200_000;
+
+/// A message as Get and Put Messages show it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// `MessageId`.
+    pub id: String,
+    /// `PopReceipt`.
+    pub receipt: String,
+    /// `DequeueCount`; zero where it is not shown.
+    pub dequeue_count: u32,
+    /// `MessageText`; empty where it is not shown.
+    pub text: String,
+}
+
+/// A blob as Get Blob shows it.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// Bytes.
+    pub bytes: bytes::Bytes,
+    /// ETag.
+    pub etag: String,
+    /// Metadata.
+    pub mark: Option<u64>,
+}
+
+/// Two connections, of the blob and the queue service, with a container and a queue.
+pub struct Client {
+    blobs: Connection,
+    queues: Connection,
+    addresses: (SocketAddr, SocketAddr),
+    access: Access,
+    name: String,
+}
+
+type Done<T> = Result<T, ServerError>;
+
+impl Client {
+    /// Connects; `name` is that of the container and of the queue.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
+        Ok(Client {
+            blobs: Connection::open(server.blob).await?,
+            queues: Connection::open(server.queue).await?,
+            addresses: (server.blob, server.queue),
+            access: Access::full(ApiVersion::V2021_12_02),
+            name: name.to_owned(),
+        })
+    }
+
+    /// Connects anew, after a connection broke.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub async fn reconnect(&mut self) -> Done<()> {
+        self.blobs = Connection::open(self.addresses.0).await?;
+        self.queues = Connection::open(self.addresses.1).await?;
+        Ok(())
+    }
+
+    /// Creates container and queue.
+    ///
+    /// # Errors
+    /// When the answer is not 201.
+    pub async fn create(&mut self) -> Done<()> {
+        let path = self
+            .access
+            .path(&format!("{}?restype=container", self.name));
+        let made = self.blobs.send(Method::PUT, &path, &[], "").await?;
+        made.expect(201)?;
+        let path = self.access.path(&self.name);
+        let made = self.queues.send(Method::PUT, &path, &[], "").await?;
+        made.expect(201).map(drop)
+    }
+
+    fn blob(&self, rest: &str) -> String {
+        self.access.path(&format!("{}/{rest}", self.name))
+    }
+
+    fn messages(&self, rest: &str) -> String {
+        self.access.path(&format!("{}/messages{rest}", self.name))
+    }
+
+    /// Put Blob: the ETag.
+    ///
+    /// # Errors
+    /// When the answer is not 201.
+    pub async fn put_blob(&mut self, name: &str, content: Content, mark: u64) -> Done<String> {
+        let path = self.blob(name);
+        let mark = mark.to_string();
+        let headers = [("x-ms-blob-type", "BlockBlob"), (MARK, mark.as_str())];
+        let sent = self
+            .blobs
+            .send(Method::PUT, &path, &headers, content.bytes());
+        Ok(sent.await?.expect(201)?.header("etag").to_owned())
+    }
+
+    /// Set Blob Metadata: the ETag.
+    ///
+    /// # Errors
+    /// When the answer is not 200.
+    pub async fn set_metadata(&mut self, name: &str, mark: u64) -> Done<String> {
+        let path = self.blob(&format!("{name}?comp=metadata"));
+        let mark = mark.to_string();
+        let headers = [(MARK, mark.as_str())];
+        let sent = self.blobs.send(Method::PUT, &path, &headers, "");
+        Ok(sent.await?.expect(200)?.header("etag").to_owned())
+    }
+
+    /// Delete Blob.
+    ///
+    /// # Errors
+    /// When the answer is not 202.
+    pub async fn delete_blob(&mut self, name: &str) -> Done<()> {
+        let path = self.blob(name);
+        let sent = self.blobs.send(Method::DELETE, &path, &[], "");
+        sent.await?.expect(202).map(drop)
+    }
+
+    /// Get Blob; `None` when it is not there.
+    ///
+    /// # Errors
+    /// When the answer is neither 200 nor 404 `BlobNotFound`.
+    pub async fn get_blob(&mut self, name: &str) -> Done<Option<Read>> {
+        let path = self.blob(name);
+        let answer = self.blobs.send(Method::GET, &path, &[], "").await?;
+        if answer.status == 404 && answer.header("x-ms-error-code") == "BlobNotFound" {
+            return Ok(None);
+        }
+        let answer = answer.expect(200)?;
+        Ok(Some(Read {
+            etag: answer.header("etag").to_owned(),
+            mark: answer.header(MARK).parse().ok(),
+            bytes: answer.body,
+        }))
+    }
+
+    /// List Blobs: every name.
+    ///
+    /// # Errors
+    /// When the answer is not a listing.
+    pub async fn list_blobs(&mut self) -> Done<Vec<String>> {
+        let mut names = Vec::new();
+        let mut marker = String::new();
+        loop {
+            let query = format!(
+                "{}?restype=container&comp=list&marker={}",
+                self.name,
+                encode_query(&marker)
+            );
+            let path = self.access.path(&query);
+            let answer = self.blobs.send(Method::GET, &path, &[], "").await?;
+            let answer = answer.expect(200)?;
+            let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
+            let blobs = root.child("Blobs").map(|blobs| blobs.children.as_slice());
+            let blobs = blobs.unwrap_or_default().iter();
+            names.extend(blobs.map(|blob| text(blob, "Name")));
+            marker = text(&root, "NextMarker");
+            if marker.is_empty() {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// Put Message: id and receipt.
+    ///
+    /// # Errors
+    /// When the answer is not 201 with one message.
+    pub async fn put_message(&mut self, content: Content) -> Done<Shown> {
+        let path = self.messages("");
+        let sent = self
+            .queues
+            .send(Method::POST, &path, &[], document(content));
+        let shown = shown(&sent.await?.expect(201)?)?;
+        let first = shown.into_iter().next();
+        first.ok_or_else(|| ServerError::call("Put Message shows no message"))
+    }
+
+    /// Update Message, visible at once: the new receipt.
+    ///
+    /// # Errors
+    /// When the answer is not 204.
+    pub async fn update_message(
+        &mut self,
+        id: &str,
+        receipt: &str,
+        content: Content,
+    ) -> Done<String> {
+        let receipt = encode_query(receipt);
+        let path = self.messages(&format!("/{id}?popreceipt={receipt}&visibilitytimeout=0"));
+        let sent = self.queues.send(Method::PUT, &path, &[], document(content));
+        Ok(sent
+            .await?
+            .expect(204)?
+            .header("x-ms-popreceipt")
+            .to_owned())
+    }
+
+    /// Delete Message, whatever comes of it.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn try_delete_message(&mut self, id: &str, receipt: &str) -> Done<Answer> {
+        let receipt = encode_query(receipt);
+        let path = self.messages(&format!("/{id}?popreceipt={receipt}"));
+        self.queues.send(Method::DELETE, &path, &[], "").await
+    }
+
+    /// Get Messages.
+    ///
+    /// # Errors
+    /// When the answer is not 200 with messages.
+    pub async fn get_messages(&mut self, count: u32, hidden_s: u64) -> Done<Vec<Shown>> {
+        let path = self.messages(&format!(
+            "?numofmessages={count}&visibilitytimeout={hidden_s}"
+        ));
+        let answer = self.queues.send(Method::GET, &path, &[], "").await?;
+        shown(&answer.expect(200)?)
+    }
+}
+
+fn document(content: Content) -> String {
+    let text = content.text();
+    format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>")
+}
+
+fn text(parent: &Element<'_>, name: &str) -> String {
+    let child = parent.child(name);
+    child.map_or_else(String::new, |child| child.text.clone().into_owned())
+}
+
+fn shown(answer: &Answer) -> Done<Vec<Shown>> {
+    let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
+    let message = |message: &Element<'_>| Shown {
+        id: text(message, "MessageId"),
+        receipt: text(message, "PopReceipt"),
+        dequeue_count: text(message, "DequeueCount").parse().unwrap_or_default(),
+        text: text(message, "MessageText"),
+    };
+    Ok(root.children.iter().map(message).collect())
+}

@@ -1,0 +1,113 @@
+//! A child process that dies with its handle.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+
+use super::ServerError;
+use super::files;
+
+/// How long a process may take from its start to its announcement: Azurite with a large store takes
+/// seconds.
+pub const READY_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A child process. Dropped, it is killed.
+pub struct Process {
+    name: String,
+    child: Child,
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+}
+
+impl Process {
+    /// Starts a program with its output piped.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start(program: &Path, arguments: &[String]) -> Result<Self, ServerError> {
+        Self::start_in(Command::new(program), program, arguments)
+    }
+
+    /// Starts a prepared command.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn start_in(
+        mut command: Command,
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<Self, ServerError> {
+        let name = program.file_name().unwrap_or(program.as_os_str());
+        let name = name.to_string_lossy().into_owned();
+        let started = command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn();
+        let mut child = started.map_err(|error| ServerError::Start(name.clone(), error))?;
+        let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
+        Ok(Process { name, child, lines })
+    }
+
+    /// The next line of its output.
+    ///
+    /// # Errors
+    /// When it ends or keeps silent instead.
+    pub async fn line(&mut self) -> Result<String, ServerError> {
+        let not_ready = |why: &str| ServerError::NotReady(self.name.clone(), why.to_owned());
+        let Some(lines) = &mut self.lines else {
+            return Err(not_ready("its output is not read"));
+        };
+        match tokio::time::timeout(READY_TIMEOUT, lines.next_line()).await {
+            Ok(Ok(Some(line))) => Ok(line),
+            Ok(_) => Err(not_ready("it ended")),
+            Err(_) => Err(not_ready("it kept silent")),
+        }
+    }
+
+    /// Reads and drops the rest of its output, so that it never waits for a reader.
+    pub fn ignore_output(&mut self) {
+        if let Some(mut lines) = self.lines.take() {
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Resident memory in bytes, where the system tells.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        files::resident_bytes(self.id()?)
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    ///
+    /// # Errors
+    /// When it cannot be killed or waited for.
+    pub async fn kill(mut self) -> Result<(), ServerError> {
+        self.child.kill().await.map_err(ServerError::call)
+    }
+}
+
+/// A loopback address whose port is free just now.
+///
+/// # Errors
+/// When there is none.
+pub fn free_address() -> Result<SocketAddr, ServerError> {
+    let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    listener
+        .and_then(|listener| listener.local_addr())
+        .map_err(ServerError::call)
+}

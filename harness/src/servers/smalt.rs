@@ -1,0 +1,152 @@
+//! The binary `smalt` as a child process on free ports.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use http::Method;
+
+use super::ServerError;
+use super::connection::Connection;
+use super::process::Process;
+
+/// How a `smalt` is started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// The binary.
+    pub binary: PathBuf,
+    /// Directory of the data.
+    pub location: PathBuf,
+    /// Further flags.
+    pub flags: Vec<String>,
+}
+
+/// A running `smalt`.
+pub struct Smalt {
+    process: Process,
+    /// Address of the blob service.
+    pub blob: SocketAddr,
+    /// Address of the queue service.
+    pub queue: SocketAddr,
+    /// Address of the table service.
+    pub table: SocketAddr,
+    /// Address of the control endpoint.
+    pub control: SocketAddr,
+}
+
+/// The binary that was named, or the one beside this executable.
+///
+/// # Errors
+/// When it is not there.
+pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => {
+            let own = std::env::current_exe().map_err(ServerError::call)?;
+            own.with_file_name(format!("smalt{}", std::env::consts::EXE_SUFFIX))
+        }
+    };
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(ServerError::NoBinary(path.display().to_string()))
+    }
+}
+
+impl Launch {
+    /// Starts it and waits for its announcement.
+    ///
+    /// # Errors
+    /// When it does not start, or says something else.
+    pub async fn start(&self) -> Result<Smalt, ServerError> {
+        let mut arguments: Vec<String> = ["blob", "queue", "table", "control"]
+            .iter()
+            .flat_map(|service| [format!("--{service}Port"), "0".to_owned()])
+            .collect();
+        arguments.push("--location".to_owned());
+        arguments.push(self.location.display().to_string());
+        arguments.extend(self.flags.iter().cloned());
+        let mut process = Process::start(&self.binary, &arguments)?;
+        let mut found = [None; 4];
+        while found.iter().any(Option::is_none) {
+            let line = process.line().await?;
+            for (place, name) in found.iter_mut().zip(["blob", "queue", "table", "control"]) {
+                *place = place.or_else(|| announced(&line, name));
+            }
+        }
+        process.ignore_output();
+        let [Some(blob), Some(queue), Some(table), Some(control)] = found else {
+            return Err(ServerError::NotReady("smalt".to_owned(), String::new()));
+        };
+        Ok(Smalt {
+            process,
+            blob,
+            queue,
+            table,
+            control,
+        })
+    }
+}
+
+impl Smalt {
+    /// Resident memory in bytes, where the system tells.
+    pub fn resident_bytes(&self) -> Option<u64> {
+        self.process.resident_bytes()
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub async fn kill(self) -> Result<(), ServerError> {
+        self.process.kill().await
+    }
+}
+
+/// What is stored, by the control endpoint, without the time of the dump.
+///
+/// # Errors
+/// When the control endpoint does not answer 200.
+pub async fn state(control: SocketAddr) -> Result<serde_json::Value, ServerError> {
+    let mut connection = Connection::open(control).await?;
+    let answer = connection
+        .send(Method::GET, "/state?blobs=1000000", &[], "")
+        .await?
+        .expect(200)?;
+    let mut state: serde_json::Value =
+        serde_json::from_slice(&answer.body).map_err(ServerError::call)?;
+    if let Some(fields) = state.as_object_mut() {
+        fields.remove("now");
+    }
+    Ok(state)
+}
+
+/// The address in `  blob     http://127.0.0.1:10000`.
+fn announced(line: &str, name: &str) -> Option<SocketAddr> {
+    let rest = line.trim().strip_prefix(name)?.trim_start();
+    rest.split_once("://")?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_announcement() {
+        let line = "  queue    http://127.0.0.1:10001";
+        let port = announced(line, "queue").map(|address| address.port());
+        assert_eq!(port, Some(10001));
+        assert_eq!(announced(line, "blob"), None);
+        assert_eq!(announced("  data     /tmp/queue", "data"), None);
+    }
+
+    #[test]
+    fn a_missing_binary_says_how_to_get_one() {
+        let error = binary(Some(Path::new("/nowhere/smalt"))).unwrap_err();
+        assert!(error.to_string().contains("cargo build --release"));
+    }
+}
