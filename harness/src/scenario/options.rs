@@ -67,13 +67,8 @@ struct Args {
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
     account: String,
     /// The account's key.
-    #[arg(
-        long,
-        default_value = EMULATOR_ACCOUNT_KEY,
-        hide_default_value = true,
-        env = "SMALT_SCENARIO_KEY",
-        hide_env_values = true
-    )]
+    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
+    #[arg(env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
     key: String,
 }
 

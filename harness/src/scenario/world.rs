@@ -169,7 +169,7 @@ pub struct Trouble {
     pub rules: Vec<Rule>,
 }
 
-/// Mishaps on the wire among the first `requests_max` requests; owner's acts by number below
+/// Mishaps on the wire among the first `requests_max` requests; acts of the owner by number below
 /// `acts`.
 pub fn mishaps(requests_max: u16, acts: u8) -> BoxedStrategy<Vec<(u16, Mishap)>> {
     let mishap = prop_oneof![

@@ -1,5 +1,5 @@
-//! What stands in storage, by the history alone: every version of every blob, as the exchanges made
-//! it.
+//! What stands in storage, by the history alone: every version of every blob, as the exchanges
+//! made it.
 
 use std::collections::BTreeMap;
 
