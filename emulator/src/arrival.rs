@@ -14,7 +14,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::header_case::HeaderCase;
-use crate::target::{self, Address};
+use crate::target::{self, Address, Target};
 
 /// What the transport knows about a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +65,10 @@ pub fn arrive(
         None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
     };
     let version = named.map(|text| version(core, text)).transpose()?;
+    let default = match version {
+        Some(_) => None,
+        None => default_version(core, &target)?,
+    };
     check_client_request_id(&head.headers)?;
     let scheme = if socket.secure { "https" } else { "http" };
     let declared = head
@@ -83,8 +87,9 @@ pub fn arrive(
             .cloned()
             .unwrap_or_default(),
         headers: head.headers,
-        version: version.unwrap_or(UNNAMED),
+        version: version.or(default).unwrap_or(UNNAMED),
         version_given: version.is_some(),
+        version_known: version.or(default).is_some(),
         arrival: core.store.now(),
         request_id,
         fresh_id: core.ids.next(),
@@ -112,6 +117,15 @@ fn check_framing(head: &Parts) -> Result<(), StorageError> {
         return Err(ErrorCode::MissingContentLengthHeader.into());
     }
     Ok(())
+}
+
+/// `DefaultServiceVersion` of the service's properties, for requests that name none.
+fn default_version(core: &Core, target: &Target) -> Result<Option<ApiVersion>, StorageError> {
+    let stored = core
+        .properties
+        .load(&core.store, &target.account, target.service)?;
+    let named = stored.as_ref().and_then(|p| p.default_version.as_deref());
+    Ok(named.and_then(ApiVersion::parse))
 }
 
 fn version(core: &Core, text: &str) -> Result<ApiVersion, StorageError> {

@@ -27,6 +27,8 @@ pub struct Call {
     pub version: ApiVersion,
     /// Whether the request named a version at all.
     pub version_given: bool,
+    /// Whether there is a version to go by: the request's own, or the service's default one.
+    pub version_known: bool,
     /// When the request arrived, on the emulator's clock.
     pub arrival: Timestamp,
     /// `x-ms-request-id` of the response.

@@ -89,7 +89,11 @@ pub async fn serve(
         (Faulted::No, Err(error)) => Err(error.clone()),
     };
     stage::drain(&mut body).await;
-    let common = Common::of(&call, core.store.now());
+    let now = core.store.now();
+    let common = match &outcome {
+        Ok(_) => Common::of(&call, now),
+        Err(error) => Common::of_refusal(&call, error, now),
+    };
     let reply = outcome.unwrap_or_else(|error| refuse(&error, &method, &common));
     if let Ok(entry) = entry {
         core.metrics.count(entry, reply.status.as_u16());

@@ -5,7 +5,7 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, SERV
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 use smalt_protocol::metadata::HEADER_PREFIX;
 use smalt_protocol::xml::ErrorDocument;
-use smalt_protocol::{ApiVersion, ETag, Metadata, Service, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ETag, ErrorCode, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::body::{self, Body};
@@ -123,6 +123,8 @@ pub struct Common<'a> {
     pub request_id: Uuid,
     /// `x-ms-version`, where the request is answered under one.
     pub version: Option<ApiVersion>,
+    /// Whether a refusal names its code in `x-ms-error-code`. "Version 2017-07-29".
+    pub tells_code: bool,
     /// `x-ms-client-request-id`, echoed.
     pub client_request_id: Option<&'a HeaderValue>,
     /// `Date`.
@@ -136,8 +138,33 @@ impl<'a> Common<'a> {
             service: call.service(),
             request_id: call.request_id,
             version: Some(call.version),
+            tells_code: call.version >= ApiVersion::V2017_07_29,
             client_request_id: call.headers.get("x-ms-client-request-id"),
             now,
+        }
+    }
+
+    /// Of a refusal. Recorded: what is refused before the version was looked at is answered under
+    /// none. That is who could not be told apart, and a snapshot whose time is none; the latter, and
+    /// nobody who names no version, is not told the code in a header either.
+    pub fn of_refusal(call: &'a Call, error: &StorageError, now: Timestamp) -> Self {
+        let common = Self::of(call, now);
+        let names_snapshot = ("QueryParameterName", "snapshot".to_owned());
+        let (knows_version, tells_code) = match error.code() {
+            ErrorCode::InvalidAuthenticationInfo | ErrorCode::AuthorizationServiceMismatch => {
+                (false, true)
+            }
+            ErrorCode::InvalidQueryParameterValue => {
+                let knows = !error.elements().contains(&names_snapshot);
+                (knows, knows)
+            }
+            ErrorCode::ResourceNotFound => (call.version_known, call.version_known),
+            _ => (true, true),
+        };
+        Common {
+            version: common.version.filter(|_| knows_version),
+            tells_code: tells_code && (common.tells_code || !knows_version),
+            ..common
         }
     }
 
@@ -147,6 +174,7 @@ impl<'a> Common<'a> {
             service,
             request_id,
             version: None,
+            tells_code: true,
             client_request_id: None,
             now,
         }
@@ -199,7 +227,6 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
 }
 
 /// Renders a refusal: status, `x-ms-error-code`, extra headers, XML body with its byte-order mark.
-/// The header came with version 2017-07-29.
 pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     let status = error.status();
     let mut reply = if status == 304 {
@@ -215,10 +242,7 @@ pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
             .render(),
         )
     };
-    if common
-        .version
-        .is_none_or(|version| version >= ApiVersion::V2017_07_29)
-    {
+    if common.tells_code {
         reply.set("x-ms-error-code", error.code().as_str());
     }
     for (name, value) in error.headers() {

@@ -1,6 +1,12 @@
 //! The workers among rivals, faults and crashes: a fixed set of seeds, each run twice.
 //!
 //! `SMALT_SEED=N` starts elsewhere, `SMALT_SEED=random` anywhere; `SMALT_CASES=N` runs more.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
 
 #![expect(
     clippy::unwrap_used,
@@ -118,4 +124,31 @@ fn the_sweeper_keeps_its_promises() {
 fn a_sweeper_with_a_mistake_is_caught() {
     assert_caught::<Sweep>(&Bend::OF_THE_SWEEPER);
     assert_caught::<Sweep>(&Bend::OF_THE_MOVER);
+}
+
+#[derive(serde::Deserialize)]
+struct Kept {
+    seed: Vec<KeptSeed>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptSeed {
+    scenario: String,
+    seed: u64,
+    found: String,
+}
+
+/// What has found something once is run for ever.
+#[test]
+fn kept_seeds_pass() {
+    let kept: Kept = toml::from_str(include_str!("../../fixtures/seeds.toml")).unwrap();
+    for kept in kept.seed {
+        let run = match kept.scenario.as_str() {
+            Listen::NAME => campaign::run_seed::<Listen>(kept.seed, true),
+            Sweep::NAME => campaign::run_seed::<Sweep>(kept.seed, true),
+            other => panic!("no scenario is called {other}"),
+        };
+        run.unwrap_or_else(|failure| panic!("{}: {}", kept.found, failure.story));
+    }
 }

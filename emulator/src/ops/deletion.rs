@@ -15,8 +15,8 @@ pub struct Freed {
     pub being_deleted_s: u64,
 }
 
-/// Removes the record of `key`, or keeps it as `deleted` until its name is free. The contents, keyed
-/// by their generation, are left to `maintain`.
+/// Removes the record of `key`, or keeps it as `deleted` until its name is free. The contents,
+/// keyed by their generation, are left to `maintain`.
 pub fn delete(
     tx: &mut Transaction<'_>,
     key: Vec<u8>,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use smalt_protocol::{Service, Timestamp};
 
 use super::recording::{Interaction, Recording};
-use super::wire::Response;
 use super::superset;
 use super::uri::Url;
+use super::wire::Response;
 
 /// Settings of the recorded account that the recording does not make itself. The first group lives
 /// in Azure's management plane, the second is set by a Set Service Properties beforehand.

@@ -203,7 +203,8 @@ impl Storage for Bent {
     ) -> PortResult<Written> {
         let mut put = put.clone();
         if self.is(Bend::StateUnconditionally) {
-            put.conditions = Conditions::default();
+            // The lease stays: it is what such a worker would rely on.
+            put.conditions.if_match = None;
         }
         self.inner.put_blob(cx, blob, content, &put).await
     }

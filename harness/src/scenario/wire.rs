@@ -22,6 +22,10 @@ use tokio::sync::Notify;
 
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 
+/// Most events of a run. One that goes round in circles gets no further answers from there on, and
+/// fails by what it has left undone.
+const EVENTS_MAX: usize = 50_000;
+
 /// Who sends: one life of a worker, or the owner of the data.
 #[derive(Debug)]
 pub struct Actor {
@@ -240,8 +244,9 @@ impl Wire {
         actor: &Arc<Actor>,
         request: http::Request<Bytes>,
     ) -> io::Result<http::Response<Bytes>> {
-        if actor.dead.load(Ordering::Relaxed) {
-            // A task of a dead worker that has not been dropped yet.
+        let exhausted = actor.is_worker && self.lock().history.len() > EVENTS_MAX;
+        if exhausted || actor.dead.load(Ordering::Relaxed) {
+            // A task of a dead worker that has not been dropped yet, or an endless run.
             std::future::pending::<()>().await;
         }
         let mishap = self.next_mishap(actor, &request);

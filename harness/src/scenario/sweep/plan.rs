@@ -238,7 +238,7 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         world::rules(&OPERATIONS),
     )
         .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
-    let shape = (1u8..4, 30u16..96, 1u32..8, 1usize..5);
+    let shape = (1u8..4, 40u16..120, 1u32..8, 1usize..5);
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
     let collision = prop_oneof![
         Just(Collision::Fail),

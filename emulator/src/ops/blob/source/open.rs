@@ -90,6 +90,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         being_deleted_s: call.being_deleted_s,
         version: call.version,
         version_given: true,
+        version_known: true,
         arrival: call.arrival,
         request_id: call.request_id,
         fresh_id: call.fresh_id,
