@@ -7,7 +7,6 @@
     clippy::panic,
     reason = "a panic is how a test fails"
 )]
-
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
