@@ -15,7 +15,7 @@ use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
 use super::reruns;
 use super::rules::RULES;
-use super::settings::{self, AccountSettings};
+use super::settings::{self, AccountSettings, ExistingBlob};
 use super::superset::{self, Superset};
 use super::target::{Target, TargetError};
 use super::uri::{self, Url};
@@ -85,7 +85,9 @@ pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
 async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     let hosts = Hosts::of(recording, target.addressing());
     let settings = settings::infer(recording, hosts.accounts());
+    let blobs = settings::existing_blobs(recording);
     let start = settings::start_of(recording);
+    let start = blobs.first().map_or(start, |oldest| oldest.created);
     let mut player = Player {
         recording,
         hosts,
@@ -105,6 +107,9 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
         player.played.setup_problems.push(error.to_string());
     }
     player.set_up(&settings).await;
+    for blob in &blobs {
+        player.set_up_blob(blob).await;
+    }
     for interaction in &recording.interactions {
         let outcome = player.interaction(interaction).await;
         player.played.outcomes.push(outcome);
@@ -119,7 +124,7 @@ impl Player<'_> {
         if let Some(body) = settings::service_properties(settings, service) {
             let path = "/?restype=service&comp=properties";
             for account in &settings.accounts {
-                self.set_up_one("PUT", account, path, Bytes::from(body.clone()))
+                self.set_up_one("PUT", account, path, &[], Bytes::from(body.clone()))
                     .await;
             }
         }
@@ -151,15 +156,36 @@ impl Player<'_> {
                     ("POST", "/Tables".to_owned(), Bytes::from(body), deletion)
                 }
             };
-            self.set_up_one(method, &account, &path, body).await;
+            self.set_up_one(method, &account, &path, &[], body).await;
             if existing.being_deleted {
-                self.set_up_one("DELETE", &account, &deletion, Bytes::new())
+                self.set_up_one("DELETE", &account, &deletion, &[], Bytes::new())
                     .await;
             }
         }
     }
 
-    async fn set_up_one(&mut self, method: &str, account: &str, path: &str, body: Bytes) {
+    /// Makes a blob at the time when it was created.
+    async fn set_up_blob(&mut self, blob: &ExistingBlob) {
+        self.now = self.now.max(blob.created);
+        if let Err(error) = self.target.set_clock(self.now).await {
+            self.played.setup_problems.push(error.to_string());
+        }
+        let Some(account) = self.hosts.name_of(&blob.account).map(str::to_owned) else {
+            return;
+        };
+        let kind = [("x-ms-blob-type", "BlockBlob")];
+        self.set_up_one("PUT", &account, &blob.path, &kind, Bytes::new())
+            .await;
+    }
+
+    async fn set_up_one(
+        &mut self,
+        method: &str,
+        account: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: Bytes,
+    ) {
         let service = self.recording.service;
         let media_type = if service == Service::Table && method == "POST" {
             "application/json"
@@ -173,6 +199,9 @@ impl Player<'_> {
             ("content-type", media_type.to_owned()),
             ("accept", "application/json;odata=nometadata".to_owned()),
         ]);
+        for (name, value) in more {
+            headers.push(name, *value);
+        }
         let url = self.hosts.url(account, service, path);
         let Some(mut parsed) = Url::parse(&url) else {
             return;

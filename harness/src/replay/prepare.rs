@@ -137,6 +137,7 @@ impl Preparer<'_> {
             };
             headers.push(name, live);
         }
+        headers.write_as(&interaction.request.headers);
         headers
     }
 

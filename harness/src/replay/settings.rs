@@ -187,6 +187,42 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     found
 }
 
+/// A blob that exists before a recording starts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExistingBlob {
+    /// When it was created.
+    pub created: Timestamp,
+    /// The recorded account.
+    pub account: String,
+    /// Its path, encoded.
+    pub path: String,
+}
+
+/// Blobs whose recorded time of creation lies before the recording, oldest first: an overwrite in
+/// the recording keeps that time. Block blobs only.
+pub fn existing_blobs(recording: &Recording) -> Vec<ExistingBlob> {
+    let start = start_of(recording);
+    let mut found = BTreeSet::new();
+    for interaction in &recording.interactions {
+        let answered = |name| interaction.response.headers.get(name);
+        let created = answered("x-ms-creation-time").and_then(Timestamp::parse_rfc1123);
+        let is_block_blob = answered("x-ms-blob-type") == Some("BlockBlob");
+        let Some(created) = created.filter(|created| is_block_blob && *created < start) else {
+            continue;
+        };
+        let url = Url::parse(&interaction.request.url);
+        let account = url.as_ref().and_then(|url| url.account_and_service());
+        if let (Some(url), Some((account, "blob"))) = (&url, account) {
+            found.insert(ExistingBlob {
+                created,
+                account: account.to_owned(),
+                path: url.path.clone(),
+            });
+        }
+    }
+    found.into_iter().collect()
+}
+
 /// The recorded account and the name of the container, queue or table that a request tries to
 /// create.
 pub fn creates(interaction: &Interaction) -> Option<(String, String)> {

@@ -124,6 +124,10 @@ fn close(mut element: Element, open: &mut [Element], root: &mut Option<Element>)
     if !element.children.is_empty() && element.text.trim().is_empty() {
         element.text.clear();
     }
+    if element.name == "Metadata" {
+        // It has the order of the request's headers, which recorders did not keep.
+        element.children.sort_by(|a, b| a.name.cmp(&b.name));
+    }
     match open.last_mut() {
         Some(parent) => parent.children.push(element),
         None => *root = Some(element),
@@ -164,6 +168,13 @@ mod tests {
             panic!("not a document")
         };
         assert_eq!(root.children[0].text, "x & y!");
+    }
+
+    #[test]
+    fn metadata_has_no_order() {
+        let same = xml("<A><Metadata><x>1</x><y>2</y></Metadata></A>");
+        assert_eq!(same, xml("<A><Metadata><y>2</y><x>1</x></Metadata></A>"));
+        assert_ne!(same, xml("<A><Metadata><y>1</y><x>2</x></Metadata></A>"));
     }
 
     #[test]

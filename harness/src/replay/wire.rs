@@ -6,9 +6,10 @@ use bytes::Bytes;
 
 /// Headers in the order in which they came, names in lower case.
 ///
-/// A name that occurs twice keeps both values; look-ups see the first.
+/// A name that occurs twice keeps both values; look-ups see the first. Names as they were written
+/// are kept beside them: the service shows those of metadata as it got them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headers(Vec<(String, String)>);
+pub struct Headers(Vec<(String, String)>, Vec<String>);
 
 impl Headers {
     /// The value of the first header of this name (lower case).
@@ -25,6 +26,19 @@ impl Headers {
     /// Adds a header; the name is put in lower case.
     pub fn push(&mut self, name: &str, value: impl Into<String>) {
         self.0.push((name.to_ascii_lowercase(), value.into()));
+        if name.contains(|c: char| c.is_ascii_uppercase()) {
+            self.1.push(name.to_owned());
+        }
+    }
+
+    /// Takes over how other headers of these names were written.
+    pub fn write_as(&mut self, other: &Headers) {
+        self.1.clone_from(&other.1);
+    }
+
+    /// The names that were written with capitals.
+    pub fn with_capitals(&self) -> impl Iterator<Item = &str> {
+        self.1.iter().map(String::as_str)
     }
 
     /// Replaces every header of this name by one.

@@ -72,7 +72,7 @@ impl Target for InProcess {
     async fn call(&self, request: Request) -> Result<Response, TargetError> {
         let emulator = self.emulator().await?;
         let wire = builder(&request, &request.url)?
-            .extension(HeaderCase::of(request.headers.iter().map(|(name, _)| name)))
+            .extension(HeaderCase::of(request.headers.with_capitals()))
             .body(smalt::body::full(request.body.clone()))
             .map_err(|e| TargetError::Request(e.to_string()))?;
         let response = emulator
