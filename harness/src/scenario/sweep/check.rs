@@ -20,8 +20,8 @@ struct Judge<'a> {
     accounts: [&'a str; 2],
     model: Model,
     ledger: Ledger,
-    /// Source ETags of whole copies that their owner replaced afterwards: no worker can prevent that
-    /// between its last look and its delete.
+    /// Source ETags of whole copies that their owner replaced afterwards: no worker can prevent
+    /// that between its last look and its delete.
     replaced_by_owner: BTreeSet<String>,
     /// ETags that a life has seen in listings and properties.
     seen: BTreeSet<(String, String)>,
