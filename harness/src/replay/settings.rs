@@ -29,6 +29,8 @@ pub struct AccountSettings {
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
+    /// Block blobs that were given no tier are cool, not hot.
+    pub default_tier_cool: bool,
     /// The rule of CORS that exists.
     pub cors: Option<CorsRule>,
 }
@@ -91,6 +93,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
         settings.version_immutability |=
             answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
+        settings.default_tier_cool |= infers_cool(response);
         settings.container_soft_delete |= ok && request.headers.has("x-ms-deleted-container-name");
         if let (true, Some(scope)) = (ok, request.headers.get("x-ms-encryption-scope")) {
             settings.encryption_scopes.insert(scope.to_owned());
@@ -114,6 +117,14 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         }
     }
     settings
+}
+
+/// Whether an answer shows a blob that is cool because its account is.
+fn infers_cool(answer: &Response) -> bool {
+    const LISTED: &[u8] = b"<AccessTier>Cool</AccessTier><AccessTierInferred>true<";
+    let has = |name, value| answer.headers.get(name) == Some(value);
+    (has("x-ms-access-tier", "Cool") && has("x-ms-access-tier-inferred", "true"))
+        || answer.body.windows(LISTED.len()).any(|part| part == LISTED)
 }
 
 /// The body of a Set Service Properties that turns the inferred settings on; `None` when there is
