@@ -16,9 +16,9 @@ use crate::config::{Account, Config};
     version,
     about = "A local Azure Storage: Blob and Queue REST, durable by default.",
     long_about = "A local Azure Storage: Blob and Queue REST, durable by default.\n\n\
-        Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS are \
-        accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue) and 10003 \
-        (control) and keeps its data in ./smalt-data.",
+        Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS \
+        are accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue) and \
+        10003 (control) and keeps its data in ./smalt-data.",
     after_help = "Examples:\n  \
         smalt                                  start with defaults\n  \
         smalt --inMemoryPersistence            keep nothing on disk\n  \

@@ -18,8 +18,6 @@ pub struct Config {
     pub strict_skew: bool,
     /// How long a deleted container or queue stays *being deleted*, in seconds. Azure: about 30.
     pub being_deleted_s: u64,
-    /// Requests may skip what Azurite calls strict mode.
-    pub loose: bool,
 }
 
 /// One account.
@@ -87,7 +85,6 @@ impl Default for Config {
             strict_api_version: false,
             strict_skew: false,
             being_deleted_s: 0,
-            loose: false,
         }
     }
 }

@@ -66,7 +66,7 @@ impl Core {
     pub fn note_newer_version(&self, asked: &str, served: ApiVersion) {
         let mut noted = self.newer_versions.lock();
         if noted.len() < NEWER_VERSIONS_MAX && noted.insert(asked.to_owned()) {
-            tracing::warn!(asked, %served, "x-ms-version is newer than any known: served as newest");
+            tracing::warn!(asked, %served, "x-ms-version is newer than any known: newest served");
         }
     }
 }

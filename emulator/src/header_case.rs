@@ -1,8 +1,8 @@
 //! The case of metadata names, which Azure keeps and HTTP libraries lose.
 //!
 //! Header names compare without case, so the libraries fold them; but `x-ms-meta-TimeToLive` comes
-//! back from Azure as it was sent (recorded). The names that have capitals travel beside the headers,
-//! as an extension of request and response; the sockets read and write them on the wire.
+//! back from Azure as it was sent (recorded). The names that have capitals travel beside the
+//! headers, as an extension of request and response; the sockets read and write them on the wire.
 
 use http::HeaderMap;
 use smalt_protocol::Metadata;

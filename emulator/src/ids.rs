@@ -1,7 +1,8 @@
 //! The one source of randomness: request ids, message ids, lease ids, copy ids, pop receipts.
 //!
-//! One seeded stream: the same seed and the same requests give the same ids. The binary seeds it from
-//! the system; tests give a number. The nth id does not depend on what the ids before it were for.
+//! One seeded stream: the same seed and the same requests give the same ids. The binary seeds it
+//! from the system; tests give a number. The nth id does not depend on what the ids before it were
+//! for.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,8 @@
 //! Keys of the operations' records.
 //!
-//! One prefix byte, then fixed-width big-endian numbers and names, so that the order of bytes is the
-//! order that Azure lists in. Contents are keyed by the *generation* of their container or queue and
-//! never by its name: delete and clear are one write, re-creation starts clean.
+//! One prefix byte, then fixed-width big-endian numbers and names, so that the order of bytes is
+//! the order that Azure lists in. Contents are keyed by the *generation* of their container or
+//! queue and never by its name: delete and clear are one write, re-creation starts clean.
 //!
 //! | prefix | key | value |
 //! | --- | --- | --- |
@@ -120,11 +120,6 @@ pub fn uncommitted(generation: Generation, name: &str) -> Vec<u8> {
 /// A part of a committed block list.
 pub fn block_list(content: u64, chunk: u32) -> Vec<u8> {
     key(BLOCK_LIST, &[&content.to_be_bytes(), &chunk.to_be_bytes()])
-}
-
-/// Where a committed block list starts; with [`after`], where it ends.
-pub fn block_list_chunks(content: u64) -> Vec<u8> {
-    key(BLOCK_LIST, &[&content.to_be_bytes()])
 }
 
 /// How many records share a committed block list.

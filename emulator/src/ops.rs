@@ -2,6 +2,7 @@
 
 pub mod blob;
 pub mod container;
+pub mod deletion;
 pub mod leasing;
 pub mod listing;
 pub mod lookup;

@@ -125,7 +125,8 @@ async fn run(
 
 fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
     if let Some(cause) = error.cause() {
-        tracing::error!(request_id = %common.request_id, status = error.status(), cause, "a request failed");
+        let (request_id, status) = (common.request_id, error.status());
+        tracing::error!(%request_id, status, cause, "a request failed");
     }
     let reply = reply::refusal(error, common);
     if method == Method::HEAD {

@@ -150,11 +150,9 @@ fn in_use(what: &str, address: SocketAddr) -> String {
     format!("cannot listen on {address} ({what}); is another emulator running there?")
 }
 
-fn wait(mut stopped: watch::Receiver<bool>) -> impl Future<Output = ()> {
-    async move {
-        // A dropped sender stops as well.
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    }
+async fn wait(mut stopped: watch::Receiver<bool>) {
+    // A dropped sender stops as well.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
 /// Background work is the main's to call: the emulator itself owns no timer. As long as there is

@@ -3,6 +3,7 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use md5::{Digest, Md5};
 use smalt_protocol::{ErrorCode, StorageError};
@@ -82,8 +83,12 @@ pub async fn hashes(body: &mut Body) -> Result<([u8; 16], [u8; 8]), StorageError
     Ok((md5.finalize().into(), crc64.sum64().to_le_bytes()))
 }
 
-/// Reads and drops what is left of a body, up to a bound; past it the connection will be closed.
+/// Reads and drops what is left of a body, up to a bound; past it the connection will be closed. A
+/// body that is known to be longer is not begun: its sender learns of the refusal at once.
 pub async fn drain(body: &mut Body) {
+    if body.size_hint().lower() > DRAIN_BYTES_MAX {
+        return;
+    }
     let mut left = DRAIN_BYTES_MAX;
     while let Ok(Some(chunk)) = next(body).await {
         left = left.saturating_sub(chunk.len() as u64);

@@ -5,9 +5,9 @@
 //! - [`Transaction`]: a view that collects writes. It is dropped whole when the operation refuses.
 //! - [`Stamp`]: the time of the commit, given in commit order.
 //! - [`Store`]: opens, reads, commits, stages payloads, maintains.
-//! - [`adopt`], [`retain`], [`release`], [`location`]: payloads inside commits and views. Records of
-//!   operations name payloads by [`PayloadId`] only, so that compaction moves bytes by rewriting
-//!   one record of the store's own.
+//! - [`adopt`], [`retain`], [`release`], [`location`]: payloads inside commits and views. Records
+//!   of operations name payloads by [`PayloadId`] only, so that compaction moves bytes by
+//!   rewriting one record of the store's own.
 //!
 //! # Keys
 //! The first byte of a key says whose it is: `0x00..=0x0F` belong to the store, all others to the
@@ -18,7 +18,7 @@
 //! | `00 01` | `now`, `tick` (u64 each) | the last stamp |
 //! | `00 02` | u64 | the last payload id |
 //! | `00 03` | u64 | format version: absent means an empty or lost store |
-//! | `01`, payload id (u64) | `00` + bytes, or `01` + segment, offset, length (u64 each) | where a payload is |
+//! | `01`, payload id (u64) | `00` + bytes, or `01` + segment, offset, length (u64s) | its place |
 //! | `02`, payload id | u64 | references beyond the first; absent for none |
 //! | `03`, segment (u64) | u64 | bytes of the segment that live payloads take; absent for none |
 //! | `04`, segment, payload id | empty | which payloads a segment holds, for compaction |

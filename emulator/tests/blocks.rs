@@ -1,5 +1,7 @@
 //! Blocks, block lists and snapshots through a signing client.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod support;
 
 use base64::Engine;

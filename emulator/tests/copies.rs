@@ -1,5 +1,7 @@
 //! Copies of blobs, whole and in blocks, through a signing client.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod support;
 
 use support::{Answer, Client};

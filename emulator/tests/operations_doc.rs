@@ -1,5 +1,7 @@
 //! `docs/operations.md` is written from the register: this test compares, and rewrites on request.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The README's first example of the library, as it stands there. A second test holds the two equal.
+//! The README's first example of the library, as it stands there. A second test holds the two
+//! equal.
 
 // readme: begin
 use std::time::Duration;

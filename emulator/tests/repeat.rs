@@ -1,6 +1,7 @@
 //! The same seed, clock and requests give the same answers, to the byte.
 
-#[allow(dead_code, reason = "this test needs a part of the client only")]
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod support;
 
 use std::fmt::Write as _;
@@ -8,19 +9,27 @@ use std::fmt::Write as _;
 use support::Client;
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+const ACQUIRE: (&str, &str) = ("x-ms-lease-action", "acquire");
+const DURATION: (&str, &str) = ("x-ms-lease-duration", "15");
 /// Beyond the bytes that stay in a record.
 const LARGE_BYTES: usize = 100_000;
+
+/// Method, path and query, headers, length of the body.
+type Row = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    usize,
+);
 
 /// Sends a fixed row of requests, good and bad; returns everything that came back.
 async fn transcript() -> String {
     let client = Client::new();
-    let lease = ("x-ms-lease-action", "acquire");
-    let duration = ("x-ms-lease-duration", "15");
-    let rows: [(&str, &str, &[(&str, &str)], usize); 9] = [
+    let rows: [Row; 9] = [
         ("PUT", "/box?restype=container", &[], 0),
         ("PUT", "/box/small", &[BLOCK, ("x-ms-meta-Team", "a")], 3),
         ("PUT", "/box/large", &[BLOCK], LARGE_BYTES),
-        ("PUT", "/box/small?comp=lease", &[lease, duration], 0),
+        ("PUT", "/box/small?comp=lease", &[ACQUIRE, DURATION], 0),
         ("PUT", "/box/small", &[BLOCK], 3),
         ("PUT", "/box/large?comp=snapshot", &[], 0),
         (

@@ -6,9 +6,11 @@
 //! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`servers`]: servers as child processes, and connections to them.
+//! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
+pub mod certificate;
 pub mod crash;
 pub mod malformed;
 pub mod replay;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{bench, crash, malformed, replay, scenario};
+use smalt_harness::{bench, certificate, crash, malformed, replay, scenario};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -28,29 +28,41 @@ enum Command {
     Echo(bench::echo::Options),
     /// Run both workers among rivals, faults and crashes, and judge them by their history.
     Scenario(scenario::Options),
+    /// Make a throw-away certificate authority and a server certificate for Azure's host names.
+    Certificate(certificate::Certificate),
+    /// Print a shared access signature of an account.
+    Sas(certificate::AccountSas),
 }
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
 const WORKER_THREADS: usize = 4;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let cli = Cli::parse();
-    if let Command::Scenario(options) = &cli.command {
+    match Cli::parse().command {
         // Every case has a runtime of its own, with a clock of its own.
-        return scenario::run_command(options);
+        Command::Scenario(options) => scenario::run_command(&options),
+        Command::Certificate(options) => {
+            certificate::certificate(&options)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Sas(options) => {
+            println!("{}", certificate::account_sas(&options)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Replay(options) => block_on(replay::run_command(&options)),
+        Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::Malformed(options) => block_on(malformed::run_command(&options)),
+        Command::Bench(options) => block_on(bench::run_command(&options)),
+        Command::Echo(options) => block_on(bench::echo::run_command(&options)),
     }
+}
+
+fn block_on(run: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()?;
-    let code = match cli.command {
-        Command::Replay(options) => runtime.block_on(replay::run_command(&options))?,
-        Command::Crash(options) => runtime.block_on(crash::run_command(&options))?,
-        Command::Malformed(options) => runtime.block_on(malformed::run_command(&options))?,
-        Command::Bench(options) => runtime.block_on(bench::run_command(&options))?,
-        Command::Echo(options) => runtime.block_on(bench::echo::run_command(&options))?,
-        Command::Scenario(options) => scenario::run_command(&options)?,
-    };
+    let code = runtime.block_on(run)?;
     // A call that hangs must not keep the process alive after the report is out.
     runtime.shutdown_background();
     Ok(code)

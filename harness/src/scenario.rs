@@ -9,13 +9,15 @@
 //! - [`sweep`], [`listen`]: plan, run and judge of each worker. The judges see the history alone.
 //! - [`bent`]: mistakes on purpose that the judges must catch.
 //! - [`campaign`]: many seeds; a failing plan made small. [`sockets`]: reduced plans against any
-//!   service. [`options`]: the command line.
+//!   service. [`seed`]: data for the binaries;
+//!   [`options`]: the command line.
 
 pub mod bent;
 pub mod campaign;
 pub mod history;
 pub mod listen;
 pub mod options;
+pub mod seed;
 pub mod sockets;
 pub mod sweep;
 pub mod wire;

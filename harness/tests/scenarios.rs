@@ -1,9 +1,24 @@
 //! The workers among rivals, faults and crashes: a fixed set of seeds, each run twice.
 //!
 //! `SMALT_SEED=N` starts elsewhere, `SMALT_SEED=random` anywhere; `SMALT_CASES=N` runs more.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use smalt_harness::scenario::bent::Bend;
-use smalt_harness::scenario::campaign::{self, Scenario, Summary};
+use smalt_harness::scenario::campaign::{self, Scenario};
 use smalt_harness::scenario::listen::Listen;
 use smalt_harness::scenario::sweep::Sweep;
 
@@ -15,9 +30,10 @@ const CASES_TO_CATCH: u64 = 60;
 fn first_seed() -> u64 {
     match std::env::var("SMALT_SEED").as_deref() {
         Ok("random") => {
-            let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-            println!("SMALT_SEED={}", now.as_secs());
-            now.as_secs()
+            // A random key of the standard library's own hashing is random enough for a start.
+            let seed = u64::from(RandomState::new().build_hasher().finish() as u32);
+            println!("SMALT_SEED={seed}");
+            seed
         }
         Ok(text) => text.parse().expect("SMALT_SEED is a number or `random`"),
         Err(_) => 0,
@@ -29,16 +45,29 @@ fn cases() -> u64 {
     given.map_or(CASES, |text| text.parse().expect("SMALT_CASES is a number"))
 }
 
-fn campaign<S: Scenario>(seen: &[&str]) -> Summary {
-    let summary = campaign::run_cases::<S>(first_seed(), cases(), |_, _| {});
-    let summary = summary.unwrap_or_else(|failure| panic!("{}", failure.story));
-    println!("{}: {summary}", S::NAME);
+/// Runs all cases on two threads.
+fn campaign<S: Scenario>(seen: &[&str]) {
+    let half = cases().div_ceil(2);
+    let run = |first: u64| campaign::run_cases::<S>(first, half, |_, _| {});
+    let (one, other) = std::thread::scope(|scope| {
+        let other = scope.spawn(move || run(first_seed() + half));
+        (run(first_seed()), other.join().unwrap())
+    });
+    let mut marks = BTreeSet::new();
+    for summary in [one, other] {
+        let summary = summary.unwrap_or_else(|failure| panic!("{}", failure.story));
+        println!("{}: {summary}", S::NAME);
+        assert!(
+            summary.faults.fired > 0 || half < 10,
+            "no planned fault fired"
+        );
+        marks.extend(summary.marks.into_keys());
+    }
     if cases() >= CASES {
         for mark in seen {
-            assert!(summary.marks.contains_key(mark), "never seen: {mark}");
+            assert!(marks.contains(mark), "never seen: {mark}");
         }
     }
-    summary
 }
 
 fn assert_caught<S: Scenario>(bends: &[Bend]) {
@@ -94,4 +123,31 @@ fn the_sweeper_keeps_its_promises() {
 fn a_sweeper_with_a_mistake_is_caught() {
     assert_caught::<Sweep>(&Bend::OF_THE_SWEEPER);
     assert_caught::<Sweep>(&Bend::OF_THE_MOVER);
+}
+
+#[derive(serde::Deserialize)]
+struct Kept {
+    seed: Vec<KeptSeed>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptSeed {
+    scenario: String,
+    seed: u64,
+    found: String,
+}
+
+/// What has found something once is run for ever.
+#[test]
+fn kept_seeds_pass() {
+    let kept: Kept = toml::from_str(include_str!("../../fixtures/seeds.toml")).unwrap();
+    for kept in kept.seed {
+        let run = match kept.scenario.as_str() {
+            Listen::NAME => campaign::run_seed::<Listen>(kept.seed, true),
+            Sweep::NAME => campaign::run_seed::<Sweep>(kept.seed, true),
+            other => panic!("no scenario is called {other}"),
+        };
+        run.unwrap_or_else(|failure| panic!("{}: {}", kept.found, failure.story));
+    }
 }

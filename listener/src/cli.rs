@@ -1,5 +1,6 @@
 //! The command line: what can be said, and how it is carried out.
 
+mod ambient;
 mod exit;
 mod inspect;
 mod listen;

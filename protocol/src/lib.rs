@@ -1,6 +1,29 @@
 //! Words of the Azure Storage wire: names and limits, error codes, time and ETags, typed headers,
 //! XML documents, signing. No IO, no clock, no async: everything here is a value or a pure
 //! function.
+//!
+//! Servers and clients share these words and nothing else. What a header says is read here; what
+//! it means for a blob or a message is decided by whoever asks.
+//!
+//! ```
+//! use smalt_protocol::{ErrorCode, Service, Timestamp, connection_string, names};
+//!
+//! let text = "UseDevelopmentStorage=true";
+//! let account = connection_string::ConnectionString::parse(text).unwrap();
+//! assert_eq!(account.account, "devstoreaccount1");
+//! assert!(names::validate_account_name("Capitals").is_err());
+//! assert_eq!(ErrorCode::BlobNotFound.status(), 404);
+//! assert_eq!(Timestamp::from_unix_s(0).rfc1123(), "Thu, 01 Jan 1970 00:00:00 GMT");
+//! assert_eq!(Service::ALL.len(), 3);
+//! ```
+//!
+//! # Layout
+//! - [`limits`], [`names`], [`version`]: what the service allows, each with its source.
+//! - [`error`]: one table of codes with status and message.
+//! - [`time`], [`etag`], [`range`], [`conditions`], [`lease`], [`metadata`], [`uri`]: values of
+//!   headers and queries, read and written.
+//! - [`xml`]: documents, one file per family, over one bounded reader and one writer.
+//! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
 
 pub mod conditions;
 pub mod connection_string;

@@ -121,7 +121,8 @@ pub struct Place {
     pub blob: Option<BlobRecord>,
 }
 
-/// A blob or snapshot with its container. Leases and tiers are as they stand at the time of the look-up.
+/// A blob or snapshot with its container. Leases and tiers are as they stand at the time of the
+/// look-up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Container.

@@ -6,6 +6,7 @@ use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use crate::keys::Generation;
 use crate::rules::lease::LeaseState;
+use crate::store::Stamp;
 
 /// A container.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,14 @@ pub struct ContainerRecord {
     /// Default encryption scope, and whether requests may name another.
     #[serde(default)]
     pub encryption_scope: Option<(String, bool)>,
+}
+
+impl ContainerRecord {
+    /// Gives the container the tag and time of a change of its own.
+    pub fn touch(&mut self, stamp: &Stamp) {
+        self.etag = ETag::from_tick(stamp.tick);
+        self.last_modified = stamp.now;
+    }
 }
 
 /// Public access to a container.

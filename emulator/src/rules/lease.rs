@@ -1,9 +1,9 @@
 //! Leases of blobs and containers.
 //!
-//! Source: the outcome tables of "Lease Blob" and "Lease Container". Time-driven transitions are not
-//! events: [`LeaseState::at`] computes the state that holds at a time. [`act`] is the table of lease
-//! operations, [`check_read`] and [`check_write`] are the tables of the operations that a lease
-//! guards.
+//! Source: the outcome tables of "Lease Blob" and "Lease Container". Time-driven transitions are
+//! not events: [`LeaseState::at`] computes the state that holds at a time. [`act`] is the table of
+//! lease operations, [`check_read`] and [`check_write`] are the tables of the operations that a
+//! lease guards.
 
 mod access;
 mod action;

@@ -76,11 +76,6 @@ impl<'a> Transaction<'a> {
     pub(super) fn into_parts(self) -> (Writes, Vec<Reservation>) {
         (self.writes, self.held)
     }
-
-    /// What was written.
-    pub fn into_writes(self) -> Writes {
-        self.writes
-    }
 }
 
 /// Largest value of the metadata engine. sled leaks disk from 16 KiB on (measured, ADR 2); a little

@@ -1,5 +1,7 @@
 //! A client that signs its requests.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::time::Duration;
 
 use http::{HeaderMap, Request, StatusCode};

@@ -162,14 +162,20 @@ impl Run {
             checks.spawn(async move {
                 let mut verified = Verified::default();
                 let (c, m, v) = (&mut client, &mut model, &mut verified);
-                verify::blobs(c, m, &unique, v).await?;
-                verify_queue::messages(c, m, &unique, v).await?;
+                let mut checked = verify::blobs(c, m, &unique, v).await;
+                if checked.is_ok() {
+                    checked = verify_queue::messages(c, m, &unique, v).await;
+                }
+                if let Err(error) = checked {
+                    // What was found before the server stopped answering counts all the same.
+                    let text = format!("{} cannot be checked: {error}", name(worker));
+                    verified.flaws.push(Flaw::Lost(text));
+                }
                 model.pending = None;
-                Ok::<_, ServerError>((worker, model, verified))
+                (worker, model, verified)
             });
         }
-        let done: Result<Vec<_>, ServerError> = checks.join_all().await.into_iter().collect();
-        let mut done = done?;
+        let mut done: Vec<(usize, Model, Verified)> = checks.join_all().await;
         done.sort_by_key(|(worker, ..)| *worker);
         for (_, model, verified) in done {
             self.models.push(model);

@@ -50,10 +50,11 @@ pub async fn blobs(
     }
     for name in names {
         verified.blobs += 1;
-        // A 500, for example of a checksum that does not match, is content that is lost.
+        // A 500 or a body that breaks off, for example over a checksum, is content that is lost.
         let found = match client.get_blob(&name).await {
             Err(ServerError::Call(text)) => {
                 verified.flaws.push(Flaw::Lost(format!("{name}: {text}")));
+                client.reconnect().await?;
                 continue;
             }
             found => found?,

@@ -17,6 +17,9 @@ const HIDDEN_S: u64 = 2;
 /// Within this time every message must show up: those taken last before the crash are hidden for as
 /// long as the work or the check before said.
 const SHOW_UP: Duration = Duration::from_secs(5);
+/// A message whose deletion was not answered may be there and hidden: only after this time is it
+/// certain that it is gone.
+const CERTAIN: Duration = Duration::from_millis(HIDDEN_S * 1_000 + 500);
 /// Between two looks at a queue that shows nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -34,22 +37,33 @@ pub async fn messages(
     let found = take_all(client, model, verified).await?;
     verified.messages += found.len() as u64;
     let mut there = BTreeMap::new();
-    for (id, shown) in found {
-        match judge(model, &id, &shown, unique) {
-            Ok(message) => drop(there.insert(id, message)),
+    for (id, taken) in &found {
+        match judge(model, id, taken, unique) {
+            Ok(message) => drop(there.insert(id.clone(), message)),
             Err(flaw) => verified.flaws.push(flaw),
         }
     }
     for id in model.messages.keys() {
-        let was_deleted =
-            matches!(&model.pending, Some(Op::DeleteMessage { id: deleted }) if deleted == id);
-        if !there.contains_key(id) && !was_deleted {
+        if !found.contains_key(id) && !is_doomed(model, id) {
             let text = format!("message {id} is gone");
             verified.flaws.push(Flaw::Lost(text));
         }
     }
     model.messages = there;
     Ok(())
+}
+
+/// Whether the unanswered operation would have deleted this message.
+fn is_doomed(model: &Model, id: &str) -> bool {
+    matches!(&model.pending, Some(Op::DeleteMessage { id: deleted }) if deleted == id)
+}
+
+/// A message as it was taken last, and how often this check has taken it.
+struct Taken {
+    shown: Shown,
+    times: u32,
+    /// When it was asked for the last time.
+    asked: Instant,
 }
 
 /// C4: a receipt that was given works; one that was replaced does not.
@@ -94,9 +108,8 @@ async fn take_all(
     client: &mut Client,
     model: &Model,
     verified: &mut Verified,
-) -> Result<BTreeMap<String, Shown>, ServerError> {
-    let mut found: BTreeMap<String, Shown> = BTreeMap::new();
-    let mut taken: BTreeMap<String, Instant> = BTreeMap::new();
+) -> Result<BTreeMap<String, Taken>, ServerError> {
+    let mut found: BTreeMap<String, Taken> = BTreeMap::new();
     let begun = Instant::now();
     loop {
         let asked = Instant::now();
@@ -104,20 +117,24 @@ async fn take_all(
         let answered = Instant::now();
         let is_empty = batch.is_empty();
         for shown in batch {
-            let before = taken.insert(shown.id.clone(), asked);
-            if before.is_some_and(|b| answered < b + Duration::from_secs(HIDDEN_S)) {
+            let before = found.get(&shown.id);
+            let hidden_until = before.map(|taken| taken.asked + Duration::from_secs(HIDDEN_S));
+            if hidden_until.is_some_and(|until| answered < until) {
                 let text = format!("message {} was handed out twice while hidden", shown.id);
                 verified.flaws.push(Flaw::Corrupt(text));
             }
-            let mut shown = shown;
-            if found.contains_key(&shown.id) {
-                // Seen twice because this check took long: the first count is what is judged.
-                shown.dequeue_count = shown.dequeue_count.saturating_sub(1);
-            }
-            found.insert(shown.id.clone(), shown);
+            let times = before.map_or(1, |taken| taken.times + 1);
+            let id = shown.id.clone();
+            found.insert(
+                id,
+                Taken {
+                    shown,
+                    times,
+                    asked,
+                },
+            );
         }
-        let has_all = model.messages.keys().all(|id| found.contains_key(id));
-        if is_empty && (has_all || begun.elapsed() > SHOW_UP) {
+        if is_empty && is_enough(model, &found, begun.elapsed()) {
             return Ok(found);
         }
         if is_empty {
@@ -126,8 +143,16 @@ async fn take_all(
     }
 }
 
+/// Whether nothing more can show up.
+fn is_enough(model: &Model, found: &BTreeMap<String, Taken>, waited: Duration) -> bool {
+    let mut missing = model.messages.keys().filter(|id| !found.contains_key(*id));
+    let is_certain = |id: &String| is_doomed(model, id) && waited > CERTAIN;
+    waited > SHOW_UP || missing.all(is_certain)
+}
+
 /// What is there must be what was acknowledged, or the whole of what was not.
-fn judge(model: &Model, id: &str, shown: &Shown, unique: &Unique) -> Result<Message, Flaw> {
+fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Message, Flaw> {
+    let (shown, times) = (&taken.shown, taken.times);
     let taken = |content| Message {
         content,
         receipt: shown.receipt.clone(),
@@ -144,12 +169,12 @@ fn judge(model: &Model, id: &str, shown: &Shown, unique: &Unique) -> Result<Mess
             ))),
         };
     };
-    let is_counted = shown.dequeue_count == message.dequeue_count + 1
-        || (model.pending == Some(Op::GetMessages)
-            && shown.dequeue_count == message.dequeue_count + 2);
+    let least = message.dequeue_count + times;
+    let most = least + u32::from(model.pending == Some(Op::GetMessages));
+    let is_counted = (least..=most).contains(&shown.dequeue_count);
     if !is_counted {
         let (was, is) = (message.dequeue_count, shown.dequeue_count);
-        let text = format!("message {id} was handed out {was} times, and now counts {is}");
+        let text = format!("message {id} counted {was}, was taken {times} times, and counts {is}");
         return Err(Flaw::Lost(text));
     }
     if message.content.text() == shown.text {
@@ -187,13 +212,17 @@ mod tests {
             let mut model = Model::default();
             model.messages.insert(id(), message.clone());
             model.pending = pending;
-            let shown = Shown {
-                id: at.to_owned(),
-                receipt: "s".to_owned(),
-                dequeue_count,
-                text: content.text(),
+            let taken = Taken {
+                shown: Shown {
+                    id: at.to_owned(),
+                    receipt: "s".to_owned(),
+                    dequeue_count,
+                    text: content.text(),
+                },
+                times: 1,
+                asked: Instant::now(),
             };
-            judge(&model, at, &shown, &Unique::default()).is_ok()
+            judge(&model, at, &taken, &Unique::default()).is_ok()
         };
         assert!(ok(None, "m", old, 4));
         assert!(!ok(None, "m", old, 3) && !ok(None, "m", old, 5));

@@ -1,5 +1,7 @@
 //! The operations as requests, and their answers as values.
 
+use std::net::SocketAddr;
+
 use http::Method;
 use smalt_protocol::ApiVersion;
 use smalt_protocol::uri::encode_query;
@@ -43,6 +45,7 @@ pub struct Read {
 pub struct Client {
     blobs: Connection,
     queues: Connection,
+    addresses: (SocketAddr, SocketAddr),
     access: Access,
     name: String,
 }
@@ -58,9 +61,20 @@ impl Client {
         Ok(Client {
             blobs: Connection::open(server.blob).await?,
             queues: Connection::open(server.queue).await?,
+            addresses: (server.blob, server.queue),
             access: Access::full(ApiVersion::V2021_12_02),
             name: name.to_owned(),
         })
+    }
+
+    /// Connects anew, after a connection broke.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub async fn reconnect(&mut self) -> Done<()> {
+        self.blobs = Connection::open(self.addresses.0).await?;
+        self.queues = Connection::open(self.addresses.1).await?;
+        Ok(())
     }
 
     /// Creates container and queue.

@@ -195,14 +195,17 @@ async fn perform_on_queue(
             model.messages.remove(&id);
         }
         Op::GetMessages => {
+            let mut flaw = None;
             for shown in client.get_messages(TAKEN_AT_ONCE, HIDDEN_S).await? {
                 let Some(message) = model.messages.get_mut(&shown.id) else {
                     let text = format!("message {} was deleted or never put", shown.id);
-                    return Ok(Some(Flaw::Corrupt(text)));
+                    flaw = Some(Flaw::Corrupt(text));
+                    continue;
                 };
                 message.replaced = Some(std::mem::replace(&mut message.receipt, shown.receipt));
                 message.dequeue_count += 1;
             }
+            return Ok(flaw);
         }
         Op::PutBlob { .. } | Op::SetMetadata { .. } | Op::DeleteBlob { .. } => {}
     }

@@ -156,20 +156,22 @@ async fn put_message(
     Ok((field("MessageId"), field("PopReceipt")))
 }
 
+/// A signature that allows everything, until 2099.
+const FULL: AccountSas<'_> = AccountSas {
+    version: ApiVersion::V2021_12_02,
+    account: ACCOUNT,
+    services: "bqt",
+    resource_types: "sco",
+    permissions: "rwdlacup",
+    start: None,
+    expiry: Timestamp::from_unix_s(4_102_444_799),
+    ip: "",
+    protocol: "",
+    encryption_scope: "",
+};
+
 /// Signed queries, each valid but for what its name says.
 fn signatures(access: &Access) -> Values {
-    let full = AccountSas {
-        version: ApiVersion::V2021_12_02,
-        account: ACCOUNT,
-        services: "bqt",
-        resource_types: "sco",
-        permissions: "rwdlacup",
-        start: None,
-        expiry: Timestamp::from_unix_s(4_102_444_799),
-        ip: "",
-        protocol: "",
-        encryption_scope: "",
-    };
     let past = Timestamp::from_unix_s(1_500_000_000);
     let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
     let sign = |sas: AccountSas<'_>| {
@@ -181,49 +183,49 @@ fn signatures(access: &Access) -> Values {
             "sas:expired",
             sign(AccountSas {
                 expiry: past,
-                ..full
+                ..FULL
             }),
         ),
         (
             "sas:not-yet",
             sign(AccountSas {
-                start: Some(full.expiry),
-                ..full
+                start: Some(FULL.expiry),
+                ..FULL
             }),
         ),
         (
             "sas:table-only",
             sign(AccountSas {
                 services: "t",
-                ..full
+                ..FULL
             }),
         ),
         (
             "sas:service-only",
             sign(AccountSas {
                 resource_types: "s",
-                ..full
+                ..FULL
             }),
         ),
         (
             "sas:list-only",
             sign(AccountSas {
                 permissions: "l",
-                ..full
+                ..FULL
             }),
         ),
         (
             "sas:elsewhere",
             sign(AccountSas {
                 ip: "192.0.2.1",
-                ..full
+                ..FULL
             }),
         ),
         (
             "sas:https-only",
             sign(AccountSas {
                 protocol: "https",
-                ..full
+                ..FULL
             }),
         ),
         ("sas", access.query().to_owned()),

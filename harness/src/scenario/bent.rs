@@ -1,5 +1,5 @@
-//! A storage that is bent on purpose: each bend is a mistake that a worker could make or rely on, and
-//! that the properties must catch. It is how the checks are checked.
+//! A storage that is bent on purpose: each bend is a mistake that a worker could make or rely on,
+//! and that the properties must catch. It is how the checks are checked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -203,7 +203,8 @@ impl Storage for Bent {
     ) -> PortResult<Written> {
         let mut put = put.clone();
         if self.is(Bend::StateUnconditionally) {
-            put.conditions = Conditions::default();
+            // The lease stays: it is what such a worker would rely on.
+            put.conditions.if_match = None;
         }
         self.inner.put_blob(cx, blob, content, &put).await
     }

@@ -9,7 +9,7 @@ use smalt_protocol::uri::{lookup, parse_query, percent_decode};
 const HEADERS_LEFT_OUT: [&str; 1] = ["user-agent"];
 
 /// Something that happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// When, on the service's clock.
     pub at: Timestamp,
@@ -20,7 +20,7 @@ pub struct Event {
 }
 
 /// What can happen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Happening {
     /// A request reached the service, or was cut by it.
     Exchange(Box<Exchange>),
@@ -52,7 +52,7 @@ pub enum Happening {
 }
 
 /// One request, and what became of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Exchange {
     /// When it was sent; the event's time is that of its execution.
     pub sent: Timestamp,
@@ -73,7 +73,7 @@ pub struct Exchange {
 }
 
 /// What became of a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Fate {
     /// The service answered.
     Answered(Answer),
@@ -82,7 +82,7 @@ pub enum Fate {
 }
 
 /// An answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// Status.
     pub status: u16,

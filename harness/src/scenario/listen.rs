@@ -144,7 +144,7 @@ async fn put_all(owner: &dyn Storage, plan: &ListenPlan, names: &Names) -> Resul
     let text = |error: smalt_sleeve::PortError| error.to_string();
     owner.create_queue(&cx, &names.queue).await.map_err(text)?;
     // The workers create the poison queue when they need it; half of the runs start without.
-    if plan.seed % 2 == 0 {
+    if plan.seed.is_multiple_of(2) {
         owner.create_queue(&cx, &names.poison).await.map_err(text)?;
     }
     for (number, message) in plan.messages.iter().enumerate() {

@@ -16,9 +16,9 @@ use super::bent::Bend;
 use super::campaign::{self, Run, Scenario};
 use super::listen::Listen;
 use super::sweep::Sweep;
-use super::wire::Service;
-use super::world::World;
-use super::{history, sockets};
+use super::wire::{Actor, Service};
+use super::world::{self, World};
+use super::{history, seed, sockets};
 
 /// Options of `harness scenario`.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,6 +33,8 @@ enum Which {
     Sweep(Args),
     /// The listener: messages are handled, retried, poisoned.
     Listen(Args),
+    /// Put one blob of each kind into the container `seeded` of --url, for the sweeper's binary.
+    Seed(Args),
 }
 
 /// What both take.
@@ -51,15 +53,22 @@ struct Args {
     /// Do not run the scenario but show that the properties catch mistakes made on purpose.
     #[arg(long, conflicts_with = "url")]
     bent: bool,
-    /// Run against this service: endpoint of blobs (sweep) or queues (listen) with the account in its
-    /// path, as http://127.0.0.1:10000/devstoreaccount1.
+    /// Run against this service: endpoint of blobs (sweep) or queues (listen) with the account in
+    /// its path, as http://127.0.0.1:10000/devstoreaccount1.
     #[arg(long)]
     url: Option<String>,
+    /// Connect here, whatever the URL says; name and certificate check stay.
+    #[arg(long, value_name = "HOST:PORT")]
+    connect_to: Option<std::net::SocketAddr>,
+    /// Trust these certificates, too (PEM).
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Its account.
     #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
     account: String,
     /// The account's key.
-    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true, env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
+    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
+    #[arg(env = "SMALT_SCENARIO_KEY", hide_env_values = true)]
     key: String,
 }
 
@@ -74,6 +83,7 @@ const CASES_OVER_SOCKETS: u64 = 3;
 /// When a service cannot be reached or a file not be written.
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.which {
+        Which::Seed(args) => put_seed(args),
         Which::Sweep(args) if args.bent => {
             let bends = [&Bend::OF_THE_SWEEPER[..], &Bend::OF_THE_MOVER[..]].concat();
             Ok(bent::<Sweep>(args, &bends))
@@ -161,12 +171,34 @@ fn over_sockets<S: sockets::OverSockets>(args: &Args) -> anyhow::Result<ExitCode
     })
 }
 
+fn put_seed(args: &Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let world = world_over_sockets(args)?;
+    let storage = world
+        .storage(world::Which::Main, &Actor::owner(), args.seed, None)
+        .map_err(anyhow::Error::msg)?;
+    let put = runtime.block_on(seed::put_all(storage.as_ref(), world.wire.now()));
+    println!("seeded {} blobs", put.map_err(anyhow::Error::msg)?);
+    Ok(ExitCode::SUCCESS)
+}
+
 fn world_over_sockets(args: &Args) -> anyhow::Result<World> {
     let url = args.url.as_deref().unwrap_or_default();
     let credential = Credential::key(&args.key)?;
     let account = Account::new(&args.account, Some(url), Some(url), credential)
         .with_context(|| format!("--url {url}"))?;
-    let transport = HyperTransport::new(HyperTransportSettings::default())?;
+    let mut settings = HyperTransportSettings::default();
+    if let Some(path) = &args.ca_file {
+        settings.extra_ca_pem = std::fs::read(path).with_context(|| path.display().to_string())?;
+    }
+    if let Some(address) = args.connect_to {
+        let parsed: http::Uri = url.parse()?;
+        let host = parsed.host().context("--url has no host")?;
+        settings.resolve.insert(host.to_owned(), address);
+    }
+    let transport = HyperTransport::new(settings)?;
     let service = Service::Sockets(transport);
     Ok(World::over_sockets(service, account.clone(), account))
 }

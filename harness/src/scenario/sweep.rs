@@ -1,5 +1,5 @@
-//! The sweeper's scenario: random blobs, up to three workers, owners who change their minds, trouble,
-//! then peace. A week of expiry.
+//! The sweeper's scenario: random blobs, up to three workers, owners who change their minds,
+//! trouble, then peace. A week of expiry.
 
 mod check;
 mod model;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use proptest::strategy::{BoxedStrategy, Strategy as _};
+use smalt_protocol::uri::percent_decode;
 use smalt_sleeve::port::{
     BlobId, CallContext, Conditions, DeleteSnapshots, Metadata, PortResult, PutBlob, Storage,
 };
@@ -99,9 +100,9 @@ pub async fn run_in(
     let owner = Owner::new(world, plan, names)?;
     owner.put_all().await?;
     let acting = owner.clone();
-    world.wire.owner_acts(Box::new(move |act| {
+    world.wire.owner_acts(Box::new(move |act, about| {
         let owner = acting.clone();
-        Box::pin(async move { owner.act(act).await })
+        Box::pin(async move { owner.act(act, about).await })
     }));
     let mut violations = Vec::new();
     let mut faults = Faults::default();
@@ -319,14 +320,29 @@ impl Owner {
         put.await.map(|_| ())
     }
 
-    /// Does what the plan says under this number. Refusals are part of it: another deed may have
-    /// taken a lease or removed the blob before.
-    async fn act(&self, number: u8) {
+    /// The blob of a path.
+    fn number_of(&self, path: &str) -> Option<usize> {
+        let path = percent_decode(path).ok()?;
+        (0..self.plan.blobs.len()).find(|number| {
+            let (which, blob) = self.id(*number);
+            path == format!(
+                "/{}/{}/{}",
+                self.world.name(which),
+                blob.container,
+                blob.name
+            )
+        })
+    }
+
+    /// Does what the plan says under this number, to the blob of this path or of the plan's choice.
+    /// Refusals are part of it: another deed may have taken a lease or removed the blob before.
+    async fn act(&self, number: u8, about: Option<String>) {
         let acts = &self.plan.acts;
         let Some(act) = acts.get(usize::from(number) % acts.len().max(1)) else {
             return;
         };
-        let target = usize::from(act.blob) % self.plan.blobs.len().max(1);
+        let target = about.and_then(|path| self.number_of(&path));
+        let target = target.unwrap_or(usize::from(act.blob) % self.plan.blobs.len().max(1));
         let (which, blob) = self.id(target);
         let (cx, storage) = (CallContext::default(), self.storage(which));
         let none = Conditions::default();

@@ -1,15 +1,16 @@
-//! The wire between workers and service: carries every request, writes down what truly happened, and
-//! does to it what was planned.
+//! The wire between workers and service: carries every request, writes down what truly happened,
+//! and does to it what was planned.
 //!
 //! The history that the properties are checked against is written here and nowhere else: by the
-//! service's side of the exchange, so that it also knows what a worker whose answer was lost does not.
+//! service's side of the exchange, so that it also knows what a worker whose answer was lost does
+//! not.
 
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,10 +18,13 @@ use http_body_util::BodyExt as _;
 use smalt::Emulator;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::{Clock, FnTransport, HyperTransport, Transport, TransportError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::history::{Answer, Event, Exchange, Fate, Happening};
+
+/// Most events of a run. One that goes round in circles gets no further answers from there on, and
+/// fails by what it has left undone.
+const EVENTS_MAX: usize = 50_000;
 
 /// Who sends: one life of a worker, or the owner of the data.
 #[derive(Debug)]
@@ -79,10 +83,33 @@ pub enum Mishap {
     CrashBefore,
     /// It is executed, and its worker dies.
     CrashAfter,
-    /// The owner does something just before it is executed: the act of this number.
-    OwnerBefore(u8),
+    /// As [`Mishap::AnswerLost`], of the next request that removes, copies or settles something.
+    ChangeLost,
+    /// As [`Mishap::CrashAfter`], of the next such request.
+    CrashAfterChange,
+    /// The owner does something just before the next such request is executed, to what it is about:
+    /// the act of this number.
+    OwnerBeforeChange(u8),
     /// The owner does something right after it was executed.
     OwnerAfter(u8),
+}
+
+impl Mishap {
+    /// Whether it waits for a request that changes something a worker was sent for.
+    fn waits_for_change(self) -> bool {
+        matches!(
+            self,
+            Mishap::ChangeLost | Mishap::CrashAfterChange | Mishap::OwnerBeforeChange(_)
+        )
+    }
+}
+
+/// Whether a request deletes or copies a blob, or settles a message.
+fn is_change(request: &http::Request<Bytes>) -> bool {
+    let settles =
+        request.method() != http::Method::GET && request.uri().path().contains("/messages");
+    let copies = request.headers().contains_key("x-ms-copy-source");
+    request.method() == http::Method::DELETE || copies || settles
 }
 
 /// A mishap with its account.
@@ -96,8 +123,9 @@ pub struct Planned {
     pub fired: bool,
 }
 
-/// What the owner does, by its number in the plan.
-pub type OwnerActs = Box<dyn Fn(u8) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+/// What the owner does, by its number in the plan, to the blob of this path, if there is one.
+pub type OwnerActs =
+    Box<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Where the service is.
 pub enum Service {
@@ -196,14 +224,16 @@ impl Wire {
     }
 
     /// The mishap of the next request.
-    fn next_mishap(&self, actor: &Actor) -> Option<Mishap> {
+    fn next_mishap(&self, actor: &Actor, request: &http::Request<Bytes>) -> Option<Mishap> {
         if !actor.is_worker {
             return None;
         }
         let mut state = self.lock();
         state.requests += 1;
         let nth = state.requests;
-        let due = |p: &&mut Planned| !p.fired && p.nth <= nth;
+        let change = is_change(request);
+        let due =
+            |p: &&mut Planned| !p.fired && p.nth <= nth && (change || !p.mishap.waits_for_change());
         let planned = state.planned.iter_mut().find(due)?;
         planned.fired = true;
         Some(planned.mishap)
@@ -214,31 +244,41 @@ impl Wire {
         actor: &Arc<Actor>,
         request: http::Request<Bytes>,
     ) -> io::Result<http::Response<Bytes>> {
-        if actor.dead.load(Ordering::Relaxed) {
-            // A task of a dead worker that has not been dropped yet.
+        let exhausted = actor.is_worker && self.lock().history.len() > EVENTS_MAX;
+        if exhausted || actor.dead.load(Ordering::Relaxed) {
+            // A task of a dead worker that has not been dropped yet, or an endless run.
             std::future::pending::<()>().await;
         }
-        let mishap = self.next_mishap(actor);
+        let mishap = self.next_mishap(actor, &request);
+        let about = about(&request);
         match mishap {
             Some(Mishap::Unreachable) => return Err(io::ErrorKind::ConnectionRefused.into()),
             Some(Mishap::CrashBefore) => self.die(actor).await,
             Some(Mishap::LateRequest(seconds)) => sleep(seconds).await,
-            Some(Mishap::OwnerBefore(act)) => self.owner(act).await,
+            Some(Mishap::OwnerBeforeChange(act)) => self.owner(act, about.clone()).await,
             _ => {}
         }
         let late = matches!(
             mishap,
-            Some(Mishap::AnswerLost | Mishap::CrashAfter | Mishap::LateAnswer(_))
+            Some(
+                Mishap::AnswerLost
+                    | Mishap::CrashAfter
+                    | Mishap::ChangeLost
+                    | Mishap::CrashAfterChange
+                    | Mishap::LateAnswer(_)
+            )
         );
         let (number, answer) = self.execute(actor, request, !late).await;
         match mishap {
-            Some(Mishap::AnswerLost) => return Err(io::ErrorKind::ConnectionReset.into()),
-            Some(Mishap::CrashAfter) => self.die(actor).await,
+            Some(Mishap::AnswerLost | Mishap::ChangeLost) => {
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            Some(Mishap::CrashAfter | Mishap::CrashAfterChange) => self.die(actor).await,
             Some(Mishap::LateAnswer(seconds)) => {
                 sleep(seconds).await;
                 self.note(&actor.name, Happening::Delivered { number });
             }
-            Some(Mishap::OwnerAfter(act)) => self.owner(act).await,
+            Some(Mishap::OwnerAfter(act)) => self.owner(act, None).await,
             _ => {}
         }
         answer
@@ -250,9 +290,9 @@ impl Wire {
         std::future::pending::<()>().await;
     }
 
-    async fn owner(&self, act: u8) {
+    async fn owner(&self, act: u8, about: Option<String>) {
         if let Some(acts) = self.owner_acts.get() {
-            acts(act).await;
+            acts(act, about).await;
         }
     }
 
@@ -297,6 +337,15 @@ impl Wire {
                 Ok(http::Response::from_parts(head, body))
             }
         }
+    }
+}
+
+/// The path of the blob that a request wants to be rid of.
+fn about(request: &http::Request<Bytes>) -> Option<String> {
+    let source = request.headers().get("x-ms-copy-source");
+    match source.and_then(|source| source.to_str().ok()) {
+        Some(source) => Some(source.parse::<http::Uri>().ok()?.path().to_owned()),
+        None => Some(request.uri().path().to_owned()),
     }
 }
 

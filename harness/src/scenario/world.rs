@@ -169,20 +169,23 @@ pub struct Trouble {
     pub rules: Vec<Rule>,
 }
 
-/// Mishaps on the wire among the first `requests_max` requests; owner's acts by number below `acts`.
+/// Mishaps on the wire among the first `requests_max` requests; acts of the owner by number below
+/// `acts`.
 pub fn mishaps(requests_max: u16, acts: u8) -> BoxedStrategy<Vec<(u16, Mishap)>> {
     let mishap = prop_oneof![
-        3 => Just(Mishap::AnswerLost),
+        2 => Just(Mishap::AnswerLost),
+        2 => Just(Mishap::ChangeLost),
         1 => Just(Mishap::Unreachable),
         1 => (1u16..200).prop_map(Mishap::LateRequest),
         1 => (1u16..200).prop_map(Mishap::LateAnswer),
         1 => Just(Mishap::CrashBefore),
-        2 => Just(Mishap::CrashAfter),
-        3 => (0..acts.max(1)).prop_map(Mishap::OwnerBefore),
+        1 => Just(Mishap::CrashAfter),
+        2 => Just(Mishap::CrashAfterChange),
+        4 => (0..acts.max(1)).prop_map(Mishap::OwnerBeforeChange),
         1 => (0..acts.max(1)).prop_map(Mishap::OwnerAfter),
     ];
     let without_owner = move |m: &(u16, Mishap)| {
-        acts > 0 || !matches!(m.1, Mishap::OwnerBefore(_) | Mishap::OwnerAfter(_))
+        acts > 0 || !matches!(m.1, Mishap::OwnerBeforeChange(_) | Mishap::OwnerAfter(_))
     };
     proptest::collection::vec((1..requests_max, mishap), 0..8)
         .prop_map(move |all| all.into_iter().filter(without_owner).collect())

@@ -14,7 +14,7 @@ use smalt_listener::{ConfigError, Listener, ListenerConfig, ListenerError, Repor
 use tokio::sync::watch;
 
 use super::storage::{self, Retries};
-use super::{Common, ListenFlags, exit, signals};
+use super::{Common, ListenFlags, ambient, exit, signals};
 
 /// Carries out `run` or `once`.
 pub(crate) async fn listen(
@@ -28,7 +28,7 @@ pub(crate) async fn listen(
     let grace = flags.scale.grace.or(file.listener.grace.map(|g| g.0));
     let seed = match flags.scale.seed {
         Some(seed) => seed,
-        None => getrandom::u64().map_err(|e| anyhow::anyhow!("no seed: {e}"))?,
+        None => ambient::seed()?,
     };
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
     let mut listeners = Vec::new();

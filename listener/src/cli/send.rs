@@ -14,7 +14,7 @@ use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, Receipt, Storage};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::storage::{self, Retries};
-use super::{Common, Encoding, exit, listen};
+use super::{Common, Encoding, ambient, exit, listen};
 
 /// Messages that are put at the same time.
 const AT_ONCE: usize = 16;
@@ -118,7 +118,6 @@ fn bodies(flags: &SendFlags) -> stream::BoxStream<'_, anyhow::Result<Vec<u8>>> {
         .boxed();
     }
     let texts = stream::iter(&flags.text).map(|text| Ok(text.clone().into_bytes()));
-    let files = stream::iter(&flags.file)
-        .then(|path| async move { tokio::fs::read(path).await.with_context(|| path.clone()) });
+    let files = stream::iter(&flags.file).then(|path| ambient::bytes(path));
     texts.chain(files).boxed()
 }

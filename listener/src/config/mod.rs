@@ -1,7 +1,8 @@
 //! What a listener can be told: one queue's settings, where they come from, and their checks.
 //!
 //! Settings come from flags and environment, then the TOML file, then the defaults here
-//! ([`file`] merges them); [`connection`] says which account, [`secret`] where a secret is kept.
+//! ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a secret is
+//! kept.
 
 pub mod connection;
 pub mod duration;

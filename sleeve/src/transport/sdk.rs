@@ -60,7 +60,8 @@ fn to_http(request: &Request) -> Result<http::Request<Bytes>, TransportError> {
     *built.uri_mut() = uri;
     let host = http::HeaderValue::from_str(&authority).map_err(|_| malformed("host"))?;
     built.headers_mut().insert(HOST, host);
-    // The SDK keeps them in a random order; metadata are stored as they come. Same seed, same bytes.
+    // The SDK keeps them in a random order; metadata are stored as they come. Same seed, same
+    // bytes.
     let mut headers: Vec<_> = request.headers().iter().collect();
     headers.sort_by_key(|(name, _)| name.as_str());
     for (name, value) in headers {

@@ -36,6 +36,7 @@ pub(super) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         header_case: HeaderCase::default(),
         version: ApiVersion::LATEST,
         version_given: true,
+        version_known: true,
         arrival: Timestamp::UNIX_EPOCH,
         request_id: Uuid::nil(),
         fresh_id: Uuid::nil(),

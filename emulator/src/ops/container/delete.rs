@@ -14,11 +14,11 @@ use smalt_protocol::StorageError;
 use uuid::Uuid;
 
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
+use crate::ops::deletion::{self, Freed};
 use crate::ops::leasing::lease_id;
 use crate::ops::lookup::ContainerName;
-use crate::records::{ContainerRecord, GarbageRecord, Record};
+use crate::records::ContainerRecord;
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Leased, check_write};
@@ -58,16 +58,13 @@ impl Write for DeleteContainer {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        let mut garbage = GarbageRecord::default();
-        if self.being_deleted_s == 0 {
-            tx.delete(self.name.key());
-        } else {
-            garbage.tombstone = Some(self.name.key());
-            garbage.free_at = stamp.now.plus_s(self.being_deleted_s);
-            container.deleted_at = Some(stamp.now);
-            container.save(tx, self.name.key())?;
-        }
-        garbage.save(tx, keys::garbage(container.generation))?;
+        container.deleted_at = Some(stamp.now);
+        let freed = Freed {
+            now: stamp.now,
+            being_deleted_s: self.being_deleted_s,
+        };
+        let generation = container.generation;
+        deletion::delete(tx, self.name.key(), &container, generation, freed)?;
         Ok(())
     }
 

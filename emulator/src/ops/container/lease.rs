@@ -11,7 +11,7 @@
 //! x-ms-lease-id: 4b1d5a3e-7f0c-4d5c-9a53-0b6f4b8b0a11
 //! ```
 
-use smalt_protocol::{ETag, StorageError};
+use smalt_protocol::StorageError;
 
 use crate::call::Call;
 use crate::operation::Write;
@@ -60,8 +60,7 @@ impl Write for LeaseContainer {
     ) -> Result<Outcome, StorageError> {
         container.lease = done.state;
         if self.changes_version {
-            container.etag = ETag::from_tick(stamp.tick);
-            container.last_modified = stamp.now;
+            container.touch(stamp);
         }
         container.save(tx, self.name.key())?;
         Ok(Outcome {

@@ -11,9 +11,9 @@
 //! ```
 
 use bytes::Bytes;
+use smalt_protocol::StorageError;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
-use smalt_protocol::{ETag, StorageError};
 use uuid::Uuid;
 
 use crate::call::Call;
@@ -76,8 +76,7 @@ impl Write for SetContainerAcl {
     ) -> Result<ContainerRecord, StorageError> {
         container.public_access = self.public_access;
         container.policies = self.policies;
-        container.etag = ETag::from_tick(stamp.tick);
-        container.last_modified = stamp.now;
+        container.touch(stamp);
         container.save(tx, self.name.key())?;
         Ok(container)
     }

@@ -10,7 +10,7 @@
 //! ETag: "0x8D6D4173A7F45B7"
 //! ```
 
-use smalt_protocol::{ETag, Metadata, StorageError};
+use smalt_protocol::{Metadata, StorageError};
 use uuid::Uuid;
 
 use crate::call::Call;
@@ -58,8 +58,7 @@ impl Write for SetContainerMetadata {
         stamp: &Stamp,
     ) -> Result<ContainerRecord, StorageError> {
         container.metadata = self.metadata;
-        container.etag = ETag::from_tick(stamp.tick);
-        container.last_modified = stamp.now;
+        container.touch(stamp);
         container.save(tx, self.name.key())?;
         Ok(container)
     }

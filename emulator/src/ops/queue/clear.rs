@@ -1,4 +1,5 @@
-//! Clear Messages: removes every message of a queue, hidden ones too, at once whatever their number.
+//! Clear Messages: removes every message of a queue, hidden ones too, at once whatever their
+//! number.
 //!
 //! Source: "Clear Messages". The queue gets a new generation; `maintain` removes the old one.
 //!

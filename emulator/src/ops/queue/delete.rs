@@ -11,10 +11,10 @@
 use smalt_protocol::StorageError;
 
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
+use crate::ops::deletion::{self, Freed};
 use crate::ops::queue::name::QueueName;
-use crate::records::{GarbageRecord, QueueRecord, Record};
+use crate::records::QueueRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
@@ -45,16 +45,13 @@ impl Write for DeleteQueue {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
-        let mut garbage = GarbageRecord::default();
-        if self.being_deleted_s == 0 {
-            tx.delete(self.name.key());
-        } else {
-            garbage.tombstone = Some(self.name.key());
-            garbage.free_at = stamp.now.plus_s(self.being_deleted_s);
-            queue.deleted_at = Some(stamp.now);
-            queue.save(tx, self.name.key())?;
-        }
-        garbage.save(tx, keys::garbage(queue.generation))?;
+        queue.deleted_at = Some(stamp.now);
+        let freed = Freed {
+            now: stamp.now,
+            being_deleted_s: self.being_deleted_s,
+        };
+        let generation = queue.generation;
+        deletion::delete(tx, self.name.key(), &queue, generation, freed)?;
         Ok(())
     }
 

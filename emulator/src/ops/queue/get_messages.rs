@@ -68,8 +68,8 @@ impl Write for GetMessages {
         for mut message in found {
             message.record.dequeue_count = message.record.dequeue_count.saturating_add(1);
             message.record.receipt = stamp.tick.ticks();
-            // Each stands by its own sequence, which no other message has: by places counted on from
-            // the tick, messages of two gets at the same moment would push each other out.
+            // Each stands by its own sequence, which no other message has: by places counted on
+            // from the tick, messages of two gets at the same moment would push each other out.
             let place = message.record.sequence;
             message.move_to(tx, queue.generation, visible, place)?;
             let text = FoundText::locate(tx, &message.record.text)?;

@@ -57,7 +57,6 @@ impl Target for InProcess {
             strict_api_version: true,
             strict_skew: true,
             being_deleted_s: BEING_DELETED_S,
-            loose: false,
         };
         let clock = Clock::manual(start);
         let opened = Emulator::builder()

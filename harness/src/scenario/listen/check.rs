@@ -41,7 +41,11 @@ struct Judge<'a> {
 }
 
 /// What does not hold, and what was seen.
-pub fn check(history: &[Event], plan: &ListenPlan, names: &Names) -> (Vec<Violation>, Marks) {
+pub(super) fn check(
+    history: &[Event],
+    plan: &ListenPlan,
+    names: &Names,
+) -> (Vec<Violation>, Marks) {
     let mut judge = Judge {
         plan,
         names,
@@ -267,8 +271,8 @@ impl Judge<'_> {
         }
     }
 
-    /// LS3 and LL2: each message came to the end that its own behaviour and the number of times that
-    /// it was taken allow, whatever happened to the others.
+    /// LS3 and LL2: each message came to the end that its own behaviour and the number of times
+    /// that it was taken allow, whatever happened to the others.
     fn end(&mut self) {
         let most = self.plan.max_dequeue;
         let mut found = Vec::new();

@@ -11,7 +11,7 @@ use crate::scenario::history::Happening;
 use crate::scenario::wire::Wire;
 
 /// The handler of one worker's life.
-pub struct Scripted {
+pub(super) struct Scripted {
     /// Where it writes down what it did.
     pub wire: Arc<Wire>,
     /// The life.

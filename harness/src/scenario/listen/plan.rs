@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use crate::scenario::world::{self, Trouble};
 
 /// Time that a handler has; a hanging one is cancelled after it.
-pub const HANDLER_TIMEOUT_S: u16 = 40;
+pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 /// Requests of the workers among which mishaps are planned.
-const REQUESTS_MAX: u16 = 90;
+const REQUESTS_MAX: u16 = 60;
 
 /// Operations of the queue service that fail by rule.
 const OPERATIONS: [&str; 5] = [
@@ -122,7 +122,7 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
 }
 
 /// All plans.
-pub fn plans() -> impl Strategy<Value = ListenPlan> {
+pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     let message = (behaviours(), prop_oneof![4 => Just(0u16), 1 => 1u16..60])
         .prop_map(|(behaviour, delay_s)| MessagePlan { behaviour, delay_s });
     let messages = proptest::collection::vec(message, 1..14);

@@ -1,4 +1,5 @@
-//! What stands in storage, by the history alone: every version of every blob, as the exchanges made it.
+//! What stands in storage, by the history alone: every version of every blob, as the exchanges
+//! made it.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,11 @@ use smalt_protocol::uri::percent_decode;
 use crate::scenario::history::{Answer, Exchange};
 
 /// Account, container, name.
-pub type Key = (String, String, String);
+pub(super) type Key = (String, String, String);
 
 /// One version of a blob.
 #[derive(Clone, Debug)]
-pub struct Version {
+pub(super) struct Version {
     /// Its ETag.
     pub etag: String,
     /// Metadata, names in lower case.
@@ -28,12 +29,12 @@ pub struct Version {
 
 impl Version {
     /// A metadata value.
-    pub fn value(&self, name: &str) -> Option<&str> {
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
         self.metadata.get(name).map(String::as_str)
     }
 
     /// When its time is over; `None` when it never says so in a way that counts.
-    pub fn due(&self) -> Option<Timestamp> {
+    pub(super) fn due(&self) -> Option<Timestamp> {
         let text = self.value("timetolive")?;
         if let Some(days) = text.strip_prefix('P').and_then(|t| t.strip_suffix('D')) {
             let days: u64 = days.parse().ok()?;
@@ -50,7 +51,7 @@ impl Version {
 
 /// What an exchange did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub(super) enum Deed {
     /// Wrote content.
     Put,
     /// Replaced metadata.
@@ -63,13 +64,13 @@ pub enum Deed {
 
 /// All blobs.
 #[derive(Debug, Default)]
-pub struct Model {
+pub(super) struct Model {
     /// The current versions.
     pub blobs: BTreeMap<Key, Version>,
 }
 
 /// The kind of write that a request on a blob is.
-pub fn deed(exchange: &Exchange) -> Option<Deed> {
+pub(super) fn deed(exchange: &Exchange) -> Option<Deed> {
     let (_, container, name) = exchange.segments();
     if container.is_empty() || name.is_empty() {
         return None;
@@ -84,12 +85,12 @@ pub fn deed(exchange: &Exchange) -> Option<Deed> {
 }
 
 /// The blob that a request is about.
-pub fn key(exchange: &Exchange) -> Key {
+pub(super) fn key(exchange: &Exchange) -> Key {
     exchange.segments()
 }
 
 /// Where `DeadBlobContainer` sends a blob.
-pub fn resolve(value: &str, name: &str) -> Option<(String, String)> {
+pub(super) fn resolve(value: &str, name: &str) -> Option<(String, String)> {
     let (container, rest) = value.split_once('/').unwrap_or((value, ""));
     let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if container.len() < 3 || !container.chars().all(legal) {
@@ -104,7 +105,13 @@ pub fn resolve(value: &str, name: &str) -> Option<(String, String)> {
 
 impl Model {
     /// Takes in what a successful write did.
-    pub fn apply(&mut self, number: usize, at: Timestamp, exchange: &Exchange, answer: &Answer) {
+    pub(super) fn apply(
+        &mut self,
+        number: usize,
+        at: Timestamp,
+        exchange: &Exchange,
+        answer: &Answer,
+    ) {
         let (Some(deed), key) = (deed(exchange), key(exchange)) else {
             return;
         };
@@ -147,7 +154,7 @@ impl Model {
 }
 
 /// The source of a copy.
-pub fn source_key(exchange: &Exchange) -> Option<Key> {
+pub(super) fn source_key(exchange: &Exchange) -> Option<Key> {
     let url: http::Uri = exchange.header("x-ms-copy-source")?.parse().ok()?;
     let mut parts = url.path().trim_start_matches('/').splitn(3, '/');
     let mut next = || percent_decode(parts.next().unwrap_or_default()).ok();

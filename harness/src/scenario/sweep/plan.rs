@@ -8,14 +8,14 @@ use super::Names;
 use crate::scenario::world::{self, Trouble, Which};
 
 /// What is swept: account, container, prefix.
-pub const SWEPT: [(Which, &str, &str); 4] = [
+pub(super) const SWEPT: [(Which, &str, &str); 4] = [
     (Which::Main, "events", ""),
     (Which::Main, "logs", "app/"),
     (Which::Main, "media", ""),
     (Which::Dead, "retained", ""),
 ];
 /// Requests of the workers among which mishaps are planned.
-const REQUESTS_MAX: u16 = 160;
+const REQUESTS_MAX: u16 = 110;
 /// Most acts of the owner in one plan.
 const ACTS_MAX: u8 = 5;
 /// Operations of the blob service that fail by rule.
@@ -115,7 +115,7 @@ impl Dead {
 /// One blob.
 #[derive(Clone, Copy, Debug)]
 pub struct BlobPlan {
-    /// Which of [`SWEPT`].
+    /// Which of `SWEPT`.
     pub container: u8,
     /// Its time.
     pub life: Life,
@@ -225,7 +225,7 @@ fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
 }
 
 /// All plans.
-pub fn plans() -> impl Strategy<Value = SweepPlan> {
+pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
     let blob = (0u8..4, lives(), deads());
     let blob = blob.prop_map(|(container, life, dead)| BlobPlan {
         container,
@@ -238,7 +238,7 @@ pub fn plans() -> impl Strategy<Value = SweepPlan> {
         world::rules(&OPERATIONS),
     )
         .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
-    let shape = (1u8..4, 12u16..72, 1u32..8, 1usize..5);
+    let shape = (1u8..4, 40u16..120, 1u32..8, 1usize..5);
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
     let collision = prop_oneof![
         Just(Collision::Fail),

@@ -25,7 +25,8 @@ pub struct Located {
 pub(super) enum Piece {
     /// Held alive.
     Held(Payload, Range<u64>),
-    /// To be looked up when it is its turn; where the blob is gone by then, the response breaks off.
+    /// To be looked up when it is its turn; where the blob is gone by then, the response breaks
+    /// off.
     Later(PayloadId, Range<u64>),
 }
 

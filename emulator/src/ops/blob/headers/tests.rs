@@ -33,6 +33,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         header_case: HeaderCase::default(),
         version,
         version_given: true,
+        version_known: true,
         arrival: Timestamp::UNIX_EPOCH,
         request_id: Uuid::nil(),
         fresh_id: Uuid::nil(),

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# The same scenarios, and the same two binaries, against smalt and against Azurite; the results must
+# be equal. Azurite comes from npm into build/azurite. Needs: cargo build --release --bins.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt smalt-sweeper smalt-listener harness
+
+azurite_version=3.37.0
+node_version=24.11.1
+account=devstoreaccount1
+key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
+build=${BUILD_DIR:-build}/azurite
+
+# Azurite 3.37 wants node 22 or newer; the npm package `node` brings one where the system's is older.
+install() {
+    mkdir -p "$build"
+    local major
+    major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
+    if [ ! -e "$build/node_modules/azurite/package.json" ] ||
+        ! grep -q "\"version\": \"$azurite_version\"" "$build/node_modules/azurite/package.json"; then
+        npm install --prefix "$build" --no-audit --no-fund --loglevel error --force \
+            "azurite@$azurite_version"
+    fi
+    if [ "$major" -lt 22 ] && [ ! -x "$build/node_modules/node/bin/node" ]; then
+        npm install --prefix "$build" --no-audit --no-fund --loglevel error --force \
+            "node@$node_version"
+    fi
+    node=node
+    if [ -x "$build/node_modules/node/bin/node" ]; then
+        node=$build/node_modules/node/bin/node
+    fi
+}
+
+start_azurite() {
+    local log=$work/azurite.log pid
+    "$node" "$build/node_modules/azurite/dist/src/azurite.js" --silent --skipApiVersionCheck \
+        --disableTelemetry --location "$work/azurite" \
+        --blobPort 0 --queuePort 0 --tablePort 0 >"$log" 2>&1 &
+    pid=$!
+    started+=("$pid")
+    await "$log" 'Table service.*listening' "$pid"
+    azurite_blob=$(sed -n 's|.*Blob service.*listening at http://||p' "$log" | head -n 1)
+    azurite_queue=$(sed -n 's|.*Queue service.*listening at http://||p' "$log" | head -n 1)
+}
+
+# scenarios NAME BLOB QUEUE: one line per case, into $work/NAME.results.
+scenarios() {
+    "$bin/harness" scenario sweep --url "http://$2/$account" --cases 4 >"$work/$1.results" ||
+        fail "sweep on $1: $(cat "$work/$1.results")"
+    "$bin/harness" scenario listen --url "http://$3/$account" --cases 2 >>"$work/$1.results" ||
+        fail "listen on $1: $(cat "$work/$1.results")"
+}
+
+# binaries NAME BLOB QUEUE: the real programs on blobs and messages made by them, added to the results.
+binaries() {
+    local connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
+    connection+=";BlobEndpoint=http://$2/$account;QueueEndpoint=http://$3/$account;"
+    export AZURE_STORAGE_CONNECTION_STRING=$connection
+    "$bin/smalt-listener" send --queue azurite-orders --create-queue one two three \
+        --log-level error >"$work/sent"
+    local status=0
+    "$bin/smalt-listener" once --queue azurite-orders --exec cat --log-level error \
+        >"$work/handled" || status=$?
+    {
+        echo "listener exit $status, sent $(wc -l <"$work/sent")"
+        "$bin/smalt-listener" stats --queue azurite-orders | sed "s|$3|QUEUE|g" || true
+    } >>"$work/$1.results"
+    "$bin/harness" scenario seed --url "http://$2/$account" >>"$work/$1.results"
+    status=0
+    "$bin/smalt-sweeper" once --container seeded --dead-account default --log-level error \
+        --worker-id w --seed 1 >"$work/report" || status=$?
+    {
+        echo "sweeper exit $status"
+        grep -E '"(deleted|moved|no_ttl|not_due|invalid_ttl)"' "$work/report"
+    } >>"$work/$1.results"
+    unset AZURE_STORAGE_CONNECTION_STRING
+}
+
+install
+start_smalt smalt
+start_azurite
+for service in smalt azurite; do
+    blob=${service}_blob queue=${service}_queue
+    scenarios "$service" "${!blob}" "${!queue}"
+    binaries "$service" "${!blob}" "${!queue}"
+done
+diff "$work/smalt.results" "$work/azurite.results" || fail "smalt (<) and Azurite (>) differ"
+cat "$work/smalt.results"
+echo "smalt and Azurite $azurite_version agree"

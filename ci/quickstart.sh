@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# The README's first minutes, from start to end, with Microsoft's Python SDK in a venv under build/:
+# exactly the expired blobs are gone or moved, and the queue is empty.
+# Needs: python3, cargo build --release --bins.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt smalt-sweeper smalt-listener
+
+account=devstoreaccount1
+key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
+venv=${BUILD_DIR:-build}/quickstart
+
+if [ ! -e "$venv/installed" ]; then
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check \
+        'azure-storage-blob>=12.19,<13' 'azure-storage-queue>=12.8,<13'
+    touch "$venv/installed"
+fi
+
+start_smalt smalt
+connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
+connection+=";BlobEndpoint=http://$smalt_blob/$account;QueueEndpoint=http://$smalt_queue/$account;"
+export AZURE_STORAGE_CONNECTION_STRING=$connection
+
+"$venv/bin/python" docs/quickstart.py create
+"$bin/smalt-sweeper" once --container events --dead-account default --log-level error \
+    >"$work/report" || fail "smalt-sweeper: $(cat "$work/report")"
+# Messages are handled side by side: the order is nobody's promise.
+"$bin/smalt-listener" once --queue orders --exec 'cat; echo' --log-level error \
+    >"$work/handled" || fail "smalt-listener"
+"$venv/bin/python" docs/quickstart.py show | sed 's/ *$//' >"$work/shown"
+
+sort "$work/handled" | grep . | diff - <(printf 'order %s\n' 0 1 2) || fail "handled messages"
+diff "$work/shown" - <<'END' || fail "what is left"
+events/keep.json
+events/tomorrow.json
+events/week.json
+dead/2026/archived.json from archived.json
+orders: 0 messages
+END
+cat "$work/shown"
+echo "the first minutes go as the README says"

@@ -1,0 +1,61 @@
+# Helpers for scripts that start services: sourced, not run. Everything they start ends with the script.
+# shellcheck shell=bash
+
+bin=${SMALT_BIN_DIR:-target/release}
+work=$(mktemp -d)
+started=()
+
+stop_all() {
+    local pid
+    for pid in "${started[@]}"; do
+        kill "$pid" 2>/dev/null || true
+    done
+    for pid in "${started[@]}"; do
+        wait "$pid" 2>/dev/null || true
+    done
+    rm -rf "$work"
+}
+trap stop_all EXIT
+
+# need FILE...: fails early, with what to do about it.
+need() {
+    local file
+    for file in "$@"; do
+        if [ ! -x "$bin/$file" ]; then
+            echo "$bin/$file is missing; run: cargo build --release --bins" >&2
+            exit 2
+        fi
+    done
+}
+
+# await LOG PATTERN PID: waits until a started service says that it is ready.
+await() {
+    local turn
+    for turn in $(seq 1 300); do
+        grep -q "$2" "$1" 2>/dev/null && return 0
+        kill -0 "$3" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "it did not start ($turn):" >&2
+    cat "$1" >&2
+    return 1
+}
+
+# start_smalt NAME [FLAG...]: sets ${NAME}_blob, ${NAME}_queue and ${NAME}_control to its addresses.
+start_smalt() {
+    local name=$1 log=$work/$1.log pid service
+    shift
+    "$bin/smalt" --inMemoryPersistence --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 \
+        "$@" >"$log" 2>&1 &
+    pid=$!
+    started+=("$pid")
+    await "$log" 'Connection string' "$pid"
+    for service in blob queue control; do
+        printf -v "${name}_$service" '%s' "$(sed -n "s|^ *$service *[a-z]*://||p" "$log" | head -n 1)"
+    done
+}
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}

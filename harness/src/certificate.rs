@@ -1,0 +1,142 @@
+//! Throw-away credentials for tests of the production path: certificates, and an account's SAS.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "certificates go to files; a SAS of a test lasts from now on"
+)]
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::sas::{Sas, SasTarget};
+use smalt_protocol::signing::{AccountKey, sign};
+use smalt_protocol::uri::write_query;
+use smalt_protocol::{Service, Timestamp};
+
+/// Names that the server's certificate is for: Azure's hosts, and this machine.
+const NAMES: [&str; 4] = [
+    "*.blob.core.windows.net",
+    "*.queue.core.windows.net",
+    "localhost",
+    "127.0.0.1",
+];
+/// Version of the SAS.
+const SAS_VERSION: &str = "2021-12-02";
+
+/// Options of `harness certificate`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Certificate {
+    /// Writes `ca.pem`, `server.pem` and `server.key` there.
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Options of `harness sas`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AccountSas {
+    /// Account.
+    #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
+    account: String,
+    /// Its key.
+    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
+    key: String,
+    /// Services: b, q.
+    #[arg(long, default_value = "bq")]
+    services: String,
+    /// Permissions.
+    #[arg(long, default_value = "rwdlacup")]
+    permissions: String,
+    /// Valid for so many hours.
+    #[arg(long, default_value_t = 1)]
+    hours: u64,
+}
+
+/// Makes a certificate authority and a server certificate of it.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn certificate(options: &Certificate) -> anyhow::Result<()> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate()?;
+    let ca = authority.self_signed(&key)?;
+    let issuer = Issuer::new(authority, key);
+    let names: Vec<String> = NAMES.map(str::to_owned).to_vec();
+    let server_key = KeyPair::generate()?;
+    let server = CertificateParams::new(names)?.signed_by(&server_key, &issuer)?;
+    std::fs::create_dir_all(&options.dir)?;
+    write(&options.dir, "ca.pem", &ca.pem())?;
+    write(&options.dir, "server.pem", &server.pem())?;
+    write(&options.dir, "server.key", &server_key.serialize_pem())
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let path = dir.join(name);
+    std::fs::write(&path, text).with_context(|| path.display().to_string())
+}
+
+/// An account's SAS, as a query.
+///
+/// # Errors
+/// When the key is no key.
+pub fn account_sas(options: &AccountSas) -> anyhow::Result<String> {
+    let key = AccountKey::parse(&options.key).context("--key")?;
+    let now = Timestamp::from_unix(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
+    let expiry = now.plus_s(options.hours * 3_600).iso_s();
+    let fields = [
+        ("sv", SAS_VERSION),
+        ("ss", options.services.as_str()),
+        ("srt", "sco"),
+        ("sp", options.permissions.as_str()),
+        ("se", expiry.as_str()),
+        ("spr", "https,http"),
+    ];
+    let mut query: Vec<(String, String)> = fields
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    query.push(("sig".to_owned(), "unsigned".to_owned()));
+    let unsigned = Sas::parse(&query)
+        .map_err(|error| anyhow::anyhow!("{error:?}"))?
+        .context("no SAS")?;
+    let target = SasTarget {
+        service: Service::Blob,
+        account: &options.account,
+        name: "",
+        blob: None,
+        snapshot: "",
+    };
+    let signature = sign(key.as_bytes(), &unsigned.string_to_sign(&target));
+    let signed = fields.into_iter().chain([("sig", signature.as_str())]);
+    Ok(write_query(signed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sas_is_signed_with_the_accounts_key() {
+        let options = AccountSas {
+            account: EMULATOR_ACCOUNT_NAME.to_owned(),
+            key: EMULATOR_ACCOUNT_KEY.to_owned(),
+            services: "bq".to_owned(),
+            permissions: "rwdl".to_owned(),
+            hours: 1,
+        };
+        let text = account_sas(&options).unwrap();
+        let query = smalt_protocol::uri::parse_query(&text).unwrap();
+        let sas = Sas::parse(&query).unwrap().unwrap();
+        let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap();
+        let target = SasTarget {
+            service: Service::Blob,
+            account: EMULATOR_ACCOUNT_NAME,
+            name: "",
+            blob: None,
+            snapshot: "",
+        };
+        sas.verify(&target, key.as_bytes()).unwrap();
+    }
+}

@@ -1,0 +1,119 @@
+//! The house rules, held by reading the tree: who may depend on whom, who may name what, how long
+//! things are, what every file says of itself.
+//!
+//! Each rule is one test here. What measures is in a module of its own, with tests that plant a
+//! violation and see it found. An exemption names its file and its reason, and one that is no
+//! longer needed is a finding too.
+//!
+//! `cargo test -p smalt-harness --test tidy -- --nocapture` prints the sizes as well.
+
+#[path = "tidy/code.rs"]
+mod code;
+#[path = "tidy/finding.rs"]
+mod finding;
+#[path = "tidy/manifests.rs"]
+mod manifests;
+#[path = "tidy/marks.rs"]
+mod marks;
+#[path = "tidy/places.rs"]
+mod places;
+#[path = "tidy/register.rs"]
+mod register;
+#[path = "tidy/sizes.rs"]
+mod sizes;
+#[path = "tidy/sleeps.rs"]
+mod sleeps;
+#[path = "tidy/tree.rs"]
+mod tree;
+
+use finding::hold;
+use tree::Tree;
+
+#[test]
+fn the_tree_is_read() {
+    let tree = Tree::get();
+    assert!(tree.sources.len() > 300, "{}", tree.sources.len());
+    assert!(tree.documents.iter().any(|d| d.path == "deny.toml"));
+}
+
+#[test]
+fn crates_depend_downwards() {
+    hold(
+        "sweeper, listener -> sleeve -> protocol; emulator -> protocol; harness -> everything",
+        manifests::directions(&Tree::get().manifests()),
+    );
+}
+
+#[test]
+fn libraries_stay_in_their_crates() {
+    hold(
+        "Azure's SDK, sled and the runtimes are known to the crates that stand for them",
+        manifests::libraries(&Tree::get().manifests()),
+    );
+}
+
+#[test]
+fn sled_is_pinned() {
+    hold(
+        "the root manifest pins sled (docs/adr/0002)",
+        manifests::pins(&Tree::get().manifests()),
+    );
+}
+
+#[test]
+fn what_is_special_lives_in_one_place() {
+    hold(
+        "hyper, sled, files, time and randomness are each named in one place of a crate",
+        places::judge(&Tree::get().sources, places::PLACES),
+    );
+}
+
+#[test]
+fn files_functions_and_lines_are_short() {
+    let sources = &Tree::get().sources;
+    println!("{}", sizes::report(sources));
+    hold(
+        "files of 500 lines, functions of 70, lines of 100 columns at most",
+        sizes::judge(sources, sizes::EXEMPT),
+    );
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    hold(
+        "every file opens with `//!`",
+        marks::without_opening(&Tree::get().sources),
+    );
+}
+
+#[test]
+fn every_operation_is_registered_and_shows_an_example() {
+    hold(
+        "an operation has a line in the register, and an exchange in its file's header",
+        register::judge(&Tree::get().sources),
+    );
+}
+
+#[test]
+fn exceptions_give_their_reason() {
+    hold(
+        "`ignore`, `allow` and `expect` say why",
+        marks::without_reason(&Tree::get().sources),
+    );
+}
+
+#[test]
+fn tests_do_not_sleep() {
+    hold(
+        "a test sleeps on tokio's paused clock only",
+        sleeps::judge(&Tree::get().sources, sleeps::EXEMPT),
+    );
+}
+
+#[test]
+fn the_tree_speaks_of_itself_only() {
+    hold(
+        "no paths of somebody's machine, and no note of work to do without its issue",
+        marks::foreign_words(Tree::get()),
+    );
+}

@@ -1,0 +1,333 @@
+//! Who depends on whom, read from the manifests.
+
+use std::collections::BTreeSet;
+
+use toml::{Table, Value};
+
+use crate::finding::Finding;
+
+/// A manifest, and its text to find lines in.
+pub(crate) struct Manifest {
+    path: String,
+    text: String,
+    table: Table,
+}
+
+/// One dependency of a package.
+struct Dependency {
+    name: String,
+    is_for_tests: bool,
+    is_optional: bool,
+}
+
+/// Each package of ours and the packages of ours that it may see. Tests are no exception: what the
+/// workers prove, they prove without the emulator.
+const MAY_SEE: &[(&str, &[&str])] = &[
+    ("smalt-protocol", &[]),
+    ("smalt", &["smalt-protocol"]),
+    ("smalt-sleeve", &["smalt-protocol"]),
+    ("smalt-sweeper", &["smalt-protocol", "smalt-sleeve"]),
+    ("smalt-listener", &["smalt-protocol", "smalt-sleeve"]),
+    (
+        "smalt-harness",
+        &[
+            "smalt-protocol",
+            "smalt",
+            "smalt-sleeve",
+            "smalt-sweeper",
+            "smalt-listener",
+        ],
+    ),
+];
+
+/// Runtimes and sockets: what the words of the wire do without, so that anything can use them.
+const NOT_IN_PROTOCOL: &[&str] = &[
+    "tokio",
+    "hyper",
+    "hyper-util",
+    "futures-util",
+    "async-trait",
+    "http-body",
+    "getrandom",
+    "sled",
+    "tokio-rustls",
+    "rustls",
+];
+
+/// The pin of docs/adr/0002.
+const SLED: &str = "=0.34.7";
+
+impl Manifest {
+    /// A manifest of this text; an unreadable one has nothing in it, and no name.
+    pub(crate) fn parse(path: &str, text: &str) -> Self {
+        Manifest {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            table: text.parse().unwrap_or_default(),
+        }
+    }
+
+    fn package(&self) -> Option<&str> {
+        self.table.get("package")?.get("name")?.as_str()
+    }
+
+    /// All of them: for every platform, build scripts included.
+    fn dependencies(&self) -> Vec<Dependency> {
+        let platforms = self.table.get("target").and_then(Value::as_table);
+        let platforms = platforms.into_iter().flat_map(|t| t.values());
+        platforms
+            .filter_map(Value::as_table)
+            .chain([&self.table])
+            .flat_map(of_table)
+            .collect()
+    }
+
+    /// Features that bring this optional dependency along.
+    fn features_with(&self, dependency: &str) -> Vec<&str> {
+        let starts = [format!("dep:{dependency}"), format!("{dependency}/")];
+        let brings = |entry: &Value| {
+            let entry = entry.as_str().unwrap_or_default();
+            entry == starts[0] || entry.starts_with(&starts[1])
+        };
+        let features = self.table.get("features").and_then(Value::as_table);
+        features
+            .into_iter()
+            .flatten()
+            .filter(|(_, entries)| entries.as_array().is_some_and(|e| e.iter().any(brings)))
+            .map(|(name, _)| name.as_str())
+            .collect()
+    }
+
+    fn finding(&self, about: &str, what: String) -> Finding {
+        let names = |line: &str| {
+            let rest = line.strip_prefix(about);
+            rest.is_some_and(|rest| rest.starts_with([' ', '.', '=']))
+        };
+        let line = self.text.lines().position(names).map_or(0, |at| at + 1);
+        Finding::new(&self.path, line, what)
+    }
+}
+
+fn of_table(table: &Table) -> impl Iterator<Item = Dependency> {
+    ["dependencies", "dev-dependencies", "build-dependencies"]
+        .into_iter()
+        .filter_map(|kind| Some((kind, table.get(kind)?.as_table()?)))
+        .flat_map(|(kind, entries)| {
+            entries.iter().map(move |(key, value)| Dependency {
+                // A renamed dependency is what it was before.
+                name: value
+                    .get("package")
+                    .and_then(Value::as_str)
+                    .unwrap_or(key)
+                    .to_owned(),
+                is_for_tests: kind == "dev-dependencies",
+                is_optional: value.get("optional").and_then(Value::as_bool) == Some(true),
+            })
+        })
+}
+
+/// Dependencies of ours against the layers, and packages that no layer is named for.
+pub(crate) fn directions(manifests: &[Manifest]) -> Vec<Finding> {
+    let ours: BTreeSet<_> = manifests.iter().filter_map(Manifest::package).collect();
+    let mut findings = Vec::new();
+    for (package, manifest) in packages(manifests) {
+        let Some((_, may_see)) = MAY_SEE.iter().find(|(name, _)| *name == package) else {
+            findings.push(manifest.finding("name", format!("{package} has no layer: MAY_SEE")));
+            continue;
+        };
+        for dependency in manifest.dependencies() {
+            let name = dependency.name.as_str();
+            if ours.contains(name) && !may_see.contains(&name) {
+                findings.push(manifest.finding(name, format!("{package} may not see {name}")));
+            }
+        }
+    }
+    let absent = MAY_SEE.iter().filter(|(name, _)| !ours.contains(name));
+    findings.extend(absent.map(|(name, _)| Finding::new("Cargo.toml", 0, format!("no {name}"))));
+    findings
+}
+
+/// Libraries in packages that do without them.
+pub(crate) fn libraries(manifests: &[Manifest]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (package, manifest) in packages(manifests) {
+        for dependency in manifest.dependencies() {
+            if let Some(why) = refusal(package, manifest, &dependency) {
+                findings.push(manifest.finding(&dependency.name, why));
+            }
+        }
+    }
+    findings
+}
+
+fn refusal(package: &str, manifest: &Manifest, dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    if package == "smalt-protocol" && NOT_IN_PROTOCOL.contains(&name) {
+        return Some(format!("words of the wire do without {name}"));
+    }
+    if name == "sled" && package != "smalt" {
+        return Some("only the emulator's store knows sled".to_owned());
+    }
+    if !name.starts_with("azure_") {
+        return None;
+    }
+    match package {
+        "smalt-sleeve" | "smalt-harness" => None,
+        "smalt" if dependency.is_for_tests => None,
+        "smalt" if dependency.is_optional && manifest.features_with(name) == ["sdk"] => None,
+        "smalt" => Some(format!("{name} belongs behind the feature `sdk` alone")),
+        _ => Some(format!("{name} belongs behind the sleeve's port")),
+    }
+}
+
+/// What the root manifest must pin and does not.
+pub(crate) fn pins(manifests: &[Manifest]) -> Vec<Finding> {
+    let Some(root) = manifests.iter().find(|m| m.table.contains_key("workspace")) else {
+        return vec![Finding::new("Cargo.toml", 0, "there is no workspace")];
+    };
+    let version = root
+        .table
+        .get("workspace")
+        .and_then(|w| w.get("dependencies")?.get("sled"))
+        .and_then(|sled| sled.as_str().or_else(|| sled.get("version")?.as_str()));
+    let mut findings = Vec::new();
+    if version != Some(SLED) {
+        findings.push(root.finding("sled", format!("sled is {version:?}, not {SLED}")));
+    }
+    for manifest in manifests.iter().filter(|m| !std::ptr::eq(*m, root)) {
+        for dependency in manifest.own_versions() {
+            if dependency == "sled" {
+                findings.push(manifest.finding("sled", "the workspace pins sled".to_owned()));
+            }
+        }
+    }
+    findings
+}
+
+impl Manifest {
+    /// Dependencies that bring a version of their own instead of the workspace's.
+    fn own_versions(&self) -> impl Iterator<Item = &str> {
+        ["dependencies", "dev-dependencies", "build-dependencies"]
+            .into_iter()
+            .filter_map(|kind| self.table.get(kind)?.as_table())
+            .flatten()
+            .filter(|(_, value)| value.get("workspace").is_none())
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+fn packages(manifests: &[Manifest]) -> impl Iterator<Item = (&str, &Manifest)> {
+    manifests.iter().filter_map(|m| Some((m.package()?, m)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Manifests of every package, this one of them with these lines.
+    fn tree(package: &str, lines: &str) -> Vec<Manifest> {
+        let of = |name: &str| {
+            let lines = if name == package { lines } else { "" };
+            let text = format!("[package]\nname = \"{name}\"\n{lines}");
+            Manifest::parse(&format!("{name}/Cargo.toml"), &text)
+        };
+        MAY_SEE.iter().map(|(name, _)| of(name)).collect()
+    }
+
+    fn told(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_dependency_upwards_is_found_in_every_section() {
+        for section in [
+            "dependencies",
+            "dev-dependencies",
+            "build-dependencies",
+            "target.'cfg(unix)'.dependencies",
+        ] {
+            let lines = format!("[{section}]\nsmalt-protocol.workspace = true\nsmalt = \"1\"\n");
+            assert_eq!(
+                told(&directions(&tree("smalt-sweeper", &lines))),
+                ["smalt-sweeper/Cargo.toml:5: smalt-sweeper may not see smalt"],
+                "{section}"
+            );
+        }
+        let renamed = "[dependencies]\nserver = { package = \"smalt\", path = \"../emulator\" }\n";
+        assert_eq!(directions(&tree("smalt-listener", renamed)).len(), 1);
+        let sleeve = "[dev-dependencies]\nsmalt-sleeve.workspace = true\n";
+        assert_eq!(directions(&tree("smalt", sleeve)).len(), 1);
+        assert_eq!(directions(&tree("smalt-harness", sleeve)), []);
+    }
+
+    #[test]
+    fn a_package_without_a_layer_and_a_layer_without_a_package_are_found() {
+        let mut manifests = tree("", "");
+        manifests.push(Manifest::parse(
+            "x/Cargo.toml",
+            "[package]\nname = \"smalt-x\"\n",
+        ));
+        manifests.remove(0);
+        assert_eq!(
+            told(&directions(&manifests)),
+            [
+                "x/Cargo.toml:2: smalt-x has no layer: MAY_SEE",
+                "Cargo.toml:0: no smalt-protocol"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_library_out_of_its_crate_is_found() {
+        let found = |package, lines: &str| libraries(&tree(package, lines)).len();
+        assert_eq!(
+            found("smalt-protocol", "[dependencies]\ntokio = \"1\"\n"),
+            1
+        );
+        assert_eq!(found("smalt-sweeper", "[dependencies]\nsled = \"1\"\n"), 1);
+        assert_eq!(
+            found("smalt-sweeper", "[dev-dependencies]\nazure_core = \"1\"\n"),
+            1
+        );
+        assert_eq!(
+            found("smalt-sleeve", "[dependencies]\nazure_core = \"1\"\n"),
+            0
+        );
+        assert_eq!(found("smalt", "[dependencies]\nazure_core = \"1\"\n"), 1);
+        assert_eq!(
+            found("smalt", "[dev-dependencies]\nazure_core = \"1\"\n"),
+            0
+        );
+        let optional = |features: &str| {
+            let dependency = "[dependencies]\nazure_core = { version = \"1\", optional = true }\n";
+            found("smalt", &format!("{dependency}[features]\n{features}"))
+        };
+        assert_eq!(optional("sdk = [\"dep:azure_core\"]\n"), 0);
+        assert_eq!(optional("server = [\"dep:azure_core\"]\n"), 1);
+        assert_eq!(
+            optional("sdk = [\"dep:azure_core\"]\nx = [\"azure_core/tokio\"]\n"),
+            1
+        );
+    }
+
+    #[test]
+    fn a_loose_pin_is_found() {
+        let root = |version: &str| {
+            let text = format!("[workspace.dependencies]\nsled = {version}\n");
+            [Manifest::parse("Cargo.toml", &text)]
+        };
+        assert_eq!(pins(&root("\"=0.34.7\"")), []);
+        assert_eq!(pins(&root("{ version = \"=0.34.7\" }")), []);
+        assert_eq!(
+            told(&pins(&root("\"0.34\""))),
+            ["Cargo.toml:2: sled is Some(\"0.34\"), not =0.34.7"]
+        );
+        assert_eq!(pins(&[]).len(), 1);
+        let mut both = tree("smalt", "[dependencies]\nsled = \"0.34\"\n");
+        both.extend(root("\"=0.34.7\""));
+        assert_eq!(
+            told(&pins(&both)),
+            ["smalt/Cargo.toml:4: the workspace pins sled"]
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! What may be named in one place of a crate only.
+//!
+//! Clippy's disallowed methods hold the calls; this holds the names, so that not even an import
+//! strays, and that each place is still needed.
+
+use crate::finding::Finding;
+use crate::tree::Source;
+
+/// Names, and where below a folder they may stand.
+pub(crate) struct Place {
+    /// Folder that the rule is about.
+    within: &'static str,
+    /// Names or paths, as code writes them.
+    names: &'static [&'static str],
+    /// Files, or folders with their `/`, that may name them.
+    only: &'static [&'static str],
+}
+
+const HYPER: &[&str] = &["hyper", "hyper_util"];
+const FILES: &[&str] = &[
+    "std::fs",
+    "tokio::fs",
+    "OpenOptions",
+    "File::open",
+    "File::create",
+    "pem_file_iter",
+    "from_pem_file",
+];
+const TIME: &[&str] = &["SystemTime", "std::time::Instant", "std::time::UNIX_EPOCH"];
+/// Where randomness comes from; generators that take a seed are no source.
+const RANDOMNESS: &[&str] = &[
+    "getrandom",
+    "RandomState",
+    "OsRng",
+    "thread_rng",
+    "from_os_rng",
+    "from_entropy",
+    "new_v4",
+];
+
+/// The rules.
+pub(crate) const PLACES: &[Place] = &[
+    Place {
+        within: "emulator/",
+        names: HYPER,
+        only: &["emulator/src/http.rs", "emulator/src/http/"],
+    },
+    Place {
+        within: "emulator/",
+        names: &["sled"],
+        only: &["emulator/src/store/"],
+    },
+    Place {
+        within: "emulator/src/",
+        names: FILES,
+        // The stated exception: rustls reads certificate and key, which are not the store's.
+        only: &["emulator/src/disk.rs", "emulator/src/http/tls.rs"],
+    },
+    Place {
+        within: "emulator/",
+        names: TIME,
+        only: &["emulator/src/clock.rs"],
+    },
+    Place {
+        within: "emulator/",
+        names: RANDOMNESS,
+        only: &["emulator/src/ids.rs"],
+    },
+    Place {
+        within: "sleeve/",
+        names: TIME,
+        only: &["sleeve/src/ambient.rs"],
+    },
+    Place {
+        within: "sleeve/",
+        names: RANDOMNESS,
+        only: &["sleeve/src/ambient.rs"],
+    },
+    Place {
+        within: "sleeve/",
+        names: FILES,
+        only: &[],
+    },
+    Place {
+        within: "sweeper/src/",
+        names: TIME,
+        only: &["sweeper/src/connect.rs"],
+    },
+    Place {
+        within: "sweeper/src/",
+        names: RANDOMNESS,
+        only: &["sweeper/src/connect.rs"],
+    },
+    Place {
+        within: "sweeper/src/",
+        names: FILES,
+        only: &["sweeper/src/connect.rs"],
+    },
+    Place {
+        within: "listener/src/",
+        names: TIME,
+        only: &[],
+    },
+    Place {
+        within: "listener/src/",
+        names: RANDOMNESS,
+        only: &["listener/src/cli/ambient.rs"],
+    },
+    Place {
+        within: "listener/src/",
+        names: FILES,
+        // The library's settings and secrets, and the bodies that the command sends.
+        only: &[
+            "listener/src/config/secret.rs",
+            "listener/src/cli/ambient.rs",
+        ],
+    },
+    Place {
+        within: "protocol/",
+        names: TIME,
+        only: &[],
+    },
+    Place {
+        within: "protocol/",
+        names: RANDOMNESS,
+        only: &[],
+    },
+    Place {
+        within: "protocol/",
+        names: &[
+            "std::fs",
+            "TcpStream",
+            "TcpListener",
+            "UdpSocket",
+            "std::env",
+            "std::thread",
+            "tokio",
+            "hyper",
+        ],
+        only: &[],
+    },
+];
+
+/// Names out of their places, and places that name nothing any more.
+pub(crate) fn judge(sources: &[Source], places: &[Place]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for place in places {
+        let mut used = vec![false; place.only.len()];
+        for source in sources.iter().filter(|s| s.path.starts_with(place.within)) {
+            for (line, name) in named(source, place.names) {
+                match place
+                    .only
+                    .iter()
+                    .position(|only| covers(only, &source.path))
+                {
+                    Some(at) => used[at] = true,
+                    None => {
+                        let what = format!("`{name}` belongs into {:?}", place.only);
+                        findings.push(Finding::new(&source.path, line, what));
+                    }
+                }
+            }
+        }
+        let unused = place.only.iter().zip(used).filter(|(_, used)| !used);
+        findings.extend(unused.map(|(only, _)| {
+            Finding::new(only, 0, format!("names none of {:?} any more", place.names))
+        }));
+    }
+    findings
+}
+
+fn covers(only: &str, path: &str) -> bool {
+    path == only || (only.ends_with('/') && path.starts_with(only))
+}
+
+fn named<'a>(source: &Source, names: &[&'a str]) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    for (line, statement) in statements(&source.code) {
+        let named = names.iter().filter(|name| mentions(&statement, name));
+        found.extend(named.map(|name| (line, *name)));
+    }
+    found
+}
+
+/// Lines with their numbers; an import that takes several is one.
+fn statements(code: &[String]) -> Vec<(usize, String)> {
+    let mut statements: Vec<(usize, String)> = Vec::new();
+    let mut is_open = false;
+    for (number, line) in (1..).zip(code) {
+        match statements.last_mut() {
+            Some((_, import)) if is_open => import.push_str(line.trim()),
+            _ => statements.push((number, line.trim().to_owned())),
+        }
+        let last = statements.last().map_or("", |(_, text)| text);
+        let import = last.strip_prefix("pub ").unwrap_or(last);
+        is_open = import.starts_with("use ") && !import.contains(';');
+    }
+    statements
+}
+
+/// Whether this line names it: as a whole word, or as one of a group of imports.
+fn mentions(line: &str, name: &str) -> bool {
+    if has_word(line, name) {
+        return true;
+    }
+    let Some((path, last)) = name.rsplit_once("::") else {
+        return false;
+    };
+    let group = line.split_once(&format!("{path}::{{"));
+    group.is_some_and(|(_, group)| has_word(group, last))
+}
+
+/// Whether `word` stands in `text` with no letter, digit or `_` at either side.
+pub(crate) fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: &[Place] = &[Place {
+        within: "a/",
+        names: &["sled", "std::fs"],
+        only: &["a/disk.rs", "a/store/"],
+    }];
+
+    fn found(path: &str, text: &str) -> Vec<usize> {
+        let sources = [
+            Source::new(path, text),
+            Source::new("a/disk.rs", "use std::fs;\n"),
+            Source::new("a/store/b.rs", "use sled::Db;\n"),
+        ];
+        let findings = judge(&sources, RULE);
+        findings.iter().map(|f| f.line).collect()
+    }
+
+    #[test]
+    fn a_name_out_of_its_place_is_found() {
+        for text in [
+            "\nlet a = std::fs::read(b);\n",
+            "\nuse std::{fs, io};\n",
+            "\nuse std::{\n    io,\n    fs,\n};\n",
+            "\npub use sled;\n",
+            "\n#[cfg(test)]\nmod tests { use std::fs; }\n",
+        ] {
+            assert_eq!(found("a/b.rs", text).len(), 1, "{text}");
+        }
+        assert_eq!(found("a/b.rs", "\nuse std::{fs, io};\n"), [2]);
+        assert_eq!(found("a/store.rs", "use sled::Db;\n"), [1]);
+    }
+
+    #[test]
+    fn words_that_only_look_like_it_are_not() {
+        for text in [
+            "sled_engine();",
+            "// sled",
+            "a(\"std::fs\");",
+            "use std::fsx;",
+            "my_sled()",
+        ] {
+            assert_eq!(found("a/b.rs", text), [0_usize; 0], "{text}");
+        }
+        assert_eq!(found("b/b.rs", "use sled::Db;"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn a_place_without_its_name_is_stale() {
+        let sources = [Source::new("a/disk.rs", "use std::fs;\n")];
+        let expected = "a/store/:0: names none of [\"sled\", \"std::fs\"] any more";
+        let findings = judge(&sources, RULE);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].to_string(), expected);
+    }
+}

@@ -1,0 +1,297 @@
+//! How long files, functions and lines are.
+//!
+//! A function's length is counted by rustfmt's indentation: from the line of its `fn` to the brace
+//! that closes it at the same indentation, both included.
+
+use crate::finding::Finding;
+use crate::tree::Source;
+
+/// Longest file, in lines.
+pub(crate) const FILE_LINES_MAX: usize = 500;
+
+/// Longest function, in lines.
+pub(crate) const FUNCTION_LINES_MAX: usize = 70;
+
+/// Longest line, in columns. The width of rustfmt.toml.
+pub(crate) const LINE_COLUMNS_MAX: usize = 100;
+
+/// What a file may have more of than the rule allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// Lines.
+    File,
+    /// Lines of a function.
+    Function,
+    /// Columns of a line.
+    Line,
+}
+
+/// A file that is exempt from one size, and why. It is a finding once it needs it no more.
+pub(crate) type Exempt = (&'static str, Size, &'static str);
+
+/// Tables: a row of theirs reads better whole.
+pub(crate) const EXEMPT: &[Exempt] = &[
+    (
+        "emulator/src/register/blob.rs",
+        Size::Line,
+        "a row an operation",
+    ),
+    (
+        "emulator/src/register/queue.rs",
+        Size::Line,
+        "a row an operation",
+    ),
+    (
+        "emulator/src/register/table.rs",
+        Size::Line,
+        "a row an operation",
+    ),
+    (
+        "protocol/src/error/table.rs",
+        Size::Line,
+        "a row an error code",
+    ),
+];
+
+/// What is too long, and which exemption is stale.
+pub(crate) fn judge(sources: &[Source], exempt: &[Exempt]) -> Vec<Finding> {
+    let mut used = vec![false; exempt.len()];
+    let mut findings = Vec::new();
+    for source in sources {
+        for (size, finding) in too_long(source) {
+            match exempt
+                .iter()
+                .position(|e| e.0 == source.path && e.1 == size)
+            {
+                Some(at) => used[at] = true,
+                None => findings.push(finding),
+            }
+        }
+    }
+    let unused = exempt.iter().zip(&used).filter(|(_, used)| !**used);
+    findings.extend(unused.map(|((path, size, _), _)| {
+        Finding::new(
+            path,
+            0,
+            format!("is exempt from {size:?} and needs it no more"),
+        )
+    }));
+    findings
+}
+
+fn too_long(source: &Source) -> Vec<(Size, Finding)> {
+    let mut found = Vec::new();
+    let mut add = |size, line, what| found.push((size, Finding::new(&source.path, line, what)));
+    let lines = source.lines.len();
+    if lines > FILE_LINES_MAX {
+        add(Size::File, 0, format!("{lines} lines"));
+    }
+    for function in functions(&source.code) {
+        if function.lines > FUNCTION_LINES_MAX {
+            let what = format!("fn {} has {} lines", function.name, function.lines);
+            add(Size::Function, function.line, what);
+        }
+    }
+    for (line, text) in (1..).zip(&source.lines) {
+        let columns = text.chars().count();
+        if columns > LINE_COLUMNS_MAX {
+            add(Size::Line, line, format!("{columns} columns"));
+        }
+    }
+    found
+}
+
+/// A function with a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Its name.
+    pub(crate) name: String,
+    /// Line of its `fn`, from 1.
+    pub(crate) line: usize,
+    /// Its length in lines.
+    pub(crate) lines: usize,
+}
+
+/// The functions of a source without comments and quotes. Declarations have no length.
+pub(crate) fn functions(code: &[String]) -> Vec<Function> {
+    let named = code
+        .iter()
+        .enumerate()
+        .filter_map(|(at, line)| Some((at, name(line)?)));
+    named
+        .filter_map(|(at, name)| {
+            let lines = length(&code[at..])?;
+            let line = at + 1;
+            Some(Function { name, line, lines })
+        })
+        .collect()
+}
+
+/// The name of the function that this line opens.
+fn name(line: &str) -> Option<String> {
+    const BEFORE: &[&str] = &["pub", "const", "async", "unsafe", "extern", "default"];
+    let (before, after) = line.split_once("fn ")?;
+    let is_qualifier = |word: &str| BEFORE.contains(&word) || word.starts_with(['(', '"', ')']);
+    let spaced = before.replace('(', " (");
+    // `pub(in a::b)` has a word more; nothing else stands between a qualifier and `fn`.
+    if !before.is_empty() && !before.ends_with([' ', '\t']) {
+        return None;
+    }
+    if !spaced
+        .split_whitespace()
+        .all(|word| is_qualifier(word) || word.ends_with(')'))
+    {
+        return None;
+    }
+    let name: String = after
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Lines from the first up to the brace at its indentation; none for a declaration.
+fn length(code: &[String]) -> Option<usize> {
+    let depth = indentation(&code[0]);
+    for (at, line) in code.iter().enumerate() {
+        let text = line.trim();
+        if text.is_empty() || indentation(line) > depth {
+            continue;
+        }
+        if text.ends_with(';') {
+            return None;
+        }
+        if text.starts_with('}') || text.ends_with('}') {
+            return Some(at + 1);
+        }
+    }
+    None
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// The sizes of the tree, in one line each.
+pub(crate) fn report(sources: &[Source]) -> String {
+    let files = sources.iter().map(|s| s.lines.len()).collect();
+    let functions = sources
+        .iter()
+        .flat_map(|s| functions(&s.code))
+        .map(|f| f.lines)
+        .collect();
+    format!(
+        "files:     {}\nfunctions: {}",
+        spread(files),
+        spread(functions)
+    )
+}
+
+fn spread(mut sizes: Vec<usize>) -> String {
+    sizes.sort_unstable();
+    let at = |percent: usize| sizes.get((sizes.len() * percent).div_ceil(100).saturating_sub(1));
+    let [p50, p90, most] = [50, 90, 100].map(|percent| at(percent).copied().unwrap_or_default());
+    format!("{} of p50 {p50}, p90 {p90}, max {most} lines", sizes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(text: &str) -> Vec<(String, usize, usize)> {
+        let source = Source::new("a.rs", text);
+        functions(&source.code)
+            .into_iter()
+            .map(|f| (f.name, f.line, f.lines))
+            .collect()
+    }
+
+    #[test]
+    fn a_function_reaches_to_its_brace() {
+        let text = "\
+trait A {
+    fn declared(
+        &self,
+    ) -> u8;
+    fn given(&self) {}
+}
+pub(crate) const fn one() -> u8 {
+    let s = \"
+}
+\";
+    1
+}
+impl A {
+    pub(in a::b) async fn two(
+        self,
+    ) -> u8
+    where
+        Self: B,
+    {
+        fn inner() {
+        }
+        let f: fn (u8) = a;
+    }
+}
+// fn commented() {}
+";
+        let expected = [
+            ("given", 5, 1),
+            ("one", 7, 6),
+            ("two", 14, 10),
+            ("inner", 20, 2),
+        ];
+        let expected = expected.map(|(name, line, lines)| (name.to_owned(), line, lines));
+        assert_eq!(measured(text), expected);
+    }
+
+    fn planted() -> Source {
+        let body = "    a();\n".repeat(FUNCTION_LINES_MAX - 1);
+        let wide = format!("// {}\n", "x".repeat(LINE_COLUMNS_MAX - 2));
+        let rest = "\n".repeat(FILE_LINES_MAX - FUNCTION_LINES_MAX - 1);
+        Source::new("a.rs", &format!("fn long() {{\n{body}}}\n{wide}{rest}"))
+    }
+
+    #[test]
+    fn what_is_one_too_long_is_found() {
+        let expected = [
+            Finding::new("a.rs", 0, "501 lines"),
+            Finding::new("a.rs", 1, "fn long has 71 lines"),
+            Finding::new("a.rs", 72, "101 columns"),
+        ];
+        assert_eq!(judge(&[planted()], &[]), expected);
+    }
+
+    #[test]
+    fn what_just_fits_is_not() {
+        let body = "    a();\n".repeat(FUNCTION_LINES_MAX - 2);
+        let wide = format!("// {}\n", "x".repeat(LINE_COLUMNS_MAX - 3));
+        let rest = "\n".repeat(FILE_LINES_MAX - FUNCTION_LINES_MAX - 1);
+        let text = format!("fn long() {{\n{body}}}\n{wide}{rest}");
+        assert_eq!(text.lines().count(), FILE_LINES_MAX);
+        assert_eq!(judge(&[Source::new("a.rs", &text)], &[]), []);
+    }
+
+    #[test]
+    fn an_exemption_serves_its_size_only_and_goes_stale() {
+        let exempt = [
+            ("a.rs", Size::Function, "a table"),
+            ("b.rs", Size::Line, "a table"),
+        ];
+        let expected = [
+            Finding::new("a.rs", 0, "501 lines"),
+            Finding::new("a.rs", 72, "101 columns"),
+            Finding::new("b.rs", 0, "is exempt from Line and needs it no more"),
+        ];
+        assert_eq!(judge(&[planted()], &exempt), expected);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank() {
+        assert_eq!(
+            spread((1..=10).rev().collect()),
+            "10 of p50 5, p90 9, max 10 lines"
+        );
+        assert_eq!(spread(vec![]), "0 of p50 0, p90 0, max 0 lines");
+    }
+}

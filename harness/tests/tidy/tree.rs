@@ -1,0 +1,153 @@
+//! The tree as text: every source, document and manifest of the workspace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use crate::code;
+use crate::manifests::Manifest;
+
+/// A file that is no source.
+pub(crate) struct Document {
+    /// From the root of the tree, with `/`.
+    pub(crate) path: String,
+    /// Its text.
+    pub(crate) text: String,
+}
+
+/// A source of Rust.
+pub(crate) struct Source {
+    /// From the root of the tree, with `/`.
+    pub(crate) path: String,
+    /// Lines as they stand.
+    pub(crate) lines: Vec<String>,
+    /// The same lines without comments and without what stands in quotes.
+    pub(crate) code: Vec<String>,
+}
+
+impl Source {
+    /// A source of this text.
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        Source {
+            path: path.to_owned(),
+            lines: text.lines().map(str::to_owned).collect(),
+            code: code::code(text).lines().map(str::to_owned).collect(),
+        }
+    }
+
+    /// First line, from 1, of the tests that the file ends with; past the end for none. A file of
+    /// tests is one from its start.
+    pub(crate) fn tests_from(&self) -> usize {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        let is_tests = self.path.contains("/tests/")
+            || name == "tests.rs"
+            || name.ends_with("_tests.rs")
+            || self.path.starts_with("tests/");
+        if is_tests {
+            return 1;
+        }
+        let opens = |pair: &[String]| {
+            pair[0].trim() == "#[cfg(test)]" && pair[1].trim_start().starts_with("mod ")
+        };
+        let at = self
+            .code
+            .windows(2)
+            .position(|pair| opens(pair) && pair[1].ends_with('{'));
+        at.map_or(self.lines.len() + 1, |at| at + 1)
+    }
+}
+
+/// The tree.
+pub(crate) struct Tree {
+    /// Sources of all crates.
+    pub(crate) sources: Vec<Source>,
+    /// Manifests, scripts, pages.
+    pub(crate) documents: Vec<Document>,
+}
+
+/// Endings of the documents that the rules look at. Data (recordings, stores) speaks for itself.
+const DOCUMENT_ENDINGS: &[&str] = &["toml", "md", "sh", "yml", "yaml", "py", "js", "mjs", "html"];
+
+/// Folders that hold nothing of ours: what is built, what is fetched, what git keeps.
+const NOT_OURS: &[&str] = &["target", "build", "node_modules", ".git"];
+
+static TREE: LazyLock<Tree> = LazyLock::new(Tree::read);
+
+impl Tree {
+    /// The tree that this package stands in.
+    pub(crate) fn get() -> &'static Self {
+        &TREE
+    }
+
+    fn read() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut tree = Tree {
+            sources: Vec::new(),
+            documents: Vec::new(),
+        };
+        tree.walk(&root, "");
+        tree
+    }
+
+    /// The manifests of the workspace and its packages.
+    pub(crate) fn manifests(&self) -> Vec<Manifest> {
+        let manifests = self.documents.iter();
+        manifests
+            .filter(|d| d.path.split('/').next_back() == Some("Cargo.toml"))
+            .map(|d| Manifest::parse(&d.path, &d.text))
+            .collect()
+    }
+
+    fn walk(&mut self, dir: &Path, below: &str) {
+        for (name, path) in entries(dir) {
+            let within = format!("{below}{name}");
+            if path.is_dir() {
+                if !NOT_OURS.contains(&name.as_str()) {
+                    self.walk(&path, &format!("{within}/"));
+                }
+            } else if name.ends_with(".rs") {
+                self.sources.push(Source::new(&within, &text(&path)));
+            } else if is_document(&path) {
+                let text = text(&path);
+                self.documents.push(Document { path: within, text });
+            }
+        }
+    }
+}
+
+fn is_document(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| DOCUMENT_ENDINGS.contains(&ending)) || path.ends_with(".ci/run")
+}
+
+fn entries(dir: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(dir).map(|entries| entries.flatten().collect::<Vec<_>>());
+    let mut entries: Vec<_> = entries
+        .unwrap_or_default()
+        .iter()
+        .map(|entry| {
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                entry.path(),
+            )
+        })
+        .collect();
+    entries.sort();
+    entries
+}
+
+#[expect(clippy::disallowed_methods, reason = "the rules are about files")]
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| format!("{}: {error}", path.display()))
+}
+
+#[test]
+fn tests_start_where_their_module_opens() {
+    let text = "//! A.\nfn a() {}\n#[cfg(test)]\nmod tests {\n}\n";
+    assert_eq!(Source::new("a/src/a.rs", text).tests_from(), 3);
+    let declared = "//! A.\n#[cfg(test)]\nmod tests;\nfn a() {}\n";
+    assert_eq!(Source::new("a/src/a.rs", declared).tests_from(), 5);
+    for path in ["a/src/tests.rs", "a/src/b_tests.rs", "a/tests/b/c.rs"] {
+        assert_eq!(Source::new(path, text).tests_from(), 1, "{path}");
+    }
+}
