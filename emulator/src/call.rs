@@ -7,6 +7,7 @@ use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::auth::Identity;
+use crate::config::DefaultTier;
 use crate::header_case::HeaderCase;
 use crate::target::{Resource, Target};
 
@@ -45,6 +46,8 @@ pub struct Call {
     pub origin: String,
     /// Whether the account lets containers be opened to anonymous readers.
     pub public_access_permitted: bool,
+    /// Tier of the account's block blobs that were given none.
+    pub default_tier: DefaultTier,
     /// How long the name of a deleted container or queue stays taken, in seconds.
     pub being_deleted_s: u64,
     /// Who asks. [`Identity::Anonymous`] until authorisation.

@@ -189,13 +189,7 @@ fn parse_accounts(text: &str) -> anyhow::Result<std::collections::BTreeMap<Strin
         let keys: Option<Vec<AccountKey>> = fields.map(AccountKey::parse).collect();
         match keys {
             Some(keys) if (1..=2).contains(&keys.len()) => {
-                accounts.insert(
-                    name.to_owned(),
-                    Account {
-                        keys,
-                        public_access: true,
-                    },
-                );
+                accounts.insert(name.to_owned(), Account::with_keys(keys));
             }
             _ => bail!("account {name} needs one or two keys in Base64: name:key1[:key2]"),
         }

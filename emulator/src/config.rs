@@ -27,14 +27,42 @@ pub struct Account {
     pub keys: Vec<AccountKey>,
     /// Whether containers may be opened to anonymous readers.
     pub public_access: bool,
+    /// Tier of block blobs that were given none.
+    pub default_tier: DefaultTier,
+}
+
+/// Tier of block blobs that were given none: a setting of the account. "Access tiers for blob data".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefaultTier {
+    /// Hot, as in a new account.
+    #[default]
+    Hot,
+    /// Cool.
+    Cool,
+}
+
+impl DefaultTier {
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DefaultTier::Hot => "Hot",
+            DefaultTier::Cool => "Cool",
+        }
+    }
 }
 
 impl Account {
     /// An account with this key.
     pub fn with_key(key: AccountKey) -> Self {
+        Self::with_keys(vec![key])
+    }
+
+    /// An account with these keys.
+    pub fn with_keys(keys: Vec<AccountKey>) -> Self {
         Account {
-            keys: vec![key],
+            keys,
             public_access: true,
+            default_tier: DefaultTier::Hot,
         }
     }
 }
@@ -49,10 +77,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
-        let account = Account {
-            keys: key.into_iter().collect(),
-            public_access: true,
-        };
+        let account = Account::with_keys(key.into_iter().collect());
         let accounts = BTreeMap::from([(EMULATOR_ACCOUNT_NAME.to_owned(), account)]);
         Config {
             accounts,

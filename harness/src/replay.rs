@@ -19,6 +19,7 @@ pub mod multipart;
 pub mod options;
 pub mod player;
 pub mod prepare;
+pub mod properties;
 pub mod recording;
 pub mod report;
 pub mod reruns;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use smalt_protocol::{Service, Timestamp};
 
+use super::properties;
 use super::recording::{Interaction, Recording};
 use super::superset;
 use super::uri::Url;
@@ -29,6 +30,12 @@ pub struct AccountSettings {
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
+    /// Block blobs that were given no tier are cool, not hot.
+    pub default_tier_cool: bool,
+    /// Sections of the service properties, as the recording shows them: name, document.
+    pub sections: Vec<(&'static str, String)>,
+    /// `DefaultServiceVersion`: what an answer to a request without a version says.
+    pub default_version: Option<String>,
     /// The rule of CORS that exists.
     pub cors: Option<CorsRule>,
 }
@@ -78,6 +85,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
     let mut settings = AccountSettings {
         accounts,
         versioning: recording.has_flag("account_versioning_on"),
+        sections: properties::before(recording),
         ..AccountSettings::default()
     };
     let mut sets_retention = false;
@@ -91,6 +99,11 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
         settings.version_immutability |=
             answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
+        let names_version = request.headers.has("x-ms-version") || request.url.contains("sv=");
+        if let (false, Some(version)) = (names_version, answered("x-ms-version")) {
+            settings.default_version.get_or_insert(version.to_owned());
+        }
+        settings.default_tier_cool |= infers_cool(response);
         settings.container_soft_delete |= ok && request.headers.has("x-ms-deleted-container-name");
         if let (true, Some(scope)) = (ok, request.headers.get("x-ms-encryption-scope")) {
             settings.encryption_scopes.insert(scope.to_owned());
@@ -116,25 +129,43 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
     settings
 }
 
+/// Whether an answer shows a blob that is cool because its account is.
+fn infers_cool(answer: &Response) -> bool {
+    const LISTED: &[u8] = b"<AccessTier>Cool</AccessTier><AccessTierInferred>true<";
+    let has = |name, value| answer.headers.get(name) == Some(value);
+    (has("x-ms-access-tier", "Cool") && has("x-ms-access-tier-inferred", "true"))
+        || answer.body.windows(LISTED.len()).any(|part| part == LISTED)
+}
+
 /// The body of a Set Service Properties that turns the inferred settings on; `None` when there is
 /// nothing to turn on.
 pub fn service_properties(settings: &AccountSettings, service: Service) -> Option<String> {
-    let retention = settings.blob_soft_delete && service == Service::Blob;
-    if !retention && settings.cors.is_none() {
+    let mut sections = settings.sections.clone();
+    let mut infer = |name, section: String| {
+        if sections.iter().all(|(shown, _)| *shown != name) {
+            sections.push((name, section));
+        }
+    };
+    if let Some(rule) = settings.cors {
+        infer("Cors", rule.document());
+    }
+    if settings.blob_soft_delete && service == Service::Blob {
+        let days = "<Enabled>true</Enabled><Days>7</Days>";
+        let name = "DeleteRetentionPolicy";
+        infer(name, format!("<{name}>{days}</{name}>"));
+    }
+    if let (Some(version), Service::Blob) = (&settings.default_version, service) {
+        let name = "DefaultServiceVersion";
+        infer(name, format!("<{name}>{version}</{name}>"));
+    }
+    if sections.is_empty() {
         return None;
     }
-    let mut body =
-        String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><StorageServiceProperties>");
-    if let Some(rule) = settings.cors {
-        body.push_str(&rule.document());
-    }
-    if retention {
-        body.push_str(
-            "<DeleteRetentionPolicy><Enabled>true</Enabled><Days>7</Days></DeleteRetentionPolicy>",
-        );
-    }
-    body.push_str("</StorageServiceProperties>");
-    Some(body)
+    let sections: String = sections.into_iter().map(|(_, section)| section).collect();
+    let root = "StorageServiceProperties";
+    Some(format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><{root}>{sections}</{root}>"
+    ))
 }
 
 /// A container, queue or table that exists before a recording starts.

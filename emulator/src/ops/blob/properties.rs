@@ -9,6 +9,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smalt_protocol::{ApiVersion, Timestamp};
 
+use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
@@ -29,8 +30,6 @@ const TAG_COUNT_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
 const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
-/// The tier of a blob of an account that nobody set.
-const TIER_INFERRED: &str = "Hot";
 
 /// Headers of a full answer: room for what most blobs have.
 const HEADERS: usize = 32;
@@ -46,6 +45,8 @@ pub struct Shown {
     pub is_partial: bool,
     /// Get Blob Properties: it alone shows the tier.
     pub with_tier: bool,
+    /// The tier of a block blob that was given none.
+    pub default_tier: DefaultTier,
 }
 
 /// A reply with the headers that describe a blob.
@@ -80,7 +81,7 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }
     if shown.with_tier && shown.version >= TIERS {
-        tier(headers, blob, shown.version);
+        tier(headers, blob, shown);
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES
@@ -136,13 +137,13 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
 }
 
 /// Append blobs have no tier, page blobs one that was set.
-fn tier(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
+fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
     match (&access.tier, blob.kind) {
         (Some(tier), _) => set(headers, name, tier),
         (None, BlobKind::Block) => {
-            headers.insert(name, HeaderValue::from_static(TIER_INFERRED));
+            headers.insert(name, HeaderValue::from_static(shown.default_tier.as_str()));
             fixed(headers, "x-ms-access-tier-inferred", "true");
         }
         (None, _) => {}
@@ -154,7 +155,7 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     if let Some(rehydration) = &access.rehydration {
         let name = HeaderName::from_static("x-ms-archive-status");
         set(headers, name, &rehydration.archive_status());
-        if version >= PRIORITY {
+        if shown.version >= PRIORITY {
             let name = HeaderName::from_static("x-ms-rehydrate-priority");
             set(headers, name, &rehydration.priority);
         }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use http_body_util::BodyExt;
 use smalt::header_case::HeaderCase;
-use smalt::{Account, Clock, Config, Emulator};
+use smalt::{Account, Clock, Config, DefaultTier, Emulator};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
@@ -42,6 +42,11 @@ impl Target for InProcess {
             let public_access = !settings.public_access_forbidden;
             let account = Account {
                 public_access,
+                default_tier: if settings.default_tier_cool {
+                    DefaultTier::Cool
+                } else {
+                    DefaultTier::Hot
+                },
                 ..Account::with_key(key)
             };
             Some((name.clone(), account))

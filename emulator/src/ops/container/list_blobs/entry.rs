@@ -6,6 +6,7 @@ use smalt_protocol::{ApiVersion, Timestamp};
 use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
+use crate::config::DefaultTier;
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
@@ -24,8 +25,6 @@ const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 /// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
-/// Tier of a block blob that none was set for: the account's.
-const ACCOUNT_TIER: &str = "Hot";
 
 /// What version and request show.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +34,7 @@ pub struct Shown {
     metadata: bool,
     tags: bool,
     copy: bool,
+    default_tier: DefaultTier,
 }
 
 impl Shown {
@@ -46,6 +46,7 @@ impl Shown {
             metadata: includes(call, "metadata"),
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
+            default_tier: call.default_tier,
         }
     }
 
@@ -113,7 +114,7 @@ impl Shown {
         BlobEntry {
             name,
             blob_type: BlobKind::Block.as_str(),
-            access_tier: shows_tier.then_some(ACCOUNT_TIER),
+            access_tier: shows_tier.then_some(self.default_tier.as_str()),
             access_tier_inferred: shows_tier,
             lease: BlobLease {
                 status: Some("unlocked"),
@@ -148,7 +149,7 @@ impl Shown {
     fn tier<'a>(&self, blob: &'a BlobRecord) -> Option<&'a str> {
         let set = blob.access.tier.as_deref();
         let shown = match blob.kind {
-            BlobKind::Block => set.or(Some(ACCOUNT_TIER)),
+            BlobKind::Block => set.or(Some(self.default_tier.as_str())),
             BlobKind::Page => set,
             BlobKind::Append => None,
         };
