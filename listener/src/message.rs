@@ -20,7 +20,7 @@ use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
 use crate::rules::dispatch::{self, Receipt, Settlement};
 use crate::rules::renewal::min_start;
-use crate::run::Run;
+use crate::run::{CANCEL_GRACE, Run};
 use crate::settle::Settled;
 use crate::shared::{Phase, Shared};
 
@@ -143,7 +143,9 @@ impl Owner {
         let allowed = if renews {
             patience
         } else {
-            patience.min(self.lock.remaining())
+            // The handler must be gone, and the retry sent, while the lock still holds.
+            let remaining = self.lock.remaining();
+            patience.min(remaining.saturating_sub(CANCEL_GRACE).max(remaining / 2))
         };
         let deadline = Instant::now() + allowed;
         let shared = Arc::clone(&self.shared);
@@ -176,7 +178,12 @@ impl Owner {
             }
             return end;
         }
-        run.cancel().await;
+        // A handler that outlived the lock would overlap the message's next run.
+        let within = match end {
+            RunEnd::Lost(_) => CANCEL_GRACE,
+            _ => CANCEL_GRACE.min(self.lock.remaining() / 2),
+        };
+        run.cancel(within).await;
         end
     }
 

@@ -55,12 +55,11 @@ impl Run {
         self.started.elapsed()
     }
 
-    /// Cancels: the handler is told, gets [`CANCEL_GRACE`] to end, and is dropped. What it says
-    /// after being told is not believed: a command that ends politely at SIGTERM has not done its
-    /// work.
-    pub(crate) async fn cancel(mut self) {
+    /// Cancels: the handler is told, gets this long to end, and is dropped. What it says after being
+    /// told is not believed: a command that ends politely at SIGTERM has not done its work.
+    pub(crate) async fn cancel(mut self, within: Duration) {
         let _ = self.switch.send(true);
-        let _ = tokio::time::timeout(CANCEL_GRACE, self.verdict()).await;
+        let _ = tokio::time::timeout(within, self.verdict()).await;
     }
 }
 
