@@ -224,6 +224,28 @@ async fn a_hang_ends_at_the_time_out() {
     assert!(log.count(Outcome::Retried) >= 4);
 }
 
+/// Without renewal a handler is gone, and its retry sent, while the lock still holds: no second run
+/// beside it, no stale receipt (found by the scenarios: it was told only as the lock lapsed).
+#[tokio::test(start_paused = true)]
+async fn without_renewal_a_hang_ends_within_the_lock() {
+    for visibility_s in [2, 10, 60] {
+        let storage = storage();
+        storage.put(QUEUE, "hang");
+        let config = ListenerConfig {
+            renew: false,
+            visibility: s(visibility_s),
+            ..config()
+        };
+        let (listener, log) = listener(config, &storage, Obey::default());
+        listener
+            .run_until(tokio::time::sleep(s(visibility_s + 1)))
+            .await
+            .unwrap();
+        assert_eq!(log.outcomes()[0], Outcome::Retried, "{visibility_s} s");
+        assert_eq!(storage.stale_receipts(), 0, "{visibility_s} s");
+    }
+}
+
 /// LL4: drain ends within the grace time; what still runs is cancelled and given back.
 #[tokio::test(start_paused = true)]
 async fn ll4_grace_is_kept() {
