@@ -238,7 +238,7 @@ async fn without_renewal_a_hang_ends_within_the_lock() {
         };
         let (listener, log) = listener(config, &storage, Obey::default());
         listener
-            .run_until(tokio::time::sleep(s(visibility_s + 1)))
+            .run_until(tokio::time::sleep(s(2 * visibility_s + 20)))
             .await
             .unwrap();
         assert_eq!(log.outcomes()[0], Outcome::Retried, "{visibility_s} s");
