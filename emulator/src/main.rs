@@ -8,10 +8,6 @@ use smalt::cli::{Cli, Durability};
 use smalt::server::Server;
 use smalt::{Emulator, log};
 
-/// A request makes some fifty small allocations: the system's allocator took a sixth of its time.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(shell) = cli.completions {
