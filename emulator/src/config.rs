@@ -31,7 +31,8 @@ pub struct Account {
     pub default_tier: DefaultTier,
 }
 
-/// Tier of block blobs that were given none: a setting of the account. "Access tiers for blob data".
+/// Tier of block blobs that were given none: a setting of the account.
+/// Source: "Access tiers for blob data".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DefaultTier {
     /// Hot, as in a new account.

@@ -46,7 +46,6 @@ pub(super) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         origin: String::new(),
         public_access_permitted: true,
         default_tier: Default::default(),
-        version_known: true,
         being_deleted_s: 0,
         identity: Identity::Owner,
     }

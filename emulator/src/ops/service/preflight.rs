@@ -1,7 +1,7 @@
 //! Preflight Blob/Queue/Table Request: whether a page of another origin may send a request.
 //!
-//! Source: "Preflight Blob Request" and its twins. It is asked of the service's rules; what the path
-//! names need not be there, and nobody signs it.
+//! Source: "Preflight Blob Request" and its twins. It is asked of the service's rules; what the
+//! path names need not be there, and nobody signs it.
 //!
 //! ```http
 //! OPTIONS /devstoreaccount1/events/today

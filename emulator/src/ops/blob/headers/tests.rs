@@ -43,7 +43,6 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         origin: String::new(),
         public_access_permitted: true,
         default_tier: Default::default(),
-        version_known: true,
         being_deleted_s: 0,
         identity: Identity::Owner,
     }
