@@ -145,8 +145,8 @@ impl<'a> Common<'a> {
     }
 
     /// Of a refusal. Recorded: what is refused before the version was looked at is answered under
-    /// none. That is who could not be told apart, and a snapshot whose time is none; the latter, and
-    /// nobody who names no version, is not told the code in a header either.
+    /// none: who could not be told apart, and a snapshot whose time is none. The latter is not told
+    /// the code in a header either, nor is nobody in particular who names no version.
     pub fn of_refusal(call: &'a Call, error: &StorageError, now: Timestamp) -> Self {
         let common = Self::of(call, now);
         let names_snapshot = ("QueryParameterName", "snapshot".to_owned());

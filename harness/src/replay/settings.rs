@@ -322,6 +322,29 @@ mod tests {
     }
 
     #[test]
+    fn an_older_creation_time_tells_of_a_blob() {
+        let url = |name: &str| format!("https://account.blob.core.windows.net/c/{name}");
+        let described = |created: &str| {
+            let kind = ("x-ms-blob-type", "BlockBlob".to_owned());
+            vec![kind, ("x-ms-creation-time", created.to_owned())]
+        };
+        let older = "Wed, 08 May 2019 00:57:59 GMT";
+        let played = samples::recording(
+            "blob",
+            &[],
+            &[
+                ("HEAD", url("new"), 200, described(samples::DATE)),
+                ("HEAD", url("old"), 200, described(older)),
+                ("GET", url("old"), 200, described(older)),
+            ],
+        );
+        let found = existing_blobs(&played);
+        let paths: Vec<&str> = found.iter().map(|blob| blob.path.as_str()).collect();
+        assert_eq!(paths, ["/c/old"]);
+        assert_eq!(found[0].created.rfc1123(), older);
+    }
+
+    #[test]
     fn reads_settings_until_the_recording_sets_its_own() {
         let properties = ("PUT", "/?restype=service&comp=properties", 202, "x: y");
         let kept = ("DELETE", "/c/b", 202, "x-ms-delete-type-permanent: false");
