@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::header_case::HeaderCase;
+use crate::ops::lookup::moment;
 use crate::store::PayloadReader;
 
 /// A rendered outcome, before the common headers.
@@ -155,7 +156,8 @@ impl<'a> Common<'a> {
                 (false, true)
             }
             ErrorCode::InvalidQueryParameterValue => {
-                let knows = !error.elements().contains(&names_snapshot);
+                let is_time = call.query("snapshot").is_some_and(|s| moment(s).is_some());
+                let knows = is_time || !error.elements().contains(&names_snapshot);
                 (knows, knows)
             }
             ErrorCode::ResourceNotFound => (call.version_known, call.version_known),

@@ -205,10 +205,13 @@ impl BlobAddress {
 
 /// The time of a snapshot or version: `2019-10-02T16:42:30.9555693Z`.
 fn parse_moment(name: &str, text: &str) -> Result<Timestamp, StorageError> {
+    moment(text).ok_or_else(|| StorageError::invalid_query(name, text, ""))
+}
+
+/// A whole time, with date, time of day and zone.
+pub fn moment(text: &str) -> Option<Timestamp> {
     let is_whole = text.contains(['T', 't']) && text.ends_with(['Z', 'z']);
-    Timestamp::parse_iso(text)
-        .filter(|_| is_whole)
-        .ok_or_else(|| StorageError::invalid_query(name, text, ""))
+    Timestamp::parse_iso(text).filter(|_| is_whole)
 }
 
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
