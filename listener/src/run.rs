@@ -55,8 +55,8 @@ impl Run {
         self.started.elapsed()
     }
 
-    /// Cancels: the handler is told, gets this long to end, and is dropped. What it says after being
-    /// told is not believed: a command that ends politely at SIGTERM has not done its work.
+    /// Cancels: the handler is told, gets this long to end, and is dropped. What it says after
+    /// being told is not believed: a command that ends politely at SIGTERM has not done its work.
     pub(crate) async fn cancel(mut self, within: Duration) {
         let _ = self.switch.send(true);
         let _ = tokio::time::timeout(within, self.verdict()).await;
