@@ -240,6 +240,7 @@ impl Player<'_> {
     }
 
     async fn interaction(&mut self, interaction: &Interaction) -> Outcome {
+        self.target.begin().await;
         self.own.extend(superset::names_in(&interaction.request));
         self.now = self.now.max(interaction.date);
         if let Err(error) = self.target.set_clock(self.now).await {

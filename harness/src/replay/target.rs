@@ -38,6 +38,9 @@ pub trait Target: Send + Sync {
     /// Sets its clock; never called with an earlier time than before.
     async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError>;
 
+    /// Told before each interaction of the recording, and before none of the set-up.
+    async fn begin(&self) {}
+
     /// Sends one request and reads the whole answer.
     async fn call(&self, request: Request) -> Result<Response, TargetError>;
 }

@@ -68,11 +68,13 @@ impl Target for Mirror {
         Ok(())
     }
 
-    /// The player sets the clock once before every interaction.
     async fn set_clock(&self, _: Timestamp) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    async fn begin(&self) {
         let mut state = self.state.lock().await;
         state.next = state.answers.pop_front();
-        Ok(())
     }
 
     async fn call(&self, request: Request) -> Result<Response, TargetError> {
