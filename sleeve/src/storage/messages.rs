@@ -125,13 +125,8 @@ impl AzureStorage {
         let response = response.map_err(|error| call.fail(&error))?;
         let server_time = Answer::read(response.headers()).server_time(&call)?;
         let list = response.into_model().map_err(|error| call.fail(&error))?;
-        let messages = list.items.unwrap_or_default().into_iter();
-        Ok(QueueMessages {
-            messages: messages
-                .map(|message| taken(&call, message))
-                .collect::<PortResult<_>>()?,
-            server_time,
-        })
+        let read = |message| taken(&call, message);
+        all(list.items.unwrap_or_default(), read, server_time)
     }
 
     pub(super) async fn peek(
@@ -150,13 +145,8 @@ impl AzureStorage {
         let response = response.map_err(|error| call.fail(&error))?;
         let server_time = Answer::read(response.headers()).server_time(&call)?;
         let list = response.into_model().map_err(|error| call.fail(&error))?;
-        let messages = list.items.unwrap_or_default().into_iter();
-        Ok(QueueMessages {
-            messages: messages
-                .map(|message| peeked(&call, message))
-                .collect::<PortResult<_>>()?,
-            server_time,
-        })
+        let read = |message| peeked(&call, message);
+        all(list.items.unwrap_or_default(), read, server_time)
     }
 
     /// The receipt is a condition: after an unanswered try a mismatch may be our own doing.
@@ -300,6 +290,18 @@ fn document(call: &Call, text: &str) -> Result<RequestContent<SdkMessage, XmlFor
     }
     xml.push_str("</MessageText></QueueMessage>");
     Ok(RequestContent::from(xml.into_bytes()))
+}
+
+/// Every message of an answer, or the first that cannot be read.
+fn all<M>(
+    items: Vec<M>,
+    read: impl Fn(M) -> PortResult<QueueMessage>,
+    server_time: Timestamp,
+) -> PortResult<QueueMessages> {
+    Ok(QueueMessages {
+        messages: items.into_iter().map(read).collect::<PortResult<_>>()?,
+        server_time,
+    })
 }
 
 fn taken(call: &Call, message: ReceivedMessage) -> Result<QueueMessage, PortError> {
