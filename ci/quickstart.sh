@@ -27,7 +27,7 @@ export AZURE_STORAGE_CONNECTION_STRING=$connection
 "$bin/smalt-sweeper" once --container events --dead-account default --log-level error \
     >"$work/report" || fail "smalt-sweeper: $(cat "$work/report")"
 # Messages are handled side by side: the order is nobody's promise.
-"$bin/smalt-listener" once --queue orders --exec 'cat; echo' --log-level error \
+"$bin/smalt-listener" once --queue orders --exec 'echo "$(cat)"' --log-level error \
     >"$work/handled" || fail "smalt-listener"
 "$venv/bin/python" docs/quickstart.py show | sed 's/ *$//' >"$work/shown"
 
