@@ -95,8 +95,7 @@ pub fn arrive(
         fresh_id: core.ids.next(),
         peer: socket.peer,
         secure: socket.secure,
-        public_access_permitted: account.is_none_or(|account| account.public_access),
-        default_tier: account.map(|a| a.default_tier).unwrap_or_default(),
+        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })

@@ -1,13 +1,14 @@
 //! One request as the operations see it: resolved, dated, versioned, authorised; never raw bytes.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use http::{HeaderMap, Method};
 use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::auth::Identity;
-use crate::config::DefaultTier;
+use crate::config::AccountSettings;
 use crate::header_case::HeaderCase;
 use crate::target::{Resource, Target};
 
@@ -44,10 +45,8 @@ pub struct Call {
     pub secure: bool,
     /// `scheme://host` as the client wrote it, for endpoints and copy sources.
     pub origin: String,
-    /// Whether the account lets containers be opened to anonymous readers.
-    pub public_access_permitted: bool,
-    /// Tier of the account's block blobs that were given none.
-    pub default_tier: DefaultTier,
+    /// Settings of the account.
+    pub settings: Arc<AccountSettings>,
     /// How long the name of a deleted container or queue stays taken, in seconds.
     pub being_deleted_s: u64,
     /// Who asks. [`Identity::Anonymous`] until authorisation.

@@ -1,6 +1,7 @@
 //! Settings of an emulator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
@@ -25,10 +26,44 @@ pub struct Config {
 pub struct Account {
     /// Keys; every one of them is valid.
     pub keys: Vec<AccountKey>,
+    /// What Azure keeps in its management plane.
+    pub settings: Arc<AccountSettings>,
+}
+
+/// Settings of an account that Azure keeps in its management plane. Soft delete of blobs is not
+/// among them: the data plane sets it with Set Blob Service Properties.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSettings {
     /// Whether containers may be opened to anonymous readers.
     pub public_access: bool,
     /// Tier of block blobs that were given none.
     pub default_tier: DefaultTier,
+    /// Whether a write keeps the version that it replaces. "Blob versioning".
+    pub versioning: bool,
+    /// How long a deleted container can be restored, in days; absent: not at all. "Soft delete for
+    /// containers".
+    pub container_retention_days: Option<u32>,
+    /// Whether reads are noted in `x-ms-last-access-time`. "Last access time tracking".
+    pub last_access_tracking: bool,
+    /// Whether containers support immutability policies of single versions.
+    pub version_immutability: bool,
+    /// The encryption scopes that exist; absent: every name does.
+    pub encryption_scopes: Option<BTreeSet<String>>,
+}
+
+impl Default for AccountSettings {
+    /// A new account of Azurite: nothing of it is switched on.
+    fn default() -> Self {
+        AccountSettings {
+            public_access: true,
+            default_tier: DefaultTier::Hot,
+            versioning: false,
+            container_retention_days: None,
+            last_access_tracking: false,
+            version_immutability: false,
+            encryption_scopes: None,
+        }
+    }
 }
 
 /// Tier of block blobs that were given none: a setting of the account.
@@ -62,8 +97,7 @@ impl Account {
     pub fn with_keys(keys: Vec<AccountKey>) -> Self {
         Account {
             keys,
-            public_access: true,
-            default_tier: DefaultTier::Hot,
+            settings: Arc::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::register::{Anonymous, Entry};
 /// Lets anybody do what the container's public access covers.
 pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
     let needed = entry.access.anonymous;
-    if needed == Anonymous::No || call.container().is_empty() || !call.public_access_permitted {
+    if needed == Anonymous::No || call.container().is_empty() || !call.settings.public_access {
         return Err(refused(call));
     }
     let key = keys::container(call.account(), call.container());

@@ -46,6 +46,48 @@ pub struct BlobRecord {
     /// What the client had it encrypted with.
     #[serde(default)]
     pub encryption: Option<Encryption>,
+    /// `x-ms-blob-sequence-number` of a page blob.
+    #[serde(default)]
+    pub sequence_number: u64,
+    /// Append Blob Seal was called.
+    #[serde(default)]
+    pub sealed: bool,
+    /// `x-ms-version-id`; absent where the account kept no versions at the last write.
+    #[serde(default)]
+    pub version_id: Option<Timestamp>,
+    /// Deleted softly: when, and how long it is kept.
+    #[serde(default)]
+    pub deleted: Option<Deleted>,
+    /// Immutability policy of the version.
+    #[serde(default)]
+    pub immutability: Option<Immutability>,
+    /// Legal hold: neither changed nor deleted.
+    #[serde(default)]
+    pub legal_hold: Option<bool>,
+    /// Set Blob Expiry: from then on it is gone.
+    #[serde(default)]
+    pub expires: Option<Timestamp>,
+    /// The last read or write, where the account tracks it.
+    #[serde(default)]
+    pub last_access: Option<Timestamp>,
+}
+
+/// What was deleted and can be undeleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// When it was deleted.
+    pub at: Timestamp,
+    /// How long it is kept after that, in days.
+    pub retention_days: u32,
+}
+
+/// `x-ms-immutability-policy-until-date` and `-mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Immutability {
+    /// Until then it can be neither changed nor deleted.
+    pub until: Timestamp,
+    /// Whether the policy can only be extended.
+    pub locked: bool,
 }
 
 /// `x-ms-blob-type`.

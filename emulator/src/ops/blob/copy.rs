@@ -132,6 +132,7 @@ impl Write for CopyBlob {
             headers: found.headers,
             copy: Some(copy),
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
+            sequence_number: found.sequence_number,
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

@@ -160,6 +160,7 @@ impl FromUrl {
             access: self.overrides.access(stamp.now),
             copy,
             encryption: checked.encryption,
+            sequence_number: 0,
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

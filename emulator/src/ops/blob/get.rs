@@ -84,7 +84,7 @@ impl Read for GetBlob {
             is_base: self.address.is_base(),
             is_partial: *is_partial,
             with_tier: false,
-            default_tier: call.default_tier,
+            default_tier: call.settings.default_tier,
         };
         let status = if *is_partial { 206 } else { 200 };
         let mut reply = properties::describe(status, &found.blob, shown);

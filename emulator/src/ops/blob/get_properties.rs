@@ -57,7 +57,7 @@ impl Read for GetBlobProperties {
             is_base: self.address.is_base(),
             is_partial: false,
             with_tier: true,
-            default_tier: call.default_tier,
+            default_tier: call.settings.default_tier,
         };
         let mut reply = properties::describe(200, &blob, shown);
         self.overrides.lay_over(&mut reply);

@@ -124,6 +124,7 @@ impl Write for PutBlob {
             },
             copy: None,
             encryption,
+            sequence_number: 0,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;

@@ -167,6 +167,7 @@ impl Write for PutBlockList {
             },
             copy: None,
             encryption,
+            sequence_number: 0,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;

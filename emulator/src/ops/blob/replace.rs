@@ -37,6 +37,8 @@ pub struct NewBlob {
     pub copy: Option<CopyRecord>,
     /// What the client has it encrypted with.
     pub encryption: Option<Encryption>,
+    /// Sequence number of a page blob, else 0.
+    pub sequence_number: u64,
 }
 
 /// Writes a new base blob under a name. Releases the content that stood there; keeps snapshots, an
@@ -71,6 +73,14 @@ pub fn replace(
         access: new.access,
         snapshots: old.map_or(0, |old| old.snapshots),
         encryption: new.encryption,
+        sequence_number: new.sequence_number,
+        sealed: false,
+        version_id: None,
+        deleted: None,
+        immutability: None,
+        legal_hold: None,
+        expires: None,
+        last_access: None,
     };
     blob.save(tx, name.key(place.container.generation))?;
     Ok(blob)

@@ -44,8 +44,7 @@ pub(super) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         peer: None,
         secure: false,
         origin: String::new(),
-        public_access_permitted: true,
-        default_tier: Default::default(),
+        settings: Default::default(),
         being_deleted_s: 0,
         identity: Identity::Owner,
     }

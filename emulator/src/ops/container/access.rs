@@ -11,7 +11,7 @@ const HEADER: &str = "x-ms-blob-public-access";
 pub fn parse_public_access(call: &Call) -> Result<PublicAccess, StorageError> {
     match call.header(HEADER)? {
         None => Ok(PublicAccess::Private),
-        Some(_) if !call.public_access_permitted => Err(ErrorCode::PublicAccessNotPermitted.into()),
+        Some(_) if !call.settings.public_access => Err(ErrorCode::PublicAccessNotPermitted.into()),
         Some("blob") => Ok(PublicAccess::Blob),
         Some("container" | "true") => Ok(PublicAccess::Container),
         Some(other) => Err(StorageError::invalid_header(HEADER, other)),

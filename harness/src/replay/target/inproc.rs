@@ -1,5 +1,7 @@
 //! The emulator in this process: no socket, a manual clock, fresh for every recording.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use http_body_util::BodyExt;
 use smalt::header_case::HeaderCase;
@@ -15,6 +17,8 @@ use crate::replay::wire::{Request, Response};
 
 /// Azure keeps a deleted container or queue *being deleted* for about this long.
 const BEING_DELETED_S: u64 = 30;
+/// How long Azure keeps a deleted container unless told otherwise, in days.
+const RETENTION_DAYS: u32 = 7;
 /// Ids need not differ between recordings, only within one.
 const SEED: u64 = 1;
 
@@ -30,6 +34,23 @@ impl InProcess {
     }
 }
 
+/// What the recording shows of the account, as the emulator takes it.
+fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
+    smalt::AccountSettings {
+        public_access: !settings.public_access_forbidden,
+        default_tier: if settings.default_tier_cool {
+            DefaultTier::Cool
+        } else {
+            DefaultTier::Hot
+        },
+        versioning: settings.versioning,
+        container_retention_days: settings.container_soft_delete.then_some(RETENTION_DAYS),
+        last_access_tracking: settings.last_access_tracking,
+        version_immutability: settings.version_immutability,
+        encryption_scopes: Some(settings.encryption_scopes.clone()),
+    }
+}
+
 #[async_trait]
 impl Target for InProcess {
     fn addressing(&self) -> Addressing {
@@ -39,16 +60,8 @@ impl Target for InProcess {
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
         let account = |name: &String| {
             let key = AccountKey::parse(&account_key_base64(name))?;
-            let public_access = !settings.public_access_forbidden;
-            let account = Account {
-                public_access,
-                default_tier: if settings.default_tier_cool {
-                    DefaultTier::Cool
-                } else {
-                    DefaultTier::Hot
-                },
-                ..Account::with_key(key)
-            };
+            let mut account = Account::with_key(key);
+            account.settings = Arc::new(account_settings(settings));
             Some((name.clone(), account))
         };
         let config = Config {

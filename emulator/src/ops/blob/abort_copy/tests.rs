@@ -20,6 +20,7 @@ async fn begin(store: &Store) -> BlobRecord {
         let staged = Staged::inline("half".into())?;
         let new = NewBlob {
             encryption: None,
+            sequence_number: 0,
             kind: BlobKind::Block,
             length: 4,
             content: BlobContent::Payload(store::adopt(tx, staged)?),

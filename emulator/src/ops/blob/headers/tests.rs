@@ -41,8 +41,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         peer: None,
         secure: false,
         origin: String::new(),
-        public_access_permitted: true,
-        default_tier: Default::default(),
+        settings: Default::default(),
         being_deleted_s: 0,
         identity: Identity::Owner,
     }

@@ -51,6 +51,7 @@ fn adopt(tx: &mut Transaction<'_>) -> StoreResult<PayloadId> {
 fn new_blob(payload: PayloadId) -> NewBlob {
     NewBlob {
         encryption: None,
+        sequence_number: 0,
         kind: BlobKind::Block,
         length: 5,
         content: BlobContent::Payload(payload),

@@ -82,8 +82,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
     Call {
         method: Method::GET,
-        public_access_permitted: account.is_none_or(|account| account.public_access),
-        default_tier: account.map(|a| a.default_tier).unwrap_or_default(),
+        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
         target,
         query: url.query().to_vec(),
         headers,

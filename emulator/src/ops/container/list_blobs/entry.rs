@@ -46,7 +46,7 @@ impl Shown {
             metadata: includes(call, "metadata"),
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
-            default_tier: call.default_tier,
+            default_tier: call.settings.default_tier,
         }
     }
 
