@@ -115,7 +115,7 @@ impl BlobKind {
 /// Where the bytes of a blob are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobContent {
-    /// No bytes.
+    /// No bytes; of a page blob, zeros only.
     Empty,
     /// One payload.
     Payload(PayloadId),
@@ -125,6 +125,11 @@ pub enum BlobContent {
         id: u64,
         /// Number of blocks.
         count: u32,
+    },
+    /// The map of a page blob, shared by the blob, its snapshots and copies.
+    Pages {
+        /// Id of the node at its top.
+        root: u64,
     },
 }
 
