@@ -49,6 +49,13 @@ pub struct BlobRecord {
     /// `x-ms-blob-sequence-number` of a page blob.
     #[serde(default)]
     pub sequence_number: u64,
+    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
+    /// be compared as long as it is the same.
+    #[serde(default)]
+    pub origin: u64,
+    /// What Incremental Copy Blob copied into the blob.
+    #[serde(default)]
+    pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
     #[serde(default)]
     pub sealed: bool,
@@ -70,6 +77,19 @@ pub struct BlobRecord {
     /// The last read or write, where the account tracks it.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
+}
+
+/// The last incremental copy into a page blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncrementalCopy {
+    /// Account, container and name of the source.
+    pub source: String,
+    /// [`BlobRecord::origin`] of the source.
+    pub source_origin: u64,
+    /// Which snapshot of the source it was.
+    pub source_snapshot: Timestamp,
+    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    pub snapshot: Timestamp,
 }
 
 /// What was deleted and can be undeleted.

@@ -13,6 +13,7 @@ use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
+use crate::rules::{page_tier, sequence_number};
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
@@ -26,6 +27,8 @@ const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
 /// Recorded answers of this version alone show the number of tags also where there is none.
 const TAG_COUNT_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
+/// Recorded answers of this version alone show a tier of page blobs in standard accounts.
+const PAGE_TIER_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
@@ -88,6 +91,7 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     {
         copy(headers, record);
     }
+    pages(headers, blob);
 }
 
 /// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
@@ -98,6 +102,19 @@ pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVers
     match encryption.map(Encryption::header) {
         Some((name, value)) => reply.header(name, value),
         None => reply,
+    }
+}
+
+/// What page blobs alone have.
+fn pages(headers: &mut HeaderMap, blob: &BlobRecord) {
+    if blob.kind == BlobKind::Page {
+        let name = HeaderName::from_static(sequence_number::NAME);
+        headers.insert(name, HeaderValue::from(blob.sequence_number));
+    }
+    if let Some(incremental) = &blob.incremental {
+        fixed(headers, "x-ms-incremental-copy", "true");
+        let name = HeaderName::from_static("x-ms-copy-destination-snapshot");
+        set(headers, name, &incremental.snapshot.iso_ticks());
     }
 }
 
@@ -136,17 +153,34 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     }
 }
 
-/// Append blobs have no tier, page blobs one that was set.
+/// The tier of a blob that was given none, where one is shown: append blobs have none, page blobs
+/// in premium accounts only.
+pub fn inferred_tier(
+    kind: BlobKind,
+    length: u64,
+    default: DefaultTier,
+    version: ApiVersion,
+) -> Option<&'static str> {
+    match (kind, default) {
+        (BlobKind::Block, default) => Some(default.as_str()),
+        (BlobKind::Page, DefaultTier::Premium) => Some(page_tier::inferred(length)),
+        (BlobKind::Page, default) if version == PAGE_TIER_ALWAYS => Some(default.as_str()),
+        (BlobKind::Page | BlobKind::Append, _) => None,
+    }
+}
+
 fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
     match (&access.tier, blob.kind) {
         (Some(tier), _) => set(headers, name, tier),
-        (None, BlobKind::Block) => {
-            headers.insert(name, HeaderValue::from_static(shown.default_tier.as_str()));
-            fixed(headers, "x-ms-access-tier-inferred", "true");
+        (None, kind) => {
+            if let Some(tier) = inferred_tier(kind, blob.length, shown.default_tier, shown.version)
+            {
+                headers.insert(name, HeaderValue::from_static(tier));
+                fixed(headers, "x-ms-access-tier-inferred", "true");
+            }
         }
-        (None, _) => {}
     }
     if let Some(changed) = access.changed {
         let name = HeaderName::from_static("x-ms-access-tier-change-time");

@@ -74,6 +74,8 @@ pub fn replace(
         snapshots: old.map_or(0, |old| old.snapshots),
         encryption: new.encryption,
         sequence_number: new.sequence_number,
+        origin: stamp.tick.ticks(),
+        incremental: None,
         sealed: false,
         version_id: None,
         deleted: None,
