@@ -6,14 +6,17 @@
 //!
 //! - [`retain`], [`release`]: one more, one fewer holder.
 //! - [`blocks`]: lists are written, counted and searched there.
+//! - [`append()`]: one more block at the end, at the price of one.
 //! - [`locate`]: where a range of bytes is, to be sent after the view is gone.
 
+mod append;
 pub mod blocks;
 mod body;
 mod located;
 
 use std::ops::Range;
 
+pub use append::append;
 pub use located::Located;
 
 use crate::records::BlobContent;
