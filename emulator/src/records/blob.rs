@@ -133,6 +133,16 @@ pub enum BlobContent {
     },
 }
 
+impl BlobContent {
+    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    pub const fn blocks(self) -> u32 {
+        match self {
+            BlobContent::Blocks { count, .. } => count,
+            BlobContent::Empty | BlobContent::Payload(_) | BlobContent::Pages { .. } => 0,
+        }
+    }
+}
+
 /// The six content headers, which Set Blob Properties treats as a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentHeaders {

@@ -129,6 +129,7 @@ impl Write for CopyBlob {
             metadata: self.overrides.metadata(&found),
             tags: self.overrides.tags(&found),
             access: self.overrides.access(stamp.now),
+            marks: self.overrides.marks(&found),
             headers: found.headers,
             copy: Some(copy),
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,

@@ -11,7 +11,8 @@ use super::content;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord, Record,
+    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
+    Immutability, Record,
 };
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Stamp, StoreResult, Transaction, View};
@@ -39,6 +40,19 @@ pub struct NewBlob {
     pub encryption: Option<Encryption>,
     /// Sequence number of a page blob, else 0.
     pub sequence_number: u64,
+    /// What keeps it from being changed.
+    pub marks: Marks,
+}
+
+/// What keeps a blob from being changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// An append blob that nothing can be appended to.
+    pub sealed: bool,
+    /// Immutability policy.
+    pub immutability: Option<Immutability>,
+    /// Legal hold.
+    pub legal_hold: Option<bool>,
 }
 
 /// Writes a new base blob under a name. Releases the content that stood there; keeps snapshots, an
@@ -74,11 +88,11 @@ pub fn replace(
         snapshots: old.map_or(0, |old| old.snapshots),
         encryption: new.encryption,
         sequence_number: new.sequence_number,
-        sealed: false,
+        sealed: new.marks.sealed,
         version_id: None,
         deleted: None,
-        immutability: None,
-        legal_hold: None,
+        immutability: new.marks.immutability,
+        legal_hold: new.marks.legal_hold,
         expires: None,
         last_access: None,
     };

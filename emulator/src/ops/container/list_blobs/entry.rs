@@ -23,7 +23,8 @@ const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 /// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
-/// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
+/// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
+/// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
 /// What version and request show.
@@ -100,6 +101,7 @@ impl Shown {
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
