@@ -25,6 +25,7 @@ pub mod put_block_from_url;
 pub mod put_block_list;
 pub mod put_from_url;
 pub mod replace;
+pub mod retention;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;

@@ -23,6 +23,8 @@ const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 /// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
+/// Versions are listed since this version, as recorded.
+const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 /// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
@@ -67,6 +69,8 @@ impl Shown {
         is_snapshot: bool,
     ) {
         let snapshot = is_snapshot.then(|| place.time.iso_ticks());
+        let version_id = blob.version_id.filter(|_| self.since(SHOWS_VERSIONS));
+        let version_id = version_id.map(Timestamp::iso_ticks);
         let copy = blob.copy.as_ref().filter(|_| self.copy);
         let progress = copy.map_or_else(String::new, |copy| {
             format!("{}/{}", copy.progress.0, copy.progress.1)
@@ -80,6 +84,8 @@ impl Shown {
         list.push_blob(&BlobEntry {
             name: &place.name,
             snapshot: snapshot.as_deref(),
+            version_id: version_id.as_deref(),
+            is_current_version: version_id.is_some() && !blob.is_previous,
             creation_time: self.since(SHOWS_CREATION).then_some(blob.created),
             last_modified: Some(blob.last_modified),
             etag: Some(blob.etag),

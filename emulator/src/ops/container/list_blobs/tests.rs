@@ -81,6 +81,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
         name: ContainerName {
             account: "a".to_owned(),
             container: "ccc".to_owned(),
+            settings: Default::default(),
         },
         paging: Paging {
             prefix: prefix.to_owned(),
