@@ -281,6 +281,33 @@ pub enum Holds {
     Nothing,
 }
 
+/// What a reminder of [`expiring`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// A snapshot, previous version or base blob that was deleted.
+    Blob,
+    /// A container that could be restored.
+    Container,
+    /// The record that kept the name of such a container taken.
+    Name,
+}
+
+/// What a reminder is about, by the key of it.
+pub fn kept(key: &[u8]) -> Kept {
+    match key.first() {
+        Some(&DELETED_CONTAINER) => Kept::Container,
+        Some(&CONTAINER) => Kept::Name,
+        _ => Kept::Blob,
+    }
+}
+
+/// Generation and name of the blob that a key of a snapshot or version belongs to; absent for other
+/// keys.
+pub fn blob_of_part(key: &[u8]) -> Option<(Generation, String)> {
+    matches!(key.first(), Some(&(SNAPSHOT | VERSION)))
+        .then(|| (generation(key), snapshot_name(key).0))
+}
+
 /// What the record of a key of [`contents`] holds on to.
 pub fn holds(key: &[u8]) -> Holds {
     match key.first() {

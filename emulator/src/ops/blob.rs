@@ -34,4 +34,5 @@ pub mod tags;
 mod testing;
 pub mod tier;
 pub mod uncommitted;
+pub mod undelete;
 pub mod written;

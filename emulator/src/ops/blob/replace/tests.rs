@@ -41,6 +41,7 @@ fn container() -> ContainerRecord {
         policies: Vec::new(),
         lease: LeaseState::Available,
         deleted_at: None,
+        retention_days: None,
         encryption_scope: None,
     }
 }
