@@ -16,11 +16,11 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::content;
 use super::copied::{self, Overrides};
 use super::guard::{self, Guard};
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
+use super::{content, properties};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Place};
@@ -146,6 +146,7 @@ impl Write for CopyBlob {
             return Ok(Reply::new(201).version(blob.etag, blob.last_modified));
         }
         let reply = Reply::new(202).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         Ok(with_copy(reply, blob.copy.as_ref()))
     }
 }
