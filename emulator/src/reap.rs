@@ -3,10 +3,13 @@
 //! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
 //! nothing names it any more. What the generation keys is removed here, payloads released, and at
 //! last the marker. Uncommitted blocks go a week after the last one was put. Pages that a large
-//! page blob or a long clearing left behind are released here as well.
+//! page blob or a long clearing left behind are released here as well. What was deleted softly goes
+//! when its retention ends: reminders in the order of time lead to it.
 //!
 //! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
 //! upload, and finds its work anew: a crash in between loses nothing.
+
+mod expired;
 
 use std::ops::ControlFlow;
 
@@ -72,6 +75,13 @@ impl Reaper {
                 released => released.min(most),
             };
             reaped.records += released;
+        }
+        while reaped.records < budget {
+            let most = (budget - reaped.records).min(COMMIT_STEPS_MAX);
+            match expired::work(store, now, most)? {
+                0 => break,
+                removed => reaped.records += removed.min(most),
+            }
         }
         let old = old_uncommitted(store, now, &mut next_uncommitted)?;
         for key in old {

@@ -62,6 +62,9 @@ pub struct BlobRecord {
     /// `x-ms-version-id`; absent where the account kept no versions at the last write.
     #[serde(default)]
     pub version_id: Option<Timestamp>,
+    /// A previous version: another one, or none, is the current one.
+    #[serde(default)]
+    pub is_previous: bool,
     /// Deleted softly: when, and how long it is kept.
     #[serde(default)]
     pub deleted: Option<Deleted>,
@@ -92,6 +95,39 @@ pub struct IncrementalCopy {
     pub snapshot: Timestamp,
 }
 
+impl BlobRecord {
+    /// An empty blob that was made at this time and has nothing else to it.
+    pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
+        BlobRecord {
+            kind,
+            created,
+            etag,
+            last_modified: created,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: ContentHeaders::default(),
+            metadata: Metadata::default(),
+            tags: Vec::new(),
+            lease: LeaseState::default(),
+            copy: None,
+            access: Access::default(),
+            snapshots: 0,
+            encryption: None,
+            sequence_number: 0,
+            origin: 0,
+            incremental: None,
+            sealed: false,
+            is_previous: false,
+            version_id: None,
+            deleted: None,
+            immutability: None,
+            legal_hold: None,
+            expires: None,
+            last_access: None,
+        }
+    }
+}
+
 /// What was deleted and can be undeleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
@@ -99,6 +135,27 @@ pub struct Deleted {
     pub at: Timestamp,
     /// How long it is kept after that, in days.
     pub retention_days: u32,
+}
+
+const DAY_S: u64 = 24 * 60 * 60;
+
+impl Deleted {
+    /// When it is gone for good.
+    pub const fn until(self) -> Timestamp {
+        self.at.plus_s(self.retention_days as u64 * DAY_S)
+    }
+
+    /// Whether it is gone for good.
+    pub fn is_over(self, now: Timestamp) -> bool {
+        now >= self.until()
+    }
+
+    /// `RemainingRetentionDays`: whole days that are left. Recorded: one of two days at once.
+    pub fn remaining_days(self, now: Timestamp) -> u32 {
+        let left_s = self.until().since(now).as_secs();
+        let whole = u32::try_from(left_s / DAY_S).unwrap_or(u32::MAX);
+        whole.min(self.retention_days.saturating_sub(1))
+    }
 }
 
 /// `x-ms-immutability-policy-until-date` and `-mode`.
@@ -151,6 +208,16 @@ pub enum BlobContent {
         /// Id of the node at its top.
         root: u64,
     },
+}
+
+impl BlobContent {
+    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    pub const fn blocks(self) -> u32 {
+        match self {
+            BlobContent::Blocks { count, .. } => count,
+            BlobContent::Empty | BlobContent::Payload(_) | BlobContent::Pages { .. } => 0,
+        }
+    }
 }
 
 /// The six content headers, which Set Blob Properties treats as a unit.

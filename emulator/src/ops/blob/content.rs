@@ -7,8 +7,10 @@
 //! - [`retain`], [`release`]: one more, one fewer holder.
 //! - [`blocks`]: lists are written, counted and searched there.
 //! - [`pages`]: so are the maps of page blobs.
+//! - [`append()`]: one more block at the end, at the price of one.
 //! - [`locate`]: where a range of bytes is, to be sent after the view is gone.
 
+mod append;
 pub mod blocks;
 mod body;
 mod located;
@@ -16,6 +18,7 @@ pub mod pages;
 
 use std::ops::Range;
 
+pub use append::append;
 pub use located::Located;
 
 use crate::records::BlobContent;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http_body_util::BodyExt;
 use smalt::header_case::HeaderCase;
-use smalt::{Account, Clock, Config, DefaultTier, Emulator};
+use smalt::{Account, Clock, Config, DefaultTier, Emulator, OAuth};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
@@ -38,7 +38,9 @@ impl InProcess {
 fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
     smalt::AccountSettings {
         public_access: !settings.public_access_forbidden,
-        default_tier: if settings.default_tier_cool {
+        default_tier: if settings.premium {
+            DefaultTier::Premium
+        } else if settings.default_tier_cool {
             DefaultTier::Cool
         } else {
             DefaultTier::Hot
@@ -69,6 +71,7 @@ impl Target for InProcess {
             host_style: true,
             strict_api_version: true,
             strict_skew: true,
+            oauth: OAuth::Basic,
             being_deleted_s: BEING_DELETED_S,
         };
         let clock = Clock::manual(start);

@@ -18,7 +18,7 @@ use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::operation::Write;
 use crate::ops::blob::guard::Guard;
-use crate::ops::blob::replace::{self, NewBlob};
+use crate::ops::blob::replace::{self, Marks, NewBlob};
 use crate::ops::blob::{headers, properties};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
@@ -87,13 +87,14 @@ impl Write for CreatePageBlob {
             metadata: self.metadata,
             tags: self.tags,
             access: Access {
-                changed: self.tier.as_ref().map(|_| stamp.now),
                 tier: self.tier,
-                rehydration: None,
+                // Recorded: a tier that the blob was made with has not changed.
+                ..Access::default()
             },
             copy: None,
             encryption,
             sequence_number: self.sequence_number,
+            marks: Marks::default(),
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
@@ -102,11 +103,9 @@ impl Write for CreatePageBlob {
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         let reply = Reply::new(201).version(blob.etag, blob.last_modified);
-        Ok(properties::encrypted(
-            reply,
-            blob.encryption.as_ref(),
-            call.version,
-        ))
+        let reply = properties::with_version(reply, &blob, call.version);
+        let encryption = blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
     }
 }
 

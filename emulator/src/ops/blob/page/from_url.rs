@@ -88,7 +88,9 @@ impl Write for PutPageFromUrl {
                 // The source ends within the range.
                 return Err(source::refused(&ErrorCode::InvalidRange.into()));
             }
-            self.hashes.check_hashes(bytes.md5, bytes.crc64)?;
+            let judged = self.hashes.check_hashes(bytes.md5, bytes.crc64);
+            // Recorded: unlike Put Page, it does not say what it calculated.
+            judged.map_err(|error| StorageError::new(error.code()))?;
         }
         self.bytes = source.bytes;
         Ok(())

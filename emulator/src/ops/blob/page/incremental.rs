@@ -14,7 +14,7 @@
 //! x-ms-copy-status: pending
 //! ```
 
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
@@ -22,11 +22,13 @@ use crate::operation::Write;
 use crate::ops::blob::copied;
 use crate::ops::blob::copy::with_copy;
 use crate::ops::blob::guard::Guard;
-use crate::ops::blob::replace::{self, NewBlob};
-use crate::ops::blob::source::{Request, Source, SourceUrl, Wanted};
-use crate::ops::blob::{content, page};
+use crate::ops::blob::replace::{self, Marks, NewBlob};
+use crate::ops::blob::source::{Origin, Request, Source, SourceUrl, Wanted};
+use crate::ops::blob::{content, page, properties};
 use crate::ops::lookup::{BlobAddress, BlobName, BlobPart, Place};
-use crate::records::{Access, BlobKind, BlobRecord, CopyStatus, IncrementalCopy, Record};
+use crate::records::{
+    Access, BlobContent, BlobKind, BlobRecord, ContentHeaders, CopyStatus, IncrementalCopy, Record,
+};
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
 use crate::rules::lease::LeaseState;
@@ -105,48 +107,58 @@ impl Write for IncrementalCopyBlob {
         let source = self.source.ok_or_else(missing)?;
         let (found, time) = checked.source.ok_or_else(missing)?;
         let incremental = IncrementalCopy {
-            source: name_of(&source.address),
+            source: name_of(address(&source)?),
             source_origin: found.origin,
             source_snapshot: time,
             snapshot: stamp.tick,
         };
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
-        let new = NewBlob {
-            kind: BlobKind::Page,
+        // One reference for the destination, one for its snapshot.
+        content::retain(tx, found.content)?;
+        content::retain(tx, found.content)?;
+        let generation = checked.place.container.generation;
+        let mut blob = match &checked.place.blob {
+            Some(old) => {
+                content::release(tx, old.content)?;
+                old.clone()
+            }
+            None => {
+                let new = new_blob(&checked.place)?;
+                replace::replace(tx, &self.name, &checked.place, new, stamp)?
+            }
+        };
+        // The answer to the first copy names a version, as recorded; the blob itself has none.
+        let made = blob.version_id.take_if(|_| checked.place.blob.is_none());
+        let blob = BlobRecord {
             length: found.length,
             content: found.content,
             headers: found.headers,
             metadata: found.metadata,
-            tags: Vec::new(),
-            access: Access::default(),
             copy: Some(copy),
-            encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
             sequence_number: found.sequence_number,
+            incremental: Some(incremental),
+            snapshots: blob.snapshots + 1,
+            ..blob
         };
-        // One reference for the destination, one for its snapshot.
-        content::retain(tx, found.content)?;
-        content::retain(tx, found.content)?;
-        let mut blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
-        let old = checked.place.blob.as_ref();
-        blob.origin = old.map_or(blob.origin, |old| old.origin);
-        blob.incremental = Some(incremental);
-        blob.snapshots += 1;
-        let generation = checked.place.container.generation;
+        let blob = replace::touch(tx, &self.name, generation, blob, stamp)?;
         let snapshot = BlobRecord {
             lease: LeaseState::Available,
             snapshots: 0,
             ..blob.clone()
         };
         snapshot.save(tx, keys::snapshot(generation, &self.name.blob, stamp.tick))?;
-        blob.save(tx, self.name.key(generation))?;
-        Ok(blob)
+        Ok(BlobRecord {
+            version_id: made,
+            ..blob
+        })
     }
 
-    fn render(mut blob: BlobRecord, _: &Call) -> Result<Reply, StorageError> {
+    fn render(mut blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         if let Some(copy) = &mut blob.copy {
             copy.status = CopyStatus::Pending;
         }
         let reply = Reply::new(202).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         Ok(with_copy(reply, blob.copy.as_ref()))
     }
 }
@@ -160,10 +172,11 @@ impl IncrementalCopyBlob {
         place: &Place,
         now: Timestamp,
     ) -> Result<(BlobRecord, Timestamp), StorageError> {
-        let BlobPart::Snapshot(time) = source.address.part else {
+        let address = address(source)?;
+        let BlobPart::Snapshot(time) = address.part else {
             return Err(ErrorCode::IncrementalCopySourceMustBeSnapshot.into());
         };
-        let found = source.find(view, now)?.blob;
+        let found = source.blob(view, now)?;
         Requested::default().check_read(found.encryption.as_ref())?;
         page::check_kind(&found).map_err(|_| ErrorCode::InvalidSourceBlobType)?;
         let last = place
@@ -171,7 +184,7 @@ impl IncrementalCopyBlob {
             .as_ref()
             .and_then(|blob| blob.incremental.as_ref());
         if let Some(last) = last {
-            let is_same = last.source == name_of(&source.address);
+            let is_same = last.source == name_of(address);
             if !is_same || last.source_origin != found.origin {
                 return Err(ErrorCode::IncrementalCopyBlobMismatch.into());
             }
@@ -181,6 +194,31 @@ impl IncrementalCopyBlob {
         }
         Ok((found, time))
     }
+}
+
+/// A source that is elsewhere is no blob that could be asked for what changed.
+fn address(source: &Source) -> Result<&BlobAddress, StorageError> {
+    match &source.origin {
+        Origin::Here(address) => Ok(address),
+        Origin::Elsewhere(_) => Err(ErrorCode::InvalidSourceBlobUrl.into()),
+    }
+}
+
+/// An empty destination.
+fn new_blob(place: &Place) -> Result<NewBlob, StorageError> {
+    Ok(NewBlob {
+        kind: BlobKind::Page,
+        length: 0,
+        content: BlobContent::Empty,
+        headers: ContentHeaders::default(),
+        metadata: Metadata::default(),
+        tags: Vec::new(),
+        access: Access::default(),
+        copy: None,
+        encryption: Requested::default().of_new(&place.container.encryption_scope)?,
+        sequence_number: 0,
+        marks: Marks::default(),
+    })
 }
 
 fn name_of(address: &BlobAddress) -> String {
