@@ -19,6 +19,7 @@ pub mod headers;
 pub mod lease;
 pub mod metadata;
 pub mod overrides;
+pub mod page;
 pub mod properties;
 pub mod put;
 pub mod put_block;
