@@ -13,6 +13,7 @@
 //! | `0x14` | generation, blob | blob that has uncommitted blocks: `UncommittedRecord` |
 //! | `0x15` | content id, chunk | part of a committed block list |
 //! | `0x16` | content id | number of blobs and snapshots that share the list |
+//! | `0x17` | expires at, generation, blob | nothing: a base blob that expires then |
 //! | `0x20` | account 0 queue | `QueueRecord` |
 //! | `0x21` | generation, message id | `MessageRecord` |
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
@@ -32,6 +33,7 @@ const BLOCK: u8 = 0x13;
 const UNCOMMITTED: u8 = 0x14;
 const BLOCK_LIST: u8 = 0x15;
 const BLOCK_LIST_REFS: u8 = 0x16;
+const EXPIRING: u8 = 0x17;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -125,6 +127,32 @@ pub fn block_list(content: u64, chunk: u32) -> Vec<u8> {
 /// How many records share a committed block list.
 pub fn block_list_refs(content: u64) -> Vec<u8> {
     key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
+}
+
+/// A base blob that expires at this time.
+pub fn expiring(at: Timestamp, generation: Generation, name: &str) -> Vec<u8> {
+    key(
+        EXPIRING,
+        &[
+            &at.ticks().to_be_bytes(),
+            &generation.to_be_bytes(),
+            name.as_bytes(),
+        ],
+    )
+}
+
+/// The range of all blobs that have expired by this time.
+pub fn expired(now: Timestamp) -> (Vec<u8>, Vec<u8>) {
+    let behind = now.ticks() + 1;
+    (vec![EXPIRING], key(EXPIRING, &[&behind.to_be_bytes()]))
+}
+
+/// When, in which generation and under which name a blob expires: what [`expiring`] was made of.
+pub fn expiring_parts(key: &[u8]) -> (Timestamp, Generation, String) {
+    // The time stands where other keys have their generation.
+    let at = Timestamp::from_ticks(generation(key));
+    let rest = key.get(8..).unwrap_or_default();
+    (at, generation(rest), blob_name(rest))
 }
 
 /// A queue. With an empty name: where the account's queues start.
@@ -271,6 +299,17 @@ mod tests {
             ("a/b".to_owned(), tick)
         );
         assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
+    }
+
+    #[test]
+    fn what_expires_is_found_by_its_time() {
+        let (at, name) = (Timestamp::from_unix_s(5), "a/b");
+        let key = expiring(at, 7, name);
+        assert_eq!(expiring_parts(&key), (at, 7, name.to_owned()));
+        for (now, is_expired) in [(at, true), (Timestamp::from_ticks(at.ticks() - 1), false)] {
+            let (from, to) = expired(now);
+            assert_eq!((from..to).contains(&key), is_expired, "{now:?}");
+        }
     }
 
     #[test]

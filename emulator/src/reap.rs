@@ -2,10 +2,12 @@
 //!
 //! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
 //! nothing names it any more. What the generation keys is removed here, payloads released, and at
-//! last the marker. Uncommitted blocks go a week after the last one was put.
+//! last the marker. Blobs go when they expire, uncommitted blocks a week after the last was put.
 //!
 //! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
 //! upload, and finds its work anew: a crash in between loses nothing.
+
+mod expired;
 
 use std::ops::ControlFlow;
 
@@ -63,6 +65,13 @@ impl Reaper {
                 removed => removed.min(most),
             };
             reaped.records += removed;
+        }
+        loop {
+            let most = (budget - reaped.records).min(COMMIT_STEPS_MAX);
+            match expired::work(store, now, most)? {
+                0 => break,
+                removed => reaped.records += removed,
+            }
         }
         let old = old_uncommitted(store, now, &mut next_uncommitted)?;
         for key in old {

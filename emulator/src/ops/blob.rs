@@ -10,6 +10,7 @@ pub mod copied;
 pub mod copy;
 pub mod copy_from_url;
 pub mod delete;
+pub mod expiry;
 pub mod from_url;
 pub mod get;
 pub mod get_block_list;

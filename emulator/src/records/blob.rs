@@ -72,6 +72,13 @@ pub struct BlobRecord {
     pub last_access: Option<Timestamp>,
 }
 
+impl BlobRecord {
+    /// Whether it has not expired.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+}
+
 /// What was deleted and can be undeleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {

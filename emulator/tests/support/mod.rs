@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
-use smalt::{Clock, Config, Emulator, Timestamp, body};
+use smalt::{AccountSettings, Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
@@ -41,10 +42,19 @@ pub(crate) struct Answer {
 impl Client {
     /// A new emulator with nothing in it.
     pub(crate) fn new() -> Self {
-        let config = Config {
+        Self::with_settings(AccountSettings::default())
+    }
+
+    /// A new emulator whose account has these settings.
+    pub(crate) fn with_settings(settings: AccountSettings) -> Self {
+        let mut config = Config {
             strict_skew: true,
             ..Config::default()
         };
+        let settings = Arc::new(settings);
+        for account in config.accounts.values_mut() {
+            account.settings = settings.clone();
+        }
         let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
         let builder = Emulator::builder().config(config).clock(clock).seed(1);
         let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
@@ -115,6 +125,11 @@ impl Client {
     /// Moves the clock.
     pub(crate) fn advance_s(&self, seconds: u64) {
         self.emulator.clock().advance(Duration::from_secs(seconds));
+    }
+
+    /// Removes what is deleted or has run out.
+    pub(crate) fn maintain(&self) -> usize {
+        self.emulator.maintain(10_000).unwrap().records_reaped
     }
 
     /// The clock's time.

@@ -29,6 +29,8 @@ const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_DEFAULTS: ApiVersion = ApiVersion::V2018_11_09;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// Expiry. "Set Blob Expiry": since 2020-02-10.
+const EXPIRES: ApiVersion = ApiVersion::V2020_02_10;
 /// Whether an append blob is sealed. "Version 2019-12-12".
 const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
@@ -88,6 +90,10 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
     if shown.with_tier && shown.version >= TIERS {
         tier(headers, blob, shown);
+    }
+    if let Some(expires) = blob.expires.filter(|_| shown.version >= EXPIRES) {
+        let name = HeaderName::from_static("x-ms-expiry-time");
+        set(headers, name, &expires.rfc1123());
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES

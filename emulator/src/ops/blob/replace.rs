@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use smalt_protocol::{ETag, Metadata, StorageError};
 
-use super::content;
+use super::{content, expiry};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -69,8 +69,12 @@ pub fn replace(
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
     let old = place.blob.as_ref();
-    if let Some(old) = old {
-        content::release(tx, old.content)?;
+    match old {
+        Some(old) => {
+            content::release(tx, old.content)?;
+            expiry::forget(tx, name, place.container.generation, old);
+        }
+        None => expiry::remove_expired(tx, name, place.container.generation)?,
     }
     let blob = BlobRecord {
         kind: new.kind,
@@ -130,6 +134,7 @@ pub fn remove(
     blob: &BlobRecord,
 ) -> StoreResult<()> {
     content::release(tx, blob.content)?;
+    expiry::forget(tx, name, generation, blob);
     tx.delete(name.key(generation));
     drop_uncommitted(tx, generation, &name.blob)
 }

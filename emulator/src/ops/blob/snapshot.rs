@@ -78,6 +78,8 @@ impl Write for SnapshotBlob {
         let mut snapshot = BlobRecord {
             lease: LeaseState::Available,
             snapshots: 0,
+            // Gone with its blob, if that expires.
+            expires: None,
             ..blob.clone()
         };
         if !self.metadata.is_empty() {

@@ -23,6 +23,8 @@ const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 /// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
+/// The time of expiry is listed since this version. "Set Blob Expiry".
+const SHOWS_EXPIRY: ApiVersion = ApiVersion::V2020_02_10;
 /// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
 /// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
@@ -101,6 +103,7 @@ impl Shown {
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            expiry_time: blob.expires.filter(|_| self.since(SHOWS_EXPIRY)),
             is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             metadata: self.metadata.then_some(&blob.metadata),

@@ -57,6 +57,8 @@ pub struct Walk<'a> {
     view: &'a dyn View,
     generation: Generation,
     now: Timestamp,
+    /// Some blob has expired and is not reaped yet: records are looked at before they are listed.
+    has_expired: bool,
     blobs: Source,
     snapshots: Option<Source>,
     uncommitted: Option<Source>,
@@ -71,7 +73,15 @@ enum Kind {
 
 impl<'a> Walk<'a> {
     /// Starts a walk that will be asked for about this many items; `None` when it will jump.
-    pub fn new(view: &'a dyn View, range: &Range, now: Timestamp, items: Option<usize>) -> Self {
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn new(
+        view: &'a dyn View,
+        range: &Range,
+        now: Timestamp,
+        items: Option<usize>,
+    ) -> StoreResult<Self> {
         let generation = range.generation;
         let marked = range.start.as_ref().map(|start| start.name.as_str());
         let least = range.start_from.as_deref().max(marked).unwrap_or_default();
@@ -88,10 +98,11 @@ impl<'a> Walk<'a> {
         let prefix = range.prefix.as_str();
         let all_snapshots = keys::snapshots_from(generation, prefix);
         let all_uncommitted = keys::uncommitted(generation, prefix);
-        Walk {
+        Ok(Walk {
             view,
             generation,
             now,
+            has_expired: has_expired(view, now)?,
             blobs: source(
                 keys::blob(generation, least),
                 keys::blob(generation, prefix),
@@ -102,7 +113,7 @@ impl<'a> Walk<'a> {
             uncommitted: range
                 .uncommitted
                 .then(|| source(keys::uncommitted(generation, least), all_uncommitted)),
-        }
+        })
     }
 
     /// Where the next item is.
@@ -145,6 +156,9 @@ impl<'a> Walk<'a> {
 
     fn first(&mut self) -> StoreResult<Option<(Position, Kind)>> {
         let view = self.view;
+        if self.has_expired {
+            skip_expired(&mut self.blobs, view, self.now)?;
+        }
         let mut first = position(self.blobs.peek(view)?, Kind::Blob);
         if let Some(source) = &mut self.snapshots {
             first = earlier(first, position(source.peek(view)?, Kind::Snapshot));
@@ -155,6 +169,26 @@ impl<'a> Walk<'a> {
         }
         Ok(first)
     }
+}
+
+fn has_expired(view: &dyn View, now: Timestamp) -> StoreResult<bool> {
+    let (from, to) = keys::expired(now);
+    let mut found = false;
+    view.scan(&from, &to, &mut |_, _| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+fn skip_expired(source: &mut Source, view: &dyn View, now: Timestamp) -> StoreResult<()> {
+    while let Some((_, value)) = source.peek(view)? {
+        if BlobRecord::decode(value)?.is_there(now) {
+            break;
+        }
+        source.ahead.pop_front();
+    }
+    Ok(())
 }
 
 /// The next uncommitted blob that is listed as such: not one that stands beside a committed blob,
