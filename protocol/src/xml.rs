@@ -23,5 +23,7 @@ pub use list_containers::{ContainerEntry, ListContainersDocument};
 pub use list_queues::ListQueuesDocument;
 pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
 pub use read::{Element, read_document};
-pub use service_properties::{CorsRule, ServiceProperties, ServicePropertiesUpdate};
+pub use service_properties::{
+    CorsRule, DeleteRetention, ServiceProperties, ServicePropertiesUpdate,
+};
 pub use write::{ListHead, XmlWriter};

@@ -3,7 +3,7 @@
 use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
-use crate::ops::{blob, container, service};
+use crate::ops::{batch, blob, container, service};
 use crate::pipeline::{NOT_BUILT, Run, read, write};
 use smalt_protocol::Service;
 
@@ -29,7 +29,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
-    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), NOT_BUILT),
+    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), batch::batch()),
     op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), NOT_BUILT),
     op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), write::<container::create::CreateContainer>()),
     op("Container_GetProperties", "Get Container Properties", Verb::GetOrHead, Kind::Container, ("container", ""), always, Access::container("r").public(Anonymous::Container), read::<container::get_properties::GetContainerProperties>()),
@@ -38,9 +38,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_SetMetadata", "Set Container Metadata", Verb::Put, Kind::Container, ("container", "metadata"), always, Access::container("w"), write::<container::set_metadata::SetContainerMetadata>()),
     op("Container_GetAccessPolicy", "Get Container ACL", Verb::GetOrHead, Kind::Container, ("container", "acl"), always, Access::owner(), read::<container::get_access_policy::GetContainerAcl>()),
     op("Container_SetAccessPolicy", "Set Container ACL", Verb::Put, Kind::Container, ("container", "acl"), always, Access::owner(), write::<container::set_access_policy::SetContainerAcl>()),
-    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), NOT_BUILT),
+    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), write::<container::restore::RestoreContainer>()),
     op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), NOT_BUILT),
-    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_service_sas("rwdlacupxtfiy"), NOT_BUILT),
+    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_service_sas("rwdlacupxtfiy"), batch::batch()),
     op("Container_FilterBlobs", "Find Blobs by Tags in Container", Verb::Get, Kind::Container, ("container", "blobs"), always, Access::container("f").with_service_sas("f"), NOT_BUILT),
     op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ChangeLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_change, Access::container("w"), write::<container::lease::LeaseContainer>()),
@@ -61,7 +61,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_CopyFromURL", "Copy Blob From URL", Verb::Put, Kind::Blob, ("", ""), copy_sync, Access::object("cw"), write::<blob::copy_from_url::CopyBlobFromUrl>()),
     op("Blob_StartCopyFromURL", "Copy Blob", Verb::Put, Kind::Blob, ("", ""), from_url, Access::object("cw"), write::<blob::copy::CopyBlob>()),
     op("Blob_AbortCopyFromURL", "Abort Copy Blob", Verb::Put, Kind::Blob, ("", "copy"), always, Access::object("w"), write::<blob::abort_copy::AbortCopy>()),
-    op("Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), write::<blob::undelete::UndeleteBlob>()),
     op("Blob_SetExpiry", "Set Blob Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), write::<blob::expiry::SetBlobExpiry>()),
     op("PageBlob_Resize", "Set Blob Properties (resize)", Verb::Put, Kind::Blob, ("", "properties"), resize, Access::object("w"), NOT_BUILT),
     op("PageBlob_UpdateSequenceNumber", "Set Blob Properties (sequence number)", Verb::Put, Kind::Blob, ("", "properties"), sequence_number, Access::object("w"), NOT_BUILT),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
-use smalt::{AccountSettings, Clock, Config, Emulator, Timestamp, body};
+use smalt::{AccountSettings, Builder, Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
@@ -42,11 +42,27 @@ pub(crate) struct Answer {
 impl Client {
     /// A new emulator with nothing in it.
     pub(crate) fn new() -> Self {
-        Self::with_settings(AccountSettings::default())
+        Self::of(|builder| builder)
+    }
+
+    /// A new emulator with settings of the test's own.
+    pub(crate) fn of(settings: impl FnOnce(Builder) -> Builder) -> Self {
+        let config = Config {
+            strict_skew: true,
+            ..Config::default()
+        };
+        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+        let builder = Emulator::builder().config(config).clock(clock).seed(1);
+        let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
+        Client {
+            emulator: settings(builder).open().unwrap(),
+            account: EMULATOR_ACCOUNT_NAME,
+            version: ApiVersion::LATEST,
+        }
     }
 
     /// A new emulator whose account has these settings.
-    pub(crate) fn with_settings(settings: AccountSettings) -> Self {
+    pub(crate) fn of_account(settings: AccountSettings) -> Self {
         let mut config = Config {
             strict_skew: true,
             ..Config::default()
@@ -55,14 +71,7 @@ impl Client {
         for account in config.accounts.values_mut() {
             account.settings = settings.clone();
         }
-        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
-        let builder = Emulator::builder().config(config).clock(clock).seed(1);
-        let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
-        Client {
-            emulator: builder.open().unwrap(),
-            account: EMULATOR_ACCOUNT_NAME,
-            version: ApiVersion::LATEST,
-        }
+        Self::of(|builder| builder.config(config))
     }
 
     /// The same emulator, asked under another version.
@@ -81,6 +90,11 @@ impl Client {
             account: OTHER_ACCOUNT,
             version: self.version,
         }
+    }
+
+    /// The emulator itself.
+    pub(crate) fn emulator(&self) -> &Emulator {
+        &self.emulator
     }
 
     /// The key of the account.
@@ -125,11 +139,6 @@ impl Client {
     /// Moves the clock.
     pub(crate) fn advance_s(&self, seconds: u64) {
         self.emulator.clock().advance(Duration::from_secs(seconds));
-    }
-
-    /// Removes what is deleted or has run out.
-    pub(crate) fn maintain(&self) -> usize {
-        self.emulator.maintain(10_000).unwrap().records_reaped
     }
 
     /// The clock's time.

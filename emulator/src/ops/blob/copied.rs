@@ -6,12 +6,14 @@
 
 use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
+use super::content;
 use super::headers;
 use super::replace::Marks;
 use super::source::{self, Source};
 use crate::call::Call;
 use crate::ops::lookup::Place;
-use crate::records::{Access, BlobKind, BlobRecord, CopyRecord, CopyStatus};
+use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
+use crate::store::{self, Staged, StoreResult, Transaction};
 
 /// Tiers of a page blob. "Set Blob Tier".
 const PAGE_TIERS: [&str; 14] = [
@@ -173,6 +175,25 @@ pub fn check_overwrite(
         (Some(_), _) if !may_overwrite => Err(ErrorCode::UnauthorizedBlobOverwrite.into()),
         (Some(blob), Some(kind)) if blob.kind != kind => Err(ErrorCode::InvalidBlobType.into()),
         _ => Ok(()),
+    }
+}
+
+/// The content of a copy: what was staged for it, else what the source has, shared.
+///
+/// # Errors
+/// The store's own.
+pub fn content(
+    tx: &mut Transaction<'_>,
+    staged: Option<Staged>,
+    source: &BlobRecord,
+) -> StoreResult<BlobContent> {
+    match staged {
+        Some(staged) if staged.is_empty() => Ok(BlobContent::Empty),
+        Some(staged) => Ok(BlobContent::Payload(store::adopt(tx, staged)?)),
+        None => {
+            content::retain(tx, source.content)?;
+            Ok(source.content)
+        }
     }
 }
 

@@ -17,9 +17,9 @@ use std::time::Duration;
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
-use super::replace;
+use super::{content, replace, retention};
 use crate::call::Call;
-use crate::keys::{self, Generation};
+use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
 use crate::records::{BlobRecord, Record};
@@ -83,13 +83,13 @@ impl Write for SetBlobExpiry {
             container,
             mut blob,
         } = found;
-        let generation = container.generation;
-        forget(tx, &self.name, generation, &blob);
+        let key = self.name.key(container.generation);
+        forget(tx, key.clone(), &blob);
         blob.expires = self.expiry.of_blob(blob.created, stamp.now);
         if let Some(expires) = blob.expires {
-            tx.put(keys::expiring(expires, generation, &self.name.blob), "");
+            tx.put(keys::expiring(expires, &key), "");
         }
-        blob.save(tx, self.name.key(generation))?;
+        blob.save(tx, key)?;
         Ok(blob)
     }
 
@@ -133,47 +133,40 @@ impl Expiry {
     }
 }
 
-/// Takes a blob out of the order of expiry.
-pub(super) fn forget(
-    tx: &mut Transaction<'_>,
-    name: &BlobName,
-    generation: Generation,
-    blob: &BlobRecord,
-) {
+/// Takes a base blob, whose key this is, out of the order of expiry.
+pub(super) fn forget(tx: &mut Transaction<'_>, key: Vec<u8>, blob: &BlobRecord) {
     if let Some(expires) = blob.expires {
-        tx.delete(keys::expiring(expires, generation, &name.blob));
+        tx.delete(keys::expiring(expires, &key));
     }
 }
 
-/// Removes what is left under a name where look-ups find no blob.
-pub(super) fn remove_expired(
+/// Removes an expired base blob and its snapshots, where there is one under a key. Uncommitted
+/// blocks of its name stay: they are of the next blob. How many steps that takes.
+///
+/// # Errors
+/// The store's own.
+pub fn remove_expired(
     tx: &mut Transaction<'_>,
-    name: &BlobName,
-    generation: Generation,
-) -> StoreResult<()> {
-    let Some(blob) = BlobRecord::load(tx, &name.key(generation))? else {
-        return Ok(());
+    key: Vec<u8>,
+    now: Timestamp,
+) -> StoreResult<usize> {
+    let Some(blob) = BlobRecord::load(tx, &key)?.filter(|blob| !blob.is_there(now)) else {
+        return Ok(1);
     };
-    remove(tx, generation, &name.blob, &blob)
-}
-
-/// Removes an expired blob and its snapshots. Uncommitted blocks under its name stay: they are of
-/// the next blob.
-pub fn remove(
-    tx: &mut Transaction<'_>,
-    generation: Generation,
-    name: &str,
-    blob: &BlobRecord,
-) -> StoreResult<()> {
-    if let Some(expires) = blob.expires {
-        tx.delete(keys::expiring(expires, generation, name));
-    }
+    let (generation, name) = (keys::generation(&key), keys::blob_name(&key));
+    let mut steps = 1 + blob.content.blocks() as usize;
+    forget(tx, key.clone(), &blob);
     if blob.snapshots > 0 {
-        replace::remove_snapshots(tx, generation, name)?;
+        for key in replace::keys_from(tx, keys::snapshots(generation, &name))? {
+            if let Some(snapshot) = BlobRecord::load(tx, &key)? {
+                retention::remove(tx, key, &snapshot)?;
+            }
+            steps += 1;
+        }
     }
-    super::content::release(tx, blob.content)?;
-    tx.delete(keys::blob(generation, name));
-    Ok(())
+    content::release(tx, blob.content)?;
+    tx.delete(key);
+    Ok(steps)
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
 /// Recorded answers of this version alone show the number of tags also where there is none, and the
 /// account's tier of blobs of every kind.
 const SHOWS_DEFAULTS: ApiVersion = ApiVersion::V2018_11_09;
+/// Versions of blobs: documented for 2019-12-12, recorded in 2019-10-10.
+const VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
 /// Expiry. "Set Blob Expiry": since 2020-02-10.
@@ -36,6 +38,7 @@ const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
 const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 
+const VERSION_ID: &str = "x-ms-version-id";
 /// Headers of a full answer: room for what most blobs have.
 const HEADERS: usize = 32;
 
@@ -78,6 +81,13 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
         let name = HeaderName::from_static("x-ms-creation-time");
         set(headers, name, &blob.created.rfc1123());
     }
+    if let (Some(id), true) = (blob.version_id, shown.version >= VERSIONS) {
+        let name = HeaderName::from_static(VERSION_ID);
+        set(headers, name, &id.iso_ticks());
+        if !blob.is_previous {
+            fixed(headers, "x-ms-is-current-version", "true");
+        }
+    }
     if shown.is_base {
         lease(headers, blob, shown.version);
     }
@@ -100,6 +110,12 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     {
         copy(headers, record);
     }
+}
+
+/// Says which version a write made.
+pub fn with_version(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
+    let id = blob.version_id.filter(|_| version >= VERSIONS);
+    reply.maybe(VERSION_ID, id.map(Timestamp::iso_ticks))
 }
 
 /// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and

@@ -142,6 +142,7 @@ impl Write for PutBlob {
             .version(written.blob.etag, written.blob.last_modified)
             .header("content-md5", headers::encode(&written.md5))
             .maybe("x-ms-content-crc64", crc64);
+        let reply = properties::with_version(reply, &written.blob, call.version);
         let encryption = written.blob.encryption.as_ref();
         Ok(properties::encrypted(reply, encryption, call.version))
     }

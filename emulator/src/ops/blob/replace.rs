@@ -5,8 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use smalt_protocol::{ETag, Metadata, StorageError};
+use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
+use super::retention::{self, Spot};
 use super::{content, expiry};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
@@ -55,9 +56,9 @@ pub struct Marks {
     pub legal_hold: Option<bool>,
 }
 
-/// Writes a new base blob under a name. Releases the content that stood there; keeps snapshots, an
-/// active lease and the time of creation. Uncommitted blocks stay: [`drop_uncommitted`] is the
-/// caller's to call where its operation says so.
+/// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
+/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay:
+/// [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
@@ -68,17 +69,26 @@ pub fn replace(
     new: NewBlob,
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
+    let spot = Spot {
+        name,
+        generation: place.container.generation,
+    };
     let old = place.blob.as_ref();
-    match old {
+    let snapshots = match old {
         Some(old) => {
-            content::release(tx, old.content)?;
-            expiry::forget(tx, name, place.container.generation, old);
+            expiry::forget(tx, name.key(spot.generation), old);
+            spot.set_aside(tx, old, stamp)?;
+            old.snapshots
         }
-        None => expiry::remove_expired(tx, name, place.container.generation)?,
-    }
+        None => {
+            expiry::remove_expired(tx, name.key(spot.generation), stamp.now)?;
+            spot.succeed(tx, new.kind, stamp)?
+        }
+    };
+    let kept_birth = old.filter(|_| !name.container.settings.versioning);
     let blob = BlobRecord {
         kind: new.kind,
-        created: old.map_or(stamp.now, |old| old.created),
+        created: kept_birth.map_or(stamp.now, |old| old.created),
         etag: ETag::from_tick(stamp.tick),
         last_modified: stamp.now,
         length: new.length,
@@ -89,11 +99,12 @@ pub fn replace(
         lease: old.map(|old| old.lease.after_write()).unwrap_or_default(),
         copy: new.copy,
         access: new.access,
-        snapshots: old.map_or(0, |old| old.snapshots),
+        snapshots,
         encryption: new.encryption,
         sequence_number: new.sequence_number,
         sealed: new.marks.sealed,
-        version_id: None,
+        version_id: new_version_id(name, stamp),
+        is_previous: false,
         deleted: None,
         immutability: new.marks.immutability,
         legal_hold: new.marks.legal_hold,
@@ -123,39 +134,50 @@ pub fn touch(
     Ok(blob)
 }
 
-/// Takes a base blob away, its content and its uncommitted blocks with it.
+/// Stores a base blob that an operation changed in a way that makes a version: as [`touch`], but
+/// `old`, the blob before, is kept where the account keeps versions.
 ///
 /// # Errors
 /// The store's own.
-pub fn remove(
+pub fn touch_version(
     tx: &mut Transaction<'_>,
     name: &BlobName,
     generation: Generation,
-    blob: &BlobRecord,
-) -> StoreResult<()> {
-    content::release(tx, blob.content)?;
-    expiry::forget(tx, name, generation, blob);
-    tx.delete(name.key(generation));
-    drop_uncommitted(tx, generation, &name.blob)
+    old: &BlobRecord,
+    blob: BlobRecord,
+    stamp: &Stamp,
+) -> Result<BlobRecord, StorageError> {
+    let blob = next_version(tx, name, generation, old, blob, stamp)?;
+    touch(tx, name, generation, blob, stamp)
 }
 
-/// Takes all snapshots of a blob away.
+/// Keeps `old` as a previous version and gives `blob`, which shares its content, the id of the next
+/// one, where the account keeps versions.
 ///
 /// # Errors
 /// The store's own.
-pub fn remove_snapshots(
+pub fn next_version(
     tx: &mut Transaction<'_>,
+    name: &BlobName,
     generation: Generation,
-    blob: &str,
-) -> StoreResult<()> {
-    let from = keys::snapshots(generation, blob);
-    for key in keys_from(tx, from)? {
-        if let Some(snapshot) = BlobRecord::load(tx, &key)? {
-            content::release(tx, snapshot.content)?;
-        }
-        tx.delete(key);
+    old: &BlobRecord,
+    blob: BlobRecord,
+    stamp: &Stamp,
+) -> StoreResult<BlobRecord> {
+    if retention::keeps_version(&name.container, old) {
+        content::retain(tx, old.content)?;
+        Spot { name, generation }.keep_version(tx, old, stamp)?;
     }
-    Ok(())
+    Ok(BlobRecord {
+        version_id: new_version_id(name, stamp),
+        ..blob
+    })
+}
+
+/// Id of the version that a write makes, where the account keeps versions.
+fn new_version_id(name: &BlobName, stamp: &Stamp) -> Option<Timestamp> {
+    let keeps = name.container.settings.versioning;
+    keeps.then(|| stamp.second_tick())
 }
 
 /// Takes all uncommitted blocks of a blob away.
@@ -182,8 +204,24 @@ pub fn drop_uncommitted(
     Ok(())
 }
 
+/// Whether a key starts with a prefix.
+///
+/// # Errors
+/// The store's own.
+pub fn has_any(view: &dyn View, prefix: Vec<u8>) -> StoreResult<bool> {
+    let mut found = false;
+    view.scan(&prefix, &keys::after(prefix.clone()), &mut |_, _| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
 /// Every key that starts with a prefix.
-fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
+///
+/// # Errors
+/// The store's own.
+pub fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     view.scan(&prefix, &keys::after(prefix.clone()), &mut |key, _| {
         found.push(key.to_vec());

@@ -7,7 +7,7 @@
 use super::blocks::{self, CHUNK_BLOCKS};
 use crate::keys;
 use crate::records::{BlobContent, BlockListChunk, CommittedBlock, Record};
-use crate::store::{self, StoreResult, Transaction};
+use crate::store::{self, StoreError, StoreResult, Transaction};
 
 /// Where a list goes on.
 enum End {
@@ -37,6 +37,9 @@ pub fn append(
             return blocks::write(tx, fresh_id, &[first, block]);
         }
         BlobContent::Blocks { id, count } => (id, count),
+        BlobContent::Pages { .. } => {
+            return Err(StoreError::Corrupt("an append blob of pages".to_owned()));
+        }
     };
     if let End::Taken = end(tx, id, count)? {
         if blocks::holders(tx, id)? > 1 {
