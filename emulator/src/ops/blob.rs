@@ -17,6 +17,7 @@ pub mod get_block_list;
 pub mod get_properties;
 pub mod guard;
 pub mod headers;
+pub mod last_access;
 pub mod lease;
 pub mod metadata;
 pub mod overrides;

@@ -7,6 +7,8 @@ use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
+use crate::ops::blob::last_access;
+use crate::ops::blob::properties::LAST_ACCESS;
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
@@ -40,6 +42,7 @@ pub struct Shown {
     tags: bool,
     copy: bool,
     default_tier: DefaultTier,
+    last_access: bool,
 }
 
 impl Shown {
@@ -52,6 +55,7 @@ impl Shown {
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
             default_tier: call.settings.default_tier,
+            last_access: call.settings.last_access_tracking && call.version >= LAST_ACCESS,
         }
     }
 
@@ -101,6 +105,7 @@ impl Shown {
             etag: Some(blob.etag),
             content_length: blob.length,
             content: Some(self.content(blob)),
+            last_access_time: self.last_access.then(|| last_access::of(blob)),
             blob_type: blob.kind.as_str(),
             access_tier: tier,
             access_tier_inferred: tier.is_some() && blob.access.tier.is_none(),
