@@ -237,10 +237,10 @@ pub fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse_iso(text).filter(|_| is_whole)
 }
 
+/// A blob as it stands at this time; none when it has expired.
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
-    blob.map(|mut blob| {
-        blob.lease = blob.lease.at(now);
-        blob.access = blob.access.at(now);
-        blob
-    })
+    let mut blob = blob.filter(|blob| blob.is_there(now))?;
+    blob.lease = blob.lease.at(now);
+    blob.access = blob.access.at(now);
+    Some(blob)
 }

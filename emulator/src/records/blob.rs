@@ -77,7 +77,7 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The last read or write, where the account tracks it.
+    /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
 }
@@ -96,6 +96,11 @@ pub struct IncrementalCopy {
 }
 
 impl BlobRecord {
+    /// Whether it has not expired.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
     /// An empty blob that was made at this time and has nothing else to it.
     pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
         BlobRecord {

@@ -62,7 +62,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_StartCopyFromURL", "Copy Blob", Verb::Put, Kind::Blob, ("", ""), from_url, Access::object("cw"), write::<blob::copy::CopyBlob>()),
     op("Blob_AbortCopyFromURL", "Abort Copy Blob", Verb::Put, Kind::Blob, ("", "copy"), always, Access::object("w"), write::<blob::abort_copy::AbortCopy>()),
     op("Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), write::<blob::undelete::UndeleteBlob>()),
-    op("Blob_SetExpiry", "Set Blob Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_SetExpiry", "Set Blob Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), write::<blob::expiry::SetBlobExpiry>()),
     op("PageBlob_Resize", "Set Blob Properties (resize)", Verb::Put, Kind::Blob, ("", "properties"), resize, Access::object("w"), write::<blob::set_properties::SetBlobProperties>()),
     op("PageBlob_UpdateSequenceNumber", "Set Blob Properties (sequence number)", Verb::Put, Kind::Blob, ("", "properties"), sequence_number, Access::object("w"), write::<blob::set_properties::SetBlobProperties>()),
     op("Blob_SetHTTPHeaders", "Set Blob Properties", Verb::Put, Kind::Blob, ("", "properties"), always, Access::object("w"), write::<blob::set_properties::SetBlobProperties>()),

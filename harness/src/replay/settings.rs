@@ -26,6 +26,8 @@ pub struct AccountSettings {
     pub last_access_tracking: bool,
     /// Containers may carry policies for single versions.
     pub version_immutability: bool,
+    /// Whether blobs can be given an expiry.
+    pub blob_expiry: bool,
     /// Encryption scopes that exist.
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
@@ -82,6 +84,8 @@ impl CorsRule {
     }
 }
 
+const IMMUTABLE: &str = "x-ms-immutable-storage-with-versioning-enabled";
+
 /// Reads the settings off a recording.
 pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettings {
     let mut settings = AccountSettings {
@@ -98,9 +102,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let ok = response.status < 300;
         settings.public_access_forbidden |=
             response.error_code().as_deref() == Some("PublicAccessNotPermitted");
-        settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
-        settings.version_immutability |=
-            answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
+        settings.last_access_tracking |= answered("x-ms-last-access-time").is_some()
+            || String::from_utf8_lossy(&response.body).contains("<LastAccessTime>");
         let names_version = request.headers.has("x-ms-version") || request.url.contains("sv=");
         if let (false, Some(version)) = (names_version, answered("x-ms-version")) {
             settings.default_version.get_or_insert(version.to_owned());
@@ -123,6 +126,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         }
         let url = Url::parse(&request.url);
         let comp = url.and_then(|url| url.param("comp"));
+        settings.version_immutability |=
+            answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
+        settings.blob_expiry |= ok && comp.as_deref() == Some("expiry");
         if ok && request.method == "PUT" && comp.as_deref() == Some("properties") {
             let body = String::from_utf8_lossy(&request.body);
             sets_retention |= body.contains("<DeleteRetentionPolicy");
@@ -137,6 +143,15 @@ fn has_page_tier(request: &Request) -> bool {
     let tier = request.headers.get("x-ms-access-tier").unwrap_or_default();
     let number = tier.strip_prefix('P').unwrap_or_default();
     number.parse::<u8>().is_ok()
+}
+
+/// Whether a request gives a version of a blob a policy or a legal hold.
+fn protects(request: &Request, comp: Option<&str>) -> bool {
+    let by_itself = comp.is_some_and(|comp| {
+        comp.eq_ignore_ascii_case("immutabilityPolicies") || comp.eq_ignore_ascii_case("legalhold")
+    });
+    let headers = ["x-ms-immutability-policy-until-date", "x-ms-legal-hold"];
+    by_itself || headers.iter().any(|name| request.headers.has(name))
 }
 
 /// Whether an answer shows a blob that is cool because its account is.

@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
-use super::content;
 use super::retention::{self, Spot};
+use super::{content, expiry};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -57,8 +57,8 @@ pub struct Marks {
 }
 
 /// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
-/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay: [`drop_uncommitted`] is the
-/// caller's to call where its operation says so.
+/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay:
+/// [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
@@ -76,10 +76,14 @@ pub fn replace(
     let old = place.blob.as_ref();
     let snapshots = match old {
         Some(old) => {
+            expiry::forget(tx, name.key(spot.generation), old);
             spot.set_aside(tx, old, stamp)?;
             old.snapshots
         }
-        None => spot.succeed(tx, new.kind, stamp)?,
+        None => {
+            expiry::remove_expired(tx, name.key(spot.generation), stamp.now)?;
+            spot.succeed(tx, new.kind, stamp)?
+        }
     };
     let kept_birth = old.filter(|_| !name.container.settings.versioning);
     let blob = BlobRecord {

@@ -13,7 +13,7 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
 
-use super::{content, replace};
+use super::{content, expiry, replace};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
 use crate::records::{BlobContent, BlobKind, BlobRecord, Deleted, Record};
@@ -100,6 +100,7 @@ impl Spot<'_> {
             is_previous: true,
             lease: LeaseState::Available,
             snapshots: 0,
+            expires: None,
             ..old.clone()
         };
         version.save(tx, keys::version(self.generation, &self.name.blob, id))
@@ -117,6 +118,7 @@ impl Spot<'_> {
             version_id: None,
             lease: LeaseState::Available,
             snapshots: 0,
+            expires: None,
             ..old.clone()
         };
         let key = keys::snapshot(self.generation, &self.name.blob, stamp.tick);
@@ -178,6 +180,7 @@ impl Spot<'_> {
     ) -> Result<bool, StorageError> {
         let generation = self.generation;
         tx.delete(self.name.key(generation));
+        expiry::forget(tx, self.name.key(generation), blob);
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
         let key = keys::deleted_blob(generation, &self.name.blob);
         if keeps_version(&self.name.container, blob) {
@@ -194,6 +197,7 @@ impl Spot<'_> {
                 let blob = BlobRecord {
                     lease: LeaseState::Available,
                     snapshots: 0,
+                    expires: None,
                     ..blob.clone()
                 };
                 mark(tx, key, blob, deleted)?;
@@ -286,6 +290,7 @@ fn placeholder(blob: &BlobRecord, stamp: &Stamp) -> BlobRecord {
         version_id: Some(stamp.second_tick()),
         lease: LeaseState::Available,
         snapshots: 0,
+        expires: None,
         ..blob.clone()
     }
 }

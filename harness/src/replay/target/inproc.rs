@@ -49,6 +49,7 @@ fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
         container_retention_days: settings.container_soft_delete.then_some(RETENTION_DAYS),
         last_access_tracking: settings.last_access_tracking,
         version_immutability: settings.version_immutability,
+        blob_expiry: settings.blob_expiry,
         encryption_scopes: Some(settings.encryption_scopes.clone()),
     }
 }
