@@ -16,6 +16,10 @@
 //! | `0x17` | generation, blob 0 tick | previous version: `BlobRecord` |
 //! | `0x18` | generation, blob | deleted base blob that left something: `BlobRecord` |
 //! | `0x19` | account 0 container 0 tick | container that can be restored: `ContainerRecord` |
+//! | `0x1a` | node id | node of the map of a page blob: `PageNode` |
+//! | `0x1b` | node id | number of nodes, blobs and snapshots that share the node |
+//! | `0x1c` | | the last node id |
+//! | `0x1d` | node id | node that nothing refers to any more, left to release |
 //! | `0x20` | account 0 queue | `QueueRecord` |
 //! | `0x21` | generation, message id | `MessageRecord` |
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
@@ -39,6 +43,10 @@ const BLOCK_LIST_REFS: u8 = 0x16;
 const VERSION: u8 = 0x17;
 const DELETED_BLOB: u8 = 0x18;
 const DELETED_CONTAINER: u8 = 0x19;
+const PAGE_NODE: u8 = 0x1a;
+const PAGE_NODE_REFS: u8 = 0x1b;
+const PAGE_NODE_LAST: u8 = 0x1c;
+const PAGE_GARBAGE: u8 = 0x1d;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -193,6 +201,31 @@ pub fn block_list(content: u64, chunk: u32) -> Vec<u8> {
 /// How many records share a committed block list.
 pub fn block_list_refs(content: u64) -> Vec<u8> {
     key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
+}
+
+/// A node of the map of a page blob.
+pub fn page_node(id: u64) -> Vec<u8> {
+    key(PAGE_NODE, &[&id.to_be_bytes()])
+}
+
+/// How many nodes, blobs and snapshots share a node.
+pub fn page_node_refs(id: u64) -> Vec<u8> {
+    key(PAGE_NODE_REFS, &[&id.to_be_bytes()])
+}
+
+/// The last id that a node was given.
+pub fn page_node_last() -> Vec<u8> {
+    vec![PAGE_NODE_LAST]
+}
+
+/// A node that nothing refers to any more and that `maintain` still has to release.
+pub fn page_garbage(id: u64) -> Vec<u8> {
+    key(PAGE_GARBAGE, &[&id.to_be_bytes()])
+}
+
+/// Where the nodes start that are left to release; with [`after`], where they end.
+pub fn all_page_garbage() -> Vec<u8> {
+    vec![PAGE_GARBAGE]
 }
 
 /// A queue. With an empty name: where the account's queues start.

@@ -3,6 +3,7 @@
 //! [`guard`] judges leases and conditions.
 
 pub mod abort_copy;
+pub mod append;
 pub mod block_id;
 pub mod content;
 pub mod copied;

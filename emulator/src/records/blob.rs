@@ -75,6 +75,36 @@ pub struct BlobRecord {
     pub last_access: Option<Timestamp>,
 }
 
+impl BlobRecord {
+    /// An empty blob that was made at this time and has nothing else to it.
+    pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
+        BlobRecord {
+            kind,
+            created,
+            etag,
+            last_modified: created,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: ContentHeaders::default(),
+            metadata: Metadata::default(),
+            tags: Vec::new(),
+            lease: LeaseState::default(),
+            copy: None,
+            access: Access::default(),
+            snapshots: 0,
+            encryption: None,
+            sequence_number: 0,
+            sealed: false,
+            version_id: None,
+            deleted: None,
+            immutability: None,
+            legal_hold: None,
+            expires: None,
+            last_access: None,
+        }
+    }
+}
+
 /// What was deleted and can be undeleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
@@ -139,7 +169,7 @@ impl BlobKind {
 /// Where the bytes of a blob are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobContent {
-    /// No bytes.
+    /// No bytes; of a page blob, zeros only.
     Empty,
     /// One payload.
     Payload(PayloadId),
@@ -150,6 +180,21 @@ pub enum BlobContent {
         /// Number of blocks.
         count: u32,
     },
+    /// The map of a page blob, shared by the blob, its snapshots and copies.
+    Pages {
+        /// Id of the node at its top.
+        root: u64,
+    },
+}
+
+impl BlobContent {
+    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    pub const fn blocks(self) -> u32 {
+        match self {
+            BlobContent::Blocks { count, .. } => count,
+            BlobContent::Empty | BlobContent::Payload(_) | BlobContent::Pages { .. } => 0,
+        }
+    }
 }
 
 /// The six content headers, which Set Blob Properties treats as a unit.

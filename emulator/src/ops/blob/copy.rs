@@ -97,7 +97,7 @@ impl Write for CopyBlob {
                 source: None,
             });
         };
-        let found = source.find(view, stamp.now)?.blob;
+        let found = source.blob(view, stamp.now)?;
         self.source_conditions.check_source((&found).into())?;
         Requested::default().check_read(found.encryption.as_ref())?;
         if !self.overrides.has_online_tier() {
@@ -117,18 +117,20 @@ impl Write for CopyBlob {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<BlobRecord, StorageError> {
-        let (Some(source), Some(found)) = (self.source, checked.source) else {
+        let (Some(mut source), Some(found)) = (self.source, checked.source) else {
             return Err(StorageError::internal("a blob is copied without a source"));
         };
-        content::retain(tx, found.content)?;
+        let staged = source.bytes.take().and_then(|bytes| bytes.staged);
+        let content = copied::content(tx, staged, &found)?;
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
             length: found.length,
-            content: found.content,
+            content,
             metadata: self.overrides.metadata(&found),
             tags: self.overrides.tags(&found),
             access: self.overrides.access(stamp.now),
+            marks: self.overrides.marks(&found),
             headers: found.headers,
             copy: Some(copy),
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,

@@ -25,7 +25,7 @@ use smalt_protocol::{ErrorCode, Metadata, StorageError};
 use super::content::blocks;
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
-use super::replace::{self, NewBlob};
+use super::replace::{self, Marks, NewBlob};
 use super::{block_id, properties, retention, uncommitted, written};
 use crate::call::Call;
 use crate::keys;
@@ -170,6 +170,7 @@ impl Write for PutBlockList {
             copy: None,
             encryption,
             sequence_number: 0,
+            marks: Marks::default(),
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;

@@ -12,7 +12,8 @@ use super::retention::{self, Spot};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord, Record,
+    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
+    Immutability, Record,
 };
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Stamp, StoreResult, Transaction, View};
@@ -40,6 +41,19 @@ pub struct NewBlob {
     pub encryption: Option<Encryption>,
     /// Sequence number of a page blob, else 0.
     pub sequence_number: u64,
+    /// What keeps it from being changed.
+    pub marks: Marks,
+}
+
+/// What keeps a blob from being changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// An append blob that nothing can be appended to.
+    pub sealed: bool,
+    /// Immutability policy.
+    pub immutability: Option<Immutability>,
+    /// Legal hold.
+    pub legal_hold: Option<bool>,
 }
 
 /// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
@@ -84,12 +98,12 @@ pub fn replace(
         snapshots,
         encryption: new.encryption,
         sequence_number: new.sequence_number,
-        sealed: false,
+        sealed: new.marks.sealed,
         version_id: new_version_id(name, stamp),
         is_previous: false,
         deleted: None,
-        immutability: None,
-        legal_hold: None,
+        immutability: new.marks.immutability,
+        legal_hold: new.marks.legal_hold,
         expires: None,
         last_access: None,
     };

@@ -54,6 +54,7 @@ fn new_blob(payload: PayloadId) -> NewBlob {
     NewBlob {
         encryption: None,
         sequence_number: 0,
+        marks: Marks::default(),
         kind: BlobKind::Block,
         length: 5,
         content: BlobContent::Payload(payload),

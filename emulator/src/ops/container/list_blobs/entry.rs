@@ -25,7 +25,8 @@ const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 /// Versions are listed since this version, as recorded.
 const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
-/// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
+/// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
+/// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
 /// What version and request show.
@@ -113,6 +114,7 @@ impl Shown {
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             deletion: deletion(blob, self.now),
             metadata: self.metadata.then_some(&blob.metadata),
