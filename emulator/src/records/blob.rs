@@ -96,6 +96,7 @@ impl BlobRecord {
             sequence_number: 0,
             sealed: false,
             version_id: None,
+            is_previous: false,
             deleted: None,
             immutability: None,
             legal_hold: None,

@@ -18,9 +18,9 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use super::copied::{self, Overrides};
 use super::guard::{self, Guard};
+use super::properties;
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
-use super::{content, properties};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Place};
