@@ -13,6 +13,7 @@ pub mod list_queues;
 pub mod message;
 pub mod read;
 pub mod service_properties;
+pub mod user_delegation_key;
 pub mod write;
 
 pub use acl::{SignedIdentifier, SignedIdentifiersDocument};
@@ -26,4 +27,5 @@ pub use read::{Element, read_document};
 pub use service_properties::{
     CorsRule, DeleteRetention, ServiceProperties, ServicePropertiesUpdate,
 };
+pub use user_delegation_key::{KeyInfo, UserDelegationKeyDocument};
 pub use write::{ListHead, XmlWriter};

@@ -32,7 +32,7 @@ pub mod snapshot;
 pub mod source;
 pub mod tags;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod tier;
 pub mod uncommitted;
 pub mod undelete;

@@ -1,6 +1,6 @@
 //! Operations of the Blob service.
 
-use super::access::{Access, Anonymous};
+use super::access::{Access, Anonymous, deletion, lease_breaking};
 use super::when::*;
 use super::{Entry, Verb};
 use crate::ops::{batch, blob, container, service};
@@ -27,7 +27,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), read::<service::properties::GetServiceProperties>()),
     op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
-    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
+    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::token(), read::<service::user_delegation_key::GetUserDelegationKey>()),
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
     op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), batch::batch()),
     op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), NOT_BUILT),
@@ -45,7 +45,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ChangeLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_change, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ReleaseLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_release, Access::container("w"), write::<container::lease::LeaseContainer>()),
-    op("Container_BreakLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_break, Access::container("wd"), write::<container::lease::LeaseContainer>()),
+    op("Container_BreakLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_break, Access::container("wd").refined(lease_breaking), write::<container::lease::LeaseContainer>()),
     op("Container_AcquireLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), always, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
     op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
@@ -53,7 +53,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get::GetBlob>()),
     op("Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get_properties::GetBlobProperties>()),
     op("Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), read::<blob::metadata::GetBlobMetadata>()),
-    op("Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("dxy"), write::<blob::delete::DeleteBlob>()),
+    op("Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d").refined(deletion), write::<blob::delete::DeleteBlob>()),
     op("PageBlob_Create", "Put Blob (page)", Verb::Put, Kind::Blob, ("", ""), page_blob, Access::object("cw"), NOT_BUILT),
     op("AppendBlob_Create", "Put Blob (append)", Verb::Put, Kind::Blob, ("", ""), append_blob, Access::object("cw"), write::<blob::append::create::CreateAppendBlob>()),
     op("BlockBlob_Upload", "Put Blob", Verb::Put, Kind::Blob, ("", ""), block_blob, Access::object("cw"), write::<blob::put::PutBlob>()),
@@ -73,7 +73,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_RenewLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_renew, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_ChangeLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_change, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_ReleaseLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_release, Access::object("w"), write::<blob::lease::LeaseBlob>()),
-    op("Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd"), write::<blob::lease::LeaseBlob>()),
+    op("Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd").refined(lease_breaking), write::<blob::lease::LeaseBlob>()),
     op("Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), write::<blob::snapshot::SnapshotBlob>()),
     op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), write::<blob::tier::SetBlobTier>()),
