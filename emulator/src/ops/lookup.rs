@@ -199,9 +199,14 @@ impl BlobAddress {
         let container = self.name.container.find(view, now)?;
         let generation = container.generation;
         let blob = self.load(view, generation, now)?;
-        let blob = blob.filter(|blob| blob.deleted.is_none());
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
-        Ok(Found { container, blob })
+        match blob.deleted {
+            None => Ok(Found { container, blob }),
+            Some(deleted) if deleted.is_over(now) => Err(ErrorCode::BlobNotFound.into()),
+            // Recorded of deleted snapshots and versions.
+            Some(_) => Err(StorageError::new(ErrorCode::BlobNotFound)
+                .with_header("x-ms-is-soft-deleted", "true")),
+        }
     }
 
     /// The part addressed, deleted softly or not.

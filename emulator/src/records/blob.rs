@@ -124,6 +124,7 @@ impl BlobRecord {
             sealed: false,
             is_previous: false,
             version_id: None,
+            is_previous: false,
             deleted: None,
             immutability: None,
             legal_hold: None,

@@ -32,6 +32,8 @@ pub struct AccountSettings {
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
+    /// What was deleted can be deleted for good: `AllowPermanentDelete`.
+    pub permanent_delete: bool,
     /// Block blobs that were given no tier are cool, not hot.
     pub default_tier_cool: bool,
     /// The account is one of premium page blobs.
@@ -125,6 +127,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
             settings.cors = settings.cors.max(CorsRule::of(response));
         }
         let url = Url::parse(&request.url);
+        let delete_type = url.as_ref().and_then(|url| url.param("deletetype"));
+        settings.permanent_delete |= ok && delete_type.is_some();
         let comp = url.and_then(|url| url.param("comp"));
         settings.version_immutability |=
             answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
@@ -176,8 +180,13 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
     }
     if settings.blob_soft_delete && service == Service::Blob {
         let days = "<Enabled>true</Enabled><Days>7</Days>";
+        let permanent = if settings.permanent_delete {
+            "<AllowPermanentDelete>true</AllowPermanentDelete>"
+        } else {
+            ""
+        };
         let name = "DeleteRetentionPolicy";
-        infer(name, format!("<{name}>{days}</{name}>"));
+        infer(name, format!("<{name}>{days}{permanent}</{name}>"));
     }
     if let (Some(version), Service::Blob) = (&settings.default_version, service) {
         let name = "DefaultServiceVersion";

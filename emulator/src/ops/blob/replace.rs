@@ -57,8 +57,8 @@ pub struct Marks {
 }
 
 /// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
-/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay:
-/// [`drop_uncommitted`] is the caller's to call where its operation says so.
+/// active lease and, where no versions are kept, the time of creation stay. So do uncommitted
+/// blocks: [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
