@@ -13,6 +13,7 @@
 //! | `0x14` | generation, blob | blob that has uncommitted blocks: `UncommittedRecord` |
 //! | `0x15` | content id, chunk | part of a committed block list |
 //! | `0x16` | content id | number of blobs and snapshots that share the list |
+//! | `0x17` | generation, tag 0 value 0 blob 0 tick | nothing: the blob has the tag |
 //! | `0x20` | account 0 queue | `QueueRecord` |
 //! | `0x21` | generation, message id | `MessageRecord` |
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
@@ -32,6 +33,7 @@ const BLOCK: u8 = 0x13;
 const UNCOMMITTED: u8 = 0x14;
 const BLOCK_LIST: u8 = 0x15;
 const BLOCK_LIST_REFS: u8 = 0x16;
+const TAG: u8 = 0x17;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -127,6 +129,41 @@ pub fn block_list_refs(content: u64) -> Vec<u8> {
     key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
 }
 
+/// Place of a blob among those that have a tag, in the order of its values. The time is that of a
+/// version, [`Timestamp::MAX`] for the blob as it is.
+pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Timestamp) -> Vec<u8> {
+    let mut key = tag_value(generation, tag, value);
+    key.extend_from_slice(blob.as_bytes());
+    key.push(0);
+    key.extend_from_slice(&at.ticks().to_be_bytes());
+    key
+}
+
+/// Where the blobs start that have this value of a tag; with [`after`], where they end.
+pub fn tag_value(generation: Generation, tag: &str, value: &str) -> Vec<u8> {
+    let mut key = tag_values(generation, tag);
+    key.extend_from_slice(value.as_bytes());
+    key.push(0);
+    key
+}
+
+/// Where the blobs start that have a tag; with [`after`], where they end.
+pub fn tag_values(generation: Generation, tag: &str) -> Vec<u8> {
+    key(TAG, &[&generation.to_be_bytes(), tag.as_bytes(), &[0]])
+}
+
+/// Value, blob and time of a key of a [`tag`].
+pub fn tag_place(key: &[u8]) -> (String, String, Timestamp) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut parts = key
+        .get(9..)
+        .unwrap_or_default()
+        .splitn(3, |byte| *byte == 0);
+    let value = parts.nth(1).unwrap_or_default();
+    let (blob, at) = name_and_tick(parts.next().unwrap_or_default());
+    (text(value), text(blob), at)
+}
+
 /// A queue. With an empty name: where the account's queues start.
 pub fn queue(account: &str, name: &str) -> Vec<u8> {
     key(QUEUE, &[account.as_bytes(), &[0], name.as_bytes()])
@@ -174,8 +211,9 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 }
 
 /// The prefixes of everything that a generation keys, with what its records hold.
-pub fn contents(generation: Generation) -> [Vec<u8>; 8] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 9] {
     [
+        TAG,
         BLOB,
         SNAPSHOT,
         BLOCK,
@@ -234,16 +272,18 @@ pub fn blob_name(key: &[u8]) -> String {
 
 /// Name and tick of a key of a snapshot.
 pub fn snapshot_name(key: &[u8]) -> (String, Timestamp) {
-    let rest = key.get(9..).unwrap_or_default();
-    let (name, tick) = rest.split_at(rest.len().saturating_sub(9));
+    let (name, tick) = name_and_tick(key.get(9..).unwrap_or_default());
+    (String::from_utf8_lossy(name).into_owned(), tick)
+}
+
+/// Takes `name 0 tick` apart.
+fn name_and_tick(bytes: &[u8]) -> (&[u8], Timestamp) {
+    let (name, tick) = bytes.split_at(bytes.len().saturating_sub(9));
     let tick = tick
         .get(1..)
         .and_then(|t| t.try_into().ok())
         .map_or(0, u64::from_be_bytes);
-    (
-        String::from_utf8_lossy(name).into_owned(),
-        Timestamp::from_ticks(tick),
-    )
+    (name, Timestamp::from_ticks(tick))
 }
 
 /// The name behind the account in a key of a container or queue.
@@ -271,6 +311,20 @@ mod tests {
             ("a/b".to_owned(), tick)
         );
         assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
+        for at in [tick, Timestamp::MAX] {
+            let place = ("v".to_owned(), "a/b".to_owned(), at);
+            assert_eq!(tag_place(&tag(7, "t", "v", "a/b", at)), place);
+        }
+    }
+
+    #[test]
+    fn blobs_with_a_tag_stand_in_the_order_of_its_values() {
+        let at = |key, value| tag(7, key, value, "blob", Timestamp::MAX);
+        let places = [at("t", ""), at("t", "a"), at("t", "a b"), at("t", "ab")];
+        assert!(places.is_sorted());
+        let (from, to) = (tag_values(7, "t"), after(tag_values(7, "t")));
+        assert!(places.iter().all(|place| (&from..&to).contains(&place)));
+        assert!(!(from..to).contains(&at("t2", "a")));
     }
 
     #[test]

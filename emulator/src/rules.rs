@@ -7,5 +7,7 @@ pub mod encryption;
 pub mod lease;
 pub mod ranges;
 pub mod tag_condition;
+pub mod tag_parser;
+pub mod tag_query;
 pub mod tags;
 pub mod tier;

@@ -28,6 +28,7 @@ pub mod replace;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
+pub mod tag_index;
 pub mod tags;
 #[cfg(test)]
 mod testing;

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use smalt_protocol::{ETag, Metadata, StorageError};
 
-use super::content;
+use super::{content, tag_index};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -58,6 +58,9 @@ pub fn replace(
     if let Some(old) = old {
         content::release(tx, old.content)?;
     }
+    let had = old.map_or(&[][..], |old| &old.tags);
+    let generation = place.container.generation;
+    tag_index::change(tx, generation, &name.blob, had, &new.tags);
     let blob = BlobRecord {
         kind: new.kind,
         created: old.map_or(stamp.now, |old| old.created),
@@ -82,7 +85,7 @@ pub fn replace(
         expires: None,
         last_access: None,
     };
-    blob.save(tx, name.key(place.container.generation))?;
+    blob.save(tx, name.key(generation))?;
     Ok(blob)
 }
 
@@ -116,6 +119,7 @@ pub fn remove(
     blob: &BlobRecord,
 ) -> StoreResult<()> {
     content::release(tx, blob.content)?;
+    tag_index::change(tx, generation, &name.blob, &blob.tags, &[]);
     tx.delete(name.key(generation));
     drop_uncommitted(tx, generation, &name.blob)
 }

@@ -19,6 +19,7 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use super::guard::Guard;
 use super::headers::BodyHashes;
+use super::tag_index;
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
 use crate::ops::lookup::{BlobAddress, BlobName, Found};
@@ -100,8 +101,10 @@ impl Write for SetBlobTags {
 
     fn apply(self, found: Found, tx: &mut Transaction<'_>, _: &Stamp) -> Result<(), StorageError> {
         let mut blob = found.blob;
+        let generation = found.container.generation;
+        tag_index::change(tx, generation, &self.name.blob, &blob.tags, &self.tags);
         blob.tags = self.tags;
-        blob.save(tx, self.name.key(found.container.generation))?;
+        blob.save(tx, self.name.key(generation))?;
         Ok(())
     }
 
