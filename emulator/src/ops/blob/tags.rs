@@ -19,10 +19,10 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use super::guard::Guard;
 use super::headers::BodyHashes;
-use super::tag_index;
+use super::tag_index::Owner;
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
-use crate::ops::lookup::{BlobAddress, BlobName, Found};
+use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::Record;
 use crate::reply::Reply;
 use crate::rules::tags;
@@ -60,9 +60,9 @@ impl Read for GetBlobTags {
     }
 }
 
-/// Set Blob Tags.
+/// Set Blob Tags, of a base blob or a version.
 pub struct SetBlobTags {
-    name: BlobName,
+    address: BlobAddress,
     guard: Guard,
     hashes: BodyHashes,
     tags: Tags,
@@ -73,8 +73,11 @@ impl Write for SetBlobTags {
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
+        if let Some(snapshot) = call.query("snapshot").filter(|text| !text.is_empty()) {
+            return Err(StorageError::invalid_query("snapshot", snapshot, ""));
+        }
         Ok(SetBlobTags {
-            name: BlobName::of_write(call)?,
+            address: BlobAddress::of(call)?,
             guard: Guard::of_tags(call)?,
             hashes: BodyHashes::of(call)?,
             tags: Tags::new(),
@@ -94,17 +97,23 @@ impl Write for SetBlobTags {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
-        let found = self.name.find(view, stamp.now)?;
-        self.guard.check_write(&found.blob)?;
+        let found = self.address.find(view, stamp.now)?;
+        if self.address.is_base() {
+            self.guard.check_write(&found.blob)?;
+        } else {
+            self.guard.check_conditions(&found.blob)?;
+        }
         Ok(found)
     }
 
     fn apply(self, found: Found, tx: &mut Transaction<'_>, _: &Stamp) -> Result<(), StorageError> {
         let mut blob = found.blob;
         let generation = found.container.generation;
-        tag_index::change(tx, generation, &self.name.blob, &blob.tags, &self.tags);
+        let owner = Owner::of(generation, &self.address.name.blob, &blob);
+        owner.change(tx, &blob.tags, &self.tags);
         blob.tags = self.tags;
-        blob.save(tx, self.name.key(generation))?;
+        let key = self.address.key(generation, &blob);
+        blob.save(tx, key)?;
         Ok(())
     }
 

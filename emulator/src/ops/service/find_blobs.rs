@@ -42,6 +42,7 @@ pub struct FindBlobs {
     query: TagQuery,
     paging: Paging,
     start: Option<Place>,
+    versions: bool,
 }
 
 impl Read for FindBlobs {
@@ -69,6 +70,7 @@ impl Read for FindBlobs {
             query,
             start: paging.marker.as_deref().map(Place::parse).transpose()?,
             paging,
+            versions: includes(call, "versions"),
         })
     }
 
@@ -82,6 +84,7 @@ impl Read for FindBlobs {
             query: &self.query,
             most: self.paging.most,
             seen_most: SEEN_MAX,
+            versions: self.versions,
         };
         search.page(&self.scope, self.start.as_ref())
     }
@@ -116,13 +119,11 @@ impl FindBlobs {
         tags.retain(|(tag, _)| self.query.keys().any(|key| key == tag));
         xml.open("Blob");
         xml.name_element("Name", &found.blob);
-        if let Some(version) = found
-            .record
-            .version_id
-            .filter(|_| includes(call, "versions"))
-        {
+        if let Some(version) = found.record.version_id.filter(|_| self.versions) {
             xml.element("VersionId", &version.iso_ticks());
-            xml.element("IsCurrentVersion", "true");
+            if !found.record.is_previous {
+                xml.element("IsCurrentVersion", "true");
+            }
         }
         xml.element("ContainerName", &found.container);
         if call.version >= SHOWS_TAGS {

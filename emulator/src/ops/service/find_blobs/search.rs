@@ -5,6 +5,7 @@
 //! return fewer results than maxresults specifies, but still return a continuation token."
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use smalt_protocol::{StorageError, Timestamp};
 
@@ -106,6 +107,8 @@ pub struct Search<'a> {
     pub most: usize,
     /// Entries of the index that are looked at: [`SEEN_MAX`].
     pub seen_most: usize,
+    /// Whether previous versions are found as well.
+    pub versions: bool,
 }
 
 impl Search<'_> {
@@ -183,6 +186,7 @@ impl Search<'_> {
         let container = ContainerName {
             account: account.to_owned(),
             container: start.container.clone(),
+            settings: Arc::default(),
         };
         loop {
             let entries = self.entries(&from, &to)?;
@@ -192,8 +196,7 @@ impl Search<'_> {
                     container: container.clone(),
                     blob,
                 };
-                let record = name.load(self.view, generation, self.now)?;
-                let record = record.filter(|record| self.query.holds(&record.tags));
+                let record = self.load(&name, generation, at)?;
                 *seen += 1;
                 if *seen > self.seen_most || (record.is_some() && page.found.len() == self.most) {
                     page.next = Some(Place {
@@ -216,6 +219,25 @@ impl Search<'_> {
                 return Ok(());
             }
         }
+    }
+
+    /// What stands at an entry of the index, if it is looked for.
+    fn load(
+        &self,
+        name: &BlobName,
+        generation: Generation,
+        at: Timestamp,
+    ) -> Result<Option<BlobRecord>, StorageError> {
+        let record = if at == Timestamp::MAX {
+            name.load(self.view, generation, self.now)?
+        } else if self.versions {
+            BlobRecord::load(self.view, &keys::version(generation, &name.blob, at))?
+        } else {
+            None
+        };
+        let is_wanted =
+            |record: &BlobRecord| record.deleted.is_none() && self.query.holds(&record.tags);
+        Ok(record.filter(is_wanted))
     }
 
     /// The next entries of the index.

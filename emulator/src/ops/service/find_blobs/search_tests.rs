@@ -5,7 +5,7 @@ use smalt_protocol::ETag;
 
 use super::*;
 use crate::clock::Clock;
-use crate::ops::blob::tag_index;
+use crate::ops::blob::tag_index::Owner;
 use crate::records::{BlobContent, BlobKind};
 use crate::store::{Store, StoreConfig, Transaction};
 
@@ -43,7 +43,7 @@ fn store(all: &[Tagged]) -> Store {
             let key = keys::container("a", &format!("c{generation}"));
             container(*generation).save(tx, key)?;
             let tags = [("k".to_owned(), k.clone()), ("l".to_owned(), l.clone())];
-            tag_index::change(tx, *generation, name, &[], &tags);
+            Owner::base(*generation, name).change(tx, &[], &tags);
             blob(&tags).save(tx, keys::blob(*generation, name))?;
         }
         Ok(())
@@ -73,6 +73,7 @@ fn search(
                 query,
                 most,
                 seen_most,
+                versions: false,
             };
             search.page(&scope, start.as_ref()).unwrap()
         });
