@@ -10,5 +10,7 @@ pub mod pages;
 pub mod ranges;
 pub mod sequence_number;
 pub mod tag_condition;
+pub mod tag_parser;
+pub mod tag_query;
 pub mod tags;
 pub mod tier;

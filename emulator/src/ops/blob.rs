@@ -33,6 +33,7 @@ pub mod retention;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
+pub mod tag_index;
 pub mod tags;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -124,7 +124,6 @@ impl BlobRecord {
             sealed: false,
             is_previous: false,
             version_id: None,
-            is_previous: false,
             deleted: None,
             immutability: None,
             legal_hold: None,

@@ -110,6 +110,11 @@ impl Conditions {
         conditions.in_order_of_write()
     }
 
+    /// Whether the index tags are among them.
+    pub fn asks_for_tags(&self) -> bool {
+        self.tags.is_some()
+    }
+
     /// Judges a write to a resource that is there.
     ///
     /// # Errors

@@ -17,7 +17,6 @@ use super::replace;
 use super::retention::{self, Spot};
 use super::uncommitted;
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobAddress, BlobPart, Place};
 use crate::records::{BlobRecord, Record};

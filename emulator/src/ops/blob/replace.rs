@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
+use super::tag_index::Owner;
 use super::{content, expiry};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
@@ -86,6 +87,8 @@ pub fn replace(
         }
     };
     let kept_birth = old.filter(|_| !name.container.settings.versioning);
+    let had = old.map_or(&[][..], |old| &old.tags);
+    Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
@@ -113,7 +116,7 @@ pub fn replace(
         expires: None,
         last_access: None,
     };
-    blob.save(tx, name.key(place.container.generation))?;
+    blob.save(tx, name.key(spot.generation))?;
     Ok(blob)
 }
 
