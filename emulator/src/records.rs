@@ -14,7 +14,7 @@ use smalt_protocol::xml::ServiceProperties;
 
 pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
-    ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
+    ContentHeaders, CopyRecord, CopyStatus, PendingCopy, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
 pub use garbage::{GarbageRecord, Tombstone};

@@ -18,6 +18,7 @@ pub mod headers;
 pub mod lease;
 pub mod metadata;
 pub mod overrides;
+pub mod pending;
 pub mod properties;
 pub mod put;
 pub mod put_block;

@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
+use crate::rules::pending_copy;
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -218,6 +219,7 @@ fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     blob.map(|mut blob| {
         blob.lease = blob.lease.at(now);
         blob.access = blob.access.at(now);
+        pending_copy::settle(&mut blob, now);
         blob
     })
 }

@@ -12,8 +12,8 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
-use super::guard::Guard;
-use super::{content, replace};
+use super::guard::{self, Guard};
+use super::{content, pending, replace};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
@@ -103,7 +103,7 @@ impl Write for DeleteBlob {
         self,
         Doomed { place, part }: Doomed,
         tx: &mut Transaction<'_>,
-        _: &Stamp,
+        stamp: &Stamp,
     ) -> Result<(), StorageError> {
         let (name, generation) = (&self.address.name, place.container.generation);
         match part {
@@ -112,6 +112,7 @@ impl Write for DeleteBlob {
                     if blob.snapshots > 0 {
                         replace::remove_snapshots(tx, generation, &name.blob)?;
                     }
+                    pending::fail_readers(tx, &blob.copied_to, stamp)?;
                     replace::remove(tx, name, generation, blob)?;
                 }
             }
@@ -145,6 +146,7 @@ impl DeleteBlob {
             return Err(ErrorCode::BlobNotFound.into());
         };
         self.guard.check_write(blob)?;
+        guard::check_settled(blob)?;
         self.check_permanent()?;
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use smalt_protocol::{ETag, Metadata, StorageError};
 
-use super::content;
+use super::{content, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -57,6 +57,7 @@ pub fn replace(
     let old = place.blob.as_ref();
     if let Some(old) = old {
         content::release(tx, old.content)?;
+        pending::fail_readers(tx, &old.copied_to, stamp)?;
     }
     let blob = BlobRecord {
         kind: new.kind,
@@ -81,6 +82,7 @@ pub fn replace(
         legal_hold: None,
         expires: None,
         last_access: None,
+        copied_to: Vec::new(),
     };
     blob.save(tx, name.key(place.container.generation))?;
     Ok(blob)
@@ -101,6 +103,7 @@ pub fn touch(
     blob.etag = ETag::from_tick(stamp.tick);
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
+    pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
     blob.save(tx, name.key(generation))?;
     Ok(blob)
 }

@@ -17,7 +17,7 @@ use smalt_protocol::xml::read::ELEMENTS_MAX;
 use smalt_protocol::xml::{Element, XmlWriter, read_document};
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::guard::Guard;
+use super::guard::{self, Guard};
 use super::headers::BodyHashes;
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
@@ -95,6 +95,7 @@ impl Write for SetBlobTags {
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
+        guard::check_settled(&found.blob)?;
         Ok(found)
     }
 

@@ -15,6 +15,7 @@ use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 use super::marker::Position;
 use crate::keys::{self, Generation};
 use crate::records::{BlobRecord, Record, UncommittedRecord};
+use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
 /// First chunk of a walk that jumps, and of every chunk after a jump; each next one is twice as
@@ -124,7 +125,11 @@ impl<'a> Walk<'a> {
             return Ok(None);
         };
         let item = match kind {
-            Kind::Blob => Item::Blob(Box::new(BlobRecord::decode(&value)?)),
+            Kind::Blob => {
+                let mut blob = BlobRecord::decode(&value)?;
+                pending_copy::settle(&mut blob, self.now);
+                Item::Blob(Box::new(blob))
+            }
             Kind::Snapshot => Item::Snapshot(Box::new(BlobRecord::decode(&value)?)),
             Kind::Uncommitted => Item::Uncommitted,
         };
