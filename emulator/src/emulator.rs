@@ -10,7 +10,7 @@ use smalt_protocol::signing::AccountKey;
 use crate::arrival::Socket;
 use crate::body::Body;
 use crate::clock::Clock;
-use crate::config::{Account, Config};
+use crate::config::{Account, Config, OAuth};
 use crate::core::Core;
 use crate::faults::Faults;
 use crate::fetch::{Fetch, Fetcher};
@@ -147,6 +147,13 @@ impl Builder {
         self.config
             .accounts
             .insert(name.into(), Account::with_key(key));
+        self
+    }
+
+    /// Takes bearer tokens of Microsoft Entra ID, or none. They come over `https://` only.
+    #[must_use]
+    pub fn oauth(mut self, oauth: OAuth) -> Self {
+        self.config.oauth = oauth;
         self
     }
 

@@ -8,6 +8,7 @@ use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
 use super::content;
 use super::headers;
+use super::replace::Marks;
 use super::source::{self, Source};
 use crate::call::Call;
 use crate::ops::lookup::Place;
@@ -27,6 +28,7 @@ pub struct Overrides {
     pub takes_metadata: bool,
     tags: Tags,
     tier: Option<String>,
+    sealed: Option<bool>,
 }
 
 /// Where the tags of a copy come from.
@@ -37,7 +39,7 @@ enum Tags {
 }
 
 impl Overrides {
-    /// Reads metadata, tags, `x-ms-copy-source-tag-option` and tier.
+    /// Reads metadata, tags, `x-ms-copy-source-tag-option`, tier and seal.
     ///
     /// # Errors
     /// 400 `InvalidHeaderValue`, 400 `BothUserTagsAndSourceTagsCopyPresentException`, and those of
@@ -48,6 +50,7 @@ impl Overrides {
             takes_metadata: true,
             tags: tags(call)?,
             tier: tier(call)?,
+            sealed: sealed(call)?,
         })
     }
 
@@ -74,6 +77,14 @@ impl Overrides {
             tier: self.tier.clone(),
             changed: self.tier.as_ref().map(|_| now),
             rehydration: None,
+        }
+    }
+
+    /// The seal of the copy of an append blob: the source's, unless the request says otherwise.
+    pub fn marks(&self, source: &BlobRecord) -> Marks {
+        Marks {
+            sealed: source.kind == BlobKind::Append && self.sealed.unwrap_or(source.sealed),
+            ..Marks::default()
         }
     }
 
@@ -126,6 +137,16 @@ fn tags(call: &Call) -> Result<Tags, StorageError> {
             Err(StorageError::invalid_header(OPTION, option))
         }
         _ => Ok(Tags::Given(given)),
+    }
+}
+
+fn sealed(call: &Call) -> Result<Option<bool>, StorageError> {
+    const NAME: &str = "x-ms-seal-blob";
+    match call.header(NAME)? {
+        None => Ok(None),
+        Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(text) => Err(StorageError::invalid_header(NAME, text)),
     }
 }
 

@@ -23,6 +23,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 use super::copied::{self, Overrides};
 use super::guard::{self, Guard};
 use super::pending;
+use super::properties;
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use crate::call::Call;
@@ -135,6 +136,7 @@ impl Write for CopyBlob {
             metadata: self.overrides.metadata(&found),
             tags: self.overrides.tags(&found),
             access: self.overrides.access(stamp.now),
+            marks: self.overrides.marks(&found),
             headers: found.headers,
             copy: Some(copy),
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
@@ -158,6 +160,7 @@ impl Write for CopyBlob {
             return Ok(Reply::new(201).version(blob.etag, blob.last_modified));
         }
         let reply = Reply::new(202).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         Ok(with_copy(reply, blob.copy.as_ref()))
     }
 }

@@ -108,7 +108,7 @@ impl Source {
         match &self.origin {
             Origin::Here(address) if address.is_base() => {
                 let container = address.name.container.find(view, now)?;
-                Ok(Some(address.key(container.generation)))
+                Ok(Some(address.name.key(container.generation)))
             }
             _ => Ok(None),
         }

@@ -24,6 +24,7 @@ async fn begin(store: &Store) -> BlobRecord {
         let new = NewBlob {
             encryption: None,
             sequence_number: 0,
+            marks: Default::default(),
             kind: BlobKind::Block,
             length: 0,
             content: BlobContent::Empty,

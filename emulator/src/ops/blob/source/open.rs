@@ -42,7 +42,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
     let is_own =
-        is_reference && call.identity == Identity::Owner && target.account == call.account();
+        is_reference && call.identity.is_account_wide() && target.account == call.account();
     let read = read_call(core, call, target, &asked.url);
     let identity = if is_own {
         Identity::Owner
