@@ -7,6 +7,7 @@ pub mod encryption;
 pub mod lease;
 pub mod page_tier;
 pub mod pages;
+pub mod pending_copy;
 pub mod ranges;
 pub mod sequence_number;
 pub mod tag_condition;

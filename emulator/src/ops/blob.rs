@@ -22,6 +22,7 @@ pub mod lease;
 pub mod metadata;
 pub mod overrides;
 pub mod page;
+pub mod pending;
 pub mod properties;
 pub mod put;
 pub mod put_block;

@@ -9,6 +9,7 @@ use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
+use crate::rules::pending_copy;
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -247,5 +248,6 @@ fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     let mut blob = blob.filter(|blob| blob.is_there(now))?;
     blob.lease = blob.lease.at(now);
     blob.access = blob.access.at(now);
+    pending_copy::settle(&mut blob, now);
     Some(blob)
 }

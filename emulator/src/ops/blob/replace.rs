@@ -9,7 +9,7 @@ use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
 use super::tag_index::Owner;
-use super::{content, expiry};
+use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -78,6 +78,7 @@ pub fn replace(
     let snapshots = match old {
         Some(old) => {
             expiry::forget(tx, name.key(spot.generation), old);
+            pending::fail_readers(tx, &old.copied_to, stamp)?;
             spot.set_aside(tx, old, stamp)?;
             old.snapshots
         }
@@ -115,6 +116,7 @@ pub fn replace(
         legal_hold: new.marks.legal_hold,
         expires: None,
         last_access: None,
+        copied_to: Vec::new(),
     };
     blob.save(tx, name.key(spot.generation))?;
     Ok(blob)
@@ -135,6 +137,7 @@ pub fn touch(
     blob.etag = ETag::from_tick(stamp.tick);
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
+    pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
     blob.save(tx, name.key(generation))?;
     Ok(blob)
 }

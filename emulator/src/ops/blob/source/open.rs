@@ -12,6 +12,7 @@ use crate::auth::{self, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
+use crate::faults::Hold;
 use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
@@ -83,8 +84,15 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
         shown: asked.url.shown(&call.origin),
         is_own,
         may_read_tags: identity.may('t'),
+        hold: is_reference.then(|| hold(core, call)).flatten(),
         bytes,
     })
+}
+
+/// How a rule holds this copy pending, if one does.
+pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
+    let entry = register::find(call).ok()?;
+    core.faults.hold(entry, call)
 }
 
 /// The read of the source, as a request of its own.
