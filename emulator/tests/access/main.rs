@@ -1,0 +1,10 @@
+//! Who may do what, in process: keys, tokens, signatures, nobody.
+
+mod anonymous;
+mod delegation;
+mod permissions;
+mod secrets;
+mod service_sas;
+mod shared_key;
+mod tokens;
+mod world;
