@@ -359,3 +359,50 @@ async fn a_signature_of_the_first_form_lasts_an_hour() {
         assert_eq!(answer.status, status, "{}", answer.body);
     }
 }
+
+/// Policies with the letters of 2015-04-05 cannot be shown to those who do not know them.
+#[tokio::test]
+async fn an_old_version_is_not_shown_newer_letters() {
+    let world = World::new().await;
+    let path = "/box?restype=container&comp=acl";
+    for (letters, outcome) in [
+        ("rwd", (200, "")),
+        ("rwdc", (409, "<Code>FeatureVersionMismatch</Code>")),
+    ] {
+        let body = format!(
+            "<SignedIdentifiers><SignedIdentifier><Id>x</Id><AccessPolicy><Permission>{letters}\
+             </Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>"
+        );
+        assert_eq!(world.owner("PUT", path, &[], &body).await.status, 200);
+        let old = world.under(ApiVersion::V2015_02_21);
+        let shown = old.owner("GET", path, &[], "").await;
+        assert_eq!(shown.status, outcome.0);
+        assert!(shown.body.contains(outcome.1), "{}", shown.body);
+        assert_eq!(world.owner("GET", path, &[], "").await.status, 200);
+    }
+}
+
+/// "Previous Azure Storage service versions": under its first two versions a signature alone says
+/// how the request is served, whatever the header says.
+#[tokio::test]
+async fn the_oldest_signatures_decide_the_version() {
+    let world = World::new().await;
+    for version in [ApiVersion::V2012_02_12, ApiVersion::V2013_08_15] {
+        let sas = ServiceSas {
+            version,
+            ..service(&world)
+        };
+        let answer = world
+            .get(By::Sas(&sas.sign(key().as_bytes())), "/box/b")
+            .await;
+        assert_eq!(answer.header("x-ms-version"), version.to_string());
+    }
+    let sas = ServiceSas {
+        version: ApiVersion::V2014_02_14,
+        ..service(&world)
+    };
+    let answer = world
+        .get(By::Sas(&sas.sign(key().as_bytes())), "/box/b")
+        .await;
+    assert_eq!(answer.header("x-ms-version"), world.version.to_string());
+}
