@@ -230,7 +230,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let made = development(&SystemDisk, dir.path(), &local_names([]), NOW).unwrap();
-        let mode = std::fs::metadata(made.key()).unwrap().permissions().mode();
+        let mode = made.key().metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
 

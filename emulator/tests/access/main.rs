@@ -1,5 +1,7 @@
 //! Who may do what, in process: keys, tokens, signatures, nobody.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod anonymous;
 mod delegation;
 mod permissions;

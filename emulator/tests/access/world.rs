@@ -1,7 +1,5 @@
 //! An emulator and everybody who may ask it for something.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::net::IpAddr;
 use std::time::Duration;
 
