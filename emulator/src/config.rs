@@ -88,6 +88,8 @@ pub enum DefaultTier {
     Hot,
     /// Cool.
     Cool,
+    /// Premium, in an account of premium page blobs: their tier goes by their length.
+    Premium,
 }
 
 impl DefaultTier {
@@ -96,6 +98,7 @@ impl DefaultTier {
         match self {
             DefaultTier::Hot => "Hot",
             DefaultTier::Cool => "Cool",
+            DefaultTier::Premium => "Premium",
         }
     }
 }

@@ -51,6 +51,7 @@ pub mod control;
 pub mod disk;
 pub mod emulator;
 pub mod faults;
+pub mod fetch;
 #[cfg(feature = "server")]
 pub mod http;
 pub mod ids;

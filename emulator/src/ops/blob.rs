@@ -3,6 +3,7 @@
 //! [`guard`] judges leases and conditions.
 
 pub mod abort_copy;
+pub mod append;
 pub mod block_id;
 pub mod content;
 pub mod copied;
@@ -18,6 +19,7 @@ pub mod headers;
 pub mod lease;
 pub mod metadata;
 pub mod overrides;
+pub mod page;
 pub mod properties;
 pub mod put;
 pub mod put_block;
@@ -25,6 +27,7 @@ pub mod put_block_from_url;
 pub mod put_block_list;
 pub mod put_from_url;
 pub mod replace;
+pub mod retention;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
@@ -33,4 +36,5 @@ pub mod tags;
 pub(crate) mod testing;
 pub mod tier;
 pub mod uncommitted;
+pub mod undelete;
 pub mod written;

@@ -49,12 +49,22 @@ pub struct BlobRecord {
     /// `x-ms-blob-sequence-number` of a page blob.
     #[serde(default)]
     pub sequence_number: u64,
+    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
+    /// be compared as long as it is the same.
+    #[serde(default)]
+    pub origin: u64,
+    /// What Incremental Copy Blob copied into the blob.
+    #[serde(default)]
+    pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
     #[serde(default)]
     pub sealed: bool,
     /// `x-ms-version-id`; absent where the account kept no versions at the last write.
     #[serde(default)]
     pub version_id: Option<Timestamp>,
+    /// A previous version: another one, or none, is the current one.
+    #[serde(default)]
+    pub is_previous: bool,
     /// Deleted softly: when, and how long it is kept.
     #[serde(default)]
     pub deleted: Option<Deleted>,
@@ -72,6 +82,52 @@ pub struct BlobRecord {
     pub last_access: Option<Timestamp>,
 }
 
+/// The last incremental copy into a page blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncrementalCopy {
+    /// Account, container and name of the source.
+    pub source: String,
+    /// [`BlobRecord::origin`] of the source.
+    pub source_origin: u64,
+    /// Which snapshot of the source it was.
+    pub source_snapshot: Timestamp,
+    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    pub snapshot: Timestamp,
+}
+
+impl BlobRecord {
+    /// An empty blob that was made at this time and has nothing else to it.
+    pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
+        BlobRecord {
+            kind,
+            created,
+            etag,
+            last_modified: created,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: ContentHeaders::default(),
+            metadata: Metadata::default(),
+            tags: Vec::new(),
+            lease: LeaseState::default(),
+            copy: None,
+            access: Access::default(),
+            snapshots: 0,
+            encryption: None,
+            sequence_number: 0,
+            origin: 0,
+            incremental: None,
+            sealed: false,
+            is_previous: false,
+            version_id: None,
+            deleted: None,
+            immutability: None,
+            legal_hold: None,
+            expires: None,
+            last_access: None,
+        }
+    }
+}
+
 /// What was deleted and can be undeleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
@@ -79,6 +135,27 @@ pub struct Deleted {
     pub at: Timestamp,
     /// How long it is kept after that, in days.
     pub retention_days: u32,
+}
+
+const DAY_S: u64 = 24 * 60 * 60;
+
+impl Deleted {
+    /// When it is gone for good.
+    pub const fn until(self) -> Timestamp {
+        self.at.plus_s(self.retention_days as u64 * DAY_S)
+    }
+
+    /// Whether it is gone for good.
+    pub fn is_over(self, now: Timestamp) -> bool {
+        now >= self.until()
+    }
+
+    /// `RemainingRetentionDays`: whole days that are left. Recorded: one of two days at once.
+    pub fn remaining_days(self, now: Timestamp) -> u32 {
+        let left_s = self.until().since(now).as_secs();
+        let whole = u32::try_from(left_s / DAY_S).unwrap_or(u32::MAX);
+        whole.min(self.retention_days.saturating_sub(1))
+    }
 }
 
 /// `x-ms-immutability-policy-until-date` and `-mode`.
@@ -115,7 +192,7 @@ impl BlobKind {
 /// Where the bytes of a blob are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobContent {
-    /// No bytes.
+    /// No bytes; of a page blob, zeros only.
     Empty,
     /// One payload.
     Payload(PayloadId),
@@ -126,6 +203,21 @@ pub enum BlobContent {
         /// Number of blocks.
         count: u32,
     },
+    /// The map of a page blob, shared by the blob, its snapshots and copies.
+    Pages {
+        /// Id of the node at its top.
+        root: u64,
+    },
+}
+
+impl BlobContent {
+    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    pub const fn blocks(self) -> u32 {
+        match self {
+            BlobContent::Blocks { count, .. } => count,
+            BlobContent::Empty | BlobContent::Payload(_) | BlobContent::Pages { .. } => 0,
+        }
+    }
 }
 
 /// The six content headers, which Set Blob Properties treats as a unit.
