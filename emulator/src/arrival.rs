@@ -38,9 +38,6 @@ pub fn arrive(
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
-    if socket.peer.is_some() {
-        check_framing(&head)?;
-    }
     let host = match head.uri.authority() {
         Some(authority) => authority.as_str(),
         None => head
@@ -102,7 +99,10 @@ pub fn arrive(
 }
 
 /// What HTTP asks of a request on the wire, before anything is looked at.
-fn check_framing(head: &Parts) -> Result<(), StorageError> {
+pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> {
+    if socket.peer.is_none() {
+        return Ok(());
+    }
     // RFC 9112, 3.2: one Host, and none only before HTTP/1.1.
     let hosts = head.headers.get_all(HOST).iter().count();
     if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {

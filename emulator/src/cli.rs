@@ -8,6 +8,7 @@ use clap::{Parser, ValueEnum};
 use smalt_protocol::signing::AccountKey;
 
 use crate::config::{Account, Config};
+use crate::fetch::SourceRule;
 
 /// A local Azure Storage: Blob and Queue REST, durable by default.
 #[derive(Debug, Parser)]
@@ -97,6 +98,11 @@ pub struct Cli {
     /// Do not read the account from host names.
     #[arg(long)]
     pub disable_product_style_url: bool,
+    /// What a copy may be read from besides this server; repeatable: `public` (the default), `all`,
+    /// `none`, a host, `*.example.com`, an address or a network such as 10.1.0.0/16. Loopback,
+    /// link-local and private addresses need a rule that names them.
+    #[arg(long, alias = "copy-source-allow", value_name = "RULE")]
+    pub copy_source_allow: Vec<SourceRule>,
     /// Accepted for Azurite's sake: nothing is ever sent anywhere.
     #[arg(long)]
     pub disable_telemetry: bool,
@@ -226,8 +232,13 @@ mod tests {
             "--inMemoryPersistence",
             "--debug",
             "debug.log",
+            "--copySourceAllow",
+            "public",
+            "--copy-source-allow",
+            "10.1.0.0/16",
         ])
         .unwrap();
+        assert_eq!(cli.copy_source_allow.len(), 2);
         let [blob, queue, table, _] = cli.addresses().unwrap();
         assert_eq!(blob.to_string(), "0.0.0.0:0");
         assert_eq!(queue.to_string(), "127.0.0.1:1");

@@ -17,8 +17,21 @@ pub struct Config {
     pub strict_api_version: bool,
     /// The skew check of signed requests uses the emulator's clock instead of the wall's.
     pub strict_skew: bool,
+    /// Whether bearer tokens are taken.
+    pub oauth: OAuth,
     /// How long a deleted container or queue stays *being deleted*, in seconds. Azure: about 30.
     pub being_deleted_s: u64,
+}
+
+/// Whether bearer tokens of Microsoft Entra ID are taken. They need HTTPS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OAuth {
+    /// No token is.
+    #[default]
+    Off,
+    /// Every token is whose audience, issuer and lifetime are right. Its signature is not checked:
+    /// there is no network, and whoever can reach the emulator can make such a token.
+    Basic,
 }
 
 /// One account.
@@ -119,6 +132,7 @@ impl Default for Config {
             host_style: true,
             strict_api_version: false,
             strict_skew: false,
+            oauth: OAuth::Off,
             being_deleted_s: 0,
         }
     }

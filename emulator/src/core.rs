@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::faults::Faults;
+use crate::fetch::Fetcher;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
 use crate::reap::Reaper;
@@ -25,6 +26,8 @@ pub struct Core {
     pub store: Store,
     /// Fault rules.
     pub faults: Faults,
+    /// What copy sources that are elsewhere are fetched with.
+    pub fetcher: Fetcher,
     /// Counters.
     pub metrics: Metrics,
     /// Removal of what was deleted or ran out.
@@ -47,6 +50,7 @@ impl Core {
             ids,
             store,
             faults: Faults::default(),
+            fetcher: Fetcher::default(),
             metrics: Metrics::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),

@@ -49,6 +49,7 @@ pub mod control;
 pub mod disk;
 pub mod emulator;
 pub mod faults;
+pub mod fetch;
 #[cfg(feature = "server")]
 pub mod http;
 pub mod ids;
@@ -83,7 +84,7 @@ mod target;
 pub use arrival::Socket;
 pub use body::Body;
 pub use clock::Clock;
-pub use config::{Account, AccountSettings, Config, DefaultTier};
+pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth};
 pub use emulator::{Builder, Emulator};
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};

@@ -1,5 +1,6 @@
 //! The operations, one file each. The register names them.
 
+pub mod batch;
 pub mod blob;
 pub mod container;
 pub mod deletion;

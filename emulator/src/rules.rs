@@ -5,6 +5,7 @@ pub mod conditions;
 pub mod cors;
 pub mod encryption;
 pub mod lease;
+pub mod pages;
 pub mod ranges;
 pub mod tag_condition;
 pub mod tags;

@@ -41,6 +41,12 @@ pub const METADATA_BYTES_MAX: usize = 8 * 1024;
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// How far a signed date may lie from the service's time. *Authorize with Shared Key*.
 pub const CLOCK_SKEW_S_MAX: u64 = 15 * 60;
+/// Longest life of a key of a user delegation, in seconds: seven days from the request. "Get User
+/// Delegation Key".
+pub const USER_DELEGATION_KEY_S_MAX: u64 = 7 * 24 * 3_600;
+/// Longest life of a SAS of the first form that names no stored policy, in seconds. "Create a
+/// service SAS", versions before 2012-02-12.
+pub const SAS_WITHOUT_POLICY_S_MAX: u64 = 3_600;
 /// URL of a copy source. *Copy Blob*.
 pub const COPY_SOURCE_URL_BYTES_MAX: usize = 2 * 1024;
 /// Longest `timeout` of most operations; larger values are reduced. *Setting timeouts*.

@@ -60,9 +60,7 @@ impl fmt::Debug for AccountKey {
 
 /// The signature of `text`: Base64 of its HMAC-SHA256. `key` is the decoded key.
 pub fn sign(key: &[u8], text: &str) -> String {
-    mac(key, text)
-        .map(|mac| BASE64.encode(mac))
-        .unwrap_or_default()
+    BASE64.encode(mac(key, text))
 }
 
 /// Whether `signature` (Base64) is that of `text`, in a time that does not depend on where they
@@ -71,14 +69,17 @@ pub fn verify(key: &[u8], text: &str, signature: &str) -> bool {
     let Ok(given) = BASE64.decode(signature) else {
         return false;
     };
-    mac(key, text).is_some_and(|mac| mac.as_slice().ct_eq(&given).into())
+    mac(key, text).as_slice().ct_eq(&given).into()
 }
 
-/// `None` cannot occur: HMAC takes keys of any length.
-fn mac(key: &[u8], text: &str) -> Option<[u8; 32]> {
-    let mut hmac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+/// The HMAC-SHA256 of `text`.
+pub fn mac(key: &[u8], text: &str) -> [u8; 32] {
+    // HMAC takes keys of any length: there is no error to report.
+    let Ok(mut hmac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return [0; 32];
+    };
     hmac.update(text.as_bytes());
-    Some(hmac.finalize().into_bytes().into())
+    hmac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]

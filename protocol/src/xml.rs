@@ -13,6 +13,7 @@ pub mod list_queues;
 pub mod message;
 pub mod read;
 pub mod service_properties;
+pub mod user_delegation_key;
 pub mod write;
 
 pub use acl::{SignedIdentifier, SignedIdentifiersDocument};
@@ -23,5 +24,8 @@ pub use list_containers::{ContainerEntry, ListContainersDocument};
 pub use list_queues::ListQueuesDocument;
 pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
 pub use read::{Element, read_document};
-pub use service_properties::{CorsRule, ServiceProperties, ServicePropertiesUpdate};
+pub use service_properties::{
+    CorsRule, DeleteRetention, ServiceProperties, ServicePropertiesUpdate,
+};
+pub use user_delegation_key::{KeyInfo, UserDelegationKeyDocument};
 pub use write::{ListHead, XmlWriter};

@@ -3,6 +3,7 @@
 //! [`guard`] judges leases and conditions.
 
 pub mod abort_copy;
+pub mod append;
 pub mod block_id;
 pub mod content;
 pub mod copied;
@@ -25,12 +26,14 @@ pub mod put_block_from_url;
 pub mod put_block_list;
 pub mod put_from_url;
 pub mod replace;
+pub mod retention;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
 pub mod tags;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod tier;
 pub mod uncommitted;
+pub mod undelete;
 pub mod written;

@@ -5,3 +5,4 @@ pub mod list_containers;
 pub mod preflight;
 pub mod properties;
 pub mod stats;
+pub mod user_delegation_key;

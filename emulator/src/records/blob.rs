@@ -55,6 +55,9 @@ pub struct BlobRecord {
     /// `x-ms-version-id`; absent where the account kept no versions at the last write.
     #[serde(default)]
     pub version_id: Option<Timestamp>,
+    /// A previous version: another one, or none, is the current one.
+    #[serde(default)]
+    pub is_previous: bool,
     /// Deleted softly: when, and how long it is kept.
     #[serde(default)]
     pub deleted: Option<Deleted>,
@@ -72,6 +75,37 @@ pub struct BlobRecord {
     pub last_access: Option<Timestamp>,
 }
 
+impl BlobRecord {
+    /// An empty blob that was made at this time and has nothing else to it.
+    pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
+        BlobRecord {
+            kind,
+            created,
+            etag,
+            last_modified: created,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: ContentHeaders::default(),
+            metadata: Metadata::default(),
+            tags: Vec::new(),
+            lease: LeaseState::default(),
+            copy: None,
+            access: Access::default(),
+            snapshots: 0,
+            encryption: None,
+            sequence_number: 0,
+            sealed: false,
+            is_previous: false,
+            version_id: None,
+            deleted: None,
+            immutability: None,
+            legal_hold: None,
+            expires: None,
+            last_access: None,
+        }
+    }
+}
+
 /// What was deleted and can be undeleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deleted {
@@ -79,6 +113,27 @@ pub struct Deleted {
     pub at: Timestamp,
     /// How long it is kept after that, in days.
     pub retention_days: u32,
+}
+
+const DAY_S: u64 = 24 * 60 * 60;
+
+impl Deleted {
+    /// When it is gone for good.
+    pub const fn until(self) -> Timestamp {
+        self.at.plus_s(self.retention_days as u64 * DAY_S)
+    }
+
+    /// Whether it is gone for good.
+    pub fn is_over(self, now: Timestamp) -> bool {
+        now >= self.until()
+    }
+
+    /// `RemainingRetentionDays`: whole days that are left. Recorded: one of two days at once.
+    pub fn remaining_days(self, now: Timestamp) -> u32 {
+        let left_s = self.until().since(now).as_secs();
+        let whole = u32::try_from(left_s / DAY_S).unwrap_or(u32::MAX);
+        whole.min(self.retention_days.saturating_sub(1))
+    }
 }
 
 /// `x-ms-immutability-policy-until-date` and `-mode`.
@@ -115,7 +170,7 @@ impl BlobKind {
 /// Where the bytes of a blob are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobContent {
-    /// No bytes.
+    /// No bytes; of a page blob, zeros only.
     Empty,
     /// One payload.
     Payload(PayloadId),
@@ -126,6 +181,21 @@ pub enum BlobContent {
         /// Number of blocks.
         count: u32,
     },
+    /// The map of a page blob, shared by the blob, its snapshots and copies.
+    Pages {
+        /// Id of the node at its top.
+        root: u64,
+    },
+}
+
+impl BlobContent {
+    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    pub const fn blocks(self) -> u32 {
+        match self {
+            BlobContent::Blocks { count, .. } => count,
+            BlobContent::Empty | BlobContent::Payload(_) | BlobContent::Pages { .. } => 0,
+        }
+    }
 }
 
 /// The six content headers, which Set Blob Properties treats as a unit.

@@ -1,9 +1,9 @@
 //! Operations of the Blob service.
 
-use super::access::{Access, Anonymous};
+use super::access::{Access, Anonymous, deletion, lease_breaking};
 use super::when::*;
 use super::{Entry, Verb};
-use crate::ops::{blob, container, service};
+use crate::ops::{batch, blob, container, service};
 use crate::pipeline::{NOT_BUILT, Run, read, write};
 use smalt_protocol::Service;
 
@@ -27,9 +27,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_GetProperties", "Get Blob Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), read::<service::properties::GetServiceProperties>()),
     op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
-    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
+    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::token(), read::<service::user_delegation_key::GetUserDelegationKey>()),
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
-    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), NOT_BUILT),
+    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy"), batch::batch()),
     op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), NOT_BUILT),
     op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), write::<container::create::CreateContainer>()),
     op("Container_GetProperties", "Get Container Properties", Verb::GetOrHead, Kind::Container, ("container", ""), always, Access::container("r").public(Anonymous::Container), read::<container::get_properties::GetContainerProperties>()),
@@ -38,14 +38,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_SetMetadata", "Set Container Metadata", Verb::Put, Kind::Container, ("container", "metadata"), always, Access::container("w"), write::<container::set_metadata::SetContainerMetadata>()),
     op("Container_GetAccessPolicy", "Get Container ACL", Verb::GetOrHead, Kind::Container, ("container", "acl"), always, Access::owner(), read::<container::get_access_policy::GetContainerAcl>()),
     op("Container_SetAccessPolicy", "Set Container ACL", Verb::Put, Kind::Container, ("container", "acl"), always, Access::owner(), write::<container::set_access_policy::SetContainerAcl>()),
-    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), NOT_BUILT),
+    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), write::<container::restore::RestoreContainer>()),
     op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), NOT_BUILT),
-    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_service_sas("rwdlacupxtfiy"), NOT_BUILT),
+    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_service_sas("rwdlacupxtfiy"), batch::batch()),
     op("Container_FilterBlobs", "Find Blobs by Tags in Container", Verb::Get, Kind::Container, ("container", "blobs"), always, Access::container("f").with_service_sas("f"), NOT_BUILT),
     op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ChangeLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_change, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ReleaseLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_release, Access::container("w"), write::<container::lease::LeaseContainer>()),
-    op("Container_BreakLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_break, Access::container("wd"), write::<container::lease::LeaseContainer>()),
+    op("Container_BreakLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_break, Access::container("wd").refined(lease_breaking), write::<container::lease::LeaseContainer>()),
     op("Container_AcquireLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), always, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
     op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
@@ -53,15 +53,15 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get::GetBlob>()),
     op("Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get_properties::GetBlobProperties>()),
     op("Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), read::<blob::metadata::GetBlobMetadata>()),
-    op("Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("dxy"), write::<blob::delete::DeleteBlob>()),
+    op("Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d").refined(deletion), write::<blob::delete::DeleteBlob>()),
     op("PageBlob_Create", "Put Blob (page)", Verb::Put, Kind::Blob, ("", ""), page_blob, Access::object("cw"), NOT_BUILT),
-    op("AppendBlob_Create", "Put Blob (append)", Verb::Put, Kind::Blob, ("", ""), append_blob, Access::object("cw"), NOT_BUILT),
+    op("AppendBlob_Create", "Put Blob (append)", Verb::Put, Kind::Blob, ("", ""), append_blob, Access::object("cw"), write::<blob::append::create::CreateAppendBlob>()),
     op("BlockBlob_Upload", "Put Blob", Verb::Put, Kind::Blob, ("", ""), block_blob, Access::object("cw"), write::<blob::put::PutBlob>()),
     op("BlockBlob_PutBlobFromUrl", "Put Blob From URL", Verb::Put, Kind::Blob, ("", ""), put_from_url, Access::object("cw"), write::<blob::put_from_url::PutBlobFromUrl>()),
     op("Blob_CopyFromURL", "Copy Blob From URL", Verb::Put, Kind::Blob, ("", ""), copy_sync, Access::object("cw"), write::<blob::copy_from_url::CopyBlobFromUrl>()),
     op("Blob_StartCopyFromURL", "Copy Blob", Verb::Put, Kind::Blob, ("", ""), from_url, Access::object("cw"), write::<blob::copy::CopyBlob>()),
     op("Blob_AbortCopyFromURL", "Abort Copy Blob", Verb::Put, Kind::Blob, ("", "copy"), always, Access::object("w"), write::<blob::abort_copy::AbortCopy>()),
-    op("Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), NOT_BUILT),
+    op("Blob_Undelete", "Undelete Blob", Verb::Put, Kind::Blob, ("", "undelete"), always, Access::object("w"), write::<blob::undelete::UndeleteBlob>()),
     op("Blob_SetExpiry", "Set Blob Expiry", Verb::Put, Kind::Blob, ("", "expiry"), always, Access::object("w"), NOT_BUILT),
     op("PageBlob_Resize", "Set Blob Properties (resize)", Verb::Put, Kind::Blob, ("", "properties"), resize, Access::object("w"), NOT_BUILT),
     op("PageBlob_UpdateSequenceNumber", "Set Blob Properties (sequence number)", Verb::Put, Kind::Blob, ("", "properties"), sequence_number, Access::object("w"), NOT_BUILT),
@@ -73,7 +73,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_RenewLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_renew, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_ChangeLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_change, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_ReleaseLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_release, Access::object("w"), write::<blob::lease::LeaseBlob>()),
-    op("Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd"), write::<blob::lease::LeaseBlob>()),
+    op("Blob_BreakLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_break, Access::object("wd").refined(lease_breaking), write::<blob::lease::LeaseBlob>()),
     op("Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), write::<blob::snapshot::SnapshotBlob>()),
     op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), write::<blob::tier::SetBlobTier>()),
@@ -88,9 +88,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("PageBlob_GetPageRangesDiff", "Get Page Ranges (difference)", Verb::Get, Kind::Blob, ("", "pagelist"), page_diff, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
     op("PageBlob_GetPageRanges", "Get Page Ranges", Verb::Get, Kind::Blob, ("", "pagelist"), always, Access::object("r").public(Anonymous::Blob), NOT_BUILT),
     op("PageBlob_CopyIncremental", "Incremental Copy Blob", Verb::Put, Kind::Blob, ("", "incrementalcopy"), always, Access::object("cw"), NOT_BUILT),
-    op("AppendBlob_AppendBlockFromUrl", "Append Block From URL", Verb::Put, Kind::Blob, ("", "appendblock"), from_url, Access::object("aw"), NOT_BUILT),
-    op("AppendBlob_AppendBlock", "Append Block", Verb::Put, Kind::Blob, ("", "appendblock"), always, Access::object("aw"), NOT_BUILT),
-    op("AppendBlob_Seal", "Append Blob Seal", Verb::Put, Kind::Blob, ("", "seal"), always, Access::object("w"), NOT_BUILT),
+    op("AppendBlob_AppendBlockFromUrl", "Append Block From URL", Verb::Put, Kind::Blob, ("", "appendblock"), from_url, Access::object("aw"), write::<blob::append::block_from_url::AppendBlockFromUrl>()),
+    op("AppendBlob_AppendBlock", "Append Block", Verb::Put, Kind::Blob, ("", "appendblock"), always, Access::object("aw"), write::<blob::append::block::AppendBlock>()),
+    op("AppendBlob_Seal", "Append Blob Seal", Verb::Put, Kind::Blob, ("", "seal"), always, Access::object("w"), write::<blob::append::seal::SealAppendBlob>()),
     op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), NOT_BUILT),
     op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), read::<blob::tags::GetBlobTags>()),
     op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), write::<blob::tags::SetBlobTags>()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
-use smalt::{Clock, Config, Emulator, Timestamp, body};
+use smalt::{Builder, Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
@@ -41,6 +41,11 @@ pub(crate) struct Answer {
 impl Client {
     /// A new emulator with nothing in it.
     pub(crate) fn new() -> Self {
+        Self::of(|builder| builder)
+    }
+
+    /// A new emulator with settings of the test's own.
+    pub(crate) fn of(settings: impl FnOnce(Builder) -> Builder) -> Self {
         let config = Config {
             strict_skew: true,
             ..Config::default()
@@ -49,7 +54,7 @@ impl Client {
         let builder = Emulator::builder().config(config).clock(clock).seed(1);
         let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
         Client {
-            emulator: builder.open().unwrap(),
+            emulator: settings(builder).open().unwrap(),
             account: EMULATOR_ACCOUNT_NAME,
             version: ApiVersion::LATEST,
         }
@@ -71,6 +76,11 @@ impl Client {
             account: OTHER_ACCOUNT,
             version: self.version,
         }
+    }
+
+    /// The emulator itself.
+    pub(crate) fn emulator(&self) -> &Emulator {
+        &self.emulator
     }
 
     /// The key of the account.

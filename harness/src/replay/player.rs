@@ -9,7 +9,7 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
-use super::credentials::{Credential, Signer};
+use super::credentials::{Credential, Signer, UNNAMED};
 use super::hosts::Hosts;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
@@ -212,6 +212,7 @@ impl Player<'_> {
             service,
             now: self.now,
             delegation_key: None,
+            version: UNNAMED,
         };
         signer.apply(
             Credential::SharedKey,

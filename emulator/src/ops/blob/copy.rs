@@ -16,9 +16,9 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::content;
 use super::copied::{self, Overrides};
 use super::guard::{self, Guard};
+use super::properties;
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use crate::call::Call;
@@ -97,7 +97,7 @@ impl Write for CopyBlob {
                 source: None,
             });
         };
-        let found = source.find(view, stamp.now)?.blob;
+        let found = source.blob(view, stamp.now)?;
         self.source_conditions.check_source((&found).into())?;
         Requested::default().check_read(found.encryption.as_ref())?;
         if !self.overrides.has_online_tier() {
@@ -117,18 +117,20 @@ impl Write for CopyBlob {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<BlobRecord, StorageError> {
-        let (Some(source), Some(found)) = (self.source, checked.source) else {
+        let (Some(mut source), Some(found)) = (self.source, checked.source) else {
             return Err(StorageError::internal("a blob is copied without a source"));
         };
-        content::retain(tx, found.content)?;
+        let staged = source.bytes.take().and_then(|bytes| bytes.staged);
+        let content = copied::content(tx, staged, &found)?;
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
             length: found.length,
-            content: found.content,
+            content,
             metadata: self.overrides.metadata(&found),
             tags: self.overrides.tags(&found),
             access: self.overrides.access(stamp.now),
+            marks: self.overrides.marks(&found),
             headers: found.headers,
             copy: Some(copy),
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
@@ -145,6 +147,7 @@ impl Write for CopyBlob {
             return Ok(Reply::new(201).version(blob.etag, blob.last_modified));
         }
         let reply = Reply::new(202).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         Ok(with_copy(reply, blob.copy.as_ref()))
     }
 }

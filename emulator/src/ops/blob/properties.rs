@@ -24,13 +24,19 @@ const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
 const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 /// `x-ms-creation-time`. "Version 2017-11-09".
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
-/// Recorded answers of this version alone show the number of tags also where there is none.
-const TAG_COUNT_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
+/// Recorded answers of this version alone show the number of tags also where there is none, and the
+/// account's tier of blobs of every kind.
+const SHOWS_DEFAULTS: ApiVersion = ApiVersion::V2018_11_09;
+/// Versions of blobs: documented for 2019-12-12, recorded in 2019-10-10.
+const VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// Whether an append blob is sealed. "Version 2019-12-12".
+const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
 const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 
+const VERSION_ID: &str = "x-ms-version-id";
 /// Headers of a full answer: room for what most blobs have.
 const HEADERS: usize = 32;
 
@@ -73,10 +79,20 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
         let name = HeaderName::from_static("x-ms-creation-time");
         set(headers, name, &blob.created.rfc1123());
     }
+    if let (Some(id), true) = (blob.version_id, shown.version >= VERSIONS) {
+        let name = HeaderName::from_static(VERSION_ID);
+        set(headers, name, &id.iso_ticks());
+        if !blob.is_previous {
+            fixed(headers, "x-ms-is-current-version", "true");
+        }
+    }
     if shown.is_base {
         lease(headers, blob, shown.version);
     }
-    if shown.version == TAG_COUNT_ALWAYS || (shown.version >= TAGS && !blob.tags.is_empty()) {
+    if blob.kind == BlobKind::Append {
+        append(headers, blob, shown.version);
+    }
+    if shown.version == SHOWS_DEFAULTS || (shown.version >= TAGS && !blob.tags.is_empty()) {
         let name = HeaderName::from_static("x-ms-tag-count");
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }
@@ -88,6 +104,12 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     {
         copy(headers, record);
     }
+}
+
+/// Says which version a write made.
+pub fn with_version(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
+    let id = blob.version_id.filter(|_| version >= VERSIONS);
+    reply.maybe(VERSION_ID, id.map(Timestamp::iso_ticks))
 }
 
 /// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
@@ -136,17 +158,24 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     }
 }
 
+fn append(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
+    let name = HeaderName::from_static("x-ms-blob-committed-block-count");
+    headers.insert(name, HeaderValue::from(blob.content.blocks()));
+    if blob.sealed && version >= SEALS {
+        fixed(headers, "x-ms-blob-sealed", "true");
+    }
+}
+
 /// Append blobs have no tier, page blobs one that was set.
 fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
-    match (&access.tier, blob.kind) {
-        (Some(tier), _) => set(headers, name, tier),
-        (None, BlobKind::Block) => {
-            headers.insert(name, HeaderValue::from_static(shown.default_tier.as_str()));
-            fixed(headers, "x-ms-access-tier-inferred", "true");
-        }
-        (None, _) => {}
+    let has_default = blob.kind == BlobKind::Block || shown.version == SHOWS_DEFAULTS;
+    if let Some(tier) = &access.tier {
+        set(headers, name, tier);
+    } else if has_default {
+        headers.insert(name, HeaderValue::from_static(shown.default_tier.as_str()));
+        fixed(headers, "x-ms-access-tier-inferred", "true");
     }
     if let Some(changed) = access.changed {
         let name = HeaderName::from_static("x-ms-access-tier-change-time");

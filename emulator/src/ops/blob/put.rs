@@ -18,7 +18,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
 use super::properties;
-use super::replace::{self, NewBlob};
+use super::replace::{self, Marks, NewBlob};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::{BlobName, Place};
@@ -129,6 +129,7 @@ impl Write for PutBlob {
             copy: None,
             encryption,
             sequence_number: 0,
+            marks: Marks::default(),
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
@@ -145,6 +146,7 @@ impl Write for PutBlob {
             .version(written.blob.etag, written.blob.last_modified)
             .header("content-md5", headers::encode(&written.md5))
             .maybe("x-ms-content-crc64", crc64);
+        let reply = properties::with_version(reply, &written.blob, call.version);
         let encryption = written.blob.encryption.as_ref();
         Ok(properties::encrypted(reply, encryption, call.version))
     }

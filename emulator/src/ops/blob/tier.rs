@@ -74,6 +74,7 @@ impl Write for SetBlobTier {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Move, StorageError> {
+        let generation = found.container.generation;
         let mut blob = found.blob;
         match way {
             Move::Done => {
@@ -92,7 +93,8 @@ impl Write for SetBlobTier {
                 });
             }
         }
-        blob.save(tx, self.address.key(found.container.generation))?;
+        let key = self.address.key(generation, &blob);
+        blob.save(tx, key)?;
         Ok(way)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http_body_util::BodyExt;
 use smalt::header_case::HeaderCase;
-use smalt::{Account, Clock, Config, DefaultTier, Emulator};
+use smalt::{Account, Clock, Config, DefaultTier, Emulator, OAuth};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
@@ -69,6 +69,7 @@ impl Target for InProcess {
             host_style: true,
             strict_api_version: true,
             strict_skew: true,
+            oauth: OAuth::Basic,
             being_deleted_s: BEING_DELETED_S,
         };
         let clock = Clock::manual(start);

@@ -21,6 +21,7 @@ async fn begin(store: &Store) -> BlobRecord {
         let new = NewBlob {
             encryption: None,
             sequence_number: 0,
+            marks: Default::default(),
             kind: BlobKind::Block,
             length: 4,
             content: BlobContent::Payload(store::adopt(tx, staged)?),

@@ -4,7 +4,9 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use smalt_protocol::{ErrorCode, Service, StorageError};
 
-use super::{Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, elsewhere, refused};
+use super::{
+    Origin, Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, nowhere, refused, remote,
+};
 use crate::auth::{self, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
@@ -31,11 +33,15 @@ const READ: &str = "Blob_Download";
 /// `CannotVerifyCopySource` with the status of the refusal, 400 `InvalidHeaderValue` for a URL that
 /// names no blob.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
-    let target = asked.url.resolve(call, &core.config)?;
-    let target = target.ok_or_else(elsewhere)?;
+    let Some(target) = asked.url.resolve(call, &core.config)? else {
+        if asked.url.is_of_host_of(call) {
+            return Err(nowhere());
+        }
+        return remote::open(core, call, asked).await;
+    };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
     let is_own =
-        is_reference && call.identity == Identity::Owner && target.account == call.account();
+        is_reference && call.identity.is_account_wide() && target.account == call.account();
     let read = read_call(core, call, target, &asked.url);
     let identity = if is_own {
         Identity::Owner
@@ -44,15 +50,18 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     };
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
+    let key = Requested::of_source(&call.headers)?;
     let bytes = match asked.wanted {
         Wanted::Reference => None,
-        Wanted::Whole { conditions, most } => Some(whole(core, &address, &conditions, most).await?),
+        Wanted::Whole { conditions, most } => {
+            Some(whole(core, &address, &conditions, &key, most).await?)
+        }
         Wanted::Range {
             conditions,
             range,
             most,
         } => {
-            let part = locate(core, &address, &conditions, |found| {
+            let part = locate(core, &address, &conditions, &key, |found| {
                 let length = found.blob.length;
                 let (first, length) = match range {
                     Some(range) => range.within(length)?,
@@ -65,7 +74,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
         }
     };
     Ok(Source {
-        address,
+        origin: Origin::Here(address),
         shown: asked.url.shown(&call.origin),
         is_own,
         may_read_tags: identity.may('t'),
@@ -127,6 +136,7 @@ fn locate(
     core: &Core,
     address: &BlobAddress,
     conditions: &Conditions,
+    key: &Requested,
     range: impl FnOnce(&Found) -> Result<std::ops::Range<u64>, StorageError>,
 ) -> Result<Part, StorageError> {
     let now = core.store.now();
@@ -134,7 +144,7 @@ fn locate(
         let found = address.find(view, now)?;
         conditions.check_read((&found.blob).into())?;
         guard::check_online(&found.blob)?;
-        Requested::default().check_read(found.blob.encryption.as_ref())?;
+        key.check_read(found.blob.encryption.as_ref())?;
         let range = range(&found)?;
         let located = content::locate(view, found.blob.content, range)?;
         Ok(Part { found, located })
@@ -149,9 +159,10 @@ async fn whole(
     core: &Core,
     address: &BlobAddress,
     conditions: &Conditions,
+    key: &Requested,
     most: u64,
 ) -> Result<SourceBytes, StorageError> {
-    let part = locate(core, address, conditions, |found| {
+    let part = locate(core, address, conditions, key, |found| {
         check_length(found.blob.length, most)?;
         Ok(0..found.blob.length)
     })?;
@@ -180,7 +191,8 @@ async fn staged(core: &Core, part: Part) -> Result<SourceBytes, StorageError> {
     })
 }
 
-fn check_length(length: u64, most: u64) -> Result<(), StorageError> {
+/// Refuses a source, or a part of one, that is too long.
+pub(super) fn check_length(length: u64, most: u64) -> Result<(), StorageError> {
     if length <= most {
         return Ok(());
     }

@@ -23,7 +23,10 @@ const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 /// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
-/// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
+/// Versions are listed since this version, as recorded.
+const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
+/// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
+/// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
 /// What version and request show.
@@ -53,9 +56,13 @@ impl Shown {
     /// Writes an item.
     pub fn push(&self, list: &mut ListBlobsDocument, place: &Position, item: &Item) {
         match item {
-            Item::Blob(blob) => self.push_committed(list, place, blob, false),
-            Item::Snapshot(blob) => self.push_committed(list, place, blob, true),
+            Item::Blob(blob)
+            | Item::Deleted(blob)
+            | Item::VersionsOnly(blob)
+            | Item::Snapshot(blob)
+            | Item::Version(blob) => self.push_committed(list, place, blob, item),
             Item::Uncommitted => list.push_blob(&self.uncommitted(&place.name)),
+            Item::Gone => {}
         }
     }
 
@@ -64,9 +71,12 @@ impl Shown {
         list: &mut ListBlobsDocument,
         place: &Position,
         blob: &BlobRecord,
-        is_snapshot: bool,
+        item: &Item,
     ) {
+        let is_snapshot = matches!(item, Item::Snapshot(_));
         let snapshot = is_snapshot.then(|| place.time.iso_ticks());
+        let version_id = blob.version_id.filter(|_| self.since(SHOWS_VERSIONS));
+        let version_id = version_id.map(Timestamp::iso_ticks);
         let copy = blob.copy.as_ref().filter(|_| self.copy);
         let progress = copy.map_or_else(String::new, |copy| {
             format!("{}/{}", copy.progress.0, copy.progress.1)
@@ -80,6 +90,10 @@ impl Shown {
         list.push_blob(&BlobEntry {
             name: &place.name,
             snapshot: snapshot.as_deref(),
+            version_id: version_id.as_deref(),
+            is_current_version: version_id.is_some() && !blob.is_previous,
+            has_versions_only: matches!(item, Item::VersionsOnly(_)),
+            is_deleted: blob.deleted.is_some(),
             creation_time: self.since(SHOWS_CREATION).then_some(blob.created),
             last_modified: Some(blob.last_modified),
             etag: Some(blob.etag),
@@ -91,16 +105,18 @@ impl Shown {
             archive_status: archive_status.as_deref(),
             rehydrate_priority: rehydration.map(|rehydration| rehydration.priority.as_str()),
             access_tier_change_time: blob.access.changed.filter(|_| tier.is_some()),
-            lease: if is_snapshot {
-                BlobLease::default()
-            } else {
-                lease(blob, self.now)
+            lease: match item {
+                Item::Blob(_) | Item::VersionsOnly(_) => lease(blob, self.now),
+                Item::Deleted(_) => DELETED_LEASE,
+                _ => BlobLease::default(),
             },
             copy: copy.map(|copy| copy_entry(copy, &progress)),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
+            deletion: deletion(blob, self.now),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
@@ -159,6 +175,18 @@ impl Shown {
     fn since(&self, first: ApiVersion) -> bool {
         self.version >= first
     }
+}
+
+/// Recorded: the lease of a deleted blob has an empty status and no state.
+const DELETED_LEASE: BlobLease<'static> = BlobLease {
+    status: Some(""),
+    state: None,
+    duration: None,
+};
+
+fn deletion(blob: &BlobRecord, now: Timestamp) -> Option<(Timestamp, u32)> {
+    let deleted = blob.deleted?;
+    Some((deleted.at, deleted.remaining_days(now)))
 }
 
 fn lease(blob: &BlobRecord, now: Timestamp) -> BlobLease<'static> {
