@@ -91,6 +91,8 @@ pub enum DefaultTier {
     Hot,
     /// Cool.
     Cool,
+    /// Premium, in an account of premium page blobs: their tier goes by their length.
+    Premium,
 }
 
 impl DefaultTier {
@@ -99,6 +101,7 @@ impl DefaultTier {
         match self {
             DefaultTier::Hot => "Hot",
             DefaultTier::Cool => "Cool",
+            DefaultTier::Premium => "Premium",
         }
     }
 }

@@ -21,6 +21,7 @@ pub mod last_access;
 pub mod lease;
 pub mod metadata;
 pub mod overrides;
+pub mod page;
 pub mod properties;
 pub mod put;
 pub mod put_block;

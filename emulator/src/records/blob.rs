@@ -49,6 +49,13 @@ pub struct BlobRecord {
     /// `x-ms-blob-sequence-number` of a page blob.
     #[serde(default)]
     pub sequence_number: u64,
+    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
+    /// be compared as long as it is the same.
+    #[serde(default)]
+    pub origin: u64,
+    /// What Incremental Copy Blob copied into the blob.
+    #[serde(default)]
+    pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
     #[serde(default)]
     pub sealed: bool,
@@ -75,6 +82,19 @@ pub struct BlobRecord {
     pub last_access: Option<Timestamp>,
 }
 
+/// The last incremental copy into a page blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncrementalCopy {
+    /// Account, container and name of the source.
+    pub source: String,
+    /// [`BlobRecord::origin`] of the source.
+    pub source_origin: u64,
+    /// Which snapshot of the source it was.
+    pub source_snapshot: Timestamp,
+    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    pub snapshot: Timestamp,
+}
+
 impl BlobRecord {
     /// Whether it has not expired.
     pub fn is_there(&self, now: Timestamp) -> bool {
@@ -99,6 +119,8 @@ impl BlobRecord {
             snapshots: 0,
             encryption: None,
             sequence_number: 0,
+            origin: 0,
+            incremental: None,
             sealed: false,
             is_previous: false,
             version_id: None,

@@ -34,6 +34,8 @@ pub struct AccountSettings {
     pub blob_soft_delete: bool,
     /// Block blobs that were given no tier are cool, not hot.
     pub default_tier_cool: bool,
+    /// The account is one of premium page blobs.
+    pub premium: bool,
     /// Sections of the service properties, as the recording shows them: name, document.
     pub sections: Vec<(&'static str, String)>,
     /// `DefaultServiceVersion`: what an answer to a request without a version says.
@@ -107,6 +109,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
             settings.default_version.get_or_insert(version.to_owned());
         }
         settings.default_tier_cool |= infers_cool(response);
+        settings.premium |= ok && has_page_tier(request);
         settings.container_soft_delete |= ok && request.headers.has("x-ms-deleted-container-name");
         if let (true, Some(scope)) = (ok, request.headers.get("x-ms-encryption-scope")) {
             settings.encryption_scopes.insert(scope.to_owned());
@@ -142,6 +145,13 @@ fn protects(request: &Request, comp: Option<&str>) -> bool {
     });
     let headers = ["x-ms-immutability-policy-until-date", "x-ms-legal-hold"];
     by_itself || headers.iter().any(|name| request.headers.has(name))
+}
+
+/// Whether a request gives a blob a tier of premium page blobs: `P10`.
+fn has_page_tier(request: &Request) -> bool {
+    let tier = request.headers.get("x-ms-access-tier").unwrap_or_default();
+    let number = tier.strip_prefix('P').unwrap_or_default();
+    number.parse::<u8>().is_ok()
 }
 
 /// Whether an answer shows a blob that is cool because its account is.

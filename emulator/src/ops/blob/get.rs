@@ -12,7 +12,7 @@
 //! ```
 
 use md5::{Digest, Md5};
-use smalt_protocol::{ApiVersion, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::content::{self, Located};
 use super::guard::{self, Guard};
@@ -72,6 +72,9 @@ impl Read for GetBlob {
         self.guard.check_read(&blob, self.address.is_base())?;
         self.encryption.check_read(blob.encryption.as_ref())?;
         guard::check_online(&blob)?;
+        if self.address.is_base() && blob.incremental.is_some() {
+            return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
+        }
         let served = self.wanted.of(blob.length, self.version)?;
         let located = content::locate(view, blob.content, served.bytes.clone())?;
         Ok(Found {

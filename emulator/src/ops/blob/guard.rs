@@ -150,11 +150,15 @@ impl Guard {
     }
 }
 
-/// Refuses to change what a pending copy is still writing, and what is archived.
+/// Refuses to change what a pending copy is still writing, what is archived, and what incremental
+/// copies alone may change.
 ///
 /// # Errors
-/// 409 `PendingCopyOperation`, 409 `BlobArchived`.
+/// 409 `PendingCopyOperation`, 409 `BlobArchived`, 409 `OperationNotAllowedOnIncrementalCopyBlob`.
 pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
+    if blob.incremental.is_some() {
+        return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
+    }
     let copy = blob.copy.as_ref();
     if copy.is_some_and(|copy| copy.status == CopyStatus::Pending) {
         return Err(ErrorCode::PendingCopyOperation.into());

@@ -14,6 +14,7 @@ use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
+use crate::rules::{page_tier, sequence_number};
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
@@ -119,6 +120,7 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     {
         copy(headers, record);
     }
+    pages(headers, blob);
 }
 
 /// Says which version a write made.
@@ -135,6 +137,19 @@ pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVers
     match encryption.map(Encryption::header) {
         Some((name, value)) => reply.header(name, value),
         None => reply,
+    }
+}
+
+/// What page blobs alone have.
+fn pages(headers: &mut HeaderMap, blob: &BlobRecord) {
+    if blob.kind == BlobKind::Page {
+        let name = HeaderName::from_static(sequence_number::NAME);
+        headers.insert(name, HeaderValue::from(blob.sequence_number));
+    }
+    if let Some(incremental) = &blob.incremental {
+        fixed(headers, "x-ms-incremental-copy", "true");
+        let name = HeaderName::from_static("x-ms-copy-destination-snapshot");
+        set(headers, name, &incremental.snapshot.iso_ticks());
     }
 }
 
@@ -181,15 +196,30 @@ fn append(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     }
 }
 
-/// Append blobs have no tier, page blobs one that was set.
+/// The tier of a blob that was given none, where one is shown: append blobs have none, page blobs
+/// in premium accounts only, but for the one version that shows defaults of all.
+pub fn inferred_tier(
+    kind: BlobKind,
+    length: u64,
+    default: DefaultTier,
+    version: ApiVersion,
+) -> Option<&'static str> {
+    match (kind, default) {
+        (BlobKind::Block, default) => Some(default.as_str()),
+        (BlobKind::Page, DefaultTier::Premium) => Some(page_tier::inferred(length)),
+        (_, default) if version == SHOWS_DEFAULTS => Some(default.as_str()),
+        _ => None,
+    }
+}
+
 fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
-    let has_default = blob.kind == BlobKind::Block || shown.version == SHOWS_DEFAULTS;
+    let inferred = || inferred_tier(blob.kind, blob.length, shown.default_tier, shown.version);
     if let Some(tier) = &access.tier {
         set(headers, name, tier);
-    } else if has_default {
-        headers.insert(name, HeaderValue::from_static(shown.default_tier.as_str()));
+    } else if let Some(tier) = inferred() {
+        headers.insert(name, HeaderValue::from_static(tier));
         fixed(headers, "x-ms-access-tier-inferred", "true");
     }
     if let Some(changed) = access.changed {

@@ -102,6 +102,8 @@ pub fn replace(
         snapshots,
         encryption: new.encryption,
         sequence_number: new.sequence_number,
+        origin: stamp.tick.ticks(),
+        incremental: None,
         sealed: new.marks.sealed,
         version_id: new_version_id(name, stamp),
         is_previous: false,

@@ -38,7 +38,9 @@ impl InProcess {
 fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
     smalt::AccountSettings {
         public_access: !settings.public_access_forbidden,
-        default_tier: if settings.default_tier_cool {
+        default_tier: if settings.premium {
+            DefaultTier::Premium
+        } else if settings.default_tier_cool {
             DefaultTier::Cool
         } else {
             DefaultTier::Hot

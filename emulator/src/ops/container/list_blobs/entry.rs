@@ -8,7 +8,7 @@ use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::ops::blob::last_access;
-use crate::ops::blob::properties::LAST_ACCESS;
+use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
@@ -87,6 +87,8 @@ impl Shown {
         let progress = copy.map_or_else(String::new, |copy| {
             format!("{}/{}", copy.progress.0, copy.progress.1)
         });
+        let incremental = blob.incremental.as_ref();
+        let incremental = incremental.map(|copy| copy.snapshot.iso_ticks());
         let shows_tier = !is_snapshot || self.since(SHOWS_CRC64);
         let tier = self.tier(blob).filter(|_| shows_tier);
         let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
@@ -117,7 +119,10 @@ impl Shown {
                 Item::Deleted(_) => DELETED_LEASE,
                 _ => BlobLease::default(),
             },
-            copy: copy.map(|copy| copy_entry(copy, &progress)),
+            copy: copy.map(|copy| BlobCopy {
+                incremental_snapshot: incremental.as_deref(),
+                ..copy_entry(copy, &progress)
+            }),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
@@ -128,6 +133,7 @@ impl Shown {
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
+            sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
             ..BlobEntry::default()
         });
     }
@@ -169,14 +175,11 @@ impl Shown {
         }
     }
 
-    /// Page blobs show the tier that was set for them, block blobs besides the account's.
+    /// The tier that was set, or the one that goes without saying.
     fn tier<'a>(&self, blob: &'a BlobRecord) -> Option<&'a str> {
         let set = blob.access.tier.as_deref();
-        let shown = match blob.kind {
-            BlobKind::Block => set.or(Some(self.default_tier.as_str())),
-            BlobKind::Page => set,
-            BlobKind::Append => None,
-        };
+        let inferred = || inferred_tier(blob.kind, blob.length, self.default_tier, self.version);
+        let shown = set.or_else(inferred);
         shown.filter(|_| self.since(SHOWS_TIER))
     }
 
