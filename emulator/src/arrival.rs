@@ -56,7 +56,6 @@ pub fn arrive(
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
-    let account = core.config.account(&target.account);
     let named = match head.headers.get("x-ms-version") {
         Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
         None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
@@ -76,6 +75,7 @@ pub fn arrive(
         origin: format!("{scheme}://{host}"),
         body_length: declared.or_else(|| body.size_hint().exact()),
         method: head.method,
+        settings: core.settings(&target.account),
         target,
         query,
         header_case: head
@@ -92,7 +92,6 @@ pub fn arrive(
         fresh_id: core.ids.next(),
         peer: socket.peer,
         secure: socket.secure,
-        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })

@@ -95,7 +95,6 @@ impl BlobRecord {
             encryption: None,
             sequence_number: 0,
             sealed: false,
-            is_previous: false,
             version_id: None,
             is_previous: false,
             deleted: None,

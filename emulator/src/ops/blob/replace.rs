@@ -81,7 +81,9 @@ pub fn replace(
         }
         None => spot.succeed(tx, new.kind, stamp)?,
     };
-    let kept_birth = old.filter(|_| !name.container.settings.versioning);
+    // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
+    let makes_version = name.container.settings.versioning && new.copy.is_none();
+    let kept_birth = old.filter(|_| !makes_version);
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
