@@ -97,14 +97,13 @@ pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
 
 /// The read of the source, as a request of its own.
 fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call {
-    let account = core.config.account(&target.account);
     let mut headers = HeaderMap::new();
     if let Some(authorization) = call.headers.get("x-ms-copy-source-authorization") {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
     Call {
         method: Method::GET,
-        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
+        settings: core.settings(&target.account),
         target,
         query: url.query().to_vec(),
         headers,
