@@ -77,9 +77,12 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The last read or write, where the account tracks it.
+    /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
+    /// Keys of blobs whose pending copies read from this one.
+    #[serde(default)]
+    pub copied_to: Vec<Vec<u8>>,
 }
 
 /// The last incremental copy into a page blob.
@@ -96,6 +99,11 @@ pub struct IncrementalCopy {
 }
 
 impl BlobRecord {
+    /// Whether it has not expired.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
     /// An empty blob that was made at this time and has nothing else to it.
     pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
         BlobRecord {
@@ -117,13 +125,14 @@ impl BlobRecord {
             origin: 0,
             incremental: None,
             sealed: false,
-            is_previous: false,
             version_id: None,
+            is_previous: false,
             deleted: None,
             immutability: None,
             legal_hold: None,
             expires: None,
             last_access: None,
+            copied_to: Vec::new(),
         }
     }
 }
@@ -291,6 +300,24 @@ pub struct CopyRecord {
     /// Why it failed.
     #[serde(default)]
     pub description: Option<String>,
+    /// What a pending copy will come to.
+    #[serde(default)]
+    pub pending: Option<PendingCopy>,
+}
+
+/// What a pending copy will come to, unless it is stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingCopy {
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ends.
+    pub ends: Timestamp,
+    /// Why it fails then; absent: it succeeds.
+    pub failure: Option<String>,
+    /// Content of the blob then, which this record holds one reference to.
+    pub content: BlobContent,
+    /// `Content-MD5` of the blob then.
+    pub content_md5: Option<String>,
 }
 
 /// `x-ms-copy-status`.

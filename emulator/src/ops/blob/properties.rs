@@ -9,6 +9,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smalt_protocol::{ApiVersion, Timestamp};
 
+use super::last_access;
 use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
@@ -32,6 +33,10 @@ const SHOWS_DEFAULTS: ApiVersion = ApiVersion::V2018_11_09;
 const VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// The last access. "Version 2020-02-10".
+pub const LAST_ACCESS: ApiVersion = ApiVersion::V2020_02_10;
+/// Expiry. "Set Blob Expiry": since 2020-02-10.
+const EXPIRES: ApiVersion = ApiVersion::V2020_02_10;
 /// Whether an append blob is sealed. "Version 2019-12-12".
 const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
@@ -52,6 +57,8 @@ pub struct Shown {
     pub is_partial: bool,
     /// Get Blob Properties: it alone shows the tier.
     pub with_tier: bool,
+    /// The account tracks the last access.
+    pub with_access: bool,
     /// The tier of a block blob that was given none.
     pub default_tier: DefaultTier,
 }
@@ -99,6 +106,14 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
     if shown.with_tier && shown.version >= TIERS {
         tier(headers, blob, shown);
+    }
+    if shown.with_access && shown.version >= LAST_ACCESS {
+        let name = HeaderName::from_static("x-ms-last-access-time");
+        set(headers, name, &last_access::of(blob).rfc1123());
+    }
+    if let Some(expires) = blob.expires.filter(|_| shown.version >= EXPIRES) {
+        let name = HeaderName::from_static("x-ms-expiry-time");
+        set(headers, name, &expires.rfc1123());
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES

@@ -7,7 +7,8 @@ use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
-use crate::ops::blob::properties::inferred_tier;
+use crate::ops::blob::last_access;
+use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
@@ -26,6 +27,8 @@ const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 /// Versions are listed since this version, as recorded.
 const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
+/// The time of expiry is listed since this version. "Set Blob Expiry".
+const SHOWS_EXPIRY: ApiVersion = ApiVersion::V2020_02_10;
 /// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
 /// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
@@ -39,6 +42,7 @@ pub struct Shown {
     tags: bool,
     copy: bool,
     default_tier: DefaultTier,
+    last_access: bool,
 }
 
 impl Shown {
@@ -51,6 +55,7 @@ impl Shown {
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
             default_tier: call.settings.default_tier,
+            last_access: call.settings.last_access_tracking && call.version >= LAST_ACCESS,
         }
     }
 
@@ -102,6 +107,7 @@ impl Shown {
             etag: Some(blob.etag),
             content_length: blob.length,
             content: Some(self.content(blob)),
+            last_access_time: self.last_access.then(|| last_access::of(blob)),
             blob_type: blob.kind.as_str(),
             access_tier: tier,
             access_tier_inferred: tier.is_some() && blob.access.tier.is_none(),
@@ -120,6 +126,7 @@ impl Shown {
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            expiry_time: blob.expires.filter(|_| self.since(SHOWS_EXPIRY)),
             is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             deletion: deletion(blob, self.now),
