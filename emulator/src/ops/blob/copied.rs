@@ -11,6 +11,7 @@ use super::headers;
 use super::replace::Marks;
 use super::source::{self, Source};
 use crate::call::Call;
+use crate::config::DefaultTier;
 use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
 use crate::store::{self, Staged, StoreResult, Transaction};
@@ -159,6 +160,10 @@ fn tier(call: &Call) -> Result<Option<String>, StorageError> {
         .iter()
         .find(|tier| tier.eq_ignore_ascii_case(given));
     match page {
+        // Only premium accounts have them.
+        Some(_) if call.settings.default_tier != DefaultTier::Premium => {
+            Err(ErrorCode::AccessTierNotSupportedForBlobType.into())
+        }
         Some(tier) => Ok(Some((*tier).to_owned())),
         None => headers::block_blob_tier(call),
     }
