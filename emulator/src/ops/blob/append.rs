@@ -126,7 +126,7 @@ impl Append {
         let blob = &found.blob;
         self.guard.check_write(blob)?;
         check_append_blob(blob)?;
-        guard::check_changeable(blob)?;
+        guard::check_rewritable(blob)?;
         let policy = &found.container.encryption_scope;
         self.encryption
             .check_write(blob.encryption.as_ref(), policy)?;

@@ -7,9 +7,9 @@
 use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
 use super::content;
-use super::headers;
 use super::replace::Marks;
 use super::source::{self, Source};
+use super::{headers, immutability};
 use crate::call::Call;
 use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
@@ -29,6 +29,7 @@ pub struct Overrides {
     tags: Tags,
     tier: Option<String>,
     sealed: Option<bool>,
+    marks: Marks,
 }
 
 /// Where the tags of a copy come from.
@@ -51,6 +52,7 @@ impl Overrides {
             tags: tags(call)?,
             tier: tier(call)?,
             sealed: sealed(call)?,
+            marks: immutability::marks(call)?,
         })
     }
 
@@ -83,11 +85,12 @@ impl Overrides {
         }
     }
 
-    /// The seal of the copy of an append blob: the source's, unless the request says otherwise.
+    /// Policy and hold of the request. The seal of the copy of an append blob: the source's, unless
+    /// the request says otherwise.
     pub fn marks(&self, source: &BlobRecord) -> Marks {
         Marks {
             sealed: source.kind == BlobKind::Append && self.sealed.unwrap_or(source.sealed),
-            ..Marks::default()
+            ..self.marks
         }
     }
 

@@ -7,7 +7,7 @@ use smalt_protocol::StorageError;
 use super::copied::{self, Overrides};
 use super::guard::Guard;
 use super::headers::BodyHashes;
-use super::replace::{self, Marks, NewBlob};
+use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use super::written::Hashes;
 use crate::call::Call;
@@ -153,7 +153,7 @@ impl FromUrl {
             copy,
             encryption: checked.encryption,
             sequence_number: 0,
-            marks: Marks::default(),
+            marks: self.overrides.marks(&found),
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

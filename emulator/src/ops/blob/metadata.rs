@@ -78,7 +78,7 @@ impl Write for SetBlobMetadata {
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
-        guard::check_changeable(&found.blob)?;
+        guard::check_rewritable(&found.blob)?;
         let stored = found.blob.encryption.as_ref();
         let policy = &found.container.encryption_scope;
         self.encryption.check_write(stored, policy)?;

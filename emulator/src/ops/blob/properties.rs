@@ -9,7 +9,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smalt_protocol::{ApiVersion, Timestamp};
 
-use super::last_access;
+use super::{immutability, last_access};
 use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
@@ -111,6 +111,9 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
         let name = HeaderName::from_static("x-ms-last-access-time");
         set(headers, name, &last_access::of(blob).rfc1123());
     }
+    if shown.version >= immutability::SHOWN_SINCE {
+        protection(headers, blob);
+    }
     if let Some(expires) = blob.expires.filter(|_| shown.version >= EXPIRES) {
         let name = HeaderName::from_static("x-ms-expiry-time");
         set(headers, name, &expires.rfc1123());
@@ -185,6 +188,18 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     fixed(headers, "x-ms-lease-state", blob.lease.state_str());
     if let Some(duration) = blob.lease.duration_str() {
         fixed(headers, "x-ms-lease-duration", duration);
+    }
+}
+
+fn protection(headers: &mut HeaderMap, blob: &BlobRecord) {
+    if let Some(policy) = blob.immutability {
+        let name = HeaderName::from_static(immutability::UNTIL);
+        set(headers, name, &policy.until.rfc1123());
+        fixed(headers, immutability::MODE, policy.mode());
+    }
+    if let Some(hold) = blob.legal_hold {
+        let hold = if hold { "true" } else { "false" };
+        fixed(headers, immutability::HOLD, hold);
     }
 }
 

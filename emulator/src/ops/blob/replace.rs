@@ -57,8 +57,8 @@ pub struct Marks {
 }
 
 /// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
-/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay:
-/// [`drop_uncommitted`] is the caller's to call where its operation says so.
+/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay
+/// as well: [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
@@ -111,6 +111,7 @@ pub fn replace(
         immutability: new.marks.immutability,
         legal_hold: new.marks.legal_hold,
         expires: None,
+        protection: None,
         last_access: None,
     };
     blob.save(tx, name.key(place.container.generation))?;

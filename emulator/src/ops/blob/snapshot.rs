@@ -80,8 +80,10 @@ impl Write for SnapshotBlob {
             lease: LeaseState::Available,
             snapshots: 0,
             version_id: None,
-            // Gone with its blob, if that expires.
+            // Gone with its blob, if that expires, and not protected with it.
             expires: None,
+            immutability: None,
+            legal_hold: None,
             ..blob.clone()
         };
         if !self.metadata.is_empty() {
