@@ -20,6 +20,7 @@ use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 
 use crate::keys::{self, Generation, Holds};
 use crate::ops::blob::content::{self, pages};
+use crate::ops::blob::pending;
 use crate::records::{
     BlobContent, BlobRecord, BlockRecord, GarbageRecord, MessageRecord, MessageText, Record,
     Tombstone, UncommittedRecord,
@@ -190,7 +191,9 @@ fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<
     let payload = match holds {
         Holds::Content => {
             let blob = BlobRecord::decode(value)?;
-            content::release(tx, blob.content)?;
+            for content in pending::held(&blob) {
+                content::release(tx, content)?;
+            }
             return Ok(match blob.content {
                 BlobContent::Blocks { count, .. } => 1 + count as usize,
                 BlobContent::Pages { .. } => pages::AT_ONCE,

@@ -24,6 +24,7 @@ pub mod legal_hold;
 pub mod metadata;
 pub mod overrides;
 pub mod page;
+pub mod pending;
 pub mod properties;
 pub mod put;
 pub mod put_block;
@@ -35,6 +36,7 @@ pub mod retention;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
+pub mod tag_index;
 pub mod tags;
 #[cfg(test)]
 pub(crate) mod testing;

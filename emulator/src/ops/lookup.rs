@@ -9,7 +9,7 @@ use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
-use crate::rules::immutability;
+use crate::rules::{immutability, pending_copy};
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -200,9 +200,14 @@ impl BlobAddress {
         let container = self.name.container.find(view, now)?;
         let generation = container.generation;
         let blob = self.load(view, generation, now)?;
-        let blob = blob.filter(|blob| blob.deleted.is_none());
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
-        Ok(Found { container, blob })
+        match blob.deleted {
+            None => Ok(Found { container, blob }),
+            Some(deleted) if deleted.is_over(now) => Err(ErrorCode::BlobNotFound.into()),
+            // Recorded of deleted snapshots and versions.
+            Some(_) => Err(StorageError::new(ErrorCode::BlobNotFound)
+                .with_header("x-ms-is-soft-deleted", "true")),
+        }
     }
 
     /// The part addressed, deleted softly or not.
@@ -244,5 +249,6 @@ fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     blob.lease = blob.lease.at(now);
     blob.access = blob.access.at(now);
     blob.protection = immutability::protection(blob.immutability, blob.legal_hold, now);
+    pending_copy::settle(&mut blob, now);
     Some(blob)
 }

@@ -84,6 +84,9 @@ pub struct BlobRecord {
     /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
+    /// Keys of blobs whose pending copies read from this one.
+    #[serde(default)]
+    pub copied_to: Vec<Vec<u8>>,
 }
 
 /// The last incremental copy into a page blob.
@@ -126,14 +129,15 @@ impl BlobRecord {
             origin: 0,
             incremental: None,
             sealed: false,
-            is_previous: false,
             version_id: None,
+            is_previous: false,
             deleted: None,
             immutability: None,
             legal_hold: None,
             expires: None,
             protection: None,
             last_access: None,
+            copied_to: Vec::new(),
         }
     }
 }
@@ -301,6 +305,24 @@ pub struct CopyRecord {
     /// Why it failed.
     #[serde(default)]
     pub description: Option<String>,
+    /// What a pending copy will come to.
+    #[serde(default)]
+    pub pending: Option<PendingCopy>,
+}
+
+/// What a pending copy will come to, unless it is stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingCopy {
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ends.
+    pub ends: Timestamp,
+    /// Why it fails then; absent: it succeeds.
+    pub failure: Option<String>,
+    /// Content of the blob then, which this record holds one reference to.
+    pub content: BlobContent,
+    /// `Content-MD5` of the blob then.
+    pub content_md5: Option<String>,
 }
 
 /// `x-ms-copy-status`.

@@ -32,6 +32,8 @@ pub struct AccountSettings {
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
+    /// What was deleted can be deleted for good: `AllowPermanentDelete`.
+    pub permanent_delete: bool,
     /// Block blobs that were given no tier are cool, not hot.
     pub default_tier_cool: bool,
     /// The account is one of premium page blobs.
@@ -125,6 +127,8 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
             settings.cors = settings.cors.max(CorsRule::of(response));
         }
         let url = Url::parse(&request.url);
+        let delete_type = url.as_ref().and_then(|url| url.param("deletetype"));
+        settings.permanent_delete |= ok && delete_type.is_some();
         let comp = url.and_then(|url| url.param("comp"));
         settings.version_immutability |=
             answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
@@ -138,6 +142,13 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
     settings
 }
 
+/// Whether a request gives a blob a tier of premium page blobs: `P10`.
+fn has_page_tier(request: &Request) -> bool {
+    let tier = request.headers.get("x-ms-access-tier").unwrap_or_default();
+    let number = tier.strip_prefix('P').unwrap_or_default();
+    number.parse::<u8>().is_ok()
+}
+
 /// Whether a request gives a version of a blob a policy or a legal hold.
 fn protects(request: &Request, comp: Option<&str>) -> bool {
     let by_itself = comp.is_some_and(|comp| {
@@ -145,13 +156,6 @@ fn protects(request: &Request, comp: Option<&str>) -> bool {
     });
     let headers = ["x-ms-immutability-policy-until-date", "x-ms-legal-hold"];
     by_itself || headers.iter().any(|name| request.headers.has(name))
-}
-
-/// Whether a request gives a blob a tier of premium page blobs: `P10`.
-fn has_page_tier(request: &Request) -> bool {
-    let tier = request.headers.get("x-ms-access-tier").unwrap_or_default();
-    let number = tier.strip_prefix('P').unwrap_or_default();
-    number.parse::<u8>().is_ok()
 }
 
 /// Whether an answer shows a blob that is cool because its account is.
@@ -176,8 +180,13 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
     }
     if settings.blob_soft_delete && service == Service::Blob {
         let days = "<Enabled>true</Enabled><Days>7</Days>";
+        let permanent = if settings.permanent_delete {
+            "<AllowPermanentDelete>true</AllowPermanentDelete>"
+        } else {
+            ""
+        };
         let name = "DeleteRetentionPolicy";
-        infer(name, format!("<{name}>{days}</{name}>"));
+        infer(name, format!("<{name}>{days}{permanent}</{name}>"));
     }
     if let (Some(version), Service::Blob) = (&settings.default_version, service) {
         let name = "DefaultServiceVersion";
@@ -204,10 +213,19 @@ pub struct Existing {
     pub being_deleted: bool,
 }
 
-/// What must exist beforehand: what the recording uses but never creates, what its first attempt to
+/// What must exist beforehand: what the recording uses but never creates, nor renames another to,
+/// what its first attempt to
 /// create is told to exist already, and other things that its listings show.
 pub fn existing(recording: &Recording) -> Vec<Existing> {
-    let listed = recording.uncreated.iter().map(|name| Existing {
+    let is_renamed = |name: &&String| {
+        let made = recording
+            .interactions
+            .iter()
+            .filter(|one| one.response.status < 300);
+        made.filter_map(creates).any(|(_, made)| made == **name)
+    };
+    let listed = recording.uncreated.iter().filter(|name| !is_renamed(name));
+    let listed = listed.map(|name| Existing {
         account: None,
         name: name.clone(),
         being_deleted: false,
@@ -288,7 +306,8 @@ pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
     let segments = url.segments();
     let name = match (service, request.method.as_str(), segments.as_slice()) {
         ("blob", "PUT", [name])
-            if url.param("restype").as_deref() == Some("container") && !url.has_param("comp") =>
+            if url.param("restype").as_deref() == Some("container")
+                && (!url.has_param("comp") || url.param("comp").as_deref() == Some("rename")) =>
         {
             name.clone()
         }
@@ -321,7 +340,11 @@ mod tests {
             let url = format!("https://account.blob.core.windows.net{path}");
             (*method, url, *status, vec![(name, value.to_owned())])
         };
-        samples::recording("blob", &["u"], &lines.iter().map(line).collect::<Vec<_>>())
+        samples::recording(
+            "blob",
+            &["u", "e"],
+            &lines.iter().map(line).collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -334,12 +357,14 @@ mod tests {
             ("PUT", "/c?restype=container", 201, "x: y"),
             ("PUT", "/c?restype=container", 409, exists),
             ("PUT", "/u?restype=container", 409, exists),
+            ("PUT", "/d?restype=container&comp=rename", 409, exists),
+            ("PUT", "/e?restype=container&comp=rename", 200, "x: y"),
         ]);
         let found: Vec<(String, bool)> = existing(&played)
             .into_iter()
             .map(|e| (e.name, e.being_deleted))
             .collect();
-        let expected = [("u", false), ("a", false), ("b", true)];
+        let expected = [("u", false), ("a", false), ("b", true), ("d", false)];
         assert_eq!(
             found,
             expected.map(|(name, deleting)| (name.to_owned(), deleting))

@@ -212,5 +212,6 @@ pub fn finished(id: String, source: String, length: u64, now: Timestamp) -> Copy
         progress: (length, length),
         completed: Some(now),
         description: None,
+        pending: None,
     }
 }

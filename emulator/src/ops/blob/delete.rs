@@ -13,11 +13,9 @@
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
-use super::replace;
 use super::retention::{self, Spot};
-use super::uncommitted;
+use super::{pending, replace, uncommitted};
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobAddress, BlobPart, Place};
 use crate::records::{BlobRecord, Record};
@@ -132,6 +130,7 @@ impl Write for DeleteBlob {
                 let Some(blob) = &place.blob else {
                     return Ok(true);
                 };
+                pending::fail_readers(tx, &blob.copied_to, stamp)?;
                 if blob.snapshots > 0 {
                     spot.delete_snapshots(tx, stamp)?;
                 }
@@ -188,6 +187,7 @@ impl DeleteBlob {
             return Err(ErrorCode::BlobNotFound.into());
         };
         self.guard.check_write(blob)?;
+        guard::check_settled(blob)?;
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),
             Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),

@@ -17,6 +17,7 @@ use std::time::Duration;
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
+use super::tag_index;
 use super::{content, replace, retention};
 use crate::call::Call;
 use crate::keys;
@@ -165,6 +166,7 @@ pub fn remove_expired(
             steps += 1;
         }
     }
+    tag_index::forget(tx, &key, &blob);
     content::release(tx, blob.content)?;
     tx.delete(key);
     Ok(steps)

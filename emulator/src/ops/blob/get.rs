@@ -22,12 +22,15 @@ use super::{headers, last_access};
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::operation::{Note, Read};
-use crate::ops::lookup::{self, BlobAddress};
+use crate::ops::lookup::{self, BlobAddress, BlobPart};
 use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
 use crate::rules::ranges::{RangeHash, Served, WantedRange};
 use crate::store::{Store, View};
+
+/// Recorded answers of this version alone name the snapshot that they are of.
+const SAYS_SNAPSHOT: ApiVersion = ApiVersion::V2018_11_09;
 
 /// Get Blob.
 pub struct GetBlob {
@@ -108,6 +111,9 @@ impl Read for GetBlob {
             let (first, last) = (bytes.start, bytes.end.saturating_sub(1));
             let range = format!("bytes {first}-{last}/{}", found.blob.length);
             reply.set("content-range", range);
+        }
+        if let (BlobPart::Snapshot(time), SAYS_SNAPSHOT) = (self.address.part, call.version) {
+            reply.set("x-ms-snapshot", time.iso_ticks());
         }
         match self.wanted.hash {
             Some(RangeHash::Md5) => {

@@ -42,8 +42,8 @@ const ANSWERS_MD5: ApiVersion = ApiVersion::V2019_12_12;
 /// The length that a request gives a page blob.
 ///
 /// # Errors
-/// 400 `MissingRequiredHeader`; 400 `InvalidHeaderValue` for a length that is not of whole pages, or
-/// beyond 8 TiB.
+/// 400 `MissingRequiredHeader`; 400 `InvalidHeaderValue` for a length that is not of whole pages,
+/// or beyond 8 TiB.
 pub fn length(call: &Call) -> Result<u64, StorageError> {
     let text = call.required_header(LENGTH)?;
     let length = text.trim().parse().ok();

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
-use super::{content, expiry};
+use super::tag_index::Owner;
+use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -57,8 +58,8 @@ pub struct Marks {
 }
 
 /// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
-/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay
-/// as well: [`drop_uncommitted`] is the caller's to call where its operation says so.
+/// active lease and, where no versions are kept, the time of creation stay. So do uncommitted
+/// blocks: [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
@@ -77,6 +78,7 @@ pub fn replace(
     let snapshots = match old {
         Some(old) => {
             expiry::forget(tx, name.key(spot.generation), old);
+            pending::fail_readers(tx, &old.copied_to, stamp)?;
             spot.set_aside(tx, old, stamp)?;
             old.snapshots
         }
@@ -85,7 +87,11 @@ pub fn replace(
             spot.succeed(tx, new.kind, stamp)?
         }
     };
-    let kept_birth = old.filter(|_| !name.container.settings.versioning);
+    // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
+    let makes_version = name.container.settings.versioning && new.copy.is_none();
+    let kept_birth = old.filter(|_| !makes_version);
+    let had = old.map_or(&[][..], |old| &old.tags);
+    Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
@@ -113,8 +119,9 @@ pub fn replace(
         expires: None,
         protection: None,
         last_access: None,
+        copied_to: Vec::new(),
     };
-    blob.save(tx, name.key(place.container.generation))?;
+    blob.save(tx, name.key(spot.generation))?;
     Ok(blob)
 }
 
@@ -133,6 +140,7 @@ pub fn touch(
     blob.etag = ETag::from_tick(stamp.tick);
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
+    pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
     blob.save(tx, name.key(generation))?;
     Ok(blob)
 }

@@ -13,6 +13,7 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
 
+use super::tag_index::{self, Owner};
 use super::{content, expiry, replace};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
@@ -103,6 +104,7 @@ impl Spot<'_> {
             expires: None,
             ..old.clone()
         };
+        Owner::of(self.generation, &self.name.blob, &version).change(tx, &[], &version.tags);
         version.save(tx, keys::version(self.generation, &self.name.blob, id))
     }
 
@@ -181,6 +183,7 @@ impl Spot<'_> {
         let generation = self.generation;
         tx.delete(self.name.key(generation));
         expiry::forget(tx, self.name.key(generation), blob);
+        Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
         let key = keys::deleted_blob(generation, &self.name.blob);
         if keeps_version(&self.name.container, blob) {
@@ -327,6 +330,7 @@ pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>, part: &BlobRecord) -> Stor
         tx.delete(keys::expiring(deleted.until(), &key));
     }
     content::release(tx, part.content)?;
+    tag_index::forget(tx, &key, part);
     tx.delete(key);
     Ok(())
 }

@@ -72,8 +72,8 @@ impl Wanted {
             Some(range) => range.within(length)?,
             None => (0, length),
         };
-        let first = first / PAGE_BYTES * PAGE_BYTES;
         let end = (first + count).next_multiple_of(PAGE_BYTES).min(length);
+        let first = first / PAGE_BYTES * PAGE_BYTES;
         let start = self.start.unwrap_or_default().max(first);
         Ok(start.min(end)..end)
     }

@@ -17,6 +17,7 @@ use self::source::{JUMPING_CHUNK, Source};
 use super::marker::Position;
 use crate::keys::{self, Generation};
 use crate::records::{BlobRecord, Record, UncommittedRecord};
+use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
 const DAY_S: u64 = 24 * 60 * 60;
@@ -183,7 +184,11 @@ impl<'a> Walk<'a> {
         };
         let blob = || BlobRecord::decode(&value).map(Box::new);
         let item = match kind {
-            Kind::Blob => Item::Blob(blob()?),
+            Kind::Blob => {
+                let mut blob = blob()?;
+                pending_copy::settle(&mut blob, self.now);
+                Item::Blob(blob)
+            }
             Kind::Snapshot => Item::Snapshot(blob()?),
             Kind::Version => Item::Version(blob()?),
             Kind::Uncommitted => Item::Uncommitted,
