@@ -6,7 +6,7 @@ use smalt_protocol::StorageError;
 
 use super::copied::{self, Overrides};
 use super::guard::Guard;
-use super::headers::BodyHashes;
+use super::headers::{self, BodyHashes};
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use super::written::Hashes;
@@ -57,7 +57,7 @@ impl FromUrl {
         Ok(FromUrl {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
             overrides: Overrides::of(call)?,
             url: SourceUrl::of(call)?,

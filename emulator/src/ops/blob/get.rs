@@ -58,7 +58,7 @@ impl Read for GetBlob {
         Ok(GetBlob {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             wanted: WantedRange::parse(
                 [call.header("x-ms-range")?, call.header("range")?],
                 call.header("x-ms-range-get-content-md5")?,

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::operation::Received;
 use crate::records::ContentHeaders;
+use crate::rules::encryption::{self, Requested};
 use crate::rules::{tags, tier};
 
 /// What a blob is that nobody said anything about. "Put Blob".
@@ -213,6 +214,18 @@ pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     let parsed = uri::parse_query(&text.replace('+', "%20"))
         .map_err(|_| StorageError::invalid_header(NAME, text))?;
     tags::validate(parsed)
+}
+
+/// The key or scope that a request asks for.
+///
+/// # Errors
+/// As [`Requested::of`]; 409 `EncryptionScopeNotAvailable`.
+pub fn encryption(call: &Call) -> Result<Requested, StorageError> {
+    let requested = Requested::of(&call.headers)?;
+    if let Some(scope) = requested.scope() {
+        encryption::check_scope(scope, call.settings.encryption_scopes.as_ref())?;
+    }
+    Ok(requested)
 }
 
 /// The header of the tier.

@@ -108,7 +108,7 @@ impl Target {
                 call.header("x-ms-if-sequence-number-lt")?,
                 call.header("x-ms-if-sequence-number-eq")?,
             ])?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
         })
     }
 

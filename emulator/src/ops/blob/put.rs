@@ -69,7 +69,7 @@ impl Write for PutBlob {
         Ok(PutBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
             marks: immutability::marks(call)?,
             headers,

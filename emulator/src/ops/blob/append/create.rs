@@ -54,7 +54,7 @@ impl Write for CreateAppendBlob {
         Ok(CreateAppendBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
             marks: immutability::marks(call)?,
             headers: headers::content_of_put(call)?,

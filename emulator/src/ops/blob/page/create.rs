@@ -53,7 +53,7 @@ impl Write for CreatePageBlob {
         Ok(CreatePageBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
             marks: immutability::marks(call)?,
             length,
