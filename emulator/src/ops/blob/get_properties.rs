@@ -58,6 +58,7 @@ impl Read for GetBlobProperties {
             is_base: self.address.is_base(),
             is_partial: false,
             with_tier: true,
+            now: call.arrival,
             with_access: call.settings.last_access_tracking,
             default_tier: call.settings.default_tier,
         };

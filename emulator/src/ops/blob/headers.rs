@@ -245,6 +245,16 @@ pub fn tier(call: &Call) -> Result<Option<&'static str>, StorageError> {
         .ok_or_else(|| StorageError::invalid_header(TIER, text))
 }
 
+/// `x-ms-rehydrate-priority`; standard where it is not given.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn rehydrate_priority(call: &Call) -> Result<&'static str, StorageError> {
+    const NAME: &str = "x-ms-rehydrate-priority";
+    let given = call.header(NAME)?.unwrap_or(tier::STANDARD);
+    tier::parse_priority(given).ok_or_else(|| StorageError::invalid_header(NAME, given))
+}
+
 /// `x-ms-access-tier` of a block blob.
 ///
 /// # Errors

@@ -14,6 +14,7 @@ use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
+use crate::rules::tier as tiers;
 use crate::rules::{page_tier, sequence_number};
 
 /// Lease state and duration. "Version 2012-02-12".
@@ -57,6 +58,8 @@ pub struct Shown {
     pub is_partial: bool,
     /// Get Blob Properties: it alone shows the tier.
     pub with_tier: bool,
+    /// Time of the answer.
+    pub now: Timestamp,
     /// The account tracks the last access.
     pub with_access: bool,
     /// The tier of a block blob that was given none.
@@ -233,6 +236,10 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let inferred = || inferred_tier(blob.kind, blob.length, shown.default_tier, shown.version);
     if let Some(tier) = &access.tier {
         set(headers, name, tier);
+        if tier == tiers::SMART {
+            let place = tiers::smart(last_access::of(blob), shown.now);
+            fixed(headers, "x-ms-smart-access-tier", place);
+        }
     } else if let Some(tier) = inferred() {
         headers.insert(name, HeaderValue::from_static(tier));
         fixed(headers, "x-ms-access-tier-inferred", "true");
