@@ -107,7 +107,7 @@ impl Read for ListContainers {
         });
         let metadata = includes(call, "metadata");
         for (place, container) in &page.containers {
-            let shown = Shown::of(container, call.version);
+            let shown = Shown::of(container, call);
             let kept = container.kept();
             let version = kept.map(|_| deleted::version(place.deleted_at));
             list.push(&ContainerEntry {
