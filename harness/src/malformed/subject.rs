@@ -162,7 +162,7 @@ const FULL: AccountSas<'_> = AccountSas {
     account: ACCOUNT,
     services: "bqt",
     resource_types: "sco",
-    permissions: "rwdlacuptf",
+    permissions: "rwdlacup",
     start: None,
     expiry: Timestamp::from_unix_s(4_102_444_799),
     ip: "",
