@@ -355,7 +355,7 @@ pub enum Holds {
 /// What a reminder of [`expiring`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// A snapshot, previous version or base blob that was deleted.
+    /// A snapshot, previous version or base blob that was deleted, or a base blob that expires.
     Blob,
     /// A container that could be restored.
     Container,

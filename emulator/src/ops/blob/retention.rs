@@ -14,7 +14,7 @@ use smalt_protocol::StorageError;
 use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
 
 use super::tag_index::{self, Owner};
-use super::{content, replace};
+use super::{content, expiry, replace};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
 use crate::records::{BlobContent, BlobKind, BlobRecord, Deleted, Record};
@@ -101,6 +101,7 @@ impl Spot<'_> {
             is_previous: true,
             lease: LeaseState::Available,
             snapshots: 0,
+            expires: None,
             ..old.clone()
         };
         Owner::of(self.generation, &self.name.blob, &version).change(tx, &[], &version.tags);
@@ -119,6 +120,7 @@ impl Spot<'_> {
             version_id: None,
             lease: LeaseState::Available,
             snapshots: 0,
+            expires: None,
             ..old.clone()
         };
         let key = keys::snapshot(self.generation, &self.name.blob, stamp.tick);
@@ -180,6 +182,7 @@ impl Spot<'_> {
     ) -> Result<bool, StorageError> {
         let generation = self.generation;
         tx.delete(self.name.key(generation));
+        expiry::forget(tx, self.name.key(generation), blob);
         Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
         let key = keys::deleted_blob(generation, &self.name.blob);
@@ -197,6 +200,7 @@ impl Spot<'_> {
                 let blob = BlobRecord {
                     lease: LeaseState::Available,
                     snapshots: 0,
+                    expires: None,
                     ..blob.clone()
                 };
                 mark(tx, key, blob, deleted)?;
@@ -289,6 +293,7 @@ fn placeholder(blob: &BlobRecord, stamp: &Stamp) -> BlobRecord {
         version_id: Some(stamp.second_tick()),
         lease: LeaseState::Available,
         snapshots: 0,
+        expires: None,
         ..blob.clone()
     }
 }

@@ -17,7 +17,7 @@ use smalt_protocol::xml::read::ELEMENTS_MAX;
 use smalt_protocol::xml::{Element, XmlWriter, read_document};
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::guard::Guard;
+use super::guard::{self, Guard};
 use super::headers::BodyHashes;
 use super::tag_index::Owner;
 use crate::call::Call;
@@ -103,6 +103,7 @@ impl Write for SetBlobTags {
         } else {
             self.guard.check_conditions(&found.blob)?;
         }
+        guard::check_settled(&found.blob)?;
         Ok(found)
     }
 
