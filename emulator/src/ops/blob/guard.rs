@@ -63,7 +63,8 @@ impl Guard {
     }
 
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
-        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index tags".
+        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index
+        // tags".
         if conditions.asks_for_tags() && !call.identity.may('t') {
             return Err(ErrorCode::AuthorizationPermissionMismatch.into());
         }
