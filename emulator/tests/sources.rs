@@ -112,6 +112,7 @@ async fn a_page_of_the_web_becomes_a_blob() {
             ("cache-control", "no-cache"),
             ("x-ms-meta-team", "web"),
             ("x-ms-blob-type", "BlockBlob"),
+            ("content-md5", "XrY7u+Ae7tCTyyK7j1rNww=="),
         ] {
             assert_eq!(head.header(name), value, "{how:?} {name}");
         }
