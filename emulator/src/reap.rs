@@ -3,8 +3,8 @@
 //! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
 //! nothing names it any more. What the generation keys is removed here, payloads released, and at
 //! last the marker. Uncommitted blocks go a week after the last one was put. Pages that a large
-//! page blob or a long clearing left behind are released here as well. What was deleted softly goes
-//! when its retention ends: reminders in the order of time lead to it.
+//! page blob or a long clearing left behind are released here as well. Blobs go when they expire,
+//! and what was deleted softly when its retention ends: reminders in the order of time lead to it.
 //!
 //! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
 //! upload, and finds its work anew: a crash in between loses nothing.

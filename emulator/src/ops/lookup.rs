@@ -200,9 +200,14 @@ impl BlobAddress {
         let container = self.name.container.find(view, now)?;
         let generation = container.generation;
         let blob = self.load(view, generation, now)?;
-        let blob = blob.filter(|blob| blob.deleted.is_none());
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
-        Ok(Found { container, blob })
+        match blob.deleted {
+            None => Ok(Found { container, blob }),
+            Some(deleted) if deleted.is_over(now) => Err(ErrorCode::BlobNotFound.into()),
+            // Recorded of deleted snapshots and versions.
+            Some(_) => Err(StorageError::new(ErrorCode::BlobNotFound)
+                .with_header("x-ms-is-soft-deleted", "true")),
+        }
     }
 
     /// The part addressed, deleted softly or not.
@@ -238,11 +243,11 @@ pub fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse_iso(text).filter(|_| is_whole)
 }
 
+/// A blob as it stands at this time; none when it has expired.
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
-    blob.map(|mut blob| {
-        blob.lease = blob.lease.at(now);
-        blob.access = blob.access.at(now);
-        pending_copy::settle(&mut blob, now);
-        blob
-    })
+    let mut blob = blob.filter(|blob| blob.is_there(now))?;
+    blob.lease = blob.lease.at(now);
+    blob.access = blob.access.at(now);
+    pending_copy::settle(&mut blob, now);
+    Some(blob)
 }

@@ -49,6 +49,13 @@ pub struct BlobRecord {
     /// `x-ms-blob-sequence-number` of a page blob.
     #[serde(default)]
     pub sequence_number: u64,
+    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
+    /// be compared as long as it is the same.
+    #[serde(default)]
+    pub origin: u64,
+    /// What Incremental Copy Blob copied into the blob.
+    #[serde(default)]
+    pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
     #[serde(default)]
     pub sealed: bool,
@@ -70,7 +77,7 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The last read or write, where the account tracks it.
+    /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
     /// Keys of blobs whose pending copies read from this one.
@@ -78,7 +85,25 @@ pub struct BlobRecord {
     pub copied_to: Vec<Vec<u8>>,
 }
 
+/// The last incremental copy into a page blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncrementalCopy {
+    /// Account, container and name of the source.
+    pub source: String,
+    /// [`BlobRecord::origin`] of the source.
+    pub source_origin: u64,
+    /// Which snapshot of the source it was.
+    pub source_snapshot: Timestamp,
+    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    pub snapshot: Timestamp,
+}
+
 impl BlobRecord {
+    /// Whether it has not expired.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
     /// An empty blob that was made at this time and has nothing else to it.
     pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
         BlobRecord {
@@ -97,9 +122,11 @@ impl BlobRecord {
             snapshots: 0,
             encryption: None,
             sequence_number: 0,
+            origin: 0,
+            incremental: None,
             sealed: false,
-            is_previous: false,
             version_id: None,
+            is_previous: false,
             deleted: None,
             immutability: None,
             legal_hold: None,

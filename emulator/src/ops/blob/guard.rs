@@ -60,6 +60,10 @@ impl Guard {
     }
 
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
+        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index tags".
+        if conditions.asks_for_tags() && !call.identity.may('t') {
+            return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+        }
         Ok(Guard {
             lease: headers::lease_id(call)?,
             conditions,
@@ -151,11 +155,15 @@ impl Guard {
     }
 }
 
-/// Refuses to change what a pending copy is still writing, and what is archived.
+/// Refuses to change what a pending copy is still writing, what is archived, and what incremental
+/// copies alone may change.
 ///
 /// # Errors
-/// 409 `PendingCopyOperation`, 409 `BlobArchived`.
+/// 409 `PendingCopyOperation`, 409 `BlobArchived`, 409 `OperationNotAllowedOnIncrementalCopyBlob`.
 pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
+    if blob.incremental.is_some() {
+        return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
+    }
     check_settled(blob)?;
     check_online(blob)
 }

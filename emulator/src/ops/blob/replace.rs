@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
-use super::{content, pending};
+use super::tag_index::Owner;
+use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -57,8 +58,8 @@ pub struct Marks {
 }
 
 /// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
-/// active lease and, where no versions are kept, the time of creation stay. Uncommitted blocks stay: [`drop_uncommitted`] is the
-/// caller's to call where its operation says so.
+/// active lease and, where no versions are kept, the time of creation stay. So do uncommitted
+/// blocks: [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
@@ -76,13 +77,21 @@ pub fn replace(
     let old = place.blob.as_ref();
     let snapshots = match old {
         Some(old) => {
+            expiry::forget(tx, name.key(spot.generation), old);
             pending::fail_readers(tx, &old.copied_to, stamp)?;
             spot.set_aside(tx, old, stamp)?;
             old.snapshots
         }
-        None => spot.succeed(tx, new.kind, stamp)?,
+        None => {
+            expiry::remove_expired(tx, name.key(spot.generation), stamp.now)?;
+            spot.succeed(tx, new.kind, stamp)?
+        }
     };
-    let kept_birth = old.filter(|_| !name.container.settings.versioning);
+    // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
+    let makes_version = name.container.settings.versioning && new.copy.is_none();
+    let kept_birth = old.filter(|_| !makes_version);
+    let had = old.map_or(&[][..], |old| &old.tags);
+    Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
@@ -99,6 +108,8 @@ pub fn replace(
         snapshots,
         encryption: new.encryption,
         sequence_number: new.sequence_number,
+        origin: stamp.tick.ticks(),
+        incremental: None,
         sealed: new.marks.sealed,
         version_id: new_version_id(name, stamp),
         is_previous: false,
@@ -109,7 +120,7 @@ pub fn replace(
         last_access: None,
         copied_to: Vec::new(),
     };
-    blob.save(tx, name.key(place.container.generation))?;
+    blob.save(tx, name.key(spot.generation))?;
     Ok(blob)
 }
 

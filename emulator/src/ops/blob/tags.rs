@@ -19,6 +19,7 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::headers::BodyHashes;
+use super::tag_index::Owner;
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
 use crate::ops::lookup::{BlobAddress, Found};
@@ -108,8 +109,11 @@ impl Write for SetBlobTags {
 
     fn apply(self, found: Found, tx: &mut Transaction<'_>, _: &Stamp) -> Result<(), StorageError> {
         let mut blob = found.blob;
+        let generation = found.container.generation;
+        let owner = Owner::of(generation, &self.address.name.blob, &blob);
+        owner.change(tx, &blob.tags, &self.tags);
         blob.tags = self.tags;
-        let key = self.address.key(found.container.generation, &blob);
+        let key = self.address.key(generation, &blob);
         blob.save(tx, key)?;
         Ok(())
     }

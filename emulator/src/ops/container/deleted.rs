@@ -40,6 +40,15 @@ impl ContainerRecord {
     }
 }
 
+/// `RemainingRetentionDays` of a container. Recorded: its hours are rounded before its days are
+/// cut, so that the full number is shown for half an hour.
+pub fn remaining_days(deleted: Deleted, now: Timestamp) -> u32 {
+    const HOUR_S: u64 = 60 * 60;
+    let left_s = deleted.until().since(now).as_secs();
+    let hours = (left_s + HOUR_S / 2) / HOUR_S;
+    u32::try_from(hours / 24).unwrap_or(u32::MAX)
+}
+
 /// Deletes a container that can be restored for so many days. Its name stays taken for a while.
 ///
 /// # Errors
@@ -52,19 +61,18 @@ pub fn keep(
     being_deleted_s: u64,
     stamp: &Stamp,
 ) -> StoreResult<()> {
-    container.touch(stamp);
     container.lease = LeaseState::Available;
-    // The version must be unique: it is the tick of the deletion.
-    container.deleted_at = Some(stamp.tick);
+    container.deleted_at = Some(stamp.now);
     if being_deleted_s == 0 {
         tx.delete(name.key());
     } else {
         let free_at = stamp.now.plus_s(being_deleted_s);
-        let which = stamp.tick.ticks().to_be_bytes().to_vec();
+        let which = stamp.now.ticks().to_be_bytes().to_vec();
         tx.put(keys::expiring(free_at, &name.key()), which);
         container.save(tx, name.key())?;
     }
     container.retention_days = Some(retention_days);
+    // The version must be unique: it is the tick of the deletion.
     let key = keys::deleted_container(&name.account, &name.container, stamp.tick);
     if let Some(deleted) = container.kept() {
         tx.put(keys::expiring(deleted.until(), &key), Vec::new());
@@ -75,6 +83,29 @@ pub fn keep(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_days_that_are_left_are_the_recorded_ones() {
+        let at = Timestamp::from_unix_s(1_700_000_000);
+        let deleted = Deleted {
+            at,
+            retention_days: 7,
+        };
+        for (passed_s, days) in [
+            (0, 7),
+            (1_722, 7),
+            (1_861, 6),
+            (257_884, 4),
+            (7 * 86_400 - 60, 0),
+            (8 * 86_400, 0),
+        ] {
+            assert_eq!(
+                remaining_days(deleted, at.plus_s(passed_s)),
+                days,
+                "{passed_s}"
+            );
+        }
+    }
 
     #[test]
     fn versions_have_the_form_of_the_recordings() {

@@ -120,7 +120,7 @@ impl Read for ListContainers {
                 encryption_scope: shown.encryption_scope,
                 immutability: shown.immutability,
                 immutable_with_versioning: shown.immutable_with_versioning,
-                deletion: kept.map(|kept| (kept.at, kept.remaining_days(page.now))),
+                deletion: kept.map(|kept| (kept.at, deleted::remaining_days(kept, page.now))),
                 metadata: metadata.then_some(&container.metadata),
             });
         }

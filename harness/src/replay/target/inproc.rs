@@ -41,7 +41,9 @@ impl InProcess {
 fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
     smalt::AccountSettings {
         public_access: !settings.public_access_forbidden,
-        default_tier: if settings.default_tier_cool {
+        default_tier: if settings.premium {
+            DefaultTier::Premium
+        } else if settings.default_tier_cool {
             DefaultTier::Cool
         } else {
             DefaultTier::Hot
@@ -50,6 +52,7 @@ fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
         container_retention_days: settings.container_soft_delete.then_some(RETENTION_DAYS),
         last_access_tracking: settings.last_access_tracking,
         version_immutability: settings.version_immutability,
+        blob_expiry: settings.blob_expiry,
         encryption_scopes: Some(settings.encryption_scopes.clone()),
     }
 }

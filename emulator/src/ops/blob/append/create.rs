@@ -98,6 +98,7 @@ impl Write for CreateAppendBlob {
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         let reply = Reply::new(201).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         let encryption = blob.encryption.as_ref();
         Ok(properties::encrypted(reply, encryption, call.version))
     }
