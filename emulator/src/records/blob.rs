@@ -81,7 +81,7 @@ pub struct BlobRecord {
     #[serde(default)]
     pub last_access: Option<Timestamp>,
     /// Keys of blobs whose pending copies read from this one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copied_to: Vec<Vec<u8>>,
 }
 
@@ -301,7 +301,7 @@ pub struct CopyRecord {
     #[serde(default)]
     pub description: Option<String>,
     /// What a pending copy will come to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<PendingCopy>,
 }
 
