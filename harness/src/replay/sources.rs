@@ -155,7 +155,7 @@ pub fn restored(recording: &Recording) -> Recording {
     restored
 }
 
-/// A Put Blob without a type that was not refused for the lack of one: a copy.
+/// A Put Blob without a type that was not refused for the lack of one, or an incremental copy.
 fn lacks_source(interaction: &Interaction) -> bool {
     let request = &interaction.request;
     let Some(url) = Url::parse(&request.url).filter(is_blob) else {
@@ -163,11 +163,15 @@ fn lacks_source(interaction: &Interaction) -> bool {
     };
     let code = interaction.response.error_code().unwrap_or_default();
     request.method == "PUT"
-        && !url.has_param("comp")
+        && (!url.has_param("comp") || is_incremental(&url))
         && !url.has_param("restype")
         && !request.headers.has("x-ms-blob-type")
         && request.body.is_empty()
         && code != "MissingRequiredHeader"
+}
+
+fn is_incremental(url: &Url) -> bool {
+    url.param("comp").as_deref() == Some("incrementalcopy")
 }
 
 /// What the answers say that the source was: the value that was refused, a page of another length
@@ -180,7 +184,10 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
     let own = Url::parse(&interaction.request.url)?;
     let part = |url: &Url| (url.param("snapshot"), url.param("versionid"));
     let before = recording.interactions.get(..index)?.iter().rev();
-    let before = before.filter(|one| one.response.status < 300);
+    let mut before = before.filter(|one| one.response.status < 300);
+    if is_incremental(&own) {
+        return before.find_map(snapshot_of).map(|url| url.to_string());
+    }
     let mut before = before.filter_map(|one| Url::parse(&one.request.url).filter(is_blob));
     let mut source = before.find(|url| url.path != own.path || part(url) != (None, None))?;
     let is_base = part(&source) == (None, None);
@@ -198,6 +205,14 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
     let query: Vec<_> = query.collect();
     source.query = (!query.is_empty()).then_some(query);
     Some(source.to_string())
+}
+
+/// The snapshot that an interaction took.
+fn snapshot_of(interaction: &Interaction) -> Option<Url> {
+    let taken = interaction.response.headers.get("x-ms-snapshot")?;
+    let mut url = Url::parse(&interaction.request.url)?;
+    url.query = Some(vec![("snapshot".to_owned(), Some(uri::encode(taken)))]);
+    Some(url)
 }
 
 fn refused_value(interaction: &Interaction) -> Option<String> {
