@@ -233,6 +233,24 @@ async fn a_source_that_changes_fails_its_copies() {
 }
 
 #[tokio::test]
+async fn a_copy_fails_with_its_own_source_only() {
+    let client = with_rule(for_s(10)).await;
+    client.send("PUT", "/box/other", &[PUT], "other").await;
+    let begun = copy(&client, "/box/source", "/box/b").await;
+    let id = begun.header("x-ms-copy-id");
+    let path = format!("/box/b?comp=copy&copyid={id}");
+    let abort = [("x-ms-copy-action", "abort")];
+    assert_eq!(client.send("PUT", &path, &abort, "").await.status, 204);
+    copy(&client, "/box/other", "/box/b").await;
+    client.send("PUT", "/box/source", &[PUT], "new").await;
+    assert_eq!(shown(&head(&client).await), ["0", "pending", "0/5"]);
+    client
+        .send("PUT", "/box/other?comp=metadata", &[], "")
+        .await;
+    assert_eq!(shown(&head(&client).await), ["0", "failed", "0/5"]);
+}
+
+#[tokio::test]
 async fn a_source_that_changes_afterwards_is_no_concern_of_the_copy() {
     let client = with_rule(for_s(10)).await;
     copy(&client, "/box/source", "/box/b").await;

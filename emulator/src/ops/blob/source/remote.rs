@@ -80,7 +80,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let answer = fetch.fetch(request).await;
     let answer = answer.map_err(|error| unfetched(&error, &shown))?;
     let (head, body) = answer.into_parts();
-    check_status(head.status, &head.headers)?;
+    check_status(head.status, &head.headers, is_reference)?;
     let (body, length) = wanted_of(head.status, &head.headers, body, range, most).await?;
     let mut body = body;
     let received = stage::payload(&core.store, &mut body, length).await;
@@ -217,9 +217,17 @@ fn described(headers: &HeaderMap, length: u64, etag: ETag, call: &Call) -> BlobR
 }
 
 /// What the source answered, as the answer to the copy. A refusal of Azure's says why.
-fn check_status(status: StatusCode, headers: &HeaderMap) -> Result<(), StorageError> {
+/// Copy Blob says of conditions that they are the source's, whichever they are.
+fn check_status(
+    status: StatusCode,
+    headers: &HeaderMap,
+    is_reference: bool,
+) -> Result<(), StorageError> {
     if matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
         return Ok(());
+    }
+    if is_reference && matches!(status.as_u16(), 304 | 412) {
+        return Err(ErrorCode::SourceConditionNotMet.into());
     }
     let code = headers
         .get("x-ms-error-code")
