@@ -190,10 +190,17 @@ impl Player<'_> {
         let Some((account, _)) = self.hosts.locate(&source.url, near.as_deref()) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
-        let path = source.url.path;
-        self.set_up_one("PUT", &account, &path, &kind, source.content)
-            .await;
+        for (query, headers, has_body) in source.steps() {
+            let path = format!("{}{query}", source.url.path);
+            let headers: Vec<_> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let body = if has_body {
+                source.content.clone()
+            } else {
+                Bytes::new()
+            };
+            self.set_up_one("PUT", &account, &path, &headers, body)
+                .await;
+        }
     }
 
     async fn set_up_one(

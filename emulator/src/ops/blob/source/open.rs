@@ -29,6 +29,8 @@ use crate::target::Target;
 /// Since this version an unmet condition on the source of a range is told. Recorded: not in
 /// 2019-02-02.
 const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
+/// Since this version a source may be in another account. "Version 2012-02-12".
+const CROSSES_ACCOUNTS: ApiVersion = ApiVersion::V2012_02_12;
 /// The operation whose rights a source needs.
 const READ: &str = "Blob_Download";
 
@@ -72,6 +74,9 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
         return remote::open(core, call, asked).await;
     };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
+    if call.version < CROSSES_ACCOUNTS && target.account != call.account() {
+        return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
+    }
     let is_own =
         is_reference && call.identity.is_account_wide() && target.account == call.account();
     let read = read_call(core, call, target, &asked.url);
