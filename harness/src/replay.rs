@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
-//! - [`reruns`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live
+//! - [`reruns`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
+//!   [`delegation`], [`prepare`]: the live
 //!   request for a recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
 //! - [`tree`], [`json`], [`multipart`], [`superset`], [`rules`], [`value`], [`compare`]: the live
@@ -13,6 +14,7 @@ pub mod bindings;
 pub mod compare;
 pub mod corpus;
 pub mod credentials;
+pub mod delegation;
 pub mod hosts;
 pub mod json;
 pub mod multipart;

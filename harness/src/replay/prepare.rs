@@ -5,6 +5,7 @@ use smalt_protocol::{ApiVersion, Timestamp};
 
 use super::bindings::{Bindings, Kind};
 use super::credentials::{Credential, Signer, UNNAMED};
+use super::delegation::DelegationKey;
 use super::hosts::Hosts;
 use super::multipart;
 use super::recording::Interaction;
@@ -43,7 +44,7 @@ pub struct Preparer<'a> {
     /// The emulator's clock.
     pub now: Timestamp,
     /// The live user delegation key, once fetched.
-    pub delegation_key: Option<&'a str>,
+    pub delegation_key: Option<&'a DelegationKey>,
     /// The account held other things as well.
     pub account_listing: bool,
 }
@@ -74,7 +75,10 @@ impl Preparer<'_> {
             self.bindings
                 .substitute(value, name.and_then(parameter_kind))
         });
-        let signer = self.signer(&account, service);
+        let signer = Signer {
+            answer: Some(&interaction.response),
+            ..self.signer(&account, service)
+        };
         let mut headers = self.headers(interaction, &account);
         let body = self.body(interaction, &account);
         if !body.is_empty()
@@ -100,6 +104,7 @@ impl Preparer<'_> {
             service,
             now: self.now,
             delegation_key: self.delegation_key,
+            answer: None,
             version: UNNAMED,
         }
     }
