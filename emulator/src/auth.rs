@@ -32,6 +32,9 @@ const CHALLENGE: &str = "Bearer \
     authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
     resource_id=https://storage.azure.com";
 
+/// The detail of what neither a key nor a signature can do.
+const TOKEN_ONLY: &str = "Only authentication scheme Bearer is supported";
+
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
@@ -82,7 +85,7 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
     }
     let identity = identify(core, call, entry)?;
     if entry.access.token_only && !matches!(identity, Identity::Entra(_)) {
-        return Err(refused("Only authentication scheme Bearer is supported"));
+        return Err(refused(TOKEN_ONLY));
     }
     Ok(identity)
 }

@@ -8,7 +8,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, Timestamp, li
 use uuid::Uuid;
 
 use super::delegation::{self, DelegationSecret};
-use super::{Identity, Principal, needs};
+use super::{Identity, Principal, TOKEN_ONLY, needs};
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
@@ -250,6 +250,9 @@ fn check_reach(
     sas: &Sas,
     permissions: Permissions,
 ) -> Result<(), StorageError> {
+    if access.token_only {
+        return Err(refused(TOKEN_ONLY));
+    }
     if sas.kind() == SasKind::Account {
         if !sas.get("ss").contains(call.service().letter()) {
             return Err(ErrorCode::AuthorizationServiceMismatch.into());
