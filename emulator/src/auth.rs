@@ -11,6 +11,7 @@ mod bearer;
 pub mod delegation;
 mod needs;
 mod sas;
+mod scope;
 mod shared_key;
 mod token;
 
@@ -26,6 +27,7 @@ use crate::config::Account;
 use crate::core::Core;
 use crate::register::{Anonymous, Entry};
 use delegation::DelegationSecret;
+pub use scope::bring_scope;
 
 /// `WWW-Authenticate` of a refusal that a token would mend.
 const CHALLENGE: &str = "Bearer \

@@ -119,6 +119,7 @@ async fn run(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     call.identity = auth::authorise(core, call, entry)?;
+    auth::bring_scope(call)?;
     match entry.run {
         Run::Built(run) => run(core, call, body).await,
         Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)

@@ -2,9 +2,8 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
-//! - [`reruns`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
-//!   [`delegation`], [`prepare`]: the live
-//!   request for a recorded one.
+//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
+//!   [`delegation`], [`prepare`]: the live request for a recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
 //! - [`tree`], [`json`], [`multipart`], [`superset`], [`rules`], [`value`], [`compare`]: the live
 //!   answer against the recorded one. [`rules`] is the one table of relaxations.
@@ -27,6 +26,7 @@ pub mod report;
 pub mod reruns;
 pub mod rules;
 pub mod settings;
+pub mod sources;
 pub mod superset;
 pub mod target;
 pub mod text;

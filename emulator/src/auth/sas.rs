@@ -100,9 +100,22 @@ fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
         return Ok(());
     }
     match sas.get("sr") {
-        "c" | "b" | "bs" | "bv" | "d" => Ok(()),
+        "c" | "b" | "bs" | "bv" => Ok(()),
+        "d" => check_depth(call, sas),
         "" => Err(refused("sr is mandatory. Cannot be empty")),
         _ => Err(refused("Signature fields not well formed.")),
+    }
+}
+
+/// `sdd`: a directory lies so many segments deep, and so does what is asked for.
+fn check_depth(call: &Call, sas: &Sas) -> Result<(), StorageError> {
+    let below = below_directory(call);
+    let segments = below.split('/').filter(|part| !part.is_empty()).count();
+    let depth = sas.get("sdd").parse::<usize>().ok();
+    if depth.is_some_and(|depth| depth <= segments) {
+        Ok(())
+    } else {
+        Err(refused("Signed Directory Depth Invalid"))
     }
 }
 

@@ -171,6 +171,22 @@ impl World {
         answer(self.emulator.call(request).await.unwrap()).await
     }
 
+    /// Sends a GET to a whole path, with this authorization.
+    pub(crate) async fn send_to(
+        &self,
+        path: &str,
+        authorization: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = Request::get(format!("http://127.0.0.1:10000{path}"))
+            .header("authorization", authorization);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body::empty()).unwrap();
+        answer(self.emulator.call(request).await.unwrap()).await
+    }
+
     /// Sends a GET from this address, as a socket would.
     pub(crate) async fn get_from(&self, peer: &str, path: &str) -> Answer {
         let host = ("host", "127.0.0.1:10000");
