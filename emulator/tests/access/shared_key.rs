@@ -238,7 +238,10 @@ async fn the_secondary_is_signed_for_the_account() {
             headers: &headers,
         };
         let value = authorization(&input, key().as_bytes());
-        let answer = world.send_to(path, &value, &headers).await;
+        let mut headers = headers.to_vec();
+        headers.push(("authorization", &value));
+        let url = format!("http://127.0.0.1:10000{path}");
+        let answer = world.send_to("GET", &url, &headers, "").await;
         assert_eq!(answer.status, 200, "{signed_path}: {answer:?}");
     }
 }

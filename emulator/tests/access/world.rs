@@ -171,19 +171,20 @@ impl World {
         answer(self.emulator.call(request).await.unwrap()).await
     }
 
-    /// Sends a GET to a whole path, with this authorization.
+    /// Sends a request to any address.
     pub(crate) async fn send_to(
         &self,
-        path: &str,
-        authorization: &str,
+        method: &str,
+        url: &str,
         headers: &[(&str, &str)],
+        body: &str,
     ) -> Answer {
-        let mut request = Request::get(format!("http://127.0.0.1:10000{path}"))
-            .header("authorization", authorization);
+        let mut request = Request::builder().method(method).uri(url);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(body::empty()).unwrap();
+        let body = Bytes::from(body.to_owned());
+        let request = request.body(body::full(body)).unwrap();
         answer(self.emulator.call(request).await.unwrap()).await
     }
 

@@ -30,6 +30,12 @@ pub enum Unpreparable {
     /// The page that it continues was full of other things of the account.
     #[error("continues a page of other things that the account held")]
     ForeignMarker,
+    /// Tokens come over https only.
+    #[error("asks with a token, which this target's http does not take")]
+    TokenOverHttp,
+    /// The key that signs it was never given out.
+    #[error("is signed with a user delegation key that was not given out")]
+    NoDelegationKey,
     /// Its URL names no storage account.
     #[error("not a storage account's URL")]
     ForeignHost,
@@ -88,6 +94,12 @@ impl Preparer<'_> {
         }
         url.scheme = self.hosts.map(url.clone(), None).scheme;
         let path = |url: &Url| self.raw_path(url);
+        if credential == Credential::Bearer && url.scheme == "http" {
+            return Err(Unpreparable::TokenOverHttp);
+        }
+        if url.has_param("skoid") && self.delegation_key.is_none() {
+            return Err(Unpreparable::NoDelegationKey);
+        }
         signer.apply(credential, &recorded.method, &mut url, path, &mut headers);
         let url = self.hosts.map(url, None).to_string();
         Ok(Request {
