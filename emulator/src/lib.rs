@@ -72,6 +72,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod query;
 mod reap;
 mod records;
 mod reply;

@@ -24,6 +24,7 @@ pub mod put_block;
 pub mod put_block_from_url;
 pub mod put_block_list;
 pub mod put_from_url;
+pub mod query;
 pub mod replace;
 pub mod set_properties;
 pub mod snapshot;

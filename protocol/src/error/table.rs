@@ -61,6 +61,7 @@ error_codes! {
     EntityAlreadyExists 409 "The specified entity already exists.",
     EntityNotFound 404 "The specified entity does not exist.",
     EntityTooLarge 400 "The entity is larger than the maximum size permitted.",
+    ErrorProcessingQueryExpression 400 "The query expression cannot be processed.",
     FeatureVersionMismatch 409 "Stored access policy contains a permission that is not supported by this version.",
     HierarchicalNamespaceNotEnabled 400 "This operation is only supported on a hierarchical namespace account.",
     HostInformationNotPresent 400 "The required host information is not present in the request. You must send a non-empty Host header or include the absolute URI in the request line.",

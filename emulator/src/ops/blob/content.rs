@@ -14,6 +14,7 @@ mod located;
 
 use std::ops::Range;
 
+pub use body::ContentBody;
 pub use located::Located;
 
 use crate::records::BlobContent;

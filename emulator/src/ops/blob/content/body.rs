@@ -26,7 +26,7 @@ impl Piece {
 }
 
 /// Yields pieces one after the other.
-pub(super) struct ContentBody {
+pub struct ContentBody {
     store: Store,
     pieces: std::vec::IntoIter<Piece>,
     open: Option<PayloadReader>,
@@ -47,7 +47,11 @@ impl ContentBody {
         self.boxed_unsync()
     }
 
-    fn next(&mut self) -> StoreResult<Option<Bytes>> {
+    /// The next bytes; none at the end.
+    ///
+    /// # Errors
+    /// When the disk fails, or the blob is gone.
+    pub fn next_chunk(&mut self) -> StoreResult<Option<Bytes>> {
         loop {
             if let Some(reader) = &mut self.open
                 && let Some(chunk) = reader.next_chunk()?
@@ -72,7 +76,7 @@ impl HttpBody for ContentBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let next = self.next().map_err(io::Error::other).transpose();
+        let next = self.next_chunk().map_err(io::Error::other).transpose();
         Poll::Ready(next.map(|chunk| chunk.map(Frame::data)))
     }
 
