@@ -17,6 +17,7 @@
 //! be refused piece by piece.
 
 mod aggregate;
+mod arrow;
 mod avro;
 mod csv;
 mod evaluate;

@@ -11,6 +11,9 @@ use uuid::Uuid;
 /// Parquet, which has no lines, came in between.
 const BY_RECORD: ApiVersion = ApiVersion::V2020_10_02;
 
+/// Errors that are held at once, in bytes: ours.
+const ERROR_BYTES_MAX: usize = 1024 * 1024;
+
 const MAGIC: &[u8] = b"Obj\x01";
 /// Where each record stands in the union.
 const RESULT_DATA: i64 = 0;
@@ -22,6 +25,8 @@ const END: i64 = 3;
 #[derive(Debug)]
 pub struct Frames {
     out: Vec<u8>,
+    /// Errors that wait until the progress was told.
+    errors: Vec<u8>,
     sync: [u8; 16],
 }
 
@@ -36,7 +41,11 @@ impl Frames {
         push_long(&mut out, 0);
         let sync = *sync.as_bytes();
         out.extend_from_slice(&sync);
-        Frames { out, sync }
+        Frames {
+            out,
+            errors: Vec::new(),
+            sync,
+        }
     }
 
     /// Rows that were found.
@@ -47,7 +56,8 @@ impl Frames {
         self.block(&record);
     }
 
-    /// Something that went wrong at a place in the blob.
+    /// Something that went wrong at a place in the blob. It is held until it is
+    /// [released](Frames::release_errors).
     pub fn error(&mut self, is_fatal: bool, name: &str, description: &str, position: u64) {
         let mut record = Vec::new();
         push_long(&mut record, ERROR);
@@ -55,7 +65,17 @@ impl Frames {
         push_bytes(&mut record, name.as_bytes());
         push_bytes(&mut record, description.as_bytes());
         push_count(&mut record, position);
-        self.block(&record);
+        push_block(&mut self.errors, &record, &self.sync);
+    }
+
+    /// Whether the errors that are held should be released.
+    pub fn holds_many_errors(&self) -> bool {
+        self.errors.len() >= ERROR_BYTES_MAX
+    }
+
+    /// Sends the errors that are held.
+    pub fn release_errors(&mut self) {
+        self.out.append(&mut self.errors);
     }
 
     /// How far the query has come.
@@ -81,10 +101,14 @@ impl Frames {
     }
 
     fn block(&mut self, record: &[u8]) {
-        push_long(&mut self.out, 1);
-        push_bytes(&mut self.out, record);
-        self.out.extend_from_slice(&self.sync);
+        push_block(&mut self.out, record, &self.sync);
     }
+}
+
+fn push_block(out: &mut Vec<u8>, record: &[u8], sync: &[u8]) {
+    push_long(out, 1);
+    push_bytes(out, record);
+    out.extend_from_slice(sync);
 }
 
 fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -220,6 +244,7 @@ mod tests {
         frames.data(b"400\n");
         frames.progress(32, 32);
         frames.error(false, "A", "b", 3);
+        frames.release_errors();
         frames.end(32);
         let mut expected = Vec::new();
         for block in [

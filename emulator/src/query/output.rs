@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
+use super::arrow;
 use super::csv;
-use super::request::Format;
+use super::request::{Answer, Format};
 use super::row::Row;
-use super::value::Value;
+use super::value::{Fault, Value};
 
 /// Writes rows in the format that was asked for.
 #[derive(Debug)]
@@ -14,13 +15,18 @@ pub enum Output {
     Delimited(csv::Writer),
     /// JSON, with this text after each record.
     Json(String),
+    /// Arrow.
+    Arrow(Box<arrow::Writer>),
 }
 
-impl From<Format> for Output {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Delimited(dialect) => Output::Delimited(csv::Writer::new(dialect)),
-            Format::Json(separator) => Output::Json(separator),
+impl From<Answer> for Output {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Text(Format::Delimited(dialect)) => {
+                Output::Delimited(csv::Writer::new(dialect))
+            }
+            Answer::Text(Format::Json(separator)) => Output::Json(separator),
+            Answer::Arrow(fields) => Output::Arrow(Box::new(arrow::Writer::new(fields))),
         }
     }
 }
@@ -46,9 +52,43 @@ impl Output {
         }
     }
 
-    /// Selected values with their names.
-    pub fn values(&self, out: &mut Vec<u8>, names: &[String], values: &[Value<'_>]) {
+    /// What stands before all rows.
+    pub fn begin(&mut self) -> Vec<u8> {
         match self {
+            Output::Arrow(writer) => writer.begin(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Bytes of rows that are held here and not written yet.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Output::Arrow(writer) => writer.held_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Writes the rows that are held.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        if let Output::Arrow(writer) = self
+            && let Some(batch) = writer.flush()
+        {
+            out.extend_from_slice(&batch);
+        }
+    }
+
+    /// Selected values with their names.
+    ///
+    /// # Errors
+    /// Where a value does not fit into the schema that was asked for.
+    pub fn values(
+        &mut self,
+        out: &mut Vec<u8>,
+        names: &[String],
+        values: &[Value<'_>],
+    ) -> Result<(), Fault> {
+        match self {
+            Output::Arrow(writer) => writer.row(values.iter().cloned())?,
             Output::Delimited(writer) => {
                 for (index, value) in values.iter().enumerate() {
                     writer.field(out, index, value.display().as_bytes());
@@ -61,11 +101,30 @@ impl Output {
                 out.extend_from_slice(separator.as_bytes());
             }
         }
+        Ok(())
     }
 
     /// A row as it is; `names` are those of the header row, where there is one.
-    pub fn whole(&self, out: &mut Vec<u8>, names: &[String], row: Row<'_>) {
+    ///
+    /// # Errors
+    /// As [`Output::values`].
+    pub fn whole(
+        &mut self,
+        out: &mut Vec<u8>,
+        names: &[String],
+        row: Row<'_>,
+    ) -> Result<(), Fault> {
         match (self, row) {
+            (Output::Arrow(writer), Row::Fields(fields)) => {
+                writer.row(
+                    fields
+                        .iter()
+                        .map(|field| Value::Text(super::row::text(field))),
+                )?;
+            }
+            (Output::Arrow(writer), Row::Json(json)) => {
+                writer.row(json.members().map(|(_, member)| member.value()))?;
+            }
             (Output::Delimited(writer), Row::Fields(fields)) => {
                 for (index, field) in fields.iter().enumerate() {
                     writer.field(out, index, field);
@@ -95,6 +154,7 @@ impl Output {
                 out.extend_from_slice(separator.as_bytes());
             }
         }
+        Ok(())
     }
 }
 

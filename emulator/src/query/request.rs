@@ -6,6 +6,7 @@ use smalt_protocol::xml::read::ELEMENTS_MAX;
 use smalt_protocol::xml::{Element, read_document};
 use smalt_protocol::{ErrorCode, StorageError};
 
+use super::arrow::{Field, Kind};
 use super::csv::Dialect;
 use super::sql::{self, Select, Statement};
 
@@ -24,7 +25,7 @@ pub struct QueryRequest {
     /// What the blob is written in.
     pub(super) input: Format,
     /// What the answer is to be written in.
-    pub(super) output: Format,
+    pub(super) output: Answer,
 }
 
 /// How rows are written.
@@ -34,6 +35,15 @@ pub(super) enum Format {
     Delimited(Dialect),
     /// JSON, with this text after each record.
     Json(String),
+}
+
+/// How an answer is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// As text.
+    Text(Format),
+    /// As Arrow, with this schema.
+    Arrow(Vec<Field>),
 }
 
 impl QueryRequest {
@@ -61,7 +71,7 @@ impl QueryRequest {
         };
         let output = match root.child("OutputSerialization") {
             Some(serialization) => output(serialization)?,
-            None => Format::Delimited(Dialect::default()),
+            None => Answer::Text(Format::Delimited(Dialect::default())),
         };
         let statement = sql::parse(&expression.text)?;
         check(&statement, &input)?;
@@ -96,13 +106,13 @@ fn input(serialization: &Element<'_>) -> Result<Format, StorageError> {
     }
 }
 
-fn output(serialization: &Element<'_>) -> Result<Format, StorageError> {
+fn output(serialization: &Element<'_>) -> Result<Answer, StorageError> {
     let format = serialization.required("Format")?;
     let kind = format.required("Type")?;
     match kind.trimmed() {
-        "delimited" => delimited(format),
-        "json" => json(format),
-        "arrow" => Err(unsupported(kind)),
+        "delimited" => delimited(format).map(Answer::Text),
+        "json" => json(format).map(Answer::Text),
+        "arrow" => arrow(format),
         _ => Err(wrong(kind)),
     }
 }
@@ -150,6 +160,29 @@ fn json(format: &Element<'_>) -> Result<Format, StorageError> {
     Ok(Format::Json(
         given.unwrap_or_else(|| JSON_SEPARATOR.to_owned()),
     ))
+}
+
+/// The schema that the rows are put into.
+fn arrow(format: &Element<'_>) -> Result<Answer, StorageError> {
+    let schema = format.required("ArrowConfiguration")?.required("Schema")?;
+    if schema.children.is_empty() {
+        return Err(wrong(schema));
+    }
+    let field = |element: &Element<'_>| {
+        let digits = |name: &str| match element.child(name) {
+            None => Ok(0),
+            Some(digits) => digits.trimmed().parse().map_err(|_| wrong(digits)),
+        };
+        let (precision, scale) = (digits("Precision")?, digits("Scale")?);
+        let kind = element.required("Type")?;
+        let name = element.child("Name").map(|name| name.text.to_string());
+        Ok(Field {
+            name: name.unwrap_or_default(),
+            kind: Kind::parse(kind.trimmed(), precision, scale).ok_or_else(|| wrong(kind))?,
+        })
+    };
+    let fields: Result<_, StorageError> = schema.children.iter().map(field).collect();
+    Ok(Answer::Arrow(fields?))
 }
 
 /// A separator; an empty one is none given.

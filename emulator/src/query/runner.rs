@@ -1,8 +1,9 @@
 //! A query under way: bytes of the blob in, frames of the answer out.
 //!
-//! Every 4 MiB that are read the rows found so far are sent and the progress told, as recorded by
-//! the tests of Microsoft's SDKs. A row that a query has no answer for is left out and told of;
-//! where the text itself is broken the answer ends.
+//! Every 4 MiB that are read the rows found so far are sent, then the progress is told, then what
+//! went wrong on the way: so the tests of Microsoft's SDKs have it, and the one for Python cannot
+//! read an answer that begins with an error. A row that a query has no answer for is left out; where
+//! the text itself is broken the answer ends.
 
 use bytes::Bytes;
 use smalt_protocol::limits::MIB;
@@ -101,6 +102,8 @@ impl Runner {
             output,
         } = request;
         let mut work = Work::new(statement, output.into(), Frames::new(version, sync), now)?;
+        work.results = work.output.begin();
+        work.send();
         let input = match input {
             Format::Delimited(dialect) => {
                 work.awaits_header = dialect.has_headers;
@@ -152,7 +155,8 @@ impl Runner {
             bytes = rest;
             self.records(part)?;
             self.scanned += part.len() as u64;
-            if self.scanned.is_multiple_of(PROGRESS_BYTES) && !self.is_over {
+            let is_due = self.scanned.is_multiple_of(PROGRESS_BYTES);
+            if (is_due || self.work.frames.holds_many_errors()) && !self.is_over {
                 self.tell();
             }
         }
@@ -176,6 +180,7 @@ impl Runner {
             self.tell();
         }
         self.work.send();
+        self.work.frames.release_errors();
         self.work.frames.end(self.total);
         Ok(())
     }
@@ -188,6 +193,7 @@ impl Runner {
     fn tell(&mut self) {
         self.work.send();
         self.work.frames.progress(self.scanned, self.total);
+        self.work.frames.release_errors();
         self.told = self.scanned;
     }
 
@@ -254,7 +260,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Sends what was found before, and why there is no more.
+    /// Tells why there is no more.
     fn break_off(&mut self, broken: Broken, at: u64) {
         let start = match &self.input {
             Input::Delimited(_) => self.record_start,
@@ -264,8 +270,6 @@ impl Runner {
             Broken::Syntax(description) => description,
             Broken::TooLong => format!("A record is longer than {RECORD_BYTES_MAX} bytes."),
         };
-        self.scanned = self.scanned.max(at.min(self.total));
-        self.work.send();
         self.work
             .frames
             .error(true, "ParseError", &description, start);
@@ -398,7 +402,7 @@ impl Work {
                 return false;
             }
         }
-        if self.results.len() >= RESULT_BYTES_MAX {
+        if self.results.len() + self.output.held_bytes() >= RESULT_BYTES_MAX {
             self.send();
         }
         match &mut self.rows_left {
@@ -419,13 +423,14 @@ impl Work {
             return Ok(false);
         }
         match &self.statement.select {
-            Select::All => self.output.whole(&mut self.results, &self.names, row),
+            Select::All => self.output.whole(&mut self.results, &self.names, row)?,
             Select::Columns(columns) => {
                 let values: Result<Vec<Value<'_>>, Fault> = columns
                     .iter()
                     .map(|column| scope.value(&column.value))
                     .collect();
-                self.output.values(&mut self.results, &self.names, &values?);
+                self.output
+                    .values(&mut self.results, &self.names, &values?)?;
             }
             Select::Aggregate(aggregate) => {
                 if let Some(total) = &mut self.aggregate {
@@ -442,8 +447,17 @@ impl Work {
 
     fn batch(&mut self, bytes: Option<u64>) {
         if let Some(bytes) = bytes {
-            let bytes = Value::Integer(i64::try_from(bytes).unwrap_or(i64::MAX));
-            self.output.values(&mut self.results, &self.names, &[bytes]);
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.one_value(Value::Integer(bytes));
+        }
+    }
+
+    /// A row of one value that is of no place in the blob.
+    fn one_value(&mut self, value: Value<'_>) {
+        let written = self.output.values(&mut self.results, &self.names, &[value]);
+        if let Err(fault) = written {
+            let (name, description) = fault.describe();
+            self.frames.error(false, name, description, 0);
         }
     }
 
@@ -452,14 +466,14 @@ impl Work {
         if let Some(total) = self.aggregate.take()
             && self.rows_left != Some(0)
         {
-            let value = total.value();
-            self.output.values(&mut self.results, &self.names, &[value]);
+            self.one_value(total.value());
         }
         let rest = self.split.as_mut().and_then(Split::rest);
         self.batch(rest);
     }
 
     fn send(&mut self) {
+        self.output.flush(&mut self.results);
         if !self.results.is_empty() {
             self.frames.data(&self.results);
             self.results.clear();
