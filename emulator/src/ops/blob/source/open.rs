@@ -259,6 +259,6 @@ fn stream(content: Content) -> Body {
         Content::Empty | Content::Length(_) => body::empty(),
         Content::Bytes(bytes) => body::full(bytes),
         Content::Payload(reader) => body::payload(reader),
-        Content::Stream { body, .. } => body,
+        Content::Stream { body, .. } | Content::Chunked(body) => body,
     }
 }
