@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{Method, Version};
+use http::{HeaderMap, Method, Version};
 use http_body::Body as _;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, limits, uri};
 use uuid::Uuid;
@@ -56,10 +56,7 @@ pub fn arrive(
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
-    let named = match head.headers.get("x-ms-version") {
-        Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
-        None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
-    };
+    let named = named_version(&head.headers, &query);
     let version = named.map(|text| version(core, text)).transpose()?;
     let default = match version {
         Some(_) => None,
@@ -95,6 +92,22 @@ pub fn arrive(
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })
+}
+
+/// The version that a request names: by its header, else by `api-version`, else by its signature.
+/// "Previous Azure Storage service versions": under the first two versions of `sv` the header of a
+/// signed request counts for nothing.
+fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> Option<&'a str> {
+    const DECIDES_ALONE: [&str; 2] = ["2012-02-12", "2013-08-15"];
+    let signed = uri::lookup(query, "sv");
+    let decides_alone = signed.filter(|version| DECIDES_ALONE.contains(version));
+    if decides_alone.is_some() && !headers.contains_key(AUTHORIZATION) {
+        return decides_alone;
+    }
+    match headers.get("x-ms-version") {
+        Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
+        None => uri::lookup(query, "api-version").or(signed),
+    }
 }
 
 /// What HTTP asks of a request on the wire, before anything is looked at.

@@ -1,10 +1,10 @@
 //! Who asks, and whether they may.
 //!
 //! One of four ways in: Shared Key or a bearer token in the `Authorization` header, a shared access
-//! signature in the query, or nobody at all. Each proves an [`Identity`]; what an operation requires
-//! of it stands in the register. Sources: "Authorize with Shared Key", "Authorize with Microsoft
-//! Entra ID", "Create a service SAS", "Create an account SAS", "Create a user delegation SAS",
-//! "Configure anonymous read access".
+//! signature in the query, or nobody at all. Each proves an [`Identity`]; what an operation
+//! requires of it stands in the register. Sources: "Authorize with Shared Key", "Authorize with
+//! Microsoft Entra ID", "Create a service SAS", "Create an account SAS", "Create a user delegation
+//! SAS", "Configure anonymous read access".
 
 mod anonymous;
 mod bearer;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Parser, ValueEnum};
 use smalt_protocol::signing::AccountKey;
 
-use crate::config::{Account, AccountSettings, Config};
+use crate::config::{Account, AccountSettings, Config, OAuth};
 use crate::fetch::SourceRule;
 
 /// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
@@ -16,7 +16,7 @@ use crate::fetch::SourceRule;
 const ACCOUNTS: &str = "Settings of the accounts";
 
 /// A local Azure Storage: Blob and Queue REST, durable by default.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(
     name = "smalt",
     version,
@@ -30,6 +30,7 @@ const ACCOUNTS: &str = "Settings of the accounts";
         smalt --inMemoryPersistence            keep nothing on disk\n  \
         smalt --location /tmp/store --mode fast\n  \
         smalt --cert cert.pem --key key.pem    serve https\n  \
+        smalt --devCert --oauth basic          serve https, take bearer tokens\n  \
         smalt --completions bash               print a completion script",
     rename_all = "camelCase"
 )]
@@ -76,6 +77,20 @@ pub struct Cli {
     /// Private key in PEM.
     #[arg(long, requires = "cert")]
     pub key: Option<PathBuf>,
+    /// Serve https with a certificate of smalt's own, for localhost only: made on first use and
+    /// kept in DIR. Clients have to be told to trust DIR/ca.pem.
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        default_missing_value = "smalt-cert",
+        conflicts_with = "cert"
+    )]
+    pub dev_cert: Option<PathBuf>,
+    /// Take bearer tokens, over https: audience, issuer and lifetime are checked. The signature of
+    /// a token is not, so that anybody who reaches smalt can make one: this is no protection.
+    #[arg(long, value_enum, ignore_case = true)]
+    pub oauth: Option<OAuthLevel>,
     /// Accounts in place of Azurite's: `name:key[:key];name:key`.
     #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
     pub accounts: Option<String>,
@@ -132,6 +147,13 @@ pub struct Cli {
     pub completions: Option<clap_complete::Shell>,
 }
 
+/// How bearer tokens are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OAuthLevel {
+    /// By what they claim.
+    Basic,
+}
+
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Durability {
@@ -154,12 +176,18 @@ impl Cli {
     /// The settings of the emulator.
     ///
     /// # Errors
-    /// What is wrong with `--accounts`.
+    /// What is wrong with `--accounts`, and `--oauth` without https.
     pub fn config(&self) -> anyhow::Result<Config> {
+        if self.oauth.is_some() && !self.is_https() {
+            bail!("--oauth needs https: add --devCert, or --cert and --key");
+        }
         let mut config = Config {
             host_style: !self.disable_product_style_url,
             strict_api_version: self.strict_api_version,
             strict_skew: self.strict_skew,
+            oauth: self
+                .oauth
+                .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
             ..Config::default()
         };
         if let Some(accounts) = self
@@ -182,6 +210,11 @@ impl Cli {
         Ok(config)
     }
 
+    /// Whether the services speak https.
+    pub fn is_https(&self) -> bool {
+        self.cert.is_some() || self.dev_cert.is_some()
+    }
+
     /// Addresses of blob, queue, table and control.
     ///
     /// # Errors
@@ -193,6 +226,17 @@ impl Cli {
             address(&self.table_host, self.table_port)?,
             address(&self.control_host, self.control_port)?,
         ])
+    }
+}
+
+impl std::fmt::Debug for Cli {
+    /// Neither the keys of accounts nor the control endpoint's token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cli")
+            .field("location", &self.location)
+            .field("mode", &self.mode)
+            .field("https", &self.is_https())
+            .finish_non_exhaustive()
     }
 }
 
@@ -272,6 +316,23 @@ mod tests {
         assert_eq!(queue.to_string(), "127.0.0.1:1");
         assert_eq!(table.to_string(), "[::1]:2");
         assert!(!cli.config().unwrap().host_style);
+    }
+
+    #[test]
+    fn tokens_need_https_and_secrets_are_not_shown() {
+        let parse =
+            |more: &[&str]| Cli::try_parse_from([&["smalt", "--oauth", "Basic"], more].concat());
+        assert!(parse(&[]).unwrap().config().is_err());
+        for https in [&["--devCert"][..], &["--cert", "c", "--key", "k"]] {
+            assert_eq!(parse(https).unwrap().config().unwrap().oauth, OAuth::Basic);
+        }
+        assert!(parse(&["--cert", "c", "--key", "k", "--devCert", "d"]).is_err());
+        let cli = parse(&["--accounts", "one:c2VjcmV0", "--controlToken", "hidden"]).unwrap();
+        let shown = format!("{cli:?} {:?}", parse_accounts("one:c2VjcmV0").unwrap());
+        assert!(
+            !shown.contains("c2VjcmV0") && !shown.contains("hidden"),
+            "{shown}"
+        );
     }
 
     #[test]

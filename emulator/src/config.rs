@@ -62,6 +62,8 @@ pub struct AccountSettings {
     pub last_access_tracking: bool,
     /// Whether containers support immutability policies of single versions.
     pub version_immutability: bool,
+    /// Whether blobs can be given an expiry. Azure: in accounts with a hierarchical namespace only.
+    pub blob_expiry: bool,
     /// The encryption scopes that exist; absent: every name does.
     pub encryption_scopes: Option<BTreeSet<String>>,
 }
@@ -76,6 +78,7 @@ impl Default for AccountSettings {
             container_retention_days: None,
             last_access_tracking: false,
             version_immutability: false,
+            blob_expiry: false,
             encryption_scopes: None,
         }
     }
@@ -93,6 +96,8 @@ pub enum DefaultTier {
     Hot,
     /// Cool.
     Cool,
+    /// Premium, in an account of premium page blobs: their tier goes by their length.
+    Premium,
 }
 
 impl DefaultTier {
@@ -101,6 +106,7 @@ impl DefaultTier {
         match self {
             DefaultTier::Hot => "Hot",
             DefaultTier::Cool => "Cool",
+            DefaultTier::Premium => "Premium",
         }
     }
 }

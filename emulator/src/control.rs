@@ -268,8 +268,11 @@ mod tests {
         let emulator = emulator();
         let rule = r#"{"operation": "Queue_Create", "fault": {"kind": "refuse", "status": 503}}"#;
         assert_eq!(ask(&emulator, "POST", "/faults", rule).await.0, 200);
+        let rule = r#"{"fault": {"kind": "pending_copy", "duration_s": 60}}"#;
+        assert_eq!(ask(&emulator, "POST", "/faults", rule).await.0, 200);
         let (_, account) = ask(&emulator, "DELETE", "/faults", "").await;
         assert_eq!(account[0]["fired"], 0);
+        assert_eq!(account[1]["rule"]["fault"]["duration_s"], 60);
         for bad in [
             r#"{"operation": "Nothing", "fault": {"kind": "reset"}}"#,
             "{",

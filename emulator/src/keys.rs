@@ -20,6 +20,7 @@
 //! | `0x1b` | node id | number of nodes, blobs and snapshots that share the node |
 //! | `0x1c` | | the last node id |
 //! | `0x1d` | node id | node that nothing refers to any more, left to release |
+//! | `0x1e` | generation, tag 0 value 0 blob 0 tick | nothing: the blob has the tag |
 //! | `0x20` | account 0 queue | `QueueRecord` |
 //! | `0x21` | generation, message id | `MessageRecord` |
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
@@ -47,6 +48,7 @@ const PAGE_NODE: u8 = 0x1a;
 const PAGE_NODE_REFS: u8 = 0x1b;
 const PAGE_NODE_LAST: u8 = 0x1c;
 const PAGE_GARBAGE: u8 = 0x1d;
+const TAG: u8 = 0x1e;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -203,6 +205,41 @@ pub fn block_list_refs(content: u64) -> Vec<u8> {
     key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
 }
 
+/// Place of a blob among those that have a tag, in the order of its values. The time is that of a
+/// version, [`Timestamp::MAX`] for the blob as it is.
+pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Timestamp) -> Vec<u8> {
+    let mut key = tag_value(generation, tag, value);
+    key.extend_from_slice(blob.as_bytes());
+    key.push(0);
+    key.extend_from_slice(&at.ticks().to_be_bytes());
+    key
+}
+
+/// Where the blobs start that have this value of a tag; with [`after`], where they end.
+pub fn tag_value(generation: Generation, tag: &str, value: &str) -> Vec<u8> {
+    let mut key = tag_values(generation, tag);
+    key.extend_from_slice(value.as_bytes());
+    key.push(0);
+    key
+}
+
+/// Where the blobs start that have a tag; with [`after`], where they end.
+pub fn tag_values(generation: Generation, tag: &str) -> Vec<u8> {
+    key(TAG, &[&generation.to_be_bytes(), tag.as_bytes(), &[0]])
+}
+
+/// Value, blob and time of a key of a [`tag`].
+pub fn tag_place(key: &[u8]) -> (String, String, Timestamp) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut parts = key
+        .get(9..)
+        .unwrap_or_default()
+        .splitn(3, |byte| *byte == 0);
+    let value = parts.nth(1).unwrap_or_default();
+    let (blob, at) = timed_name(parts.next().unwrap_or_default());
+    (text(value), blob, at)
+}
+
 /// A node of the map of a page blob.
 pub fn page_node(id: u64) -> Vec<u8> {
     key(PAGE_NODE, &[&id.to_be_bytes()])
@@ -275,8 +312,9 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 }
 
 /// The prefixes of everything that a generation keys, with what its records hold.
-pub fn contents(generation: Generation) -> [Vec<u8>; 10] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 11] {
     [
+        TAG,
         BLOB,
         SNAPSHOT,
         VERSION,
@@ -317,7 +355,7 @@ pub enum Holds {
 /// What a reminder of [`expiring`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// A snapshot, previous version or base blob that was deleted.
+    /// A snapshot, previous version or base blob that was deleted, or a base blob that expires.
     Blob,
     /// A container that could be restored.
     Container,
@@ -405,6 +443,20 @@ mod tests {
             ("a/b".to_owned(), tick)
         );
         assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
+        for at in [tick, Timestamp::MAX] {
+            let place = ("v".to_owned(), "a/b".to_owned(), at);
+            assert_eq!(tag_place(&tag(7, "t", "v", "a/b", at)), place);
+        }
+    }
+
+    #[test]
+    fn blobs_with_a_tag_stand_in_the_order_of_its_values() {
+        let at = |key, value| tag(7, key, value, "blob", Timestamp::MAX);
+        let places = [at("t", ""), at("t", "a"), at("t", "a b"), at("t", "ab")];
+        assert!(places.is_sorted());
+        let (from, to) = (tag_values(7, "t"), after(tag_values(7, "t")));
+        assert!(places.iter().all(|place| (&from..&to).contains(&place)));
+        assert!(!(from..to).contains(&at("t2", "a")));
     }
 
     #[test]

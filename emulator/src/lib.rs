@@ -41,6 +41,8 @@
 pub mod auth;
 pub mod body;
 #[cfg(feature = "server")]
+pub mod certificate;
+#[cfg(feature = "server")]
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -7,6 +7,7 @@ pub mod deletion;
 pub mod leasing;
 pub mod listing;
 pub mod lookup;
+pub mod marker;
 pub mod paging;
 pub mod queue;
 pub mod service;

@@ -152,6 +152,11 @@ async fn run_read<O: Read>(
     }
     let now = core.store.now();
     let output = core.store.read(|view| operation.read(view, now))?;
+    if let Some(note) = operation.note(&output, now)
+        && let Err(error) = core.store.commit(note).await
+    {
+        tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
+    }
     operation.render(output, call, &core.store)
 }
 

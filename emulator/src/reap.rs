@@ -3,8 +3,8 @@
 //! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
 //! nothing names it any more. What the generation keys is removed here, payloads released, and at
 //! last the marker. Uncommitted blocks go a week after the last one was put. Pages that a large
-//! page blob or a long clearing left behind are released here as well. What was deleted softly goes
-//! when its retention ends: reminders in the order of time lead to it.
+//! page blob or a long clearing left behind are released here as well. Blobs go when they expire,
+//! and what was deleted softly when its retention ends: reminders in the order of time lead to it.
 //!
 //! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
 //! upload, and finds its work anew: a crash in between loses nothing.
@@ -20,6 +20,7 @@ use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 
 use crate::keys::{self, Generation, Holds};
 use crate::ops::blob::content::{self, pages};
+use crate::ops::blob::pending;
 use crate::records::{
     BlobContent, BlobRecord, BlockRecord, GarbageRecord, MessageRecord, MessageText, Record,
     Tombstone, UncommittedRecord,
@@ -190,7 +191,9 @@ fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<
     let payload = match holds {
         Holds::Content => {
             let blob = BlobRecord::decode(value)?;
-            content::release(tx, blob.content)?;
+            for content in pending::held(&blob) {
+                content::release(tx, content)?;
+            }
             return Ok(match blob.content {
                 BlobContent::Blocks { count, .. } => 1 + count as usize,
                 BlobContent::Pages { .. } => pages::AT_ONCE,

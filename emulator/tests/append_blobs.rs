@@ -1,7 +1,5 @@
 //! Append blobs as a client sees them: made, extended, sealed, copied.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 mod support;
 
 use bytes::Bytes;

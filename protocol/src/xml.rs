@@ -11,6 +11,7 @@ pub mod list_blobs;
 pub mod list_containers;
 pub mod list_queues;
 pub mod message;
+pub mod page_list;
 pub mod read;
 pub mod service_properties;
 pub mod user_delegation_key;
@@ -23,6 +24,7 @@ pub use list_blobs::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocum
 pub use list_containers::{ContainerEntry, ListContainersDocument};
 pub use list_queues::ListQueuesDocument;
 pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
+pub use page_list::PageListDocument;
 pub use read::{Element, read_document};
 pub use service_properties::{
     CorsRule, DeleteRetention, ServiceProperties, ServicePropertiesUpdate,

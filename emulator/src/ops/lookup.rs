@@ -9,6 +9,7 @@ use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
+use crate::rules::pending_copy;
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -242,10 +243,11 @@ pub fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse_iso(text).filter(|_| is_whole)
 }
 
+/// A blob as it stands at this time; none when it has expired.
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
-    blob.map(|mut blob| {
-        blob.lease = blob.lease.at(now);
-        blob.access = blob.access.at(now);
-        blob
-    })
+    let mut blob = blob.filter(|blob| blob.is_there(now))?;
+    blob.lease = blob.lease.at(now);
+    blob.access = blob.access.at(now);
+    pending_copy::settle(&mut blob, now);
+    Some(blob)
 }

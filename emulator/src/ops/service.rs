@@ -1,6 +1,7 @@
 //! Operations on a service of an account; properties and statistics of the Blob and Queue service.
 
 pub mod account_info;
+pub mod find_blobs;
 pub mod list_containers;
 pub mod preflight;
 pub mod properties;

@@ -1,10 +1,11 @@
-//! Removal of what was deleted softly, when it cannot be brought back any more.
+//! Removal of what was deleted softly, when it cannot be brought back any more, and of blobs whose
+//! time has come.
 
 use smalt_protocol::Timestamp;
 
 use super::{Entry, entries, release};
 use crate::keys::{self, Kept};
-use crate::ops::blob::retention;
+use crate::ops::blob::{expiry, retention, tag_index};
 use crate::records::{BlobRecord, ContainerRecord, GarbageRecord, Record};
 use crate::store::{Store, StoreResult, Transaction, View};
 
@@ -68,11 +69,15 @@ fn remove_blob(tx: &mut Transaction<'_>, key: &[u8], now: Timestamp) -> StoreRes
     let Some(value) = tx.get(key)? else {
         return Ok(1);
     };
-    let deleted = BlobRecord::decode(&value)?.deleted;
-    if !deleted.is_some_and(|deleted| deleted.is_over(now)) {
+    let blob = BlobRecord::decode(&value)?;
+    if !blob.is_there(now) {
+        return expiry::remove_expired(tx, key.to_vec(), now);
+    }
+    if !blob.deleted.is_some_and(|deleted| deleted.is_over(now)) {
         return Ok(1);
     }
     let steps = release(tx, keys::holds(key), &value)?;
+    tag_index::forget(tx, key, &blob);
     tx.delete(key.to_vec());
     if let Some((generation, blob)) = keys::blob_of_part(key) {
         retention::forget_placeholder(tx, generation, &blob)?;

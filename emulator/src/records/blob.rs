@@ -49,6 +49,13 @@ pub struct BlobRecord {
     /// `x-ms-blob-sequence-number` of a page blob.
     #[serde(default)]
     pub sequence_number: u64,
+    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
+    /// be compared as long as it is the same.
+    #[serde(default)]
+    pub origin: u64,
+    /// What Incremental Copy Blob copied into the blob.
+    #[serde(default)]
+    pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
     #[serde(default)]
     pub sealed: bool,
@@ -70,12 +77,33 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The last read or write, where the account tracks it.
+    /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
+    /// Keys of blobs whose pending copies read from this one.
+    #[serde(default)]
+    pub copied_to: Vec<Vec<u8>>,
+}
+
+/// The last incremental copy into a page blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncrementalCopy {
+    /// Account, container and name of the source.
+    pub source: String,
+    /// [`BlobRecord::origin`] of the source.
+    pub source_origin: u64,
+    /// Which snapshot of the source it was.
+    pub source_snapshot: Timestamp,
+    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    pub snapshot: Timestamp,
 }
 
 impl BlobRecord {
+    /// Whether it has not expired.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
     /// An empty blob that was made at this time and has nothing else to it.
     pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
         BlobRecord {
@@ -94,6 +122,8 @@ impl BlobRecord {
             snapshots: 0,
             encryption: None,
             sequence_number: 0,
+            origin: 0,
+            incremental: None,
             sealed: false,
             version_id: None,
             is_previous: false,
@@ -102,6 +132,7 @@ impl BlobRecord {
             legal_hold: None,
             expires: None,
             last_access: None,
+            copied_to: Vec::new(),
         }
     }
 }
@@ -269,6 +300,24 @@ pub struct CopyRecord {
     /// Why it failed.
     #[serde(default)]
     pub description: Option<String>,
+    /// What a pending copy will come to.
+    #[serde(default)]
+    pub pending: Option<PendingCopy>,
+}
+
+/// What a pending copy will come to, unless it is stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingCopy {
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ends.
+    pub ends: Timestamp,
+    /// Why it fails then; absent: it succeeds.
+    pub failure: Option<String>,
+    /// Content of the blob then, which this record holds one reference to.
+    pub content: BlobContent,
+    /// `Content-MD5` of the blob then.
+    pub content_md5: Option<String>,
 }
 
 /// `x-ms-copy-status`.

@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
-use smalt::{Builder, Clock, Config, Emulator, Timestamp, body};
+use smalt::{AccountSettings, Builder, Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
@@ -58,6 +59,19 @@ impl Client {
             account: EMULATOR_ACCOUNT_NAME,
             version: ApiVersion::LATEST,
         }
+    }
+
+    /// A new emulator whose account has these settings.
+    pub(crate) fn of_account(settings: AccountSettings) -> Self {
+        let mut config = Config {
+            strict_skew: true,
+            ..Config::default()
+        };
+        let settings = Arc::new(settings);
+        for account in config.accounts.values_mut() {
+            account.settings = settings.clone();
+        }
+        Self::of(|builder| builder.config(config))
     }
 
     /// The same emulator, asked under another version.

@@ -342,7 +342,7 @@ impl Model {
         // The source is read by its signature: its refusal becomes the copy's.
         let found = found.map_err(|Refusal(code, _)| unverified(code.status()))?;
         let unmet = ErrorCode::SourceConditionNotMet;
-        conditions::check_write(source_condition, found.current(), unmet)?;
+        conditions::check_source(source_condition, found.current(), unmet)?;
         let copied = State {
             tag,
             modified_s: now_s,

@@ -103,8 +103,8 @@ pub enum Fact {
     Tags(Metadata),
     /// Messages, in order.
     Messages(Vec<Shown>),
-    /// `x-ms-popreceipt`.
-    Receipt(Receipt),
+    /// `x-ms-popreceipt` of a message.
+    Receipt(MessageId, Receipt),
 }
 
 /// An entry of a listing.

@@ -26,8 +26,10 @@ struct Message {
     inserted_s: u64,
     expires_s: Option<u64>,
     visible_s: u64,
+    /// Place in the order of puts.
+    sequence: u64,
     /// Place among those that become visible at one time. The service promises no order; smalt
-    /// keeps the one in which they came.
+    /// keeps that of the puts, and an update counts as one.
     place: u64,
 }
 
@@ -174,6 +176,7 @@ impl Model {
             // "-1": it does not expire.
             Some(ttl_s) => u64::try_from(ttl_s).ok(),
         };
+        let sequence = self.numbers.place();
         let message = Message {
             text: text.to_owned(),
             receipt: self.numbers.receipt(),
@@ -181,7 +184,8 @@ impl Model {
             inserted_s: now_s,
             expires_s: lives_s.map(|lives_s| now_s + lives_s),
             visible_s: now_s + visibility_timeout_s,
-            place: self.numbers.place(),
+            sequence,
+            place: sequence,
         };
         let id = self.numbers.message();
         let shown = Shown {
@@ -201,7 +205,7 @@ impl Model {
         for id in queue.head(most, now_s) {
             if let Some(message) = queue.messages.get_mut(&id) {
                 message.receipt = self.numbers.receipt();
-                message.place = self.numbers.place();
+                message.place = message.sequence;
                 message.dequeue_count += 1;
                 message.visible_s = now_s + visibility_timeout_s;
                 shown.push(message.shown(id));
@@ -232,6 +236,6 @@ impl Model {
         if let Some(text) = text {
             text.clone_into(&mut message.text);
         }
-        Ok(Expected::ok(204).with(Fact::Receipt(message.receipt)))
+        Ok(Expected::ok(204).with(Fact::Receipt(id, message.receipt)))
     }
 }

@@ -97,7 +97,8 @@ mod tests {
     fn reads_what_is_asked_for() {
         let at = |text| Timestamp::parse_iso(text).unwrap();
         let whole = "<KeyInfo><Start>2020-01-01T00:00:00Z</Start>\
-            <Expiry>2020-01-02T00:00:00.5Z</Expiry><DelegatedUserTid>t</DelegatedUserTid></KeyInfo>";
+            <Expiry>2020-01-02T00:00:00.5Z</Expiry>\
+            <DelegatedUserTid>t</DelegatedUserTid></KeyInfo>";
         let read = KeyInfo::read(whole.as_bytes()).unwrap();
         assert_eq!(read.start, Some(at("2020-01-01")));
         assert_eq!(read.expiry, at("2020-01-02T00:00:00.5Z"));

@@ -73,9 +73,12 @@ impl Overrides {
 
     /// The tier of the copy.
     pub fn access(&self, now: Timestamp) -> Access {
+        // Recorded: the tier of a page blob that it was made with has not changed.
+        let is_page_tier = |tier: &str| PAGE_TIERS.contains(&tier);
+        let changing = self.tier.as_deref().filter(|tier| !is_page_tier(tier));
         Access {
+            changed: changing.map(|_| now),
             tier: self.tier.clone(),
-            changed: self.tier.as_ref().map(|_| now),
             rehydration: None,
         }
     }
@@ -206,5 +209,6 @@ pub fn finished(id: String, source: String, length: u64, now: Timestamp) -> Copy
         progress: (length, length),
         completed: Some(now),
         description: None,
+        pending: None,
     }
 }

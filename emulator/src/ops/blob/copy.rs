@@ -1,9 +1,13 @@
 //! Copy Blob: a copy of a blob or snapshot, of this account or another one of the emulator.
 //!
 //! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within
-//! a region: bytes are shared, so that its cost does not depend on the length. Properties, the
-//! block list and, unless the request has its own, metadata go along; snapshots, lease and tier do
-//! not. An archived source needs an online tier in the request, and is brought back at once.
+//! a region: bytes are shared, so that its cost does not depend on the length. A source that is
+//! elsewhere is fetched first. A rule of the control endpoint can make a copy take its time; then
+//! the blob is empty and its status `pending` until the emulator's clock has come that far.
+//!
+//! Properties, the block list and, unless the request has its own, metadata go along; snapshots,
+//! lease and tier do not. An archived source needs an online tier in the request, and is brought
+//! back at once.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json
@@ -18,6 +22,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use super::copied::{self, Overrides};
 use super::guard::{self, Guard};
+use super::pending;
 use super::properties;
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
@@ -122,6 +127,7 @@ impl Write for CopyBlob {
         };
         let staged = source.bytes.take().and_then(|bytes| bytes.staged);
         let content = copied::content(tx, staged, &found)?;
+        let key = source.key(tx, stamp.now)?;
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
@@ -139,7 +145,14 @@ impl Write for CopyBlob {
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
-        Ok(blob)
+        let destination = self.name.key(generation);
+        match source.hold {
+            // A blob that is copied onto itself has nothing to wait for.
+            Some(hold) if key.as_ref() != Some(&destination) => {
+                pending::hold(tx, blob, destination, key, &hold, stamp)
+            }
+            _ => Ok(blob),
+        }
     }
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {

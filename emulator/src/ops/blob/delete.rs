@@ -10,13 +10,12 @@
 //! x-ms-delete-type-permanent: true
 //! ```
 
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
-use super::guard::Guard;
-use super::replace;
+use super::guard::{self, Guard};
 use super::retention::{self, Spot};
+use super::{pending, replace, uncommitted};
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobAddress, BlobPart, Place};
 use crate::records::{BlobRecord, Record};
@@ -98,7 +97,7 @@ impl Write for DeleteBlob {
             return self.check_permanent(view, place, stamp);
         }
         let part = match self.address.part {
-            BlobPart::Base => self.check_base(view, &place)?,
+            BlobPart::Base => self.check_base(view, &place, stamp.now)?,
             BlobPart::Snapshot(_) => {
                 let snapshot = self.address.find(view, stamp.now)?.blob;
                 self.guard.check_conditions(&snapshot)?;
@@ -129,6 +128,7 @@ impl Write for DeleteBlob {
                 let Some(blob) = &place.blob else {
                     return Ok(true);
                 };
+                pending::fail_readers(tx, &blob.copied_to, stamp)?;
                 if blob.snapshots > 0 {
                     spot.delete_snapshots(tx, stamp)?;
                 }
@@ -170,15 +170,22 @@ impl Write for DeleteBlob {
 }
 
 impl DeleteBlob {
-    fn check_base(&self, view: &dyn View, place: &Place) -> Result<Part, StorageError> {
+    fn check_base(
+        &self,
+        view: &dyn View,
+        place: &Place,
+        now: Timestamp,
+    ) -> Result<Part, StorageError> {
         let Some(blob) = &place.blob else {
-            let key = keys::uncommitted(place.container.generation, &self.address.name.blob);
-            if self.version >= DELETES_UNCOMMITTED && view.get(&key)?.is_some() {
+            let (generation, name) = (place.container.generation, &self.address.name.blob);
+            let blocks = uncommitted::record(view, generation, name, now)?;
+            if self.version >= DELETES_UNCOMMITTED && blocks.is_some() {
                 return Ok(Part::Uncommitted);
             }
             return Err(ErrorCode::BlobNotFound.into());
         };
         self.guard.check_write(blob)?;
+        guard::check_settled(blob)?;
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),
             Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),

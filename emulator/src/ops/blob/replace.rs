@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 
 use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
-use super::content;
 use super::retention::{self, Spot};
+use super::tag_index::Owner;
+use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
@@ -76,14 +77,21 @@ pub fn replace(
     let old = place.blob.as_ref();
     let snapshots = match old {
         Some(old) => {
+            expiry::forget(tx, name.key(spot.generation), old);
+            pending::fail_readers(tx, &old.copied_to, stamp)?;
             spot.set_aside(tx, old, stamp)?;
             old.snapshots
         }
-        None => spot.succeed(tx, new.kind, stamp)?,
+        None => {
+            expiry::remove_expired(tx, name.key(spot.generation), stamp.now)?;
+            spot.succeed(tx, new.kind, stamp)?
+        }
     };
     // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
     let makes_version = name.container.settings.versioning && new.copy.is_none();
     let kept_birth = old.filter(|_| !makes_version);
+    let had = old.map_or(&[][..], |old| &old.tags);
+    Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
@@ -100,6 +108,8 @@ pub fn replace(
         snapshots,
         encryption: new.encryption,
         sequence_number: new.sequence_number,
+        origin: stamp.tick.ticks(),
+        incremental: None,
         sealed: new.marks.sealed,
         version_id: new_version_id(name, stamp),
         is_previous: false,
@@ -108,8 +118,9 @@ pub fn replace(
         legal_hold: new.marks.legal_hold,
         expires: None,
         last_access: None,
+        copied_to: Vec::new(),
     };
-    blob.save(tx, name.key(place.container.generation))?;
+    blob.save(tx, name.key(spot.generation))?;
     Ok(blob)
 }
 
@@ -128,6 +139,7 @@ pub fn touch(
     blob.etag = ETag::from_tick(stamp.tick);
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
+    pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
     blob.save(tx, name.key(generation))?;
     Ok(blob)
 }

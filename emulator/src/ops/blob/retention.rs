@@ -13,7 +13,8 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
 
-use super::{content, replace};
+use super::tag_index::{self, Owner};
+use super::{content, expiry, replace};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, ContainerName};
 use crate::records::{BlobContent, BlobKind, BlobRecord, Deleted, Record};
@@ -100,8 +101,10 @@ impl Spot<'_> {
             is_previous: true,
             lease: LeaseState::Available,
             snapshots: 0,
+            expires: None,
             ..old.clone()
         };
+        Owner::of(self.generation, &self.name.blob, &version).change(tx, &[], &version.tags);
         version.save(tx, keys::version(self.generation, &self.name.blob, id))
     }
 
@@ -117,6 +120,7 @@ impl Spot<'_> {
             version_id: None,
             lease: LeaseState::Available,
             snapshots: 0,
+            expires: None,
             ..old.clone()
         };
         let key = keys::snapshot(self.generation, &self.name.blob, stamp.tick);
@@ -178,6 +182,8 @@ impl Spot<'_> {
     ) -> Result<bool, StorageError> {
         let generation = self.generation;
         tx.delete(self.name.key(generation));
+        expiry::forget(tx, self.name.key(generation), blob);
+        Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
         let key = keys::deleted_blob(generation, &self.name.blob);
         if keeps_version(&self.name.container, blob) {
@@ -194,6 +200,7 @@ impl Spot<'_> {
                 let blob = BlobRecord {
                     lease: LeaseState::Available,
                     snapshots: 0,
+                    expires: None,
                     ..blob.clone()
                 };
                 mark(tx, key, blob, deleted)?;
@@ -286,6 +293,7 @@ fn placeholder(blob: &BlobRecord, stamp: &Stamp) -> BlobRecord {
         version_id: Some(stamp.second_tick()),
         lease: LeaseState::Available,
         snapshots: 0,
+        expires: None,
         ..blob.clone()
     }
 }
@@ -322,6 +330,7 @@ pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>, part: &BlobRecord) -> Stor
         tx.delete(keys::expiring(deleted.until(), &key));
     }
     content::release(tx, part.content)?;
+    tag_index::forget(tx, &key, part);
     tx.delete(key);
     Ok(())
 }

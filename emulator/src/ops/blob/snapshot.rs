@@ -80,6 +80,8 @@ impl Write for SnapshotBlob {
             lease: LeaseState::Available,
             snapshots: 0,
             version_id: None,
+            // Gone with its blob, if that expires.
+            expires: None,
             ..blob.clone()
         };
         if !self.metadata.is_empty() {

@@ -19,6 +19,7 @@ use smalt_protocol::{ByteRange, ETag, ErrorCode, StorageError, Timestamp};
 pub use open::open;
 pub use url::SourceUrl;
 
+use crate::faults::Hold;
 use crate::ops::lookup::BlobAddress;
 use crate::records::BlobRecord;
 use crate::rules::conditions::Conditions;
@@ -70,6 +71,8 @@ pub struct Source {
     pub is_own: bool,
     /// Whether its tags may be read as well.
     pub may_read_tags: bool,
+    /// How a rule holds the copy pending, if one does.
+    pub hold: Option<Hold>,
     /// Its bytes, unless they were not wanted.
     pub bytes: Option<SourceBytes>,
 }
@@ -97,6 +100,20 @@ pub struct SourceBytes {
 }
 
 impl Source {
+    /// Key of the base blob that it is, if it is one: what can still change.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn key(&self, view: &dyn View, now: Timestamp) -> Result<Option<Vec<u8>>, StorageError> {
+        match &self.origin {
+            Origin::Here(address) if address.is_base() => {
+                let container = address.name.container.find(view, now)?;
+                Ok(Some(address.name.key(container.generation)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The source as it stands at the commit: where its bytes were read before, unchanged since.
     ///
     /// # Errors

@@ -17,8 +17,9 @@ use smalt_protocol::xml::read::ELEMENTS_MAX;
 use smalt_protocol::xml::{Element, XmlWriter, read_document};
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::guard::Guard;
+use super::guard::{self, Guard};
 use super::headers::BodyHashes;
+use super::tag_index::Owner;
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
 use crate::ops::lookup::{BlobAddress, Found};
@@ -102,13 +103,17 @@ impl Write for SetBlobTags {
         } else {
             self.guard.check_conditions(&found.blob)?;
         }
+        guard::check_settled(&found.blob)?;
         Ok(found)
     }
 
     fn apply(self, found: Found, tx: &mut Transaction<'_>, _: &Stamp) -> Result<(), StorageError> {
         let mut blob = found.blob;
+        let generation = found.container.generation;
+        let owner = Owner::of(generation, &self.address.name.blob, &blob);
+        owner.change(tx, &blob.tags, &self.tags);
         blob.tags = self.tags;
-        let key = self.address.key(found.container.generation, &blob);
+        let key = self.address.key(generation, &blob);
         blob.save(tx, key)?;
         Ok(())
     }

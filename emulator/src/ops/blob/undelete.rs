@@ -13,6 +13,7 @@
 
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
+use super::tag_index::Owner;
 use super::{replace, retention};
 use crate::call::Call;
 use crate::keys::{self, Generation};
@@ -91,6 +92,7 @@ impl Write for UndeleteBlob {
                 Some(deleted) => {
                     tx.delete(keys::expiring(deleted.until(), &waiting));
                     tx.delete(waiting);
+                    Owner::base(generation, &self.name.blob).change(tx, &[], &blob.tags);
                     counted(blob).save(tx, self.name.key(generation))?;
                 }
                 None => counted(blob).save(tx, waiting)?,

@@ -107,7 +107,7 @@ impl Read for ListBlobs {
         };
         // One item more tells whether there is a next page.
         let items = self.delimiter.is_none().then_some(self.paging.most + 1);
-        let mut walk = Walk::new(view, &range, now, items);
+        let mut walk = Walk::new(view, &range, now, items)?;
         let mut entries = Vec::new();
         let mut next = None;
         while let Some(position) = walk.peek()? {

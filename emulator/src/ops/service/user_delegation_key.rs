@@ -1,7 +1,7 @@
 //! Get User Delegation Key: a key that signs SAS in the name of whoever brings a token.
 //!
-//! Source: "Get User Delegation Key". The key is made from its terms (`auth/delegation.rs`), so that
-//! nothing of it is stored. A key lasts seven days from now at most.
+//! Source: "Get User Delegation Key". The key is made from its terms (`auth/delegation.rs`), so
+//! that nothing of it is stored. A key lasts seven days from now at most.
 //!
 //! ```http
 //! POST /devstoreaccount1/?restype=service&comp=userdelegationkey

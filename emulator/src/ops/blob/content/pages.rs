@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 pub use release::{AT_ONCE, first_left, release_more};
 pub(super) use release::{release, retain};
-pub use visit::{Span, differences, visit};
+pub use visit::{differences, visit};
 
 use crate::keys;
 use crate::records::{BlobContent, Held, PageNode, Record, Run};

@@ -178,7 +178,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        6 => (0..3_usize, 1..200_usize).prop_map(|(blob, blocks)| Step::Append(blob, blocks)),
+        6 => (0..3_usize, 1..90_usize).prop_map(|(blob, blocks)| Step::Append(blob, blocks)),
         2 => (0..3_usize, 0..3_usize).prop_map(|(to, from)| Step::Copy(to, from)),
         1 => (0..3_usize).prop_map(Step::Drop),
     ]
@@ -232,7 +232,7 @@ async fn take(store: &Store, blobs: &mut [Kept], step: Step, next: &mut u8) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
     /// Blobs that share a list and go on growing never see each other's blocks, and when all are
     /// gone so is every payload.
     #[test]

@@ -2,15 +2,17 @@
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
-use smalt_protocol::{ErrorCode, Service, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 
 use super::{
     Origin, Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, nowhere, refused, remote,
+    unverified,
 };
 use crate::auth::{self, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
+use crate::faults::Hold;
 use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
@@ -24,6 +26,9 @@ use crate::stage;
 use crate::store::View;
 use crate::target::Target;
 
+/// Since this version an unmet condition on the source of a range is told. Recorded: not in
+/// 2019-02-02.
+const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
 /// The operation whose rights a source needs.
 const READ: &str = "Blob_Download";
 
@@ -33,6 +38,33 @@ const READ: &str = "Blob_Download";
 /// `CannotVerifyCopySource` with the status of the refusal, 400 `InvalidHeaderValue` for a URL that
 /// names no blob.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
+    let is_reference = matches!(asked.wanted, Wanted::Reference);
+    opened(core, call, asked).await.map_err(|error| {
+        if tells_why(call, is_reference, error.status()) {
+            error
+        } else {
+            error.with_message(UNVERIFIED)
+        }
+    })
+}
+
+/// Whether the refusal of a source is passed on with its reason. Recorded: Copy Blob keeps the
+/// reason of a 401 to itself; Append Block and Put Page From URL that of a 412, and, by the number
+/// of the recorded answers, that of a 401 as well.
+fn tells_why(call: &Call, is_reference: bool, status: u16) -> bool {
+    let comp = call.query("comp").unwrap_or_default();
+    let is_of_range = ["appendblock", "page"]
+        .iter()
+        .any(|name| comp.eq_ignore_ascii_case(name));
+    match status {
+        401 => !is_reference && !is_of_range,
+        412 => !is_of_range,
+        _ => true,
+    }
+}
+
+async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
+    let key = Requested::of_source(&call.headers)?;
     let Some(target) = asked.url.resolve(call, &core.config)? else {
         if asked.url.is_of_host_of(call) {
             return Err(nowhere());
@@ -46,11 +78,10 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let identity = if is_own {
         Identity::Owner
     } else {
-        stranger(core, &read, is_reference)?
+        stranger(core, &read)?
     };
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
-    let key = Requested::of_source(&call.headers)?;
     let bytes = match asked.wanted {
         Wanted::Reference => None,
         Wanted::Whole { conditions, most } => {
@@ -69,7 +100,8 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
                 };
                 check_length(length, most)?;
                 Ok(first..first + length)
-            })?;
+            });
+            let part = part.map_err(|error| untold(error, call.version))?;
             Some(staged(core, part).await?)
         }
     };
@@ -78,8 +110,15 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
         shown: asked.url.shown(&call.origin),
         is_own,
         may_read_tags: identity.may('t'),
+        hold: is_reference.then(|| hold(core, call)).flatten(),
         bytes,
     })
+}
+
+/// How a rule holds this copy pending, if one does.
+pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
+    let entry = register::find(call).ok()?;
+    core.faults.hold(entry, call)
 }
 
 /// The read of the source, as a request of its own.
@@ -111,18 +150,20 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
 }
 
-/// Authorises by what the URL carries. Recorded: Copy Blob does not say why a read got 401.
-fn stranger(core: &Core, read: &Call, is_reference: bool) -> Result<Identity, StorageError> {
+/// Authorises by what the URL carries.
+fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
     let entry = register::by_id(Service::Blob, READ)
         .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
-    auth::authorise(core, read, entry).map_err(|error| {
-        let error = refused(&error);
-        if is_reference && error.status() == 401 {
-            error.with_message(UNVERIFIED)
-        } else {
-            error
-        }
-    })
+    auth::authorise(core, read, entry).map_err(|error| refused(&error))
+}
+
+/// Recorded: why a condition on the source of a range did not hold was not told at first.
+fn untold(error: StorageError, version: ApiVersion) -> StorageError {
+    if version < TELLS_CONDITIONS && error.status() == 412 {
+        unverified(412)
+    } else {
+        error
+    }
 }
 
 /// A range of a source, found at one moment.

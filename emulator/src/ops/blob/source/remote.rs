@@ -16,7 +16,7 @@ use http_body::Body as _;
 use smalt_protocol::limits::{MIB, put_blob_bytes_max};
 use smalt_protocol::{ByteRange, ETag, ErrorCode, Metadata, StorageError};
 
-use super::open::check_length;
+use super::open::{check_length, hold};
 use super::{Origin, Request, Source, SourceBytes, UNVERIFIED, Wanted, nowhere, unverified};
 use crate::body::{self, Body};
 use crate::call::Call;
@@ -65,6 +65,7 @@ const FORWARDED: [(&str, HeaderName); 10] = [
 /// admit it, 404 where nobody answers, 500 where it takes too long.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
     let fetch = core.fetcher.get().ok_or_else(nowhere)?;
+    let is_reference = matches!(asked.wanted, Wanted::Reference);
     let (range, most) = match asked.wanted {
         Wanted::Reference => (None, put_blob_bytes_max(call.version)),
         Wanted::Whole { most, .. } => (None, most),
@@ -94,6 +95,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
         shown,
         is_own: false,
         may_read_tags: false,
+        hold: is_reference.then(|| hold(core, call)).flatten(),
         bytes: Some(SourceBytes {
             etag,
             md5: received.md5,

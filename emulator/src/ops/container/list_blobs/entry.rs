@@ -7,6 +7,8 @@ use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
+use crate::ops::blob::last_access;
+use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
@@ -25,6 +27,8 @@ const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 /// Versions are listed since this version, as recorded.
 const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
+/// The time of expiry is listed since this version. "Set Blob Expiry".
+const SHOWS_EXPIRY: ApiVersion = ApiVersion::V2020_02_10;
 /// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
 /// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
@@ -38,6 +42,7 @@ pub struct Shown {
     tags: bool,
     copy: bool,
     default_tier: DefaultTier,
+    last_access: bool,
 }
 
 impl Shown {
@@ -50,6 +55,7 @@ impl Shown {
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
             default_tier: call.settings.default_tier,
+            last_access: call.settings.last_access_tracking && call.version >= LAST_ACCESS,
         }
     }
 
@@ -81,6 +87,8 @@ impl Shown {
         let progress = copy.map_or_else(String::new, |copy| {
             format!("{}/{}", copy.progress.0, copy.progress.1)
         });
+        let incremental = blob.incremental.as_ref();
+        let incremental = incremental.map(|copy| copy.snapshot.iso_ticks());
         let shows_tier = !is_snapshot || self.since(SHOWS_CRC64);
         let tier = self.tier(blob).filter(|_| shows_tier);
         let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
@@ -99,6 +107,7 @@ impl Shown {
             etag: Some(blob.etag),
             content_length: blob.length,
             content: Some(self.content(blob)),
+            last_access_time: self.last_access.then(|| last_access::of(blob)),
             blob_type: blob.kind.as_str(),
             access_tier: tier,
             access_tier_inferred: tier.is_some() && blob.access.tier.is_none(),
@@ -110,16 +119,21 @@ impl Shown {
                 Item::Deleted(_) => DELETED_LEASE,
                 _ => BlobLease::default(),
             },
-            copy: copy.map(|copy| copy_entry(copy, &progress)),
+            copy: copy.map(|copy| BlobCopy {
+                incremental_snapshot: incremental.as_deref(),
+                ..copy_entry(copy, &progress)
+            }),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            expiry_time: blob.expires.filter(|_| self.since(SHOWS_EXPIRY)),
             is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             deletion: deletion(blob, self.now),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
+            sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
             ..BlobEntry::default()
         });
     }
@@ -161,14 +175,11 @@ impl Shown {
         }
     }
 
-    /// Page blobs show the tier that was set for them, block blobs besides the account's.
+    /// The tier that was set, or the one that goes without saying.
     fn tier<'a>(&self, blob: &'a BlobRecord) -> Option<&'a str> {
         let set = blob.access.tier.as_deref();
-        let shown = match blob.kind {
-            BlobKind::Block => set.or(Some(self.default_tier.as_str())),
-            BlobKind::Page => set,
-            BlobKind::Append => None,
-        };
+        let inferred = || inferred_tier(blob.kind, blob.length, self.default_tier, self.version);
+        let shown = set.or_else(inferred);
         shown.filter(|_| self.since(SHOWS_TIER))
     }
 

@@ -7,6 +7,8 @@
 
 mod source;
 
+use std::ops::ControlFlow;
+
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
@@ -15,6 +17,7 @@ use self::source::{JUMPING_CHUNK, Source};
 use super::marker::Position;
 use crate::keys::{self, Generation};
 use crate::records::{BlobRecord, Record, UncommittedRecord};
+use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
 const DAY_S: u64 = 24 * 60 * 60;
@@ -74,6 +77,8 @@ pub struct Walk<'a> {
     generation: Generation,
     includes: Includes,
     now: Timestamp,
+    /// Something is over and not reaped yet: blobs are looked at before they are listed.
+    looks_closely: bool,
     sources: Vec<(Kind, Source)>,
 }
 
@@ -122,7 +127,15 @@ impl Kind {
 
 impl<'a> Walk<'a> {
     /// Starts a walk that will be asked for about this many items; `None` when it will jump.
-    pub fn new(view: &'a dyn View, range: &Range, now: Timestamp, items: Option<usize>) -> Self {
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn new(
+        view: &'a dyn View,
+        range: &Range,
+        now: Timestamp,
+        items: Option<usize>,
+    ) -> StoreResult<Self> {
         let (generation, includes) = (range.generation, range.includes);
         let marked = range.start.as_ref().map(|start| start.name.as_str());
         let least = range.start_from.as_deref().max(marked).unwrap_or_default();
@@ -145,13 +158,14 @@ impl<'a> Walk<'a> {
             (Kind::Uncommitted, includes.uncommitted),
         ];
         let wanted = wanted.into_iter().filter(|(_, is_wanted)| *is_wanted);
-        Walk {
+        Ok(Walk {
             view,
             generation,
             includes,
             now,
+            looks_closely: has_expired(view, now)?,
             sources: wanted.map(|(kind, _)| source(kind)).collect(),
-        }
+        })
     }
 
     /// Where the next item is.
@@ -170,7 +184,11 @@ impl<'a> Walk<'a> {
         };
         let blob = || BlobRecord::decode(&value).map(Box::new);
         let item = match kind {
-            Kind::Blob => Item::Blob(blob()?),
+            Kind::Blob => {
+                let mut blob = blob()?;
+                pending_copy::settle(&mut blob, self.now);
+                Item::Blob(blob)
+            }
             Kind::Snapshot => Item::Snapshot(blob()?),
             Kind::Version => Item::Version(blob()?),
             Kind::Uncommitted => Item::Uncommitted,
@@ -198,7 +216,10 @@ impl<'a> Walk<'a> {
             while let Some((key, value)) = source.peek(view)? {
                 let position = kind.position(key);
                 let is_taken = first.as_ref().is_some_and(|(other, _)| *other == position);
-                if is_taken || !is_shown(*kind, value, includes, now)? {
+                let is_expired = self.looks_closely
+                    && *kind == Kind::Blob
+                    && !BlobRecord::decode(value)?.is_there(now);
+                if is_taken || is_expired || !is_shown(*kind, value, includes, now)? {
                     source.pop();
                     continue;
                 }
@@ -210,6 +231,18 @@ impl<'a> Walk<'a> {
         }
         Ok(first)
     }
+}
+
+/// Whether the time of anything has come that is not reaped yet.
+fn has_expired(view: &dyn View, now: Timestamp) -> StoreResult<bool> {
+    let from = keys::expiring_from(Timestamp::MIN);
+    let to = keys::expiring_from(now.plus_ticks(1));
+    let mut found = false;
+    view.scan(&from, &to, &mut |_, _| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
 }
 
 /// Whether an item is one of those that the listing includes, and still there.
