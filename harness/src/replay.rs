@@ -13,6 +13,7 @@ pub mod bindings;
 pub mod compare;
 pub mod corpus;
 pub mod credentials;
+pub mod earlier;
 pub mod hosts;
 pub mod json;
 pub mod multipart;
