@@ -36,11 +36,18 @@ async fn deleted(client: &Client) -> Vec<(String, String, String)> {
     parts
         .filter(|part| part.contains("<Deleted>true</Deleted>"))
         .map(|part| {
-            assert_eq!(of(part, "LeaseState"), "expired");
             let days = of(part, "RemainingRetentionDays");
             (of(part, "Name"), of(part, "Version"), days)
         })
         .collect()
+}
+
+/// The lease of the only container, deleted or not.
+async fn lease_state(client: &Client) -> String {
+    let listed = client
+        .ask("GET", "?comp=list&include=deleted", &[], "")
+        .await;
+    listed.elements("LeaseState").concat()
 }
 
 async fn restore(client: &Client, to: &str, name: &str, version: &str) -> String {
@@ -128,6 +135,7 @@ async fn after_the_retention_everything_goes() {
     client.put("events/blob").await;
     assert_eq!(client.try_("DELETE", C, &[]).await, "202");
     let version = deleted(&client).await.remove(0).1;
+    assert_eq!(lease_state(&client).await, "leased");
     assert_eq!(
         client.try_("PUT", C, &[]).await,
         "409 ContainerBeingDeleted"
@@ -135,6 +143,7 @@ async fn after_the_retention_everything_goes() {
     let early = restore(&client, "events", "events", &version).await;
     assert_eq!(early, "409 ContainerBeingDeleted");
     client.advance(30);
+    assert_eq!(lease_state(&client).await, "expired");
     // The name is free, the contents stay.
     assert_eq!(client.emulator.maintain(100).unwrap().records_reaped, 1);
     client.create("events").await;

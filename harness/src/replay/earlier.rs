@@ -87,32 +87,51 @@ pub struct DeletedContainer {
 pub fn deleted_containers(recording: &Recording) -> Vec<DeletedContainer> {
     let start = start_of(recording);
     let mut found = BTreeSet::new();
-    for interaction in &recording.interactions {
-        if !superset::lists_account(&interaction.request) {
-            continue;
-        }
-        let url = Url::parse(&interaction.request.url);
-        let account = url.as_ref().and_then(|url| url.account_and_service());
-        let Some((account, "blob")) = account else {
-            continue;
-        };
-        let text = String::from_utf8_lossy(&interaction.response.body);
-        for entry in text.split("<Container>").skip(1) {
-            let deleted = element(entry, "DeletedTime").and_then(Timestamp::parse_rfc1123);
-            let changed = element(entry, "Last-Modified").and_then(Timestamp::parse_rfc1123);
-            if let (Some(name), Some(at)) = (element(entry, "Name"), deleted)
+    for (account, listing) in listings(recording) {
+        for entry in listing.split("<Container>").skip(1) {
+            let time = |name| element(entry, name).and_then(Timestamp::parse_rfc1123);
+            if let (Some(name), Some(at)) = (element(entry, "Name"), time("DeletedTime"))
                 && at < start
             {
                 found.insert(DeletedContainer {
                     at,
-                    changed: changed.map_or(at, |changed| changed.min(at)),
-                    account: account.to_owned(),
+                    changed: time("Last-Modified").map_or(at, |changed| changed.min(at)),
+                    account: account.clone(),
                     name: name.to_owned(),
                 });
             }
         }
     }
     found.into_iter().collect()
+}
+
+/// Names of containers that listings show as deleted and not otherwise.
+pub fn only_deleted(recording: &Recording) -> BTreeSet<String> {
+    let (mut gone, mut living) = (BTreeSet::new(), BTreeSet::new());
+    for (_, listing) in listings(recording) {
+        for entry in listing.split("<Container>").skip(1) {
+            let names = match element(entry, "DeletedTime") {
+                Some(_) => &mut gone,
+                None => &mut living,
+            };
+            names.extend(element(entry, "Name").map(str::to_owned));
+        }
+    }
+    gone.retain(|name| !living.contains(name));
+    gone
+}
+
+/// The listings of containers, with their accounts.
+fn listings(recording: &Recording) -> impl Iterator<Item = (String, String)> {
+    recording.interactions.iter().filter_map(|interaction| {
+        if !superset::lists_account(&interaction.request) {
+            return None;
+        }
+        let url = Url::parse(&interaction.request.url)?;
+        let (account, service) = url.account_and_service()?;
+        let listing = String::from_utf8_lossy(&interaction.response.body);
+        (service == "blob").then(|| (account.to_owned(), listing.into_owned()))
+    })
 }
 
 fn element<'a>(entry: &'a str, name: &str) -> Option<&'a str> {
@@ -184,5 +203,7 @@ mod tests {
         let found = deleted_containers(&played);
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["gone"]);
+        let only: Vec<String> = only_deleted(&played).into_iter().collect();
+        assert_eq!(only, ["gone", "late"]);
     }
 }

@@ -112,10 +112,10 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     if let Err(error) = player.target.reset(&settings, start).await {
         player.played.setup_problems.push(error.to_string());
     }
-    player.set_up(&settings).await;
     for container in &deleted {
         player.set_up_deleted(container).await;
     }
+    player.set_up(&settings).await;
     for blob in &blobs {
         player.set_up_blob(blob).await;
     }

@@ -231,11 +231,10 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         being_deleted: false,
     });
     let mut found: Vec<Existing> = listed.collect();
+    let gone = earlier::only_deleted(recording);
     if recording.has_flag("account_listing") {
-        let deleted = earlier::deleted_containers(recording);
-        let is_deleted = |name: &String| deleted.iter().any(|one| one.name == *name);
         let foreign = superset::foreign_names(recording).into_iter();
-        let foreign = foreign.filter(|name| !is_deleted(name));
+        let foreign = foreign.filter(|name| !gone.contains(name));
         found.extend(foreign.map(|name| Existing {
             account: None,
             name,
@@ -252,7 +251,7 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         }
         let code = interaction.response.error_code().unwrap_or_default();
         let being_deleted = code.ends_with("BeingDeleted");
-        let known = found.iter().any(|one| one.name == name);
+        let known = found.iter().any(|one| one.name == name) || gone.contains(&name);
         if (being_deleted || code.ends_with("AlreadyExists")) && !known {
             found.push(Existing {
                 account: Some(account),
