@@ -45,8 +45,11 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
         return remote::open(core, call, asked).await;
     };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
-    let is_own =
-        is_reference && call.identity.is_account_wide() && target.account == call.account();
+    // A signature in the URL says what may be read, whoever sends it.
+    let is_own = is_reference
+        && call.identity.is_account_wide()
+        && target.account == call.account()
+        && !asked.url.is_signed();
     let read = read_call(core, call, target, &asked.url);
     let identity = if is_own {
         Identity::Owner
