@@ -56,7 +56,6 @@ pub fn arrive(
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
-    let account = core.config.account(&target.account);
     let named = named_version(&head.headers, &query);
     let version = named.map(|text| version(core, text)).transpose()?;
     let default = match version {
@@ -73,6 +72,7 @@ pub fn arrive(
         origin: format!("{scheme}://{host}"),
         body_length: declared.or_else(|| body.size_hint().exact()),
         method: head.method,
+        settings: core.settings(&target.account),
         target,
         query,
         header_case: head
@@ -89,7 +89,6 @@ pub fn arrive(
         fresh_id: core.ids.next(),
         peer: socket.peer,
         secure: socket.secure,
-        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })

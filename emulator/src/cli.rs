@@ -2,13 +2,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, ValueEnum};
 use smalt_protocol::signing::AccountKey;
 
-use crate::config::{Account, Config, OAuth};
+use crate::config::{Account, AccountSettings, Config, OAuth};
 use crate::fetch::SourceRule;
+
+/// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
+/// it for one account at run time.
+const ACCOUNTS: &str = "Settings of the accounts";
 
 /// A local Azure Storage: Blob and Queue REST, durable by default.
 #[derive(Parser)]
@@ -89,6 +94,19 @@ pub struct Cli {
     /// Accounts in place of Azurite's: `name:key[:key];name:key`.
     #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
     pub accounts: Option<String>,
+    /// Keep the versions of blobs that are written over or deleted, in every account.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub versioning: bool,
+    /// Keep deleted containers for so many days, in every account: they can be restored.
+    #[arg(long, help_heading = ACCOUNTS, value_name = "DAYS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=365))]
+    pub container_retention_days: Option<u32>,
+    /// Note when blobs were last read or written, in every account.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub last_access_tracking: bool,
+    /// Let containers have immutability policies of single versions, in every account.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub version_immutability: bool,
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
@@ -178,6 +196,16 @@ impl Cli {
             .filter(|text| !text.trim().is_empty())
         {
             config.accounts = parse_accounts(accounts)?;
+        }
+        let settings = Arc::new(AccountSettings {
+            versioning: self.versioning,
+            container_retention_days: self.container_retention_days,
+            last_access_tracking: self.last_access_tracking,
+            version_immutability: self.version_immutability,
+            ..AccountSettings::default()
+        });
+        for account in config.accounts.values_mut() {
+            account.settings = Arc::clone(&settings);
         }
         Ok(config)
     }
@@ -305,6 +333,27 @@ mod tests {
             !shown.contains("c2VjcmV0") && !shown.contains("hidden"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn settings_are_those_of_every_account() {
+        let cli = Cli::try_parse_from([
+            "smalt",
+            "--accounts",
+            "one:a2V5;two:a2V5",
+            "--versioning",
+            "--containerRetentionDays",
+            "7",
+        ]);
+        let config = cli.unwrap().config().unwrap();
+        for account in config.accounts.values() {
+            assert!(account.settings.versioning && !account.settings.last_access_tracking);
+            assert_eq!(account.settings.container_retention_days, Some(7));
+        }
+        for days in ["0", "366", "many"] {
+            let bad = Cli::try_parse_from(["smalt", "--containerRetentionDays", days]);
+            assert!(bad.is_err(), "{days}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 
@@ -45,7 +46,8 @@ pub struct Account {
 
 /// Settings of an account that Azure keeps in its management plane. Soft delete of blobs is not
 /// among them: the data plane sets it with Set Blob Service Properties.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AccountSettings {
     /// Whether containers may be opened to anonymous readers.
     pub public_access: bool,
@@ -82,9 +84,12 @@ impl Default for AccountSettings {
     }
 }
 
+/// Days that a deleted container can be kept. "Soft delete for containers".
+pub const CONTAINER_RETENTION_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
+
 /// Tier of block blobs that were given none: a setting of the account.
 /// Source: "Access tiers for blob data".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DefaultTier {
     /// Hot, as in a new account.
     #[default]

@@ -1,11 +1,13 @@
 //! What every request is served from: configuration, ids, store, faults, metrics.
 
-use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
 use smalt_protocol::ApiVersion;
-use std::collections::BTreeSet;
 
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{AccountSettings, Config};
 use crate::faults::Faults;
 use crate::fetch::Fetcher;
 use crate::ids::Ids;
@@ -34,6 +36,8 @@ pub struct Core {
     pub reaper: Reaper,
     /// Properties of the services, decoded.
     pub properties: PropertiesCache,
+    /// Settings of accounts that were changed since the start.
+    changed: RwLock<BTreeMap<String, Arc<AccountSettings>>>,
     /// Versions newer than any known that were logged already.
     newer_versions: Mutex<BTreeSet<String>>,
 }
@@ -54,8 +58,29 @@ impl Core {
             metrics: Metrics::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
+            changed: RwLock::default(),
             newer_versions: Mutex::default(),
         }
+    }
+
+    /// Settings of an account as they are now; those of a new one where there is no such account.
+    pub fn settings(&self, account: &str) -> Arc<AccountSettings> {
+        if let Some(changed) = self.changed.read().get(account) {
+            return Arc::clone(changed);
+        }
+        let configured = self.config.account(account);
+        configured.map_or_else(Arc::default, |account| Arc::clone(&account.settings))
+    }
+
+    /// Changes the settings of an account for the requests to come. Whether there is such an
+    /// account.
+    pub fn change_settings(&self, account: &str, settings: AccountSettings) -> bool {
+        let is_known = self.config.account(account).is_some();
+        if is_known {
+            let settings = Arc::new(settings);
+            self.changed.write().insert(account.to_owned(), settings);
+        }
+        is_known
     }
 
     /// Forgets everything: state, payloads, time. The clock may go back afterwards.

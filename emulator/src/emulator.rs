@@ -10,7 +10,7 @@ use smalt_protocol::signing::AccountKey;
 use crate::arrival::Socket;
 use crate::body::Body;
 use crate::clock::Clock;
-use crate::config::{Account, Config, OAuth};
+use crate::config::{Account, AccountSettings, Config, OAuth};
 use crate::core::Core;
 use crate::faults::Faults;
 use crate::fetch::{Fetch, Fetcher};
@@ -99,6 +99,20 @@ impl Emulator {
     /// The time that requests are served at.
     pub fn now(&self) -> Timestamp {
         self.0.store.now()
+    }
+
+    /// Changes the settings of an account for the requests to come, as Azure's management plane
+    /// would. Whether there is such an account.
+    ///
+    /// ```
+    /// # use smalt::{AccountSettings, Emulator};
+    /// let emulator = Emulator::builder().open()?;
+    /// let settings = AccountSettings { versioning: true, ..AccountSettings::default() };
+    /// assert!(emulator.change_settings("devstoreaccount1", settings));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn change_settings(&self, account: &str, settings: AccountSettings) -> bool {
+        self.0.change_settings(account, settings)
     }
 
     /// The fault rules, with an account of which fired.

@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use smalt::{AccountSettings, Config};
 use smalt_protocol::ApiVersion;
 use support::{Answer, Client};
 
@@ -143,4 +146,50 @@ async fn a_condition_on_tags_needs_the_right_to_tags() {
         let got = client.send_as_is("GET", target, &headers, "".into()).await;
         assert_eq!(got.outcome(), expected, "{permissions} {condition}");
     }
+}
+
+#[tokio::test]
+async fn previous_versions_are_found_where_they_are_asked_for() {
+    let client = Client::of(|builder| {
+        let mut config = Config {
+            strict_skew: true,
+            ..Config::default()
+        };
+        for account in config.accounts.values_mut() {
+            let settings = AccountSettings::clone(&account.settings);
+            account.settings = Arc::new(AccountSettings {
+                versioning: true,
+                ..settings
+            });
+        }
+        builder.config(config)
+    });
+    let box_ = "/box?restype=container";
+    assert_eq!(client.send("PUT", box_, &[], "").await.status, 201);
+    let mut versions = Vec::new();
+    for tags in ["t=1", "t=1&u=2", ""] {
+        let headers = [BLOCK, ("x-ms-tags", tags)];
+        let put = client.send("PUT", "/box/a", &headers, "x").await;
+        assert_eq!(put.status, 201);
+        versions.push(put.header("x-ms-version-id").to_owned());
+    }
+    assert_eq!(names(&find(&client, "t='1'").await), "");
+    let with_versions = "t='1'&include=versions";
+    let found = find(&client, with_versions).await;
+    assert_eq!(names(&found), "box/a box/a");
+    let text = String::from_utf8(found.body.to_vec()).unwrap();
+    for version in &versions[..2] {
+        assert!(
+            text.contains(&format!("<VersionId>{version}</VersionId>")),
+            "{text}"
+        );
+    }
+    assert!(!text.contains("IsCurrentVersion"), "{text}");
+    let path = format!("/box/a?versionid={}", versions[0]);
+    assert_eq!(client.send("DELETE", &path, &[], "").await.status, 202);
+    assert_eq!(names(&find(&client, with_versions).await), "box/a");
+    let tags = "<Tags><TagSet /></Tags>";
+    let path = format!("/box/a?comp=tags&versionid={}", versions[1]);
+    assert_eq!(client.send("PUT", &path, &[], tags).await.status, 204);
+    assert_eq!(names(&find(&client, with_versions).await), "");
 }

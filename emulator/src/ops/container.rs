@@ -10,6 +10,7 @@ pub mod get_properties;
 pub mod lease;
 pub mod list_blobs;
 pub mod properties;
+pub mod rename;
 pub mod restore;
 pub mod set_access_policy;
 pub mod set_metadata;

@@ -39,7 +39,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_GetAccessPolicy", "Get Container ACL", Verb::GetOrHead, Kind::Container, ("container", "acl"), always, Access::owner(), read::<container::get_access_policy::GetContainerAcl>()),
     op("Container_SetAccessPolicy", "Set Container ACL", Verb::Put, Kind::Container, ("container", "acl"), always, Access::owner(), write::<container::set_access_policy::SetContainerAcl>()),
     op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), write::<container::restore::RestoreContainer>()),
-    op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), NOT_BUILT),
+    op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), write::<container::rename::RenameContainer>()),
     op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_service_sas("rwdlacupxtfiy"), batch::batch()),
     op("Container_FilterBlobs", "Find Blobs by Tags in Container", Verb::Get, Kind::Container, ("container", "blobs"), always, Access::container("f").with_service_sas("f"), read::<service::find_blobs::FindBlobs>()),
     op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), write::<container::lease::LeaseContainer>()),

@@ -213,10 +213,19 @@ pub struct Existing {
     pub being_deleted: bool,
 }
 
-/// What must exist beforehand: what the recording uses but never creates, what its first attempt to
+/// What must exist beforehand: what the recording uses but never creates, nor renames another to,
+/// what its first attempt to
 /// create is told to exist already, and other things that its listings show.
 pub fn existing(recording: &Recording) -> Vec<Existing> {
-    let listed = recording.uncreated.iter().map(|name| Existing {
+    let is_renamed = |name: &&String| {
+        let made = recording
+            .interactions
+            .iter()
+            .filter(|one| one.response.status < 300);
+        made.filter_map(creates).any(|(_, made)| made == **name)
+    };
+    let listed = recording.uncreated.iter().filter(|name| !is_renamed(name));
+    let listed = listed.map(|name| Existing {
         account: None,
         name: name.clone(),
         being_deleted: false,
@@ -297,7 +306,8 @@ pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
     let segments = url.segments();
     let name = match (service, request.method.as_str(), segments.as_slice()) {
         ("blob", "PUT", [name])
-            if url.param("restype").as_deref() == Some("container") && !url.has_param("comp") =>
+            if url.param("restype").as_deref() == Some("container")
+                && (!url.has_param("comp") || url.param("comp").as_deref() == Some("rename")) =>
         {
             name.clone()
         }
@@ -330,7 +340,11 @@ mod tests {
             let url = format!("https://account.blob.core.windows.net{path}");
             (*method, url, *status, vec![(name, value.to_owned())])
         };
-        samples::recording("blob", &["u"], &lines.iter().map(line).collect::<Vec<_>>())
+        samples::recording(
+            "blob",
+            &["u", "e"],
+            &lines.iter().map(line).collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -343,12 +357,14 @@ mod tests {
             ("PUT", "/c?restype=container", 201, "x: y"),
             ("PUT", "/c?restype=container", 409, exists),
             ("PUT", "/u?restype=container", 409, exists),
+            ("PUT", "/d?restype=container&comp=rename", 409, exists),
+            ("PUT", "/e?restype=container&comp=rename", 200, "x: y"),
         ]);
         let found: Vec<(String, bool)> = existing(&played)
             .into_iter()
             .map(|e| (e.name, e.being_deleted))
             .collect();
-        let expected = [("u", false), ("a", false), ("b", true)];
+        let expected = [("u", false), ("a", false), ("b", true), ("d", false)];
         assert_eq!(
             found,
             expected.map(|(name, deleting)| (name.to_owned(), deleting))

@@ -87,7 +87,9 @@ pub fn replace(
             spot.succeed(tx, new.kind, stamp)?
         }
     };
-    let kept_birth = old.filter(|_| !name.container.settings.versioning);
+    // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
+    let makes_version = name.container.settings.versioning && new.copy.is_none();
+    let kept_birth = old.filter(|_| !makes_version);
     let had = old.map_or(&[][..], |old| &old.tags);
     Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
+use smalt::fetch::FetchError;
 use smalt::header_case::HeaderCase;
-use smalt::{Account, Clock, Config, DefaultTier, Emulator, OAuth};
+use smalt::{Account, Body, Clock, Config, DefaultTier, Emulator, OAuth};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
@@ -13,6 +14,8 @@ use tokio::sync::RwLock;
 use super::{Target, TargetError, answer, builder};
 use crate::replay::hosts::{Addressing, account_key_base64};
 use crate::replay::settings::AccountSettings;
+use crate::replay::sources::ELSEWHERE;
+use crate::replay::uri::Url;
 use crate::replay::wire::{Request, Response};
 
 /// Azure keeps a deleted container or queue *being deleted* for about this long.
@@ -54,6 +57,24 @@ fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
     }
 }
 
+/// A page of the web, as its URL says that it is.
+fn page(uri: &http::Uri) -> Result<http::Response<Body>, FetchError> {
+    let unreachable = || FetchError::Unreachable(uri.to_string());
+    let url = Url::parse(&uri.to_string()).ok_or_else(unreachable)?;
+    let length = url.param("length").and_then(|length| length.parse().ok());
+    let length: usize = length
+        .filter(|_| url.authority == ELSEWHERE)
+        .ok_or_else(unreachable)?;
+    let mut page = http::Response::builder();
+    for (name, value) in url.decoded_query() {
+        if name != "length" {
+            page = page.header(name, value);
+        }
+    }
+    page.body(smalt::body::full(vec![0; length]))
+        .map_err(|error| FetchError::Malformed(error.to_string()))
+}
+
 #[async_trait]
 impl Target for InProcess {
     fn addressing(&self) -> Addressing {
@@ -80,6 +101,7 @@ impl Target for InProcess {
             .config(config)
             .clock(clock)
             .seed(SEED)
+            .fetch_sources_by(|request: http::Request<()>| async move { page(request.uri()) })
             .open();
         let emulator = opened.map_err(|e| TargetError::Control(e.to_string()))?;
         *self.0.write().await = Some(emulator);

@@ -38,6 +38,33 @@ const READ: &str = "Blob_Download";
 /// `CannotVerifyCopySource` with the status of the refusal, 400 `InvalidHeaderValue` for a URL that
 /// names no blob.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
+    let is_reference = matches!(asked.wanted, Wanted::Reference);
+    opened(core, call, asked).await.map_err(|error| {
+        if tells_why(call, is_reference, error.status()) {
+            error
+        } else {
+            error.with_message(UNVERIFIED)
+        }
+    })
+}
+
+/// Whether the refusal of a source is passed on with its reason. Recorded: Copy Blob keeps the
+/// reason of a 401 to itself; Append Block and Put Page From URL that of a 412, and, by the number
+/// of the recorded answers, that of a 401 as well.
+fn tells_why(call: &Call, is_reference: bool, status: u16) -> bool {
+    let comp = call.query("comp").unwrap_or_default();
+    let is_of_range = ["appendblock", "page"]
+        .iter()
+        .any(|name| comp.eq_ignore_ascii_case(name));
+    match status {
+        401 => !is_reference && !is_of_range,
+        412 => !is_of_range,
+        _ => true,
+    }
+}
+
+async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
+    let key = Requested::of_source(&call.headers)?;
     let Some(target) = asked.url.resolve(call, &core.config)? else {
         if asked.url.is_of_host_of(call) {
             return Err(nowhere());
@@ -54,11 +81,10 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let identity = if is_own {
         Identity::Owner
     } else {
-        stranger(core, &read, is_reference)?
+        stranger(core, &read)?
     };
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
-    let key = Requested::of_source(&call.headers)?;
     let bytes = match asked.wanted {
         Wanted::Reference => None,
         Wanted::Whole { conditions, most } => {
@@ -100,14 +126,13 @@ pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
 
 /// The read of the source, as a request of its own.
 fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call {
-    let account = core.config.account(&target.account);
     let mut headers = HeaderMap::new();
     if let Some(authorization) = call.headers.get("x-ms-copy-source-authorization") {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
     Call {
         method: Method::GET,
-        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
+        settings: core.settings(&target.account),
         target,
         query: url.query().to_vec(),
         headers,
@@ -128,18 +153,11 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
 }
 
-/// Authorises by what the URL carries. Recorded: Copy Blob does not say why a read got 401.
-fn stranger(core: &Core, read: &Call, is_reference: bool) -> Result<Identity, StorageError> {
+/// Authorises by what the URL carries.
+fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
     let entry = register::by_id(Service::Blob, READ)
         .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
-    auth::authorise(core, read, entry).map_err(|error| {
-        let error = refused(&error);
-        if is_reference && error.status() == 401 {
-            error.with_message(UNVERIFIED)
-        } else {
-            error
-        }
-    })
+    auth::authorise(core, read, entry).map_err(|error| refused(&error))
 }
 
 /// Recorded: why a condition on the source of a range did not hold was not told at first.
