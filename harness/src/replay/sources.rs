@@ -113,19 +113,21 @@ pub fn restored(recording: &Recording) -> Recording {
     restored
 }
 
-/// A Put Blob without a type that was not refused for the lack of one: a copy.
+/// A Put Blob without a type that was not refused for the lack of one, an incremental copy, pages
+/// from a URL: all of them copy.
 fn lacks_source(interaction: &Interaction) -> bool {
     let request = &interaction.request;
     let Some(url) = Url::parse(&request.url).filter(is_blob) else {
         return false;
     };
     let code = interaction.response.error_code().unwrap_or_default();
-    request.method == "PUT"
-        && !url.has_param("comp")
+    let is_copy = !url.has_param("comp")
         && !url.has_param("restype")
         && !request.headers.has("x-ms-blob-type")
         && request.body.is_empty()
-        && code != "MissingRequiredHeader"
+        && code != "MissingRequiredHeader";
+    let is_other = copies_snapshot(&url) || request.headers.has("x-ms-source-range");
+    request.method == "PUT" && (is_copy || is_other)
 }
 
 /// What the answers say that the source was: the value that was refused, a page of another length
@@ -136,6 +138,9 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
         return Some(refused);
     }
     let own = Url::parse(&interaction.request.url)?;
+    if copies_snapshot(&own) {
+        return last_snapshot(recording, index);
+    }
     let part = |url: &Url| (url.param("snapshot"), url.param("versionid"));
     let before = recording.interactions.get(..index)?.iter().rev();
     let before = before.filter(|one| one.response.status < 300);
@@ -155,6 +160,23 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
     let query: Vec<_> = query.collect();
     source.query = (!query.is_empty()).then_some(query);
     Some(source.to_string())
+}
+
+fn copies_snapshot(url: &Url) -> bool {
+    url.param("comp").as_deref() == Some("incrementalcopy")
+}
+
+/// The snapshot that was taken last before an interaction.
+fn last_snapshot(recording: &Recording, index: usize) -> Option<String> {
+    let before = recording.interactions.get(..index)?.iter().rev();
+    let mut before = before.filter_map(|one| {
+        let time = one.response.headers.get("x-ms-snapshot")?;
+        let url = Url::parse(&one.request.url).filter(is_blob)?;
+        Some((url, time))
+    });
+    let (mut url, time) = before.next()?;
+    url.query = Some(vec![("snapshot".to_owned(), Some(uri::encode(time)))]);
+    Some(url.to_string())
 }
 
 fn refused_value(interaction: &Interaction) -> Option<String> {
@@ -249,6 +271,30 @@ mod tests {
         assert_eq!(sources[3], Some(url("/c/a")));
         assert_eq!(sources[4..6], [None, None]);
         assert_eq!(sources[6].as_deref(), Some(web));
+    }
+
+    #[test]
+    fn dropped_sources_of_page_blobs_are_snapshots_and_other_blobs() {
+        let taken = vec![("x-ms-snapshot", "2023-01-30T21:14:13.0322829Z".to_owned())];
+        let mut recording = samples::recording(
+            "blob",
+            &[],
+            &[
+                ("PUT", url("/c/a?comp=snapshot"), 201, taken),
+                ("PUT", url("/c/b?comp=incrementalcopy"), 202, Vec::new()),
+                ("PUT", url("/c/d?comp=page"), 201, Vec::new()),
+            ],
+        );
+        let headers = &mut recording.interactions[2].request.headers;
+        headers.push("x-ms-source-range", "bytes=0-511");
+        let restored = restored(&recording);
+        let source = |index: usize| {
+            let headers = &restored.interactions[index].request.headers;
+            headers.get(COPY_SOURCE).map(str::to_owned)
+        };
+        let snapshot = url("/c/a?snapshot=2023-01-30T21%3A14%3A13.0322829Z");
+        assert_eq!(source(1), Some(snapshot));
+        assert_eq!(source(2), Some(url("/c/b")));
     }
 
     #[test]
