@@ -15,6 +15,7 @@ pub mod compare;
 pub mod corpus;
 pub mod credentials;
 pub mod delegation;
+pub mod earlier;
 pub mod hosts;
 pub mod json;
 pub mod multipart;
