@@ -10,6 +10,7 @@ use smalt_protocol::{Service, Timestamp};
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
 use super::credentials::{Credential, Signer, UNNAMED};
+use super::delegation::DelegationKey;
 use super::earlier::{self, DeletedContainer, ExistingBlob};
 use super::hosts::Hosts;
 use super::prepare::{self, Preparer};
@@ -59,7 +60,7 @@ struct Player<'a> {
     hosts: Hosts,
     bindings: Bindings,
     now: Timestamp,
-    delegation_key: Option<String>,
+    delegation_key: Option<DelegationKey>,
     /// Names that occur in the requests so far.
     own: BTreeSet<String>,
     dropped: BTreeSet<&'static str>,
@@ -215,10 +216,17 @@ impl Player<'_> {
         let Some((account, _)) = self.hosts.locate(&source.url, near.as_deref()) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
-        let path = source.url.path;
-        self.set_up_one("PUT", &account, &path, &kind, source.content)
-            .await;
+        for (query, headers, has_body) in source.steps() {
+            let path = format!("{}{query}", source.url.path);
+            let headers: Vec<_> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let body = if has_body {
+                source.content.clone()
+            } else {
+                Bytes::new()
+            };
+            self.set_up_one("PUT", &account, &path, &headers, body)
+                .await;
+        }
     }
 
     async fn set_up_one(
@@ -255,6 +263,7 @@ impl Player<'_> {
             service,
             now: self.now,
             delegation_key: None,
+            answer: None,
             version: UNNAMED,
         };
         signer.apply(
@@ -294,7 +303,7 @@ impl Player<'_> {
             hosts: &self.hosts,
             bindings: &self.bindings,
             now: self.now,
-            delegation_key: self.delegation_key.as_deref(),
+            delegation_key: self.delegation_key.as_ref(),
             account_listing: self.recording.has_flag("account_listing"),
         };
         let request = match preparer.prepare(interaction) {
@@ -308,7 +317,9 @@ impl Player<'_> {
         if is_not_built(&live) && interaction.response.status != live.status {
             return Outcome::NotBuilt;
         }
-        self.note_delegation_key(&live);
+        if let Some(key) = DelegationKey::of(&live) {
+            self.delegation_key = Some(key);
+        }
         let differences = self.compare(interaction, &live);
         if differences.is_empty() {
             Outcome::Passed
@@ -350,16 +361,6 @@ impl Player<'_> {
                     CALL_TIMEOUT.as_secs()
                 )))
             }
-        }
-    }
-
-    fn note_delegation_key(&mut self, live: &Response) {
-        let text = std::str::from_utf8(&live.body).unwrap_or_default();
-        if let Some((_, rest)) = text.split_once("<UserDelegationKey>")
-            && let Some((_, rest)) = rest.split_once("<Value>")
-            && let Some((value, _)) = rest.split_once("</Value>")
-        {
-            self.delegation_key = Some(value.to_owned());
         }
     }
 }
