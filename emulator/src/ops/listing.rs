@@ -4,6 +4,10 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use crate::call::Call;
 
+/// Since this version listings name things; before, they gave addresses as well. "Version
+/// 2013-08-15".
+pub const NAMES_ONLY: ApiVersion = ApiVersion::V2013_08_15;
+
 /// A query parameter that is given and not empty.
 pub fn given(call: &Call, name: &str) -> Option<String> {
     let value = call.query(name).filter(|value| !value.is_empty());

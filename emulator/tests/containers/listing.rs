@@ -153,3 +153,22 @@ async fn each_version_shows_its_own_elements() {
     assert_eq!(list.elements("Last-Modified"), [START.rfc1123()]);
     assert!(!list.elements("Etag")[0].contains('"'));
 }
+
+#[tokio::test]
+async fn an_old_version_is_given_addresses() {
+    let mut client = Client::new();
+    client.create("events").await;
+    client.put("events/a%20b").await;
+    client.version = ApiVersion::V2012_02_12;
+    let account = "http://127.0.0.1:10000/devstoreaccount1";
+    let containers = client.ask("GET", "?comp=list", &[], "").await;
+    let head = format!("<EnumerationResults AccountName=\"{account}/\">");
+    assert!(containers.text.contains(&head), "{}", containers.text);
+    assert_eq!(containers.elements("Url"), [format!("{account}/events")]);
+    let blobs = client
+        .ask("GET", "events?restype=container&comp=list", &[], "")
+        .await;
+    let head = format!("<EnumerationResults ContainerName=\"{account}/events\">");
+    assert!(blobs.text.contains(&head), "{}", blobs.text);
+    assert_eq!(blobs.elements("Url"), [format!("{account}/events/a%20b")]);
+}

@@ -3,8 +3,8 @@
 //! Source: "Delete Container". The contents are keyed by the container's generation, which nothing
 //! names any more; `maintain` removes them in steps, at once or, where the account keeps deleted
 //! containers, when it cannot be restored any more. While the name is not free yet (about 30 s in
-//! production, a setting here), creation is refused, another deletion has nothing to do, as recorded,
-//! and everything else does not find it.
+//! production, a setting here), creation is refused, another deletion has nothing to do (as
+//! recorded), and everything else does not find it.
 //!
 //! ```http
 //! DELETE /devstoreaccount1/events?restype=container

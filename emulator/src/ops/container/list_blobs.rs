@@ -20,7 +20,7 @@ use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::Read;
-use crate::ops::listing::{check_include, given, includes};
+use crate::ops::listing::{NAMES_ONLY, check_include, given, includes};
 use crate::ops::lookup::ContainerName;
 use crate::ops::paging::{self, Paging};
 use crate::reply::Reply;
@@ -136,6 +136,7 @@ impl Read for ListBlobs {
         let endpoint = call.service_endpoint();
         let prefix = given(call, "prefix");
         let mut list = ListBlobsDocument::new(&ListHead {
+            has_addresses: call.version < NAMES_ONLY,
             service_endpoint: &endpoint,
             container_name: Some(&self.name.container),
             prefix: prefix.as_deref(),

@@ -21,7 +21,7 @@ use crate::keys;
 use crate::operation::Read;
 use crate::ops::container::deleted;
 use crate::ops::container::properties::Shown;
-use crate::ops::listing::{bad_marker, check_include, given, includes};
+use crate::ops::listing::{NAMES_ONLY, bad_marker, check_include, given, includes};
 use crate::ops::paging::{self, Paging};
 use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
@@ -108,6 +108,7 @@ impl Read for ListContainers {
         let endpoint = call.service_endpoint();
         let prefix = given(call, "prefix");
         let mut list = ListContainersDocument::new(&ListHead {
+            has_addresses: call.version < NAMES_ONLY,
             service_endpoint: &endpoint,
             prefix: prefix.as_deref(),
             marker: self.paging.marker.as_deref(),
