@@ -88,7 +88,7 @@ mod target;
 pub use arrival::Socket;
 pub use body::Body;
 pub use clock::Clock;
-pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth};
+pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth, Sku};
 pub use emulator::{Builder, Emulator};
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};
