@@ -178,7 +178,7 @@ impl Player<'_> {
         let Some(account) = self.hosts.name_of(&blob.account).map(str::to_owned) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
+        let kind = [("x-ms-blob-type", blob.kind.as_str())];
         self.set_up_one("PUT", &account, &blob.path, &kind, Bytes::new())
             .await;
     }

@@ -303,18 +303,21 @@ pub struct ExistingBlob {
     pub account: String,
     /// Its path, encoded.
     pub path: String,
+    /// Its type.
+    pub kind: String,
 }
 
 /// Blobs whose recorded time of creation lies before the recording, oldest first: an overwrite in
-/// the recording keeps that time. Block blobs only.
+/// the recording keeps that time. No page blobs: how long they were is not known.
 pub fn existing_blobs(recording: &Recording) -> Vec<ExistingBlob> {
     let start = start_of(recording);
     let mut found = BTreeSet::new();
     for interaction in &recording.interactions {
         let answered = |name| interaction.response.headers.get(name);
         let created = answered("x-ms-creation-time").and_then(Timestamp::parse_rfc1123);
-        let is_block_blob = answered("x-ms-blob-type") == Some("BlockBlob");
-        let Some(created) = created.filter(|created| is_block_blob && *created < start) else {
+        let kind = answered("x-ms-blob-type").filter(|kind| *kind != "PageBlob");
+        let created = created.filter(|created| *created < start);
+        let (Some(created), Some(kind)) = (created, kind) else {
             continue;
         };
         let url = Url::parse(&interaction.request.url);
@@ -324,6 +327,7 @@ pub fn existing_blobs(recording: &Recording) -> Vec<ExistingBlob> {
                 created,
                 account: account.to_owned(),
                 path: url.path.clone(),
+                kind: kind.to_owned(),
             });
         }
     }
