@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
-//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live
-//!   request for a recorded one.
+//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]:
+//!   the live request for a recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
 //! - [`tree`], [`json`], [`multipart`], [`superset`], [`rules`], [`value`], [`compare`]: the live
 //!   answer against the recorded one. [`rules`] is the one table of relaxations.
