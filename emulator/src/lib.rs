@@ -31,8 +31,8 @@
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
 //!   what the store keeps.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
-//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: sources of copies that
-//!   are elsewhere.
+//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
+//!   elsewhere.
 
 #![expect(
     unreachable_pub,
