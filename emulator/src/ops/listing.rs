@@ -1,6 +1,6 @@
 //! What the listings of containers and blobs share: includes and markers.
 
-use smalt_protocol::{ErrorCode, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use crate::call::Call;
 
@@ -10,12 +10,17 @@ pub fn given(call: &Call, name: &str) -> Option<String> {
     value.map(str::to_owned)
 }
 
-/// Refuses an `include` that is none of these.
+/// Refuses an `include` that is none of these, or that the version does not have yet.
 ///
 /// # Errors
 /// 400 `InvalidQueryParameterValue`.
-pub fn check_include(call: &Call, known: &[&str]) -> Result<(), StorageError> {
-    let is_known = |value: &&str| known.iter().any(|name| name.eq_ignore_ascii_case(value));
+pub fn check_include(call: &Call, known: &[(&str, ApiVersion)]) -> Result<(), StorageError> {
+    let is_known = |value: &&str| {
+        let mut named = known
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(value));
+        named.any(|(_, since)| call.version >= *since)
+    };
     match call.query_list("include").find(|value| !is_known(value)) {
         Some(value) => Err(StorageError::invalid_query("include", value, "")),
         None => Ok(()),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use crate::rules::encryption::Encryption;
+use crate::rules::immutability::Protection;
 use crate::rules::lease::LeaseState;
 use crate::store::PayloadId;
 
@@ -77,6 +78,9 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
+    /// What protects it at the time of the look-up.
+    #[serde(skip)]
+    pub protection: Option<Protection>,
     /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
@@ -131,6 +135,7 @@ impl BlobRecord {
             immutability: None,
             legal_hold: None,
             expires: None,
+            protection: None,
             last_access: None,
             copied_to: Vec::new(),
         }

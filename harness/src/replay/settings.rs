@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use smalt_protocol::{Service, Timestamp};
 
+use super::multipart;
 use super::properties;
 use super::recording::{Interaction, Recording};
 use super::superset;
@@ -239,6 +240,16 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
             being_deleted: false,
         }));
     }
+    let made: BTreeSet<_> = recording.interactions.iter().filter_map(creates).collect();
+    let batched = recording.interactions.iter().flat_map(in_batch);
+    let foreign: BTreeSet<_> = batched
+        .filter(|place| !made.contains(place) && !recording.uncreated.contains(&place.1))
+        .collect();
+    found.extend(foreign.into_iter().map(|(account, name)| Existing {
+        account: Some(account),
+        name,
+        being_deleted: false,
+    }));
     let mut attempted = BTreeSet::new();
     for interaction in &recording.interactions {
         let Some((account, name)) = creates(interaction) else {
@@ -258,6 +269,28 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
             });
         }
     }
+    found
+}
+
+/// Account and container of each part of a batch, unless the answer is that there is none.
+fn in_batch(interaction: &Interaction) -> Vec<(String, String)> {
+    let url = Url::parse(&interaction.request.url);
+    let batch = url.filter(|url| url.param("comp").as_deref() == Some("batch"));
+    let account = batch.as_ref().and_then(|url| url.account_and_service());
+    let Some((account, "blob")) = account else {
+        return Vec::new();
+    };
+    let answer = String::from_utf8_lossy(&interaction.response.body);
+    if answer.contains("ContainerNotFound") {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    multipart::rewrite(&interaction.request.body, |part| {
+        let path = part.target.trim_start_matches('/');
+        if let Some((container, _)) = path.split_once('/') {
+            found.push((account.to_owned(), container.to_owned()));
+        }
+    });
     found
 }
 

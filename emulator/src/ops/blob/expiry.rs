@@ -66,6 +66,7 @@ impl Write for SetBlobExpiry {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
         guard::check_changeable(&found.blob)?;
+        guard::check_removable(&found.blob)?;
         if let Expiry::At(time) = self.expiry
             && time <= stamp.now
         {

@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::ops::lookup::Place;
 use crate::records::BlobRecord;
 use crate::rules::conditions::{Conditions, Current};
+use crate::rules::immutability::{self, Change};
 use crate::rules::lease::{self, Leased};
 use crate::rules::pending_copy;
 use crate::rules::tier::ARCHIVE;
@@ -24,6 +25,8 @@ pub struct Guard {
     lease: Option<Uuid>,
     conditions: Conditions,
     version: ApiVersion,
+    /// What is written over stays as a previous version.
+    keeps_versions: bool,
 }
 
 impl Guard {
@@ -60,7 +63,8 @@ impl Guard {
     }
 
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
-        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index tags".
+        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index
+        // tags".
         if conditions.asks_for_tags() && !call.identity.may('t') {
             return Err(ErrorCode::AuthorizationPermissionMismatch.into());
         }
@@ -68,6 +72,7 @@ impl Guard {
             lease: headers::lease_id(call)?,
             conditions,
             version: call.version,
+            keeps_versions: call.settings.versioning,
         })
     }
 
@@ -80,7 +85,7 @@ impl Guard {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
         self.unless_leased(self.conditions.check_create(blob.map(Current::from)))?;
-        blob.map_or(Ok(()), check_changeable)
+        blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
     /// Judges a copy onto what stands under a name: unmet conditions are the target's.
@@ -91,7 +96,16 @@ impl Guard {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
         self.unless_leased(self.conditions.check_copy_target(blob.map(Current::from)))?;
-        blob.map_or(Ok(()), check_changeable)
+        blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
+    }
+
+    /// A protected blob is replaced only where it stays as a previous version.
+    fn check_replaceable(&self, blob: &BlobRecord) -> Result<(), StorageError> {
+        check_changeable(blob)?;
+        if self.keeps_versions || blob.version_id.is_some() {
+            return Ok(());
+        }
+        check_removable(blob)
     }
 
     /// Recorded: who holds the lease of a blob replaces it under `If-None-Match: *` as well.
@@ -177,6 +191,23 @@ pub fn check_settled(blob: &BlobRecord) -> Result<(), StorageError> {
         return Err(ErrorCode::PendingCopyOperation.into());
     }
     Ok(())
+}
+
+/// As [`check_changeable`], for what changes bytes or metadata in place.
+///
+/// # Errors
+/// As [`check_changeable`]; 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
+pub fn check_rewritable(blob: &BlobRecord) -> Result<(), StorageError> {
+    check_changeable(blob)?;
+    immutability::judge(blob.protection, Change::InPlace)
+}
+
+/// Refuses to remove what a legal hold or a policy protects.
+///
+/// # Errors
+/// 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
+pub fn check_removable(blob: &BlobRecord) -> Result<(), StorageError> {
+    immutability::judge(blob.protection, Change::Removal)
 }
 
 /// Refuses to touch the bytes of an archived blob.

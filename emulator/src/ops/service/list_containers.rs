@@ -14,7 +14,7 @@
 use std::ops::ControlFlow;
 
 use smalt_protocol::xml::{BlobLease, ContainerEntry, ListContainersDocument, ListHead};
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
@@ -26,6 +26,13 @@ use crate::ops::paging::{self, Paging};
 use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Store, StoreResult, View};
+
+/// What can be included, and since which version. Same page.
+const INCLUDES: [(&str, ApiVersion); 3] = [
+    ("metadata", ApiVersion::V2009_09_19),
+    ("deleted", ApiVersion::V2019_12_12),
+    ("system", ApiVersion::V2020_10_02),
+];
 
 /// Containers of the service itself, listed with `include=system` only.
 const SYSTEM: [&str; 2] = ["$logs", "$blobchangefeed"];
@@ -60,7 +67,7 @@ impl Read for ListContainers {
     type Output = Page;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        check_include(call, &["metadata", "deleted", "system"])?;
+        check_include(call, &INCLUDES)?;
         let paging = Paging::of(call)?;
         let marked = match &paging.marker {
             Some(marker) => marked_place(marker).ok_or_else(bad_marker)?,
@@ -107,7 +114,7 @@ impl Read for ListContainers {
         });
         let metadata = includes(call, "metadata");
         for (place, container) in &page.containers {
-            let shown = Shown::of(container, call.version);
+            let shown = Shown::of(container, call);
             let kept = container.kept();
             let version = kept.map(|_| deleted::version(place.deleted_at));
             list.push(&ContainerEntry {

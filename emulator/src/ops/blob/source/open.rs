@@ -80,6 +80,10 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     } else {
         stranger(core, &read)?
     };
+    // To ask about tags is to read them, of a source as of any blob.
+    if call.headers.contains_key("x-ms-source-if-tags") && !identity.may('t') {
+        return Err(refused(&ErrorCode::AuthorizationPermissionMismatch.into()));
+    }
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
     let bytes = match asked.wanted {
