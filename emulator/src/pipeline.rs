@@ -119,8 +119,8 @@ async fn run(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     call.identity = auth::authorise(core, call, entry)?;
-    auth::bring_scope(call)?;
     check_timeout(call)?;
+    auth::bring_scope(call)?;
     match entry.run {
         Run::Built(run) => run(core, call, body).await,
         Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)

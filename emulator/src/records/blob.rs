@@ -84,9 +84,9 @@ pub struct BlobRecord {
     /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
-    /// Keys of blobs whose pending copies read from this one.
-    #[serde(default)]
-    pub copied_to: Vec<Vec<u8>>,
+    /// Pending copies that read from this blob.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copied_to: Vec<CopyReader>,
 }
 
 /// The last incremental copy into a page blob.
@@ -306,8 +306,18 @@ pub struct CopyRecord {
     #[serde(default)]
     pub description: Option<String>,
     /// What a pending copy will come to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<PendingCopy>,
+}
+
+/// A pending copy, as its source knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyReader {
+    /// Key of the destination.
+    #[serde(with = "super::binary")]
+    pub destination: Vec<u8>,
+    /// `x-ms-copy-id`.
+    pub copy_id: String,
 }
 
 /// What a pending copy will come to, unless it is stopped.

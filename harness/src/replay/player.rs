@@ -11,12 +11,13 @@ use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
 use super::credentials::{Credential, Signer, UNNAMED};
 use super::delegation::DelegationKey;
+use super::earlier::{self, DeletedContainer, ExistingBlob};
 use super::hosts::Hosts;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
 use super::reruns;
 use super::rules::RULES;
-use super::settings::{self, AccountSettings, ExistingBlob};
+use super::settings::{self, AccountSettings};
 use super::sources::{self, LostSource};
 use super::superset::{self, Superset};
 use super::target::{Target, TargetError};
@@ -88,9 +89,12 @@ pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
 async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     let hosts = Hosts::of(recording, target.addressing());
     let settings = settings::infer(recording, hosts.accounts());
-    let blobs = settings::existing_blobs(recording);
+    let blobs = earlier::blobs(recording);
+    let deleted = earlier::deleted_containers(recording);
     let start = settings::start_of(recording);
     let start = blobs.first().map_or(start, |oldest| oldest.created);
+    let oldest = deleted.iter().map(|one| one.changed).min();
+    let start = oldest.map_or(start, |oldest| oldest.min(start));
     let mut player = Player {
         recording,
         hosts,
@@ -108,6 +112,9 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     };
     if let Err(error) = player.target.reset(&settings, start).await {
         player.played.setup_problems.push(error.to_string());
+    }
+    for container in &deleted {
+        player.set_up_deleted(container).await;
     }
     player.set_up(&settings).await;
     for blob in &blobs {
@@ -170,16 +177,34 @@ impl Player<'_> {
         }
     }
 
-    /// Makes a blob at the time when it was created.
-    async fn set_up_blob(&mut self, blob: &ExistingBlob) {
-        self.now = self.now.max(blob.created);
+    /// Makes a container at the time when it was deleted, and deletes it.
+    async fn set_up_deleted(&mut self, container: &DeletedContainer) {
+        let Some(account) = self.hosts.name_of(&container.account).map(str::to_owned) else {
+            return;
+        };
+        let path = format!("/{}?restype=container", uri::encode(&container.name));
+        for (method, at) in [("PUT", container.changed), ("DELETE", container.at)] {
+            self.set_up_at(at).await;
+            self.set_up_one(method, &account, &path, &[], Bytes::new())
+                .await;
+        }
+    }
+
+    /// Moves the clock on to what is made next.
+    async fn set_up_at(&mut self, time: Timestamp) {
+        self.now = self.now.max(time);
         if let Err(error) = self.target.set_clock(self.now).await {
             self.played.setup_problems.push(error.to_string());
         }
+    }
+
+    /// Makes a blob at the time when it was created.
+    async fn set_up_blob(&mut self, blob: &ExistingBlob) {
+        self.set_up_at(blob.created).await;
         let Some(account) = self.hosts.name_of(&blob.account).map(str::to_owned) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
+        let kind = [("x-ms-blob-type", blob.kind)];
         self.set_up_one("PUT", &account, &blob.path, &kind, Bytes::new())
             .await;
     }
@@ -191,10 +216,17 @@ impl Player<'_> {
         let Some((account, _)) = self.hosts.locate(&source.url, near.as_deref()) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
-        let path = source.url.path;
-        self.set_up_one("PUT", &account, &path, &kind, source.content)
-            .await;
+        for (query, headers, has_body) in source.steps() {
+            let path = format!("{}{query}", source.url.path);
+            let headers: Vec<_> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let body = if has_body {
+                source.content.clone()
+            } else {
+                Bytes::new()
+            };
+            self.set_up_one("PUT", &account, &path, &headers, body)
+                .await;
+        }
     }
 
     async fn set_up_one(

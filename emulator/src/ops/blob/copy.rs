@@ -150,7 +150,7 @@ impl Write for CopyBlob {
         let destination = self.name.key(generation);
         match source.hold.or(thaw) {
             // A blob that is copied onto itself has nothing to wait for.
-            Some(hold) if key.as_ref() != Some(&destination) => {
+            Some(hold) if key.as_ref() != Some(&destination) && self.version >= COPIES_HAVE_IDS => {
                 pending::hold(tx, blob, destination, key, &hold, stamp)
             }
             _ => Ok(blob),

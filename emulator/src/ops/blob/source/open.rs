@@ -29,6 +29,8 @@ use crate::target::Target;
 /// Since this version an unmet condition on the source of a range is told. Recorded: not in
 /// 2019-02-02.
 const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
+/// Since this version a source may be in another account. "Version 2012-02-12".
+const CROSSES_ACCOUNTS: ApiVersion = ApiVersion::V2012_02_12;
 /// The operation whose rights a source needs.
 const READ: &str = "Blob_Download";
 
@@ -72,8 +74,14 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
         return remote::open(core, call, asked).await;
     };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
-    let is_own =
-        is_reference && call.identity.is_account_wide() && target.account == call.account();
+    if call.version < CROSSES_ACCOUNTS && target.account != call.account() {
+        return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
+    }
+    // A signature in the URL says what may be read, whoever sends it.
+    let is_own = is_reference
+        && call.identity.is_account_wide()
+        && target.account == call.account()
+        && !asked.url.is_signed();
     let read = read_call(core, call, target, &asked.url);
     let identity = if is_own {
         Identity::Owner
@@ -254,6 +262,6 @@ fn stream(content: Content) -> Body {
         Content::Empty | Content::Length(_) => body::empty(),
         Content::Bytes(bytes) => body::full(bytes),
         Content::Payload(reader) => body::payload(reader),
-        Content::Stream { body, .. } => body,
+        Content::Stream { body, .. } | Content::Chunked(body) => body,
     }
 }
