@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{Method, Version};
+use http::{HeaderMap, Method, Version};
 use http_body::Body as _;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, limits, uri};
 use uuid::Uuid;
@@ -38,9 +38,6 @@ pub fn arrive(
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
-    if socket.peer.is_some() {
-        check_framing(&head)?;
-    }
     let host = match head.uri.authority() {
         Some(authority) => authority.as_str(),
         None => head
@@ -59,11 +56,7 @@ pub fn arrive(
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
-    let account = core.config.account(&target.account);
-    let named = match head.headers.get("x-ms-version") {
-        Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
-        None => uri::lookup(&query, "api-version").or_else(|| uri::lookup(&query, "sv")),
-    };
+    let named = named_version(&head.headers, &query);
     let version = named.map(|text| version(core, text)).transpose()?;
     let default = match version {
         Some(_) => None,
@@ -79,6 +72,7 @@ pub fn arrive(
         origin: format!("{scheme}://{host}"),
         body_length: declared.or_else(|| body.size_hint().exact()),
         method: head.method,
+        settings: core.settings(&target.account),
         target,
         query,
         header_case: head
@@ -95,14 +89,32 @@ pub fn arrive(
         fresh_id: core.ids.next(),
         peer: socket.peer,
         secure: socket.secure,
-        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
         being_deleted_s: core.config.being_deleted_s,
         identity: Identity::Anonymous,
     })
 }
 
+/// The version that a request names: by its header, else by `api-version`, else by its signature.
+/// "Previous Azure Storage service versions": under the first two versions of `sv` the header of a
+/// signed request counts for nothing.
+fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> Option<&'a str> {
+    const DECIDES_ALONE: [&str; 2] = ["2012-02-12", "2013-08-15"];
+    let signed = uri::lookup(query, "sv");
+    let decides_alone = signed.filter(|version| DECIDES_ALONE.contains(version));
+    if decides_alone.is_some() && !headers.contains_key(AUTHORIZATION) {
+        return decides_alone;
+    }
+    match headers.get("x-ms-version") {
+        Some(value) => Some(value.to_str().unwrap_or("(not ASCII)")),
+        None => uri::lookup(query, "api-version").or(signed),
+    }
+}
+
 /// What HTTP asks of a request on the wire, before anything is looked at.
-fn check_framing(head: &Parts) -> Result<(), StorageError> {
+pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> {
+    if socket.peer.is_none() {
+        return Ok(());
+    }
     // RFC 9112, 3.2: one Host, and none only before HTTP/1.1.
     let hosts = head.headers.get_all(HOST).iter().count();
     if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {

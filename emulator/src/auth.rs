@@ -1,23 +1,36 @@
 //! Who asks, and whether they may.
 //!
-//! One of three ways in: Shared Key in the `Authorization` header, a shared access signature in the
-//! query, or nobody at all. Each proves an [`Identity`]; what an operation requires of it stands in
-//! the register. Sources: "Authorize with Shared Key", "Create a service SAS", "Create an account
+//! One of four ways in: Shared Key or a bearer token in the `Authorization` header, a shared access
+//! signature in the query, or nobody at all. Each proves an [`Identity`]; what an operation
+//! requires of it stands in the register. Sources: "Authorize with Shared Key", "Authorize with
+//! Microsoft Entra ID", "Create a service SAS", "Create an account SAS", "Create a user delegation
 //! SAS", "Configure anonymous read access".
 
 mod anonymous;
+mod bearer;
+pub mod delegation;
+mod needs;
 mod sas;
 mod shared_key;
+mod token;
 
 use http::header::AUTHORIZATION;
 use smalt_protocol::signing::permissions::Permissions;
-use smalt_protocol::signing::sas::Sas;
+use smalt_protocol::signing::sas::{Sas, refused};
+use smalt_protocol::signing::shared_key::{Authorization, parse_authorization};
 use smalt_protocol::{ErrorCode, StorageError};
+use uuid::Uuid;
 
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::register::{Anonymous, Entry};
+use delegation::DelegationSecret;
+
+/// `WWW-Authenticate` of a refusal that a token would mend.
+const CHALLENGE: &str = "Bearer \
+    authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
+    resource_id=https://storage.azure.com";
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,18 +39,36 @@ pub enum Identity {
     Anonymous,
     /// Holder of an account key.
     Owner,
+    /// Holder of a token of Microsoft Entra ID.
+    Entra(Principal),
     /// Holder of a shared access signature with these permissions, its own or its stored policy's.
     Sas(Permissions),
 }
 
+/// A user of Microsoft Entra ID, as the token names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Principal {
+    /// Object id; nil when the token has none.
+    pub object_id: Uuid,
+    /// Tenant; nil when the token has none.
+    pub tenant_id: Uuid,
+    /// What keys of user delegations for this account are made with.
+    pub delegation: DelegationSecret,
+}
+
 impl Identity {
-    /// Whether a permission letter is held. The owner holds every one.
+    /// Whether a permission letter is held. Owner and token hold every one.
     pub fn may(self, letter: char) -> bool {
         match self {
-            Identity::Owner => true,
+            Identity::Owner | Identity::Entra(_) => true,
             Identity::Sas(permissions) => permissions.contains(letter),
             Identity::Anonymous => false,
         }
+    }
+
+    /// Whether all data of the account is open: what a copy within it goes by.
+    pub fn is_account_wide(self) -> bool {
+        matches!(self, Identity::Owner | Identity::Entra(_))
     }
 }
 
@@ -49,23 +80,47 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
     if entry.access.anonymous == Anonymous::Always {
         return Ok(Identity::Anonymous);
     }
-    let account = core.config.account(call.account());
-    if let Some(header) = call.headers.get(AUTHORIZATION) {
-        let text = header
-            .to_str()
-            .map_err(|_| ErrorCode::InvalidAuthenticationInfo)?;
-        return shared_key::authenticate(core, call, known(account, call)?, text);
+    let identity = identify(core, call, entry)?;
+    if entry.access.token_only && !matches!(identity, Identity::Entra(_)) {
+        return Err(refused("Only authentication scheme Bearer is supported"));
     }
-    if let Some(sas) = Sas::parse(&call.query)? {
-        return sas::authorise(core, call, known(account, call)?, entry, &sas);
-    }
-    anonymous::authorise(core, call, entry)
+    Ok(identity)
 }
 
-/// The account of a request with credentials.
-fn known<'a>(account: Option<&'a Account>, call: &Call) -> Result<&'a Account, StorageError> {
-    account.ok_or_else(|| {
-        let detail = format!("The account {} is not configured.", call.account());
-        smalt_protocol::signing::sas::refused(&detail)
-    })
+fn identify(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
+    let account = core.config.account(call.account());
+    let authorization = match call.headers.get(AUTHORIZATION) {
+        Some(header) => {
+            let text = header.to_str();
+            let text = text.map_err(|_| ErrorCode::InvalidAuthenticationInfo)?;
+            Some(parse_authorization(text)?)
+        }
+        None => None,
+    };
+    match authorization {
+        Some(Authorization::Key {
+            scheme,
+            account: name,
+            signature,
+        }) => shared_key::authenticate(core, call, known(account)?, scheme, &name, &signature),
+        Some(Authorization::Bearer(token)) => match Sas::parse(&call.query)? {
+            // A signature for one user only comes with that user's token.
+            Some(sas) if !sas.get("sduoid").is_empty() => {
+                let account = known(account)?;
+                let principal = bearer::authenticate(core, call, account, &token)?;
+                sas::authorise(core, call, account, entry, sas, Some(&principal))
+            }
+            _ => bearer::authorise(core, call, known(account)?, entry, &token),
+        },
+        None => match Sas::parse(&call.query)? {
+            Some(sas) => sas::authorise(core, call, known(account)?, entry, sas, None),
+            None => anonymous::authorise(core, call, entry),
+        },
+    }
+}
+
+/// The account of a request with credentials. On Azure the host of one that does not exist has no
+/// address; here, as at Azurite, it is a resource that does not exist.
+fn known(account: Option<&Account>) -> Result<&Account, StorageError> {
+    account.ok_or_else(|| ErrorCode::ResourceNotFound.into())
 }

@@ -62,6 +62,51 @@ impl http_body::Body for Cut {
     }
 }
 
+/// `length` bytes of a body after its first `skip`; what comes behind them is not read.
+pub fn part(body: Body, skip: u64, length: u64) -> Body {
+    Part {
+        body,
+        skip,
+        left: length,
+    }
+    .boxed_unsync()
+}
+
+struct Part {
+    body: Body,
+    skip: u64,
+    left: u64,
+}
+
+impl http_body::Body for Part {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        while self.left > 0 {
+            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+                return Poll::Ready(None);
+            };
+            let Ok(mut data) = frame?.into_data() else {
+                continue;
+            };
+            let skipped = self.skip.min(data.len() as u64);
+            self.skip -= skipped;
+            // Both are at most the length of the data.
+            let mut data = data.split_off(skipped as usize);
+            data.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+            if !data.is_empty() {
+                self.left -= data.len() as u64;
+                return Poll::Ready(Some(Ok(Frame::data(data))));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
 /// A range of a stored payload, read while it is sent.
 pub fn payload(reader: PayloadReader) -> Body {
     reader.boxed_unsync()

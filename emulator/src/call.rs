@@ -13,7 +13,6 @@ use crate::header_case::HeaderCase;
 use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
-#[derive(Debug)]
 pub struct Call {
     /// Method.
     pub method: Method,
@@ -163,5 +162,18 @@ impl Call {
         } else {
             format!("{}/", self.origin)
         }
+    }
+}
+
+impl std::fmt::Debug for Call {
+    /// What is asked for. Headers and query may hold keys, tokens and signatures: none is shown.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Call")
+            .field("method", &self.method)
+            .field("target", &self.target)
+            .field("version", &self.version)
+            .field("request_id", &self.request_id)
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }

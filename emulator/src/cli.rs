@@ -2,15 +2,21 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, ValueEnum};
 use smalt_protocol::signing::AccountKey;
 
-use crate::config::{Account, Config};
+use crate::config::{Account, AccountSettings, Config, OAuth};
+use crate::fetch::SourceRule;
+
+/// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
+/// it for one account at run time.
+const ACCOUNTS: &str = "Settings of the accounts";
 
 /// A local Azure Storage: Blob and Queue REST, durable by default.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(
     name = "smalt",
     version,
@@ -24,6 +30,7 @@ use crate::config::{Account, Config};
         smalt --inMemoryPersistence            keep nothing on disk\n  \
         smalt --location /tmp/store --mode fast\n  \
         smalt --cert cert.pem --key key.pem    serve https\n  \
+        smalt --devCert --oauth basic          serve https, take bearer tokens\n  \
         smalt --completions bash               print a completion script",
     rename_all = "camelCase"
 )]
@@ -70,9 +77,36 @@ pub struct Cli {
     /// Private key in PEM.
     #[arg(long, requires = "cert")]
     pub key: Option<PathBuf>,
+    /// Serve https with a certificate of smalt's own, for localhost only: made on first use and
+    /// kept in DIR. Clients have to be told to trust DIR/ca.pem.
+    #[arg(
+        long,
+        value_name = "DIR",
+        num_args = 0..=1,
+        default_missing_value = "smalt-cert",
+        conflicts_with = "cert"
+    )]
+    pub dev_cert: Option<PathBuf>,
+    /// Take bearer tokens, over https: audience, issuer and lifetime are checked. The signature of
+    /// a token is not, so that anybody who reaches smalt can make one: this is no protection.
+    #[arg(long, value_enum, ignore_case = true)]
+    pub oauth: Option<OAuthLevel>,
     /// Accounts in place of Azurite's: `name:key[:key];name:key`.
     #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
     pub accounts: Option<String>,
+    /// Keep the versions of blobs that are written over or deleted, in every account.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub versioning: bool,
+    /// Keep deleted containers for so many days, in every account: they can be restored.
+    #[arg(long, help_heading = ACCOUNTS, value_name = "DAYS")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=365))]
+    pub container_retention_days: Option<u32>,
+    /// Note when blobs were last read or written, in every account.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub last_access_tracking: bool,
+    /// Let containers have immutability policies of single versions, in every account.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub version_immutability: bool,
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
@@ -97,6 +131,11 @@ pub struct Cli {
     /// Do not read the account from host names.
     #[arg(long)]
     pub disable_product_style_url: bool,
+    /// What a copy may be read from besides this server; repeatable: `public` (the default), `all`,
+    /// `none`, a host, `*.example.com`, an address or a network such as 10.1.0.0/16. Loopback,
+    /// link-local and private addresses need a rule that names them.
+    #[arg(long, alias = "copy-source-allow", value_name = "RULE")]
+    pub copy_source_allow: Vec<SourceRule>,
     /// Accepted for Azurite's sake: nothing is ever sent anywhere.
     #[arg(long)]
     pub disable_telemetry: bool,
@@ -106,6 +145,13 @@ pub struct Cli {
     /// Print a completion script and exit.
     #[arg(long, value_name = "SHELL")]
     pub completions: Option<clap_complete::Shell>,
+}
+
+/// How bearer tokens are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OAuthLevel {
+    /// By what they claim.
+    Basic,
 }
 
 /// When a write is acknowledged.
@@ -130,12 +176,18 @@ impl Cli {
     /// The settings of the emulator.
     ///
     /// # Errors
-    /// What is wrong with `--accounts`.
+    /// What is wrong with `--accounts`, and `--oauth` without https.
     pub fn config(&self) -> anyhow::Result<Config> {
+        if self.oauth.is_some() && !self.is_https() {
+            bail!("--oauth needs https: add --devCert, or --cert and --key");
+        }
         let mut config = Config {
             host_style: !self.disable_product_style_url,
             strict_api_version: self.strict_api_version,
             strict_skew: self.strict_skew,
+            oauth: self
+                .oauth
+                .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
             ..Config::default()
         };
         if let Some(accounts) = self
@@ -145,7 +197,22 @@ impl Cli {
         {
             config.accounts = parse_accounts(accounts)?;
         }
+        let settings = Arc::new(AccountSettings {
+            versioning: self.versioning,
+            container_retention_days: self.container_retention_days,
+            last_access_tracking: self.last_access_tracking,
+            version_immutability: self.version_immutability,
+            ..AccountSettings::default()
+        });
+        for account in config.accounts.values_mut() {
+            account.settings = Arc::clone(&settings);
+        }
         Ok(config)
+    }
+
+    /// Whether the services speak https.
+    pub fn is_https(&self) -> bool {
+        self.cert.is_some() || self.dev_cert.is_some()
     }
 
     /// Addresses of blob, queue, table and control.
@@ -159,6 +226,17 @@ impl Cli {
             address(&self.table_host, self.table_port)?,
             address(&self.control_host, self.control_port)?,
         ])
+    }
+}
+
+impl std::fmt::Debug for Cli {
+    /// Neither the keys of accounts nor the control endpoint's token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cli")
+            .field("location", &self.location)
+            .field("mode", &self.mode)
+            .field("https", &self.is_https())
+            .finish_non_exhaustive()
     }
 }
 
@@ -226,13 +304,56 @@ mod tests {
             "--inMemoryPersistence",
             "--debug",
             "debug.log",
+            "--copySourceAllow",
+            "public",
+            "--copy-source-allow",
+            "10.1.0.0/16",
         ])
         .unwrap();
+        assert_eq!(cli.copy_source_allow.len(), 2);
         let [blob, queue, table, _] = cli.addresses().unwrap();
         assert_eq!(blob.to_string(), "0.0.0.0:0");
         assert_eq!(queue.to_string(), "127.0.0.1:1");
         assert_eq!(table.to_string(), "[::1]:2");
         assert!(!cli.config().unwrap().host_style);
+    }
+
+    #[test]
+    fn tokens_need_https_and_secrets_are_not_shown() {
+        let parse =
+            |more: &[&str]| Cli::try_parse_from([&["smalt", "--oauth", "Basic"], more].concat());
+        assert!(parse(&[]).unwrap().config().is_err());
+        for https in [&["--devCert"][..], &["--cert", "c", "--key", "k"]] {
+            assert_eq!(parse(https).unwrap().config().unwrap().oauth, OAuth::Basic);
+        }
+        assert!(parse(&["--cert", "c", "--key", "k", "--devCert", "d"]).is_err());
+        let cli = parse(&["--accounts", "one:c2VjcmV0", "--controlToken", "hidden"]).unwrap();
+        let shown = format!("{cli:?} {:?}", parse_accounts("one:c2VjcmV0").unwrap());
+        assert!(
+            !shown.contains("c2VjcmV0") && !shown.contains("hidden"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn settings_are_those_of_every_account() {
+        let cli = Cli::try_parse_from([
+            "smalt",
+            "--accounts",
+            "one:a2V5;two:a2V5",
+            "--versioning",
+            "--containerRetentionDays",
+            "7",
+        ]);
+        let config = cli.unwrap().config().unwrap();
+        for account in config.accounts.values() {
+            assert!(account.settings.versioning && !account.settings.last_access_tracking);
+            assert_eq!(account.settings.container_retention_days, Some(7));
+        }
+        for days in ["0", "366", "many"] {
+            let bad = Cli::try_parse_from(["smalt", "--containerRetentionDays", days]);
+            assert!(bad.is_err(), "{days}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 
@@ -17,8 +18,21 @@ pub struct Config {
     pub strict_api_version: bool,
     /// The skew check of signed requests uses the emulator's clock instead of the wall's.
     pub strict_skew: bool,
+    /// Whether bearer tokens are taken.
+    pub oauth: OAuth,
     /// How long a deleted container or queue stays *being deleted*, in seconds. Azure: about 30.
     pub being_deleted_s: u64,
+}
+
+/// Whether bearer tokens of Microsoft Entra ID are taken. They need HTTPS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OAuth {
+    /// No token is.
+    #[default]
+    Off,
+    /// Every token is whose audience, issuer and lifetime are right. Its signature is not checked:
+    /// there is no network, and whoever can reach the emulator can make such a token.
+    Basic,
 }
 
 /// One account.
@@ -32,7 +46,8 @@ pub struct Account {
 
 /// Settings of an account that Azure keeps in its management plane. Soft delete of blobs is not
 /// among them: the data plane sets it with Set Blob Service Properties.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AccountSettings {
     /// Whether containers may be opened to anonymous readers.
     pub public_access: bool,
@@ -47,6 +62,8 @@ pub struct AccountSettings {
     pub last_access_tracking: bool,
     /// Whether containers support immutability policies of single versions.
     pub version_immutability: bool,
+    /// Whether blobs can be given an expiry. Azure: in accounts with a hierarchical namespace only.
+    pub blob_expiry: bool,
     /// The encryption scopes that exist; absent: every name does.
     pub encryption_scopes: Option<BTreeSet<String>>,
 }
@@ -61,20 +78,26 @@ impl Default for AccountSettings {
             container_retention_days: None,
             last_access_tracking: false,
             version_immutability: false,
+            blob_expiry: false,
             encryption_scopes: None,
         }
     }
 }
 
+/// Days that a deleted container can be kept. "Soft delete for containers".
+pub const CONTAINER_RETENTION_DAYS: std::ops::RangeInclusive<u32> = 1..=365;
+
 /// Tier of block blobs that were given none: a setting of the account.
 /// Source: "Access tiers for blob data".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DefaultTier {
     /// Hot, as in a new account.
     #[default]
     Hot,
     /// Cool.
     Cool,
+    /// Premium, in an account of premium page blobs: their tier goes by their length.
+    Premium,
 }
 
 impl DefaultTier {
@@ -83,6 +106,7 @@ impl DefaultTier {
         match self {
             DefaultTier::Hot => "Hot",
             DefaultTier::Cool => "Cool",
+            DefaultTier::Premium => "Premium",
         }
     }
 }
@@ -119,6 +143,7 @@ impl Default for Config {
             host_style: true,
             strict_api_version: false,
             strict_skew: false,
+            oauth: OAuth::Off,
             being_deleted_s: 0,
         }
     }

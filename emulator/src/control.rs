@@ -7,10 +7,13 @@
 //! | `/clock` | GET, PUT | read; set, advance, freeze, run |
 //! | `/faults` | GET, POST, DELETE | rules with an account of which fired; add one; remove all |
 //! | `/state` | GET, DELETE | dump; forget everything |
+//! | `/accounts` | GET | settings of every account |
+//! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
 //!
 //! It never answers a browser's request from another origin, nor one for a foreign host name: a web
 //! page must not reach it through the user's browser. Beyond loopback it asks for a token.
 
+mod accounts;
 mod clock;
 mod faults;
 mod guard;
@@ -30,6 +33,7 @@ use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 
 use crate::body::{self, Body};
+use crate::core::Core;
 use crate::emulator::Emulator;
 use crate::http::{Patience, accept};
 
@@ -140,15 +144,40 @@ async fn serve(
             core.reset().map_err(|error| failed(&error))?;
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
-        ("/health" | "/metrics" | "/clock" | "/faults" | "/state", _) => Err(Refusal::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "this path has no such method",
-        )),
-        _ => Err(Refusal::new(
-            StatusCode::NOT_FOUND,
-            "paths are /health, /metrics, /clock, /faults and /state",
-        )),
+        ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
+        ("/health" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts", _) => {
+            Err(no_such_method())
+        }
+        (path, method) => match path.strip_prefix(accounts::ACCOUNT) {
+            Some(name) => account(core, name, method, body).await,
+            None => Err(Refusal::new(
+                StatusCode::NOT_FOUND,
+                "paths are /health, /metrics, /clock, /faults, /state and /accounts",
+            )),
+        },
     }
+}
+
+async fn account(
+    core: &Core,
+    name: &str,
+    method: &Method,
+    body: Body,
+) -> Result<Response<Body>, Refusal> {
+    let settings = match *method {
+        Method::GET => accounts::one(core, name)?,
+        Method::PUT => accounts::change(core, name, parse(body).await?, false)?,
+        Method::PATCH => accounts::change(core, name, parse(body).await?, true)?,
+        _ => return Err(no_such_method()),
+    };
+    Ok(json(settings.as_ref()))
+}
+
+fn no_such_method() -> Refusal {
+    Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this path has no such method",
+    )
 }
 
 pub(crate) fn failed(error: &dyn std::fmt::Display) -> Refusal {
@@ -239,8 +268,11 @@ mod tests {
         let emulator = emulator();
         let rule = r#"{"operation": "Queue_Create", "fault": {"kind": "refuse", "status": 503}}"#;
         assert_eq!(ask(&emulator, "POST", "/faults", rule).await.0, 200);
+        let rule = r#"{"fault": {"kind": "pending_copy", "duration_s": 60}}"#;
+        assert_eq!(ask(&emulator, "POST", "/faults", rule).await.0, 200);
         let (_, account) = ask(&emulator, "DELETE", "/faults", "").await;
         assert_eq!(account[0]["fired"], 0);
+        assert_eq!(account[1]["rule"]["fault"]["duration_s"], 60);
         for bad in [
             r#"{"operation": "Nothing", "fault": {"kind": "reset"}}"#,
             "{",
@@ -248,6 +280,37 @@ mod tests {
         ] {
             assert_eq!(ask(&emulator, "POST", "/faults", bad).await.0, 400, "{bad}");
         }
+    }
+
+    #[tokio::test]
+    async fn settings_of_an_account_change_and_keys_are_not_shown() {
+        let emulator = emulator();
+        let path = "/accounts/devstoreaccount1";
+        let (status, all) = ask(&emulator, "GET", "/accounts", "").await;
+        let versioning = &all["devstoreaccount1"]["versioning"];
+        assert_eq!((status, versioning), (200, &false.into()));
+        assert!(!all.to_string().to_lowercase().contains("key"));
+        let on = r#"{"versioning": true}"#;
+        assert_eq!(ask(&emulator, "PATCH", path, on).await.0, 200);
+        let retention = r#"{"container_retention_days": 7}"#;
+        let (_, both) = ask(&emulator, "PATCH", path, retention).await;
+        assert_eq!(both["versioning"], true);
+        assert_eq!(both["container_retention_days"], 7);
+        let (_, only) = ask(&emulator, "PUT", path, retention).await;
+        assert_eq!(only["versioning"], false);
+        assert!(!emulator.core().settings("devstoreaccount1").versioning);
+        for bad in [
+            r#"{"container_retention_days": 0}"#,
+            r#"{"container_retention_days": 366}"#,
+            r#"{"versioning": "on"}"#,
+            r#"{"keys": []}"#,
+            "[]",
+        ] {
+            assert_eq!(ask(&emulator, "PATCH", path, bad).await.0, 400, "{bad}");
+        }
+        assert_eq!(ask(&emulator, "PUT", "/accounts/nobody", "{}").await.0, 404);
+        assert_eq!(ask(&emulator, "GET", "/accounts/nobody", "").await.0, 404);
+        assert_eq!(ask(&emulator, "DELETE", path, "").await.0, 405);
     }
 
     #[tokio::test]

@@ -1,12 +1,15 @@
 //! What every request is served from: configuration, ids, store, faults, metrics.
 
-use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
 use smalt_protocol::ApiVersion;
-use std::collections::BTreeSet;
 
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{AccountSettings, Config};
 use crate::faults::Faults;
+use crate::fetch::Fetcher;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
 use crate::reap::Reaper;
@@ -25,12 +28,16 @@ pub struct Core {
     pub store: Store,
     /// Fault rules.
     pub faults: Faults,
+    /// What copy sources that are elsewhere are fetched with.
+    pub fetcher: Fetcher,
     /// Counters.
     pub metrics: Metrics,
     /// Removal of what was deleted or ran out.
     pub reaper: Reaper,
     /// Properties of the services, decoded.
     pub properties: PropertiesCache,
+    /// Settings of accounts that were changed since the start.
+    changed: RwLock<BTreeMap<String, Arc<AccountSettings>>>,
     /// Versions newer than any known that were logged already.
     newer_versions: Mutex<BTreeSet<String>>,
 }
@@ -47,11 +54,33 @@ impl Core {
             ids,
             store,
             faults: Faults::default(),
+            fetcher: Fetcher::default(),
             metrics: Metrics::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
+            changed: RwLock::default(),
             newer_versions: Mutex::default(),
         }
+    }
+
+    /// Settings of an account as they are now; those of a new one where there is no such account.
+    pub fn settings(&self, account: &str) -> Arc<AccountSettings> {
+        if let Some(changed) = self.changed.read().get(account) {
+            return Arc::clone(changed);
+        }
+        let configured = self.config.account(account);
+        configured.map_or_else(Arc::default, |account| Arc::clone(&account.settings))
+    }
+
+    /// Changes the settings of an account for the requests to come. Whether there is such an
+    /// account.
+    pub fn change_settings(&self, account: &str, settings: AccountSettings) -> bool {
+        let is_known = self.config.account(account).is_some();
+        if is_known {
+            let settings = Arc::new(settings);
+            self.changed.write().insert(account.to_owned(), settings);
+        }
+        is_known
     }
 
     /// Forgets everything: state, payloads, time. The clock may go back afterwards.

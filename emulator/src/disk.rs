@@ -26,6 +26,14 @@ pub trait Disk: Debug + Send + Sync {
     /// The system's.
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>>;
 
+    /// Makes an empty file that only its owner can read, where the system knows owners.
+    ///
+    /// # Errors
+    /// The system's; `AlreadyExists` when it is there.
+    fn create_secret(&self, path: &Path) -> io::Result<()> {
+        self.open(path, true).map(drop)
+    }
+
     /// Makes a directory and those above it.
     ///
     /// # Errors
@@ -141,6 +149,19 @@ pub fn replace_small(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<(
     disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }
 
+/// Replaces a small file as [`replace_small`] does, with one that only its owner can read.
+///
+/// # Errors
+/// The system's.
+pub fn replace_secret(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    match disk.remove(&beside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => disk.create_secret(&beside)?,
+    }
+    replace_small(disk, path, bytes)
+}
+
 /// The machine's file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemDisk;
@@ -158,6 +179,14 @@ impl Disk for SystemDisk {
             .truncate(false)
             .open(path)?;
         Ok(Arc::new(SystemFile(file)))
+    }
+
+    fn create_secret(&self, path: &Path) -> io::Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(path).map(drop)
     }
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {

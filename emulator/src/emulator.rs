@@ -10,9 +10,10 @@ use smalt_protocol::signing::AccountKey;
 use crate::arrival::Socket;
 use crate::body::Body;
 use crate::clock::Clock;
-use crate::config::{Account, Config};
+use crate::config::{Account, AccountSettings, Config, OAuth};
 use crate::core::Core;
 use crate::faults::Faults;
+use crate::fetch::{Fetch, Fetcher};
 use crate::ids::Ids;
 use crate::pipeline::{self, ConnectionLost};
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
@@ -44,6 +45,7 @@ pub struct Builder {
     ids: Option<u64>,
     mode: Mode,
     dir: Option<PathBuf>,
+    fetcher: Fetcher,
 }
 
 impl Emulator {
@@ -55,6 +57,7 @@ impl Emulator {
             ids: None,
             mode: Mode::Memory,
             dir: None,
+            fetcher: Fetcher::default(),
         }
     }
 
@@ -96,6 +99,20 @@ impl Emulator {
     /// The time that requests are served at.
     pub fn now(&self) -> Timestamp {
         self.0.store.now()
+    }
+
+    /// Changes the settings of an account for the requests to come, as Azure's management plane
+    /// would. Whether there is such an account.
+    ///
+    /// ```
+    /// # use smalt::{AccountSettings, Emulator};
+    /// let emulator = Emulator::builder().open()?;
+    /// let settings = AccountSettings { versioning: true, ..AccountSettings::default() };
+    /// assert!(emulator.change_settings("devstoreaccount1", settings));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn change_settings(&self, account: &str, settings: AccountSettings) -> bool {
+        self.0.change_settings(account, settings)
     }
 
     /// The fault rules, with an account of which fired.
@@ -147,6 +164,13 @@ impl Builder {
         self
     }
 
+    /// Takes bearer tokens of Microsoft Entra ID, or none. They come over `https://` only.
+    #[must_use]
+    pub fn oauth(mut self, oauth: OAuth) -> Self {
+        self.config.oauth = oauth;
+        self
+    }
+
     /// The clock in place of the system's.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -177,6 +201,14 @@ impl Builder {
         self
     }
 
+    /// Fetches copy sources that are neither this emulator's nor its accounts' with this: a client,
+    /// or any function from request to response. Without one there are no such sources.
+    #[must_use]
+    pub fn fetch_sources_by(mut self, fetch: impl Fetch) -> Self {
+        self.fetcher = Fetcher::new(fetch);
+        self
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -188,11 +220,8 @@ impl Builder {
             _ => StoreConfig::memory(self.clock.clone()),
         };
         let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
-        Ok(Emulator(Arc::new(Core::new(
-            self.config,
-            self.clock,
-            ids,
-            Store::open(store)?,
-        ))))
+        let mut core = Core::new(self.config, self.clock, ids, Store::open(store)?);
+        core.fetcher = self.fetcher;
+        Ok(Emulator(Arc::new(core)))
     }
 }

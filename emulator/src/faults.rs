@@ -42,6 +42,23 @@ pub enum Fault {
         /// Bytes that still arrive.
         after_bytes: u64,
     },
+    /// A Copy Blob that would be done at once is pending for a while, on the emulator's clock.
+    PendingCopy(Hold),
+}
+
+/// How long a copy is held pending. Neither duration nor rate: until it is aborted, or has failed
+/// after two weeks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// How long it takes, in seconds.
+    #[serde(default)]
+    pub duration_s: Option<u64>,
+    /// In place of it: how many bytes are copied in a second.
+    #[serde(default)]
+    pub bytes_per_s: Option<u64>,
+    /// It fails in the end, and `x-ms-copy-status-description` says this.
+    #[serde(default)]
+    pub failure: Option<String>,
 }
 
 /// When it goes wrong.
@@ -124,9 +141,23 @@ impl Faults {
 
     /// The fault of this call: the first rule that fires. Every rule that matches counts it.
     pub fn plan(&self, entry: &Entry, call: &Call) -> Option<Plan> {
+        self.first(entry, call, |fault| !matches!(fault, Fault::PendingCopy(_)))
+    }
+
+    /// How a copy is held pending whose source may be read. Only such copies count.
+    pub fn hold(&self, entry: &Entry, call: &Call) -> Option<Hold> {
+        let plan = self.first(entry, call, |fault| matches!(fault, Fault::PendingCopy(_)));
+        match plan {
+            Some(Plan(Fault::PendingCopy(hold))) => Some(hold),
+            _ => None,
+        }
+    }
+
+    fn first(&self, entry: &Entry, call: &Call, is_wanted: fn(&Fault) -> bool) -> Option<Plan> {
         let mut rules = self.0.lock();
         let mut plan = None;
-        for account in rules.iter_mut().filter(|a| a.rule.matches(entry, call)) {
+        let matching = |a: &&mut Account| is_wanted(&a.rule.fault) && a.rule.matches(entry, call);
+        for account in rules.iter_mut().filter(matching) {
             account.seen += 1;
             let first = account.rule.nth.max(1);
             let fires = account.seen >= first && account.seen - first < account.rule.times;
@@ -169,7 +200,7 @@ impl Plan {
                 })
             }
             Fault::Reset => Faulted::Lost,
-            Fault::AnswerLost | Fault::CutBody { .. } => Faulted::No,
+            Fault::AnswerLost | Fault::CutBody { .. } | Fault::PendingCopy(_) => Faulted::No,
         }
     }
 

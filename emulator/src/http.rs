@@ -1,6 +1,8 @@
-//! The loopback servers: sockets, TLS, HTTP/1.1. The only module that knows hyper.
+//! The loopback servers and the client for copy sources: sockets, TLS, HTTP/1.1. The only module
+//! that knows hyper.
 
 mod case_stream;
+mod client;
 mod connection;
 mod limits;
 mod tls;
@@ -15,6 +17,7 @@ use smalt_protocol::Service;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+pub use client::SourceClient;
 pub use limits::Patience;
 pub use tls::{TlsError, acceptor};
 

@@ -13,6 +13,14 @@
 //! | `0x14` | generation, blob | blob that has uncommitted blocks: `UncommittedRecord` |
 //! | `0x15` | content id, chunk | part of a committed block list |
 //! | `0x16` | content id | number of blobs and snapshots that share the list |
+//! | `0x17` | generation, blob 0 tick | previous version: `BlobRecord` |
+//! | `0x18` | generation, blob | deleted base blob that left something: `BlobRecord` |
+//! | `0x19` | account 0 container 0 tick | container that can be restored: `ContainerRecord` |
+//! | `0x1a` | node id | node of the map of a page blob: `PageNode` |
+//! | `0x1b` | node id | number of nodes, blobs and snapshots that share the node |
+//! | `0x1c` | | the last node id |
+//! | `0x1d` | node id | node that nothing refers to any more, left to release |
+//! | `0x1e` | generation, tag 0 value 0 blob 0 tick | nothing: the blob has the tag |
 //! | `0x20` | account 0 queue | `QueueRecord` |
 //! | `0x21` | generation, message id | `MessageRecord` |
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
@@ -20,6 +28,7 @@
 //! | `0x24` | generation | number of messages |
 //! | `0x30` | account 0 service | `ServiceProperties` |
 //! | `0x40` | generation | left to remove: `GarbageRecord`, or nothing where the name is free |
+//! | `0x41` | tick, key | what is kept until then, by its key: nothing |
 //!
 //! Prefixes below `0x10` belong to the store itself.
 
@@ -32,6 +41,14 @@ const BLOCK: u8 = 0x13;
 const UNCOMMITTED: u8 = 0x14;
 const BLOCK_LIST: u8 = 0x15;
 const BLOCK_LIST_REFS: u8 = 0x16;
+const VERSION: u8 = 0x17;
+const DELETED_BLOB: u8 = 0x18;
+const DELETED_CONTAINER: u8 = 0x19;
+const PAGE_NODE: u8 = 0x1a;
+const PAGE_NODE_REFS: u8 = 0x1b;
+const PAGE_NODE_LAST: u8 = 0x1c;
+const PAGE_GARBAGE: u8 = 0x1d;
+const TAG: u8 = 0x1e;
 const QUEUE: u8 = 0x20;
 const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
@@ -39,6 +56,7 @@ const EXPIRY: u8 = 0x23;
 const MESSAGE_COUNT: u8 = 0x24;
 const SERVICE: u8 = 0x30;
 const GARBAGE: u8 = 0x40;
+const EXPIRING: u8 = 0x41;
 
 /// What sets one life of a container or queue apart from the next: the tick of its creation.
 pub type Generation = u64;
@@ -86,6 +104,66 @@ pub fn snapshot(generation: Generation, name: &str, tick: Timestamp) -> Vec<u8> 
     )
 }
 
+/// A previous version.
+pub fn version(generation: Generation, name: &str, id: Timestamp) -> Vec<u8> {
+    let mut key = versions(generation, name);
+    key.extend_from_slice(&id.ticks().to_be_bytes());
+    key
+}
+
+/// Where the previous versions of a blob start; with [`after`], where they end.
+pub fn versions(generation: Generation, name: &str) -> Vec<u8> {
+    key(VERSION, &[&generation.to_be_bytes(), name.as_bytes(), &[0]])
+}
+
+/// Where the previous versions of a container start that belong to blobs from this name on.
+pub fn versions_from(generation: Generation, name: &str) -> Vec<u8> {
+    key(VERSION, &[&generation.to_be_bytes(), name.as_bytes()])
+}
+
+/// A deleted base blob: one that can be undeleted, or that left previous versions.
+pub fn deleted_blob(generation: Generation, name: &str) -> Vec<u8> {
+    key(DELETED_BLOB, &[&generation.to_be_bytes(), name.as_bytes()])
+}
+
+/// A container that was deleted then and can be restored.
+pub fn deleted_container(account: &str, name: &str, at: Timestamp) -> Vec<u8> {
+    let parts: [&[u8]; 5] = [
+        account.as_bytes(),
+        &[0],
+        name.as_bytes(),
+        &[0],
+        &at.ticks().to_be_bytes(),
+    ];
+    key(DELETED_CONTAINER, &parts)
+}
+
+/// Where the deleted containers of an account start whose names are not before this one.
+pub fn deleted_containers_from(account: &str, name: &str) -> Vec<u8> {
+    let parts: [&[u8]; 3] = [account.as_bytes(), &[0], name.as_bytes()];
+    key(DELETED_CONTAINER, &parts)
+}
+
+/// Name and time of deletion of a key of a deleted container.
+pub fn deleted_container_name(key: &[u8], account: &str) -> (String, Timestamp) {
+    timed_name(key.get(account.len() + 2..).unwrap_or_default())
+}
+
+/// The reminder that the record of a key is kept until then and no longer.
+pub fn expiring(at: Timestamp, of: &[u8]) -> Vec<u8> {
+    key(EXPIRING, &[&at.ticks().to_be_bytes(), of])
+}
+
+/// Where the reminders start of what is kept until this time or longer.
+pub fn expiring_from(at: Timestamp) -> Vec<u8> {
+    key(EXPIRING, &[&at.ticks().to_be_bytes()])
+}
+
+/// The key that a reminder is about.
+pub fn expiring_key(key: &[u8]) -> &[u8] {
+    key.get(9..).unwrap_or_default()
+}
+
 /// Where the snapshots of a blob start; with [`after`], where they end.
 pub fn snapshots(generation: Generation, name: &str) -> Vec<u8> {
     key(
@@ -125,6 +203,66 @@ pub fn block_list(content: u64, chunk: u32) -> Vec<u8> {
 /// How many records share a committed block list.
 pub fn block_list_refs(content: u64) -> Vec<u8> {
     key(BLOCK_LIST_REFS, &[&content.to_be_bytes()])
+}
+
+/// Place of a blob among those that have a tag, in the order of its values. The time is that of a
+/// version, [`Timestamp::MAX`] for the blob as it is.
+pub fn tag(generation: Generation, tag: &str, value: &str, blob: &str, at: Timestamp) -> Vec<u8> {
+    let mut key = tag_value(generation, tag, value);
+    key.extend_from_slice(blob.as_bytes());
+    key.push(0);
+    key.extend_from_slice(&at.ticks().to_be_bytes());
+    key
+}
+
+/// Where the blobs start that have this value of a tag; with [`after`], where they end.
+pub fn tag_value(generation: Generation, tag: &str, value: &str) -> Vec<u8> {
+    let mut key = tag_values(generation, tag);
+    key.extend_from_slice(value.as_bytes());
+    key.push(0);
+    key
+}
+
+/// Where the blobs start that have a tag; with [`after`], where they end.
+pub fn tag_values(generation: Generation, tag: &str) -> Vec<u8> {
+    key(TAG, &[&generation.to_be_bytes(), tag.as_bytes(), &[0]])
+}
+
+/// Value, blob and time of a key of a [`tag`].
+pub fn tag_place(key: &[u8]) -> (String, String, Timestamp) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut parts = key
+        .get(9..)
+        .unwrap_or_default()
+        .splitn(3, |byte| *byte == 0);
+    let value = parts.nth(1).unwrap_or_default();
+    let (blob, at) = timed_name(parts.next().unwrap_or_default());
+    (text(value), blob, at)
+}
+
+/// A node of the map of a page blob.
+pub fn page_node(id: u64) -> Vec<u8> {
+    key(PAGE_NODE, &[&id.to_be_bytes()])
+}
+
+/// How many nodes, blobs and snapshots share a node.
+pub fn page_node_refs(id: u64) -> Vec<u8> {
+    key(PAGE_NODE_REFS, &[&id.to_be_bytes()])
+}
+
+/// The last id that a node was given.
+pub fn page_node_last() -> Vec<u8> {
+    vec![PAGE_NODE_LAST]
+}
+
+/// A node that nothing refers to any more and that `maintain` still has to release.
+pub fn page_garbage(id: u64) -> Vec<u8> {
+    key(PAGE_GARBAGE, &[&id.to_be_bytes()])
+}
+
+/// Where the nodes start that are left to release; with [`after`], where they end.
+pub fn all_page_garbage() -> Vec<u8> {
+    vec![PAGE_GARBAGE]
 }
 
 /// A queue. With an empty name: where the account's queues start.
@@ -174,10 +312,13 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 }
 
 /// The prefixes of everything that a generation keys, with what its records hold.
-pub fn contents(generation: Generation) -> [Vec<u8>; 8] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 11] {
     [
+        TAG,
         BLOB,
         SNAPSHOT,
+        VERSION,
+        DELETED_BLOB,
         BLOCK,
         UNCOMMITTED,
         MESSAGE,
@@ -201,7 +342,7 @@ pub fn all_uncommitted() -> Vec<u8> {
 /// What the record of a key of [`contents`] holds on to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// The content of a blob or snapshot.
+    /// The content of a blob, snapshot or version.
     Content,
     /// The payload of a block.
     Block,
@@ -211,10 +352,37 @@ pub enum Holds {
     Nothing,
 }
 
+/// What a reminder of [`expiring`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// A snapshot, previous version or base blob that was deleted, or a base blob that expires.
+    Blob,
+    /// A container that could be restored.
+    Container,
+    /// The record that kept the name of such a container taken.
+    Name,
+}
+
+/// What a reminder is about, by the key of it.
+pub fn kept(key: &[u8]) -> Kept {
+    match key.first() {
+        Some(&DELETED_CONTAINER) => Kept::Container,
+        Some(&CONTAINER) => Kept::Name,
+        _ => Kept::Blob,
+    }
+}
+
+/// Generation and name of the blob that a key of a snapshot or version belongs to; absent for other
+/// keys.
+pub fn blob_of_part(key: &[u8]) -> Option<(Generation, String)> {
+    matches!(key.first(), Some(&(SNAPSHOT | VERSION)))
+        .then(|| (generation(key), snapshot_name(key).0))
+}
+
 /// What the record of a key of [`contents`] holds on to.
 pub fn holds(key: &[u8]) -> Holds {
     match key.first() {
-        Some(&(BLOB | SNAPSHOT)) => Holds::Content,
+        Some(&(BLOB | SNAPSHOT | VERSION | DELETED_BLOB)) => Holds::Content,
         Some(&BLOCK) => Holds::Block,
         Some(&MESSAGE) => Holds::Message,
         _ => Holds::Nothing,
@@ -232,9 +400,13 @@ pub fn blob_name(key: &[u8]) -> String {
     String::from_utf8_lossy(key.get(9..).unwrap_or_default()).into_owned()
 }
 
-/// Name and tick of a key of a snapshot.
+/// Name and tick of a key of a snapshot or version.
 pub fn snapshot_name(key: &[u8]) -> (String, Timestamp) {
-    let rest = key.get(9..).unwrap_or_default();
+    timed_name(key.get(9..).unwrap_or_default())
+}
+
+/// Name and tick of `name 0 tick`.
+fn timed_name(rest: &[u8]) -> (String, Timestamp) {
     let (name, tick) = rest.split_at(rest.len().saturating_sub(9));
     let tick = tick
         .get(1..)
@@ -271,6 +443,20 @@ mod tests {
             ("a/b".to_owned(), tick)
         );
         assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
+        for at in [tick, Timestamp::MAX] {
+            let place = ("v".to_owned(), "a/b".to_owned(), at);
+            assert_eq!(tag_place(&tag(7, "t", "v", "a/b", at)), place);
+        }
+    }
+
+    #[test]
+    fn blobs_with_a_tag_stand_in_the_order_of_its_values() {
+        let at = |key, value| tag(7, key, value, "blob", Timestamp::MAX);
+        let places = [at("t", ""), at("t", "a"), at("t", "a b"), at("t", "ab")];
+        assert!(places.is_sorted());
+        let (from, to) = (tag_values(7, "t"), after(tag_values(7, "t")));
+        assert!(places.iter().all(|place| (&from..&to).contains(&place)));
+        assert!(!(from..to).contains(&at("t2", "a")));
     }
 
     #[test]

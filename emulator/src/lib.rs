@@ -41,6 +41,8 @@
 pub mod auth;
 pub mod body;
 #[cfg(feature = "server")]
+pub mod certificate;
+#[cfg(feature = "server")]
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -49,6 +51,7 @@ pub mod control;
 pub mod disk;
 pub mod emulator;
 pub mod faults;
+pub mod fetch;
 #[cfg(feature = "server")]
 pub mod http;
 pub mod ids;
@@ -84,7 +87,7 @@ mod target;
 pub use arrival::Socket;
 pub use body::Body;
 pub use clock::Clock;
-pub use config::{Account, AccountSettings, Config, DefaultTier};
+pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth};
 pub use emulator::{Builder, Emulator};
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};

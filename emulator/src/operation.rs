@@ -42,6 +42,9 @@ pub struct Received {
     pub crc64: [u8; 8],
 }
 
+/// A write that a read asks for on its way.
+pub type Note = Box<dyn FnOnce(&mut Transaction<'_>, &Stamp) -> Result<(), StorageError> + Send>;
+
 /// An operation that changes nothing.
 pub trait Read: Sized + Send + 'static {
     /// What was found; `render` turns it into a response outside of the view.
@@ -62,6 +65,12 @@ pub trait Read: Sized + Send + 'static {
 
     /// Looks at published state of one moment.
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Self::Output, StorageError>;
+
+    /// What is to be noted of the read, in a commit before the response. A note that cannot be
+    /// taken is logged, and the response sent all the same.
+    fn note(&self, _output: &Self::Output, _now: Timestamp) -> Option<Note> {
+        None
+    }
 
     /// The response. The store is at hand to open payloads that `read` located.
     fn render(

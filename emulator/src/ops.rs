@@ -1,11 +1,13 @@
 //! The operations, one file each. The register names them.
 
+pub mod batch;
 pub mod blob;
 pub mod container;
 pub mod deletion;
 pub mod leasing;
 pub mod listing;
 pub mod lookup;
+pub mod marker;
 pub mod paging;
 pub mod queue;
 pub mod service;

@@ -5,6 +5,8 @@
 //!       -> [ check -> apply ] one commit -> render -> bytes
 //! ```
 
+pub mod part;
+
 use std::pin::Pin;
 
 use http::{Method, Request, Response};
@@ -63,7 +65,9 @@ pub async fn serve(
     let (head, mut body) = request.into_parts();
     let method = head.method.clone();
     let request_id = core.ids.next();
-    let mut call = match arrival::arrive(core, head, &body, &socket, request_id) {
+    let arrived = arrival::check_framing(&head, &socket)
+        .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
+    let mut call = match arrived {
         Ok(call) => call,
         Err(error) => {
             stage::drain(&mut body).await;
@@ -123,7 +127,8 @@ async fn run(
     }
 }
 
-fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
+/// Logs and renders a refusal.
+pub fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
     if let Some(cause) = error.cause() {
         let (request_id, status) = (common.request_id, error.status());
         tracing::error!(%request_id, status, cause, "a request failed");
@@ -147,6 +152,11 @@ async fn run_read<O: Read>(
     }
     let now = core.store.now();
     let output = core.store.read(|view| operation.read(view, now))?;
+    if let Some(note) = operation.note(&output, now)
+        && let Err(error) = core.store.commit(note).await
+    {
+        tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
+    }
     operation.render(output, call, &core.store)
 }
 

@@ -2,10 +2,14 @@
 //!
 //! Deleting a container or clearing a queue is one write: its generation is marked as garbage, and
 //! nothing names it any more. What the generation keys is removed here, payloads released, and at
-//! last the marker. Uncommitted blocks go a week after the last one was put.
+//! last the marker. Uncommitted blocks go a week after the last one was put. Pages that a large
+//! page blob or a long clearing left behind are released here as well. Blobs go when they expire,
+//! and what was deleted softly when its retention ends: reminders in the order of time lead to it.
 //!
 //! Each commit does at most [`COMMIT_STEPS_MAX`] steps, so that requests wait no longer than for an
 //! upload, and finds its work anew: a crash in between loses nothing.
+
+mod expired;
 
 use std::ops::ControlFlow;
 
@@ -15,7 +19,8 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 
 use crate::keys::{self, Generation, Holds};
-use crate::ops::blob::content;
+use crate::ops::blob::content::{self, pages};
+use crate::ops::blob::pending;
 use crate::records::{
     BlobContent, BlobRecord, BlockRecord, GarbageRecord, MessageRecord, MessageText, Record,
     Tombstone, UncommittedRecord,
@@ -64,6 +69,21 @@ impl Reaper {
             };
             reaped.records += removed;
         }
+        loop {
+            let most = (budget - reaped.records).min(COMMIT_STEPS_MAX);
+            let released = match release_pages(store, most)? {
+                0 => break,
+                released => released.min(most),
+            };
+            reaped.records += released;
+        }
+        while reaped.records < budget {
+            let most = (budget - reaped.records).min(COMMIT_STEPS_MAX);
+            match expired::work(store, now, most)? {
+                0 => break,
+                removed => reaped.records += removed.min(most),
+            }
+        }
         let old = old_uncommitted(store, now, &mut next_uncommitted)?;
         for key in old {
             while reaped.records < budget {
@@ -92,6 +112,14 @@ fn work_on_garbage(store: &Store, now: Timestamp, most: usize) -> StoreResult<us
             removed => Ok(removed),
         },
     })
+}
+
+/// Releases about this many pages of page blobs that are gone; 0 where there is no work.
+fn release_pages(store: &Store, most: usize) -> StoreResult<usize> {
+    if most == 0 || store.read(pages::first_left)?.is_none() {
+        return Ok(0);
+    }
+    store.commit_blocking(move |tx| pages::release_more(tx, most))
 }
 
 /// The first generation with contents, or with a name that has become free.
@@ -163,9 +191,12 @@ fn release(tx: &mut Transaction<'_>, holds: Holds, value: &[u8]) -> StoreResult<
     let payload = match holds {
         Holds::Content => {
             let blob = BlobRecord::decode(value)?;
-            content::release(tx, blob.content)?;
+            for content in pending::held(&blob) {
+                content::release(tx, content)?;
+            }
             return Ok(match blob.content {
                 BlobContent::Blocks { count, .. } => 1 + count as usize,
+                BlobContent::Pages { .. } => pages::AT_ONCE,
                 _ => 1,
             });
         }

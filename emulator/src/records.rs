@@ -5,6 +5,7 @@ mod binary;
 mod blob;
 mod container;
 mod garbage;
+mod pages;
 mod queue;
 
 use bytes::Bytes;
@@ -14,10 +15,12 @@ use smalt_protocol::xml::ServiceProperties;
 
 pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
-    ContentHeaders, CopyRecord, CopyStatus, Rehydration, UncommittedRecord,
+    ContentHeaders, CopyRecord, CopyStatus, Deleted, Immutability, IncrementalCopy, PendingCopy,
+    Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
 pub use garbage::{GarbageRecord, Tombstone};
+pub use pages::{Held, PageNode, Run};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};
@@ -53,6 +56,7 @@ impl Record for BlobRecord {}
 impl Record for BlockRecord {}
 impl Record for UncommittedRecord {}
 impl Record for BlockListChunk {}
+impl Record for PageNode {}
 impl Record for GarbageRecord {}
 impl Record for Tombstone {}
 impl Record for QueueRecord {}

@@ -80,6 +80,8 @@ impl Verb {
 }
 
 const PREFLIGHT: &str = "Preflight";
+/// Recorded: without a container in its path it misses a header first.
+const RESTORE: &str = "Container_Restore";
 
 /// Number of operations that Azure Storage documents for the three services.
 pub const OPERATIONS: usize = 106;
@@ -97,7 +99,9 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     let comp = call.query("comp").unwrap_or_default();
     let kind = call.target.resource.kind();
     let of_resource = |e: &&Entry| {
-        e.on == kind && e.comp.eq_ignore_ascii_case(comp) && e.restype.eq_ignore_ascii_case(restype)
+        (e.on == kind || (e.id == RESTORE && kind == Kind::Service))
+            && e.comp.eq_ignore_ascii_case(comp)
+            && e.restype.eq_ignore_ascii_case(restype)
     };
     let entries = entries_of(call.service());
     if call.method == Method::OPTIONS {

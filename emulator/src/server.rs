@@ -9,8 +9,11 @@ use smalt_protocol::Service;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use tokio::sync::watch;
 
+use crate::certificate::{self, Development};
 use crate::cli::Cli;
+use crate::clock::Clock;
 use crate::control::Control;
+use crate::disk::SystemDisk;
 use crate::emulator::Emulator;
 use crate::http::{self, Listener, Patience};
 
@@ -27,6 +30,8 @@ pub struct Server {
     listeners: Vec<Listener>,
     control: Control,
     addresses: [SocketAddr; 4],
+    /// The certificate of smalt's own, if one is served.
+    made: Option<Development>,
 }
 
 impl Server {
@@ -35,8 +40,10 @@ impl Server {
     /// # Errors
     /// Which address is taken, or what is wrong with the certificate.
     pub async fn bind(cli: &Cli, emulator: Emulator) -> anyhow::Result<Self> {
-        let tls = match (&cli.cert, &cli.key) {
-            (Some(cert), Some(key)) => Some(http::acceptor(cert, key)?),
+        let made = development(cli, &emulator)?;
+        let tls = match (&cli.cert, &cli.key, &made) {
+            (Some(cert), Some(key), _) => Some(http::acceptor(cert, key)?),
+            (_, _, Some(made)) => Some(http::acceptor(&made.server(), &made.key())?),
             _ => None,
         };
         let mut addresses = cli.addresses()?;
@@ -61,6 +68,7 @@ impl Server {
             listeners,
             control,
             addresses,
+            made,
         })
     }
 
@@ -74,7 +82,7 @@ impl Server {
         if cli.silent {
             return;
         }
-        let scheme = if cli.cert.is_some() { "https" } else { "http" };
+        let scheme = if cli.is_https() { "https" } else { "http" };
         let [blob, queue, table, control] = self.addresses;
         println!("smalt {} is ready", env!("CARGO_PKG_VERSION"));
         for (name, address) in [("blob", blob), ("queue", queue), ("table", table)] {
@@ -86,6 +94,9 @@ impl Server {
         } else {
             let shown = std::path::absolute(&cli.location).unwrap_or(cli.location.clone());
             println!("  {:<8} {}", "data", shown.display());
+        }
+        if let Some(made) = &self.made {
+            announce_certificate(made);
         }
         println!("\nConnection string:\n  {}", self.connection_string(scheme));
         self.warn_of_wide_binding(cli);
@@ -144,6 +155,32 @@ impl Server {
         while tasks.join_next().await.is_some() {}
         Ok(self.emulator.close()?)
     }
+}
+
+/// The certificate that `--devCert` asks for.
+fn development(cli: &Cli, emulator: &Emulator) -> anyhow::Result<Option<Development>> {
+    let Some(dir) = &cli.dev_cert else {
+        return Ok(None);
+    };
+    let accounts = emulator.core().config.accounts.keys();
+    let names = certificate::local_names(accounts.map(String::as_str));
+    // Clients check it by their own clocks.
+    let now = Clock::system().now();
+    let made = certificate::development(&SystemDisk, dir, &names, now);
+    made.map(Some).context("--devCert")
+}
+
+/// How to make clients trust it.
+fn announce_certificate(made: &Development) {
+    let ca = std::path::absolute(made.ca()).unwrap_or(made.ca());
+    let ca = ca.display();
+    let state = if made.is_new { ", made just now" } else { "" };
+    println!("  {:<8} {ca}{state}", "trust");
+    println!(
+        "\nClients have to trust that file, each in its own way:\n  \
+         curl --cacert, SSL_CERT_FILE (Rust, Go, .NET), REQUESTS_CA_BUNDLE (Python),\n  \
+         NODE_EXTRA_CA_CERTS (Node.js), keytool -importcert (Java)"
+    );
 }
 
 fn in_use(what: &str, address: SocketAddr) -> String {

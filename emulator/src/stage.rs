@@ -21,6 +21,14 @@ pub async fn document(call: &Call, body: &mut Body, most: u64) -> Result<Bytes, 
     if call.body_length.is_some_and(|length| length > most) {
         return Err(too_large(most));
     }
+    at_most(body, most).await
+}
+
+/// Reads a body whole, into memory.
+///
+/// # Errors
+/// 413 `RequestBodyTooLarge` when it is longer, 400 `InvalidInput` when it breaks off.
+pub async fn at_most(body: &mut Body, most: u64) -> Result<Bytes, StorageError> {
     let mut document = BytesMut::new();
     while let Some(chunk) = next(body).await? {
         if (document.len() + chunk.len()) as u64 > most {

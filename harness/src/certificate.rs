@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use smalt::certificate::{CA_FILE, KEY_FILE, SERVER_FILE, issue};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::sas::{Sas, SasTarget};
 use smalt_protocol::signing::{AccountKey, sign};
@@ -58,18 +58,12 @@ pub struct AccountSas {
 /// # Errors
 /// When a file cannot be written.
 pub fn certificate(options: &Certificate) -> anyhow::Result<()> {
-    let mut authority = CertificateParams::new(Vec::new())?;
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate()?;
-    let ca = authority.self_signed(&key)?;
-    let issuer = Issuer::new(authority, key);
-    let names: Vec<String> = NAMES.map(str::to_owned).to_vec();
-    let server_key = KeyPair::generate()?;
-    let server = CertificateParams::new(names)?.signed_by(&server_key, &issuer)?;
+    let now = Timestamp::from_unix(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
+    let issued = issue(&NAMES.map(str::to_owned), now)?;
     std::fs::create_dir_all(&options.dir)?;
-    write(&options.dir, "ca.pem", &ca.pem())?;
-    write(&options.dir, "server.pem", &server.pem())?;
-    write(&options.dir, "server.key", &server_key.serialize_pem())
+    write(&options.dir, CA_FILE, &issued.ca)?;
+    write(&options.dir, SERVER_FILE, &issued.server)?;
+    write(&options.dir, KEY_FILE, &issued.key)
 }
 
 fn write(dir: &Path, name: &str, text: &str) -> anyhow::Result<()> {

@@ -7,11 +7,13 @@
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`servers`]: servers as child processes, and connections to them.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
+//! - [`histories`]: random histories of one client, judged by the model.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
 pub mod certificate;
 pub mod crash;
+pub mod histories;
 pub mod malformed;
 pub mod replay;
 pub mod scenario;

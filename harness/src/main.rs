@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{bench, certificate, crash, malformed, replay, scenario};
+use smalt_harness::{bench, certificate, crash, histories, malformed, replay, scenario};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -28,6 +28,8 @@ enum Command {
     Echo(bench::echo::Options),
     /// Run both workers among rivals, faults and crashes, and judge them by their history.
     Scenario(scenario::Options),
+    /// Run random histories and compare every answer with the model's.
+    Histories(histories::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
     Certificate(certificate::Certificate),
     /// Print a shared access signature of an account.
@@ -41,6 +43,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         // Every case has a runtime of its own, with a clock of its own.
         Command::Scenario(options) => scenario::run_command(&options),
+        Command::Histories(options) => histories::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;
             Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
-//! - [`reruns`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live
+//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live
 //!   request for a recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
 //! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]: the live
@@ -26,6 +26,7 @@ pub mod report;
 pub mod reruns;
 pub mod rules;
 pub mod settings;
+pub mod sources;
 pub mod superset;
 pub mod target;
 pub mod text;

@@ -120,7 +120,8 @@ fn condition_of(subject: ConditionSubject, header: &str) -> Option<Condition> {
 }
 
 fn join(condition: &mut Option<TagCondition>, value: &str) {
-    if value == "*" {
+    // A star among tags stands for all of them.
+    if split_tags(value).any(|tag| tag == "*") {
         *condition = Some(TagCondition::Any);
         return;
     }

@@ -41,6 +41,12 @@ pub const METADATA_BYTES_MAX: usize = 8 * 1024;
 pub const CLIENT_REQUEST_ID_BYTES_MAX: usize = 1024;
 /// How far a signed date may lie from the service's time. *Authorize with Shared Key*.
 pub const CLOCK_SKEW_S_MAX: u64 = 15 * 60;
+/// Longest life of a key of a user delegation, in seconds: seven days from the request. "Get User
+/// Delegation Key".
+pub const USER_DELEGATION_KEY_S_MAX: u64 = 7 * 24 * 3_600;
+/// Longest life of a SAS of the first form that names no stored policy, in seconds. "Create a
+/// service SAS", versions before 2012-02-12.
+pub const SAS_WITHOUT_POLICY_S_MAX: u64 = 3_600;
 /// URL of a copy source. *Copy Blob*.
 pub const COPY_SOURCE_URL_BYTES_MAX: usize = 2 * 1024;
 /// Longest `timeout` of most operations; larger values are reduced. *Setting timeouts*.
@@ -158,8 +164,8 @@ pub const VISIBILITY_PUT_S: RangeInclusive<i64> = 0..=WEEK_S;
 pub const MESSAGE_TTL_S_DEFAULT: i64 = WEEK_S;
 /// Seconds that a message lives at most before 2017-07-29. *Put Message*.
 pub const MESSAGE_TTL_S_BEFORE_2017: RangeInclusive<i64> = 1..=WEEK_S;
-/// Seconds that a message lives since 2017-07-29; -1 besides. *Put Message*.
-pub const MESSAGE_TTL_S: RangeInclusive<i64> = 1..=i32::MAX as i64;
+/// Seconds that a message lives since 2017-07-29: "any positive number"; -1 besides. *Put Message*.
+pub const MESSAGE_TTL_S: RangeInclusive<i64> = 1..=i64::MAX;
 /// The time to live that means a message without end. *Put Message*.
 pub const MESSAGE_TTL_INFINITE: i64 = -1;
 const WEEK_S: i64 = 7 * 24 * 60 * 60;

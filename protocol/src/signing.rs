@@ -11,10 +11,20 @@ pub mod shared_key;
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD as BASE64};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
+
+/// Reads what people type as Base64.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// The bytes of an account's key, which no log shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,8 +32,12 @@ pub struct AccountKey(Vec<u8>);
 
 impl AccountKey {
     /// Reads the Base64 of a key. `None` for anything else, the empty key included.
+    ///
+    /// Keys of emulators are made up by hand: padding may be missing, trailing bits may be set,
+    /// and the alphabet for URLs is read too, as Node.js (and with it Azurite) reads Base64.
     pub fn parse(text: &str) -> Option<Self> {
-        let bytes = BASE64.decode(text.trim()).ok()?;
+        let standard = text.trim().replace('-', "+").replace('_', "/");
+        let bytes = LENIENT.decode(standard).ok()?;
         (!bytes.is_empty()).then_some(AccountKey(bytes))
     }
 
@@ -46,9 +60,7 @@ impl fmt::Debug for AccountKey {
 
 /// The signature of `text`: Base64 of its HMAC-SHA256. `key` is the decoded key.
 pub fn sign(key: &[u8], text: &str) -> String {
-    mac(key, text)
-        .map(|mac| BASE64.encode(mac))
-        .unwrap_or_default()
+    BASE64.encode(mac(key, text))
 }
 
 /// Whether `signature` (Base64) is that of `text`, in a time that does not depend on where they
@@ -57,14 +69,17 @@ pub fn verify(key: &[u8], text: &str, signature: &str) -> bool {
     let Ok(given) = BASE64.decode(signature) else {
         return false;
     };
-    mac(key, text).is_some_and(|mac| mac.as_slice().ct_eq(&given).into())
+    mac(key, text).as_slice().ct_eq(&given).into()
 }
 
-/// `None` cannot occur: HMAC takes keys of any length.
-fn mac(key: &[u8], text: &str) -> Option<[u8; 32]> {
-    let mut hmac = Hmac::<Sha256>::new_from_slice(key).ok()?;
+/// The HMAC-SHA256 of `text`.
+pub fn mac(key: &[u8], text: &str) -> [u8; 32] {
+    // HMAC takes keys of any length: there is no error to report.
+    let Ok(mut hmac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return [0; 32];
+    };
     hmac.update(text.as_bytes());
-    Some(hmac.finalize().into_bytes().into())
+    hmac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]
@@ -98,5 +113,11 @@ pub(crate) mod tests {
         assert_eq!(format!("{:?}", key()), "AccountKey(redacted)");
         assert_eq!(AccountKey::parse(""), None);
         assert_eq!(AccountKey::parse("?"), None);
+        // What Node.js reads from these: no padding, the alphabet for URLs, trailing bits.
+        let made_up = AccountKey::parse("testing_key").unwrap();
+        assert_eq!(
+            made_up.as_bytes(),
+            [0xb5, 0xeb, 0x2d, 0x8a, 0x78, 0x3f, 0x91, 0xec]
+        );
     }
 }

@@ -11,8 +11,10 @@ pub mod list_blobs;
 pub mod list_containers;
 pub mod list_queues;
 pub mod message;
+pub mod page_list;
 pub mod read;
 pub mod service_properties;
+pub mod user_delegation_key;
 pub mod write;
 
 pub use acl::{SignedIdentifier, SignedIdentifiersDocument};
@@ -22,6 +24,10 @@ pub use list_blobs::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocum
 pub use list_containers::{ContainerEntry, ListContainersDocument};
 pub use list_queues::ListQueuesDocument;
 pub use message::{MessageEntry, QueueMessagesDocument, read_queue_message};
+pub use page_list::PageListDocument;
 pub use read::{Element, read_document};
-pub use service_properties::{CorsRule, ServiceProperties, ServicePropertiesUpdate};
+pub use service_properties::{
+    CorsRule, DeleteRetention, ServiceProperties, ServicePropertiesUpdate,
+};
+pub use user_delegation_key::{KeyInfo, UserDelegationKeyDocument};
 pub use write::{ListHead, XmlWriter};

@@ -2,7 +2,7 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::Identity;
+use super::{CHALLENGE, Identity};
 use crate::call::Call;
 use crate::core::Core;
 use crate::keys;
@@ -12,8 +12,12 @@ use crate::register::{Anonymous, Entry};
 /// Lets anybody do what the container's public access covers.
 pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
     let needed = entry.access.anonymous;
-    if needed == Anonymous::No || call.container().is_empty() || !call.settings.public_access {
+    if needed == Anonymous::No || call.container().is_empty() {
         return Err(refused(call));
+    }
+    if !call.settings.public_access {
+        // "Remediate anonymous read access": whatever the container says.
+        return Err(ErrorCode::PublicAccessNotPermitted.into());
     }
     let key = keys::container(call.account(), call.container());
     let container = core.store.read(|view| ContainerRecord::load(view, &key))?;
@@ -33,9 +37,6 @@ fn refused(call: &Call) -> StorageError {
     if !call.version_given || call.version < ApiVersion::V2019_12_12 {
         return ErrorCode::ResourceNotFound.into();
     }
-    StorageError::new(ErrorCode::NoAuthenticationInformation).with_header(
-        "www-authenticate",
-        "Bearer authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
-         resource_id=https://storage.azure.com",
-    )
+    StorageError::new(ErrorCode::NoAuthenticationInformation)
+        .with_header("www-authenticate", CHALLENGE)
 }

@@ -1,40 +1,50 @@
-//! Shared access signatures of an account or of one resource.
+//! Shared access signatures of an account, of one resource, or of a user.
 
+use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::permissions::Permissions;
 use smalt_protocol::signing::sas::{Sas, SasKind, SasTarget, check_window, refused};
 use smalt_protocol::xml::SignedIdentifier;
-use smalt_protocol::{ErrorCode, Service, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, Timestamp, limits};
+use uuid::Uuid;
 
-use super::Identity;
+use super::delegation::{self, DelegationSecret};
+use super::{Identity, Principal, needs};
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::keys;
 use crate::records::{ContainerRecord, QueueRecord, Record};
 use crate::register::{Access, Entry};
-use crate::target::Resource;
 
 /// Checks a SAS: signature, window, address, protocol, and whether it reaches the operation.
+/// `principal` is who brought a token besides.
 pub fn authorise(
     core: &Core,
     call: &Call,
     account: &Account,
     entry: &Entry,
-    sas: &Sas,
+    mut sas: Sas,
+    principal: Option<&Principal>,
 ) -> Result<Identity, StorageError> {
-    check_resource(call, sas)?;
-    let target = sas_target(call, sas);
-    check_signature(account, sas, &target)?;
-    let policy = stored_policy(core, call, sas)?;
-    let terms = Terms::of(sas, policy.as_ref())?;
+    sas.bind(|name| text_header(call, name), |name| call.query(name));
+    check_resource(call, &sas)?;
+    check_user(&sas, principal)?;
+    check_signature(call, account, &sas)?;
+    let policy = stored_policy(core, call, &sas)?;
+    let terms = Terms::of(&sas, policy.as_ref())?;
     check_window(terms.start, terms.expiry, call.arrival)?;
+    check_length(&sas, &terms, call.arrival)?;
     // In process there is no address: what has none is not kept out by one.
     if let Some(peer) = call.peer {
         sas.check_ip(peer)?;
     }
     sas.check_protocol(call.secure)?;
-    check_reach(call, &entry.access, sas, terms.permissions)?;
+    check_reach(call, &entry.access, &sas, terms.permissions)?;
     Ok(Identity::Sas(terms.permissions))
+}
+
+fn text_header<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
+    call.headers.get(name)?.to_str().ok()
 }
 
 /// What a SAS grants, together with its stored policy.
@@ -84,58 +94,122 @@ fn one_of<T>(
     Ok(in_sas.or(in_policy))
 }
 
-/// A service SAS names the kind of resource that it opens.
+/// A SAS for a part of the Blob service names the kind of resource that it opens.
 fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
     if sas.kind() == SasKind::Account || call.service() != Service::Blob {
         return Ok(());
     }
-    let is_blob = matches!(call.target.resource, Resource::Blob(..));
     match sas.get("sr") {
-        "c" => Ok(()),
-        "b" | "bs" | "bv" if is_blob => Ok(()),
-        "b" | "bs" | "bv" => Err(ErrorCode::AuthorizationResourceTypeMismatch.into()),
+        "c" | "b" | "bs" | "bv" | "d" => Ok(()),
         "" => Err(refused("sr is mandatory. Cannot be empty")),
         _ => Err(refused("Signature fields not well formed.")),
     }
 }
 
+/// `sduoid` and `skdutid`: only this user of this tenant may use the signature, with a token.
+/// "Create a user delegation SAS", since 2025-07-05.
+fn check_user(sas: &Sas, principal: Option<&Principal>) -> Result<(), StorageError> {
+    let is = |field: &str, id: Uuid| {
+        let named = sas.get(field);
+        named.is_empty() || Uuid::parse_str(named).is_ok_and(|named| named == id)
+    };
+    let user = sas.get("sduoid");
+    let fits =
+        principal.is_some_and(|user| is("sduoid", user.object_id) && is("skdutid", user.tenant_id));
+    if user.is_empty() || fits {
+        Ok(())
+    } else {
+        Err(refused(
+            "The token of the user whom sduoid names is required.",
+        ))
+    }
+}
+
 fn sas_target<'a>(call: &'a Call, sas: &Sas) -> SasTarget<'a> {
-    let snapshot = call.query("snapshot").or_else(|| call.query("versionid"));
-    let of_blob = ["b", "bs", "bv"].contains(&sas.get("sr"));
     let name = match call.service() {
         Service::Blob => call.container(),
         Service::Queue => call.queue(),
         Service::Table => call.table(),
     };
+    let parameter = match sas.get("sr") {
+        "bs" => call.query("snapshot"),
+        "bv" => call.query("versionid"),
+        _ => None,
+    };
     SasTarget {
         service: call.service(),
         account: call.account(),
         name,
-        blob: of_blob.then(|| call.blob()),
-        snapshot: if ["bs", "bv"].contains(&sas.get("sr")) {
-            snapshot.unwrap_or_default()
-        } else {
-            ""
+        blob: match sas.get("sr") {
+            "b" | "bs" | "bv" => Some(call.blob()),
+            "d" => Some(below_directory(call)),
+            _ => None,
         },
+        snapshot: parameter.unwrap_or_default(),
     }
 }
 
-fn check_signature(
-    account: &Account,
-    sas: &Sas,
-    target: &SasTarget<'_>,
-) -> Result<(), StorageError> {
-    if sas.kind() == SasKind::UserDelegation {
-        return Err(refused("User delegation keys are not issued here."));
+/// What has to lie in the directory that a SAS is for: the blob, or all that a listing shows.
+fn below_directory(call: &Call) -> &str {
+    if !call.blob().is_empty() {
+        return call.blob();
     }
+    let prefix = call.query("prefix").unwrap_or_default();
+    prefix
+        .rsplit_once('/')
+        .map_or("", |(directory, _)| directory)
+}
+
+fn check_signature(call: &Call, account: &Account, sas: &Sas) -> Result<(), StorageError> {
+    let target = sas_target(call, sas);
+    let keys = match sas.kind() {
+        SasKind::UserDelegation => delegation_keys(call, account, sas)?,
+        SasKind::Account | SasKind::Service => account.keys.clone(),
+    };
     let mut refusal = refused("The account has no key.");
-    for key in &account.keys {
-        match sas.verify(target, key.as_bytes()) {
+    for key in &keys {
+        match sas.verify(&target, key.as_bytes()) {
             Ok(()) => return Ok(()),
             Err(error) => refusal = error,
         }
     }
     Err(refusal)
+}
+
+/// The key that a user delegation SAS names, made again from each of the account's keys.
+fn delegation_keys(
+    call: &Call,
+    account: &Account,
+    sas: &Sas,
+) -> Result<Vec<AccountKey>, StorageError> {
+    let mut letter = [0; 4];
+    if sas.get("sks") != call.service().letter().encode_utf8(&mut letter) {
+        return Err(refused("Signature fields not well formed."));
+    }
+    sas.check_key_window(call.arrival)?;
+    let terms = delegation::Terms::of(sas)?;
+    let made = account.keys.iter().filter_map(|key| {
+        let secret = DelegationSecret::of(call.account(), key);
+        AccountKey::parse(&secret.key(&terms))
+    });
+    Ok(made.collect())
+}
+
+/// "Create a service SAS": before 2012-02-12 a SAS without a stored policy lasts an hour at most.
+fn check_length(sas: &Sas, terms: &Terms, now: Timestamp) -> Result<(), StorageError> {
+    let first_form = sas.version().is_none() && sas.policy_id().is_none();
+    let (start, Some(expiry)) = (terms.start.unwrap_or(now), terms.expiry) else {
+        return Ok(());
+    };
+    if !first_form || expiry.since(start).as_secs() <= limits::SAS_WITHOUT_POLICY_S_MAX {
+        return Ok(());
+    }
+    Err(refused(&format!(
+        "Access without signed identifier cannot have time window more than 1 hour: \
+         Start [{}] - Expiry [{}]",
+        start.rfc1123(),
+        expiry.rfc1123(),
+    )))
 }
 
 fn stored_policy(
@@ -148,8 +222,13 @@ fn stored_policy(
     };
     let policies = core.store.read(|view| match call.service() {
         Service::Blob => {
-            ContainerRecord::load(view, &keys::container(call.account(), call.container()))
-                .map(|found| found.map(|c| c.policies))
+            ContainerRecord::load(view, &keys::container(call.account(), call.container())).map(
+                |found| {
+                    found
+                        .filter(|container| container.deleted_at.is_none())
+                        .map(|container| container.policies)
+                },
+            )
         }
         Service::Queue => QueueRecord::load(view, &keys::queue(call.account(), call.queue()))
             .map(|found| found.map(|q| q.policies)),
@@ -171,27 +250,39 @@ fn check_reach(
     sas: &Sas,
     permissions: Permissions,
 ) -> Result<(), StorageError> {
-    let letters = match sas.kind() {
-        SasKind::Account => {
-            if !sas.get("ss").contains(call.service().letter()) {
-                return Err(ErrorCode::AuthorizationServiceMismatch.into());
-            }
-            if access.account_sas.is_empty() {
-                return Err(ErrorCode::AuthorizationFailure.into());
-            }
-            if !sas.get("srt").contains(access.scope.letter()) {
-                return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
-            }
-            access.account_sas
+    if sas.kind() == SasKind::Account {
+        if !sas.get("ss").contains(call.service().letter()) {
+            return Err(ErrorCode::AuthorizationServiceMismatch.into());
         }
+        if access.account_sas.is_empty() {
+            return Err(unauthorised(call, ErrorCode::AuthorizationFailure));
+        }
+        if !sas.get("srt").contains(access.scope.letter()) {
+            return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
+        }
+    }
+    let declared = match sas.kind() {
+        SasKind::Account => access.account_sas,
         SasKind::Service | SasKind::UserDelegation => access.service_sas,
     };
-    if letters.is_empty() {
-        return Err(ErrorCode::AuthorizationFailure.into());
+    if declared.is_empty() {
+        return Err(unauthorised(call, ErrorCode::AuthorizationFailure));
     }
-    if permissions.contains_any(letters) {
+    if needs::are_met(call, access, declared, permissions) {
         Ok(())
     } else {
-        Err(ErrorCode::AuthorizationPermissionMismatch.into())
+        Err(unauthorised(
+            call,
+            ErrorCode::AuthorizationPermissionMismatch,
+        ))
+    }
+}
+
+/// "Shared access signature error codes": before 2015-04-05 what is not permitted is not there.
+fn unauthorised(call: &Call, code: ErrorCode) -> StorageError {
+    if call.version < ApiVersion::V2015_04_05 {
+        ErrorCode::ResourceNotFound.into()
+    } else {
+        code.into()
     }
 }

@@ -127,7 +127,7 @@ async fn serve<S, H, F>(
 }
 
 /// A body whose next part must come in time.
-struct Unstalled {
+pub(super) struct Unstalled {
     body: Incoming,
     stall: Duration,
     /// Armed only while a part is awaited, so that a body at hand costs no timer.
@@ -135,7 +135,7 @@ struct Unstalled {
 }
 
 impl Unstalled {
-    fn new(body: Incoming, stall: Duration) -> Self {
+    pub(super) fn new(body: Incoming, stall: Duration) -> Self {
         Unstalled {
             body,
             stall,

@@ -41,3 +41,10 @@ impl Default for Patience {
 
 /// Time in which a TLS handshake must end.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time in which a copy source must be connected to, its name resolved and TLS agreed on.
+pub const SOURCE_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time in which a copy source must begin to answer.
+pub const SOURCE_HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time in which a copy source must be read whole: what Azure allows a request of few megabytes.
+/// "Setting timeouts for Blob service operations".
+pub const SOURCE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{CertificateError, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 /// Why TLS cannot be offered.
@@ -33,10 +35,58 @@ pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
         .map_err(named(cert))?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(named(key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let identity = SingleCertAndKey::from(identity(chain, key, &provider)?);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+        .with_cert_resolver(Arc::new(identity));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Certificate and key as one. `openssl x509 -req` makes certificates of version 1, which many
+/// development set-ups have; rustls serves them but cannot tell whether they fit the key, so the
+/// client finds that out.
+fn identity(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, rustls::Error> {
+    match CertifiedKey::from_der(chain.clone(), key.clone_key(), provider) {
+        Err(rustls::Error::InvalidCertificate(CertificateError::Other(_))) => {
+            let key = provider.key_provider.load_private_key(key)?;
+            Ok(CertifiedKey::new(chain, key))
+        }
+        identity => identity,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made for this test by `openssl x509 -req -signkey`, used nowhere.
+    const KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgtGOO1bVE+qpoGxGJ\n\
++bo6DZVuFFgDzXMNR3qY/LNpE3OhRANCAATpiMO7C5PDvw+wt4qZtHAtZr/Elfvr\n\
+yGhyH26/lXOfZCHjgF26BR1WwavMTJkrEcjXgzpQREULf8xasoPpmAwG\n\
+-----END PRIVATE KEY-----\n";
+    const VERSION_1: &str = "-----BEGIN CERTIFICATE-----\n\
+MIIBITCByQIUc9N+AvJGCFWewWFTcgG/E+W8a6AwCgYIKoZIzj0EAwIwFDESMBAG\n\
+A1UEAwwJbG9jYWxob3N0MB4XDTI2MTEyMTEzMDgxNVoXDTM2MTExODEzMDgxNVow\n\
+FDESMBAGA1UEAwwJbG9jYWxob3N0MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n\
+6YjDuwuTw78PsLeKmbRwLWa/xJX768hoch9uv5Vzn2Qh44BdugUdVsGrzEyZKxHI\n\
+14M6UERFC3/MWrKD6ZgMBjAKBggqhkjOPQQDAgNHADBEAiB4bbS5RS6nd0TZjKfw\n\
+I2Ju9kXMlJqJ+TdSn2K00cvORgIgGrSS5Y9zd09Zl0SM78TxqZBUBExGZxa2ouap\n\
+6deaoEs=\n\
+-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn a_certificate_of_version_1_is_served() {
+        let chain = vec![CertificateDer::from_pem_slice(VERSION_1.as_bytes()).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
+        let provider = rustls::crypto::ring::default_provider();
+        let identity = identity(chain.clone(), key, &provider).unwrap();
+        assert_eq!(identity.cert, chain);
+    }
 }

@@ -3,21 +3,26 @@
 //! [`guard`] judges leases and conditions.
 
 pub mod abort_copy;
+pub mod append;
 pub mod block_id;
 pub mod content;
 pub mod copied;
 pub mod copy;
 pub mod copy_from_url;
 pub mod delete;
+pub mod expiry;
 pub mod from_url;
 pub mod get;
 pub mod get_block_list;
 pub mod get_properties;
 pub mod guard;
 pub mod headers;
+pub mod last_access;
 pub mod lease;
 pub mod metadata;
 pub mod overrides;
+pub mod page;
+pub mod pending;
 pub mod properties;
 pub mod put;
 pub mod put_block;
@@ -26,12 +31,15 @@ pub mod put_block_list;
 pub mod put_from_url;
 pub mod query;
 pub mod replace;
+pub mod retention;
 pub mod set_properties;
 pub mod snapshot;
 pub mod source;
+pub mod tag_index;
 pub mod tags;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod tier;
 pub mod uncommitted;
+pub mod undelete;
 pub mod written;

@@ -3,11 +3,14 @@
 pub mod access;
 pub mod create;
 pub mod delete;
+pub mod deleted;
 pub mod get_access_policy;
 pub mod get_metadata;
 pub mod get_properties;
 pub mod lease;
 pub mod list_blobs;
 pub mod properties;
+pub mod rename;
+pub mod restore;
 pub mod set_access_policy;
 pub mod set_metadata;

@@ -29,6 +29,14 @@ pub fn lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
     id(call, LEASE_ID)
 }
 
+/// The lease id that proves who may take the source of an operation, where there is one.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue` for what is no GUID.
+pub fn source_lease_id(call: &Call) -> Result<Option<Uuid>, StorageError> {
+    id(call, "x-ms-source-lease-id")
+}
+
 fn id(call: &Call, name: &'static str) -> Result<Option<Uuid>, StorageError> {
     let Some(text) = call.header(name)?.filter(|text| !text.is_empty()) else {
         return Ok(None);

@@ -1,11 +1,15 @@
 //! Finding what a request addresses, with Azure's own refusal where it is not there.
 
+use std::sync::Arc;
+
 use smalt_protocol::{ErrorCode, StorageError, Timestamp, names};
 
 use crate::call::Call;
+use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
+use crate::rules::pending_copy;
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -15,6 +19,8 @@ pub struct ContainerName {
     pub account: String,
     /// Container.
     pub container: String,
+    /// What the account was set to when the request came.
+    pub settings: Arc<AccountSettings>,
 }
 
 impl ContainerName {
@@ -24,6 +30,7 @@ impl ContainerName {
         Ok(ContainerName {
             account: call.account().to_owned(),
             container: call.container().to_owned(),
+            settings: call.settings.clone(),
         })
     }
 
@@ -147,8 +154,8 @@ pub enum BlobPart {
     Base,
     /// The snapshot of this time.
     Snapshot(Timestamp),
-    /// A version. No account keeps any: there is none to be found.
-    Version,
+    /// The version of this id: a previous one or the current one.
+    Version(Timestamp),
 }
 
 impl BlobAddress {
@@ -165,23 +172,25 @@ impl BlobAddress {
                 BlobPart::Snapshot(parse_moment("snapshot", snapshot)?)
             }
             (None, Some(version)) if !version.is_empty() => {
-                parse_moment("versionid", version)?;
-                BlobPart::Version
+                BlobPart::Version(parse_moment("versionid", version)?)
             }
             _ => BlobPart::Base,
         };
         Ok(BlobAddress { name, part })
     }
 
-    /// Key of the part in a container.
-    pub fn key(&self, generation: Generation) -> Vec<u8> {
+    /// Key of the record that was found there.
+    pub fn key(&self, generation: Generation, found: &BlobRecord) -> Vec<u8> {
         match self.part {
             BlobPart::Snapshot(tick) => keys::snapshot(generation, &self.name.blob, tick),
-            BlobPart::Base | BlobPart::Version => self.name.key(generation),
+            BlobPart::Version(id) if found.is_previous => {
+                keys::version(generation, &self.name.blob, id)
+            }
+            BlobPart::Base | BlobPart::Version(_) => self.name.key(generation),
         }
     }
 
-    /// Whether it is the base blob.
+    /// Whether it is the base blob, and not by the id of its version.
     pub fn is_base(&self) -> bool {
         self.part == BlobPart::Base
     }
@@ -190,16 +199,36 @@ impl BlobAddress {
     pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
         let container = self.name.container.find(view, now)?;
         let generation = container.generation;
-        let blob = match self.part {
-            BlobPart::Base => self.name.load(view, generation, now)?,
-            BlobPart::Snapshot(tick) => {
-                let key = keys::snapshot(generation, &self.name.blob, tick);
-                at(BlobRecord::load(view, &key)?, now)
-            }
-            BlobPart::Version => None,
-        };
+        let blob = self.load(view, generation, now)?;
         let blob = blob.ok_or(ErrorCode::BlobNotFound)?;
-        Ok(Found { container, blob })
+        match blob.deleted {
+            None => Ok(Found { container, blob }),
+            Some(deleted) if deleted.is_over(now) => Err(ErrorCode::BlobNotFound.into()),
+            // Recorded of deleted snapshots and versions.
+            Some(_) => Err(StorageError::new(ErrorCode::BlobNotFound)
+                .with_header("x-ms-is-soft-deleted", "true")),
+        }
+    }
+
+    /// The part addressed, deleted softly or not.
+    pub fn load(
+        &self,
+        view: &dyn View,
+        generation: Generation,
+        now: Timestamp,
+    ) -> Result<Option<BlobRecord>, StorageError> {
+        let key = match self.part {
+            BlobPart::Base => return self.name.load(view, generation, now),
+            BlobPart::Snapshot(tick) => keys::snapshot(generation, &self.name.blob, tick),
+            BlobPart::Version(id) => {
+                let current = self.name.load(view, generation, now)?;
+                if current.as_ref().and_then(|blob| blob.version_id) == Some(id) {
+                    return Ok(current);
+                }
+                keys::version(generation, &self.name.blob, id)
+            }
+        };
+        Ok(at(BlobRecord::load(view, &key)?, now))
     }
 }
 
@@ -214,10 +243,11 @@ pub fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::parse_iso(text).filter(|_| is_whole)
 }
 
+/// A blob as it stands at this time; none when it has expired.
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
-    blob.map(|mut blob| {
-        blob.lease = blob.lease.at(now);
-        blob.access = blob.access.at(now);
-        blob
-    })
+    let mut blob = blob.filter(|blob| blob.is_there(now))?;
+    blob.lease = blob.lease.at(now);
+    blob.access = blob.access.at(now);
+    pending_copy::settle(&mut blob, now);
+    Some(blob)
 }

@@ -1,7 +1,9 @@
 //! Operations on a service of an account; properties and statistics of the Blob and Queue service.
 
 pub mod account_info;
+pub mod find_blobs;
 pub mod list_containers;
 pub mod preflight;
 pub mod properties;
 pub mod stats;
+pub mod user_delegation_key;

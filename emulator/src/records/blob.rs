@@ -49,12 +49,22 @@ pub struct BlobRecord {
     /// `x-ms-blob-sequence-number` of a page blob.
     #[serde(default)]
     pub sequence_number: u64,
+    /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
+    /// be compared as long as it is the same.
+    #[serde(default)]
+    pub origin: u64,
+    /// What Incremental Copy Blob copied into the blob.
+    #[serde(default)]
+    pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
     #[serde(default)]
     pub sealed: bool,
     /// `x-ms-version-id`; absent where the account kept no versions at the last write.
     #[serde(default)]
     pub version_id: Option<Timestamp>,
+    /// A previous version: another one, or none, is the current one.
+    #[serde(default)]
+    pub is_previous: bool,
     /// Deleted softly: when, and how long it is kept.
     #[serde(default)]
     pub deleted: Option<Deleted>,
@@ -67,9 +77,64 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
-    /// The last read or write, where the account tracks it.
+    /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
+    /// Keys of blobs whose pending copies read from this one.
+    #[serde(default)]
+    pub copied_to: Vec<Vec<u8>>,
+}
+
+/// The last incremental copy into a page blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IncrementalCopy {
+    /// Account, container and name of the source.
+    pub source: String,
+    /// [`BlobRecord::origin`] of the source.
+    pub source_origin: u64,
+    /// Which snapshot of the source it was.
+    pub source_snapshot: Timestamp,
+    /// `x-ms-copy-destination-snapshot`: the snapshot that the copy made.
+    pub snapshot: Timestamp,
+}
+
+impl BlobRecord {
+    /// Whether it has not expired.
+    pub fn is_there(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
+    }
+
+    /// An empty blob that was made at this time and has nothing else to it.
+    pub fn new(kind: BlobKind, etag: ETag, created: Timestamp) -> Self {
+        BlobRecord {
+            kind,
+            created,
+            etag,
+            last_modified: created,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: ContentHeaders::default(),
+            metadata: Metadata::default(),
+            tags: Vec::new(),
+            lease: LeaseState::default(),
+            copy: None,
+            access: Access::default(),
+            snapshots: 0,
+            encryption: None,
+            sequence_number: 0,
+            origin: 0,
+            incremental: None,
+            sealed: false,
+            version_id: None,
+            is_previous: false,
+            deleted: None,
+            immutability: None,
+            legal_hold: None,
+            expires: None,
+            last_access: None,
+            copied_to: Vec::new(),
+        }
+    }
 }
 
 /// What was deleted and can be undeleted.
@@ -79,6 +144,27 @@ pub struct Deleted {
     pub at: Timestamp,
     /// How long it is kept after that, in days.
     pub retention_days: u32,
+}
+
+const DAY_S: u64 = 24 * 60 * 60;
+
+impl Deleted {
+    /// When it is gone for good.
+    pub const fn until(self) -> Timestamp {
+        self.at.plus_s(self.retention_days as u64 * DAY_S)
+    }
+
+    /// Whether it is gone for good.
+    pub fn is_over(self, now: Timestamp) -> bool {
+        now >= self.until()
+    }
+
+    /// `RemainingRetentionDays`: whole days that are left. Recorded: one of two days at once.
+    pub fn remaining_days(self, now: Timestamp) -> u32 {
+        let left_s = self.until().since(now).as_secs();
+        let whole = u32::try_from(left_s / DAY_S).unwrap_or(u32::MAX);
+        whole.min(self.retention_days.saturating_sub(1))
+    }
 }
 
 /// `x-ms-immutability-policy-until-date` and `-mode`.
@@ -115,7 +201,7 @@ impl BlobKind {
 /// Where the bytes of a blob are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BlobContent {
-    /// No bytes.
+    /// No bytes; of a page blob, zeros only.
     Empty,
     /// One payload.
     Payload(PayloadId),
@@ -126,6 +212,21 @@ pub enum BlobContent {
         /// Number of blocks.
         count: u32,
     },
+    /// The map of a page blob, shared by the blob, its snapshots and copies.
+    Pages {
+        /// Id of the node at its top.
+        root: u64,
+    },
+}
+
+impl BlobContent {
+    /// Number of blocks: `x-ms-blob-committed-block-count` of an append blob.
+    pub const fn blocks(self) -> u32 {
+        match self {
+            BlobContent::Blocks { count, .. } => count,
+            BlobContent::Empty | BlobContent::Payload(_) | BlobContent::Pages { .. } => 0,
+        }
+    }
 }
 
 /// The six content headers, which Set Blob Properties treats as a unit.
@@ -199,6 +300,24 @@ pub struct CopyRecord {
     /// Why it failed.
     #[serde(default)]
     pub description: Option<String>,
+    /// What a pending copy will come to.
+    #[serde(default)]
+    pub pending: Option<PendingCopy>,
+}
+
+/// What a pending copy will come to, unless it is stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingCopy {
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ends.
+    pub ends: Timestamp,
+    /// Why it fails then; absent: it succeeds.
+    pub failure: Option<String>,
+    /// Content of the blob then, which this record holds one reference to.
+    pub content: BlobContent,
+    /// `Content-MD5` of the blob then.
+    pub content_md5: Option<String>,
 }
 
 /// `x-ms-copy-status`.

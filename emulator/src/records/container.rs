@@ -32,6 +32,9 @@ pub struct ContainerRecord {
     /// Set when it was deleted and its name is not free yet.
     #[serde(default)]
     pub deleted_at: Option<Timestamp>,
+    /// How long a deleted container can be restored, in days.
+    #[serde(default)]
+    pub retention_days: Option<u32>,
     /// Default encryption scope, and whether requests may name another.
     #[serde(default)]
     pub encryption_scope: Option<(String, bool)>,

@@ -3,6 +3,24 @@
 //! Sources: the tables of "Create an account SAS" and "Create a service SAS", and the anonymous
 //! access table of "Set Container ACL".
 
+use smalt_protocol::ApiVersion;
+
+use crate::call::Call;
+
+/// Delete Blob: a version needs `x`, what is to be gone for good `y`.
+pub fn deletion(call: &Call) -> Option<&'static str> {
+    if call.query("deletetype").is_some() {
+        Some("y")
+    } else {
+        call.query("versionid").map(|_| "x")
+    }
+}
+
+/// Lease Blob and Lease Container, action `break`: `d` permits it since 2017-07-29.
+pub fn lease_breaking(call: &Call) -> Option<&'static str> {
+    (call.version < ApiVersion::V2017_07_29).then_some("w")
+}
+
 /// Resource type of an account SAS (`srt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -47,6 +65,10 @@ pub struct Access {
     pub account_sas: &'static str,
     /// Permission letters of a service SAS, any of them; empty: no service SAS can do it.
     pub service_sas: &'static str,
+    /// Letters for what a request asks in particular, in place of those above.
+    pub refined: Option<fn(&Call) -> Option<&'static str>>,
+    /// Whether only a bearer token will do.
+    pub token_only: bool,
     /// Anonymous access.
     pub anonymous: Anonymous,
 }
@@ -58,6 +80,8 @@ impl Access {
             scope: Scope::Service,
             account_sas,
             service_sas: "",
+            refined: None,
+            token_only: false,
             anonymous: Anonymous::No,
         }
     }
@@ -82,6 +106,26 @@ impl Access {
     /// The account key only: no SAS can do it.
     pub const fn owner() -> Self {
         Self::container("")
+    }
+
+    /// A bearer token only: no account key and no SAS can do it.
+    pub const fn token() -> Self {
+        Access {
+            token_only: true,
+            ..Self::service("")
+        }
+    }
+
+    /// Whether it is the account key's alone, but for newer tokens.
+    pub const fn is_owners(&self) -> bool {
+        self.account_sas.is_empty() && self.service_sas.is_empty() && !self.token_only
+    }
+
+    /// With letters for what a request asks in particular.
+    #[must_use]
+    pub const fn refined(mut self, refine: fn(&Call) -> Option<&'static str>) -> Self {
+        self.refined = Some(refine);
+        self
     }
 
     /// Other letters for a service SAS.

@@ -4,7 +4,7 @@ use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
 use crate::ops::{queue, service};
-use crate::pipeline::{NOT_BUILT, Run, read, write};
+use crate::pipeline::{Run, read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -27,7 +27,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_GetProperties", "Get Queue Service Properties", Verb::Get, Kind::Service, ("service", "properties"), always, Access::service("r"), read::<service::properties::GetServiceProperties>()),
     op("Service_GetStatistics", "Get Queue Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListQueuesSegment", "List Queues", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<queue::list::ListQueues>()),
-    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::owner(), NOT_BUILT),
+    op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::token(), read::<service::user_delegation_key::GetUserDelegationKey>()),
     op("Queue_Create", "Create Queue", Verb::Put, Kind::Queue, ("", ""), always, Access::container("cw"), write::<queue::create::CreateQueue>()),
     op("Queue_Delete", "Delete Queue", Verb::Delete, Kind::Queue, ("", ""), always, Access::container("d"), write::<queue::delete::DeleteQueue>()),
     op("Queue_GetProperties", "Get Queue Metadata", Verb::GetOrHead, Kind::Queue, ("", "metadata"), always, Access::container("r").with_service_sas("r"), read::<queue::metadata::GetQueueMetadata>()),

@@ -110,12 +110,23 @@ impl Conditions {
         conditions.in_order_of_write()
     }
 
-    /// Judges a write to a resource that is there.
+    /// Whether the index tags are among them.
+    pub fn asks_for_tags(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// Judges a write to a resource that is there. `If-None-Match: *` is about creations only:
+    /// production takes it on writes to what exists, as the authors of Azurite saw.
     ///
     /// # Errors
     /// 412 `ConditionNotMet`.
     pub fn check_write(&self, current: Current<'_>) -> Result<(), StorageError> {
-        self.demand(current, ErrorCode::ConditionNotMet)
+        let mut judged = self.clone();
+        judged.headers.if_none_match = judged
+            .headers
+            .if_none_match
+            .filter(|condition| *condition != TagCondition::Any);
+        judged.demand(current, ErrorCode::ConditionNotMet)
     }
 
     /// Judges a write that makes the resource, or replaces it.

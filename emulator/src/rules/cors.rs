@@ -85,15 +85,32 @@ pub fn exposed<'a>(rule: &'a CorsRule, response: impl Iterator<Item = &'a str>) 
     exposed.join(",")
 }
 
-/// An origin fits exactly, letter for letter, or by `*`. A request without one fits only `*`.
+/// An origin fits exactly, letter for letter, as a subdomain, or by `*`. A request without one fits
+/// only `*`.
 fn grant<'a>(rule: &'a CorsRule, origin: Option<&'a str>) -> Option<Grant<'a>> {
-    let has = |wanted: &str| rule.origins.iter().any(|allowed| allowed == wanted);
+    let is = |allowed: &str, wanted: &str| allowed == wanted || is_subdomain(allowed, wanted);
+    let has = |wanted: &str| rule.origins.iter().any(|allowed| is(allowed, wanted));
     let origin = match origin {
         Some(origin) if has(origin) => origin,
         _ if has(ANY) => ANY,
         _ => return None,
     };
     Some(Grant { rule, origin })
+}
+
+/// `https://*.example.com` lets every subdomain in, at any depth. Domains have no case.
+fn is_subdomain(allowed: &str, origin: &str) -> bool {
+    let Some((scheme, domain)) = allowed.split_once("*.") else {
+        return false;
+    };
+    let Some(labels) = origin.len().checked_sub(domain.len() + 1) else {
+        return false;
+    };
+    let (Some(start), Some(end)) = (origin.get(..labels), origin.get(labels..)) else {
+        return false;
+    };
+    let is_below = end.starts_with('.') && end[1..].eq_ignore_ascii_case(domain);
+    is_below && start.len() > scheme.len() && start.starts_with(scheme)
 }
 
 fn names(list: &str) -> impl Iterator<Item = &str> {
@@ -171,6 +188,31 @@ mod tests {
             };
             let found = preflight(&rules, &asked);
             assert_eq!(found.map(|grant| grant.origin), granted, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn a_star_in_place_of_a_subdomain_fits_each_of_them() {
+        let rules = [rule(
+            &["*.example.com", "https://*.example.org"],
+            &["GET"],
+            &[],
+        )];
+        for (origin, fits) in [
+            ("a.example.com", true),
+            ("https://a.b.example.com", true),
+            ("a.EXAMPLE.com", true),
+            ("example.com", false),
+            (".example.com", false),
+            ("a.notexample.com", false),
+            ("https://a.example.org", true),
+            ("http://a.example.org", false),
+            ("https://.example.org", false),
+            ("é.example.org", false),
+        ] {
+            let found = verdict(&rules, "GET", Some(origin)).grant;
+            let expected = fits.then_some(origin);
+            assert_eq!(found.map(|grant| grant.origin), expected, "{origin}");
         }
     }
 

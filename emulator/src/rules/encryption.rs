@@ -16,6 +16,14 @@ const KEY: &str = "x-ms-encryption-key";
 const KEY_SHA256: &str = "x-ms-encryption-key-sha256";
 const ALGORITHM: &str = "x-ms-encryption-algorithm";
 const SCOPE: &str = "x-ms-encryption-scope";
+/// Key, hash and algorithm: of the blob that the request is for.
+const OWN: [&str; 3] = [KEY, KEY_SHA256, ALGORITHM];
+/// The same, of the source of a copy.
+const SOURCE: [&str; 3] = [
+    "x-ms-source-encryption-key",
+    "x-ms-source-encryption-key-sha256",
+    "x-ms-source-encryption-algorithm",
+];
 
 /// Length of a key in bytes. Same page.
 const KEY_BYTES: usize = 32;
@@ -73,35 +81,20 @@ impl Requested {
     /// 400 `MissingRequiredHeader` and `InvalidHeaderValue` for a key that is not whole or not what
     /// its hash says; 400 `InvalidHeaderValue` for a key and a scope at once.
     pub fn of(headers: &HeaderMap) -> Result<Self, StorageError> {
-        let text = |name: &'static str| {
-            let value = headers.get(name).map(|value| value.to_str());
-            let refused = |_| StorageError::invalid_header(name, "(not ASCII)");
-            value.transpose().map_err(refused)
-        };
-        let scope = text(SCOPE)?.filter(|scope| !scope.is_empty());
-        let (key, sha256) = (text(KEY)?, text(KEY_SHA256)?);
-        if key.is_none() && sha256.is_none() {
-            let scope = scope.map(str::to_owned);
-            return Ok(Requested(scope.map(Encryption::Scope)));
+        let scope = text(headers, SCOPE)?.filter(|scope| !scope.is_empty());
+        match (key(headers, OWN)?, scope) {
+            (Some(_), Some(scope)) => Err(StorageError::invalid_header(SCOPE, scope)),
+            (Some(sha256), None) => Ok(Requested(Some(Encryption::Key(sha256)))),
+            (None, scope) => Ok(Requested(scope.map(|s| Encryption::Scope(s.to_owned())))),
         }
-        if let Some(scope) = scope {
-            return Err(StorageError::invalid_header(SCOPE, scope));
-        }
-        let missing = StorageError::missing_header;
-        let key = key.ok_or_else(|| missing(KEY))?;
-        let sha256 = sha256.ok_or_else(|| missing(KEY_SHA256))?;
-        let algorithm = text(ALGORITHM)?.ok_or_else(|| missing(ALGORITHM))?;
-        if algorithm != AES256 {
-            return Err(StorageError::invalid_header(ALGORITHM, algorithm));
-        }
-        let bytes = BASE64.decode(key).ok();
-        let bytes = bytes.filter(|bytes| bytes.len() == KEY_BYTES);
-        // What stands in the header is a secret: it is not repeated.
-        let bytes = bytes.ok_or_else(|| StorageError::invalid_header(KEY, ""))?;
-        if BASE64.encode(Sha256::digest(bytes)) != sha256 {
-            return Err(StorageError::invalid_header(KEY_SHA256, sha256));
-        }
-        Ok(Requested(Some(Encryption::Key(sha256.to_owned()))))
+    }
+
+    /// Reads the headers of a copy's source: a key only.
+    ///
+    /// # Errors
+    /// As [`Requested::of`].
+    pub fn of_source(headers: &HeaderMap) -> Result<Self, StorageError> {
+        Ok(Requested(key(headers, SOURCE)?.map(Encryption::Key)))
     }
 
     /// What a new blob of a container is encrypted with.
@@ -151,6 +144,36 @@ impl Requested {
         }
         compare(stored, given.as_ref())
     }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, StorageError> {
+    let value = headers.get(name).map(|value| value.to_str());
+    let refused = |_| StorageError::invalid_header(name, "(not ASCII)");
+    value.transpose().map_err(refused)
+}
+
+/// The hash of a key that is given whole.
+fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<String>, StorageError> {
+    let [key_name, sha256_name, algorithm_name] = names;
+    let (key, sha256) = (text(headers, key_name)?, text(headers, sha256_name)?);
+    if key.is_none() && sha256.is_none() {
+        return Ok(None);
+    }
+    let missing = StorageError::missing_header;
+    let key = key.ok_or_else(|| missing(key_name))?;
+    let sha256 = sha256.ok_or_else(|| missing(sha256_name))?;
+    let algorithm = text(headers, algorithm_name)?.ok_or_else(|| missing(algorithm_name))?;
+    if algorithm != AES256 {
+        return Err(StorageError::invalid_header(algorithm_name, algorithm));
+    }
+    let bytes = BASE64.decode(key).ok();
+    let bytes = bytes.filter(|bytes| bytes.len() == KEY_BYTES);
+    // What stands in the header is a secret: it is not repeated.
+    let bytes = bytes.ok_or_else(|| StorageError::invalid_header(key_name, ""))?;
+    if BASE64.encode(Sha256::digest(bytes)) != sha256 {
+        return Err(StorageError::invalid_header(sha256_name, sha256));
+    }
+    Ok(Some(sha256.to_owned()))
 }
 
 fn compare(stored: Option<&Encryption>, given: Option<&Encryption>) -> Result<(), StorageError> {

@@ -1,14 +1,11 @@
 //! The predicate of `x-ms-if-tags`: comparisons of index tags under AND, OR and parentheses.
 //!
 //! Source: "Manage and find Azure Blob data with blob index tags", conditional blob operations.
-//! `"key" op 'value'` with `=`, `<>`, `>`, `>=`, `<`, `<=`; quotes around a simple key may be left
-//! out, as recordings do. Values compare as text. AND binds closer than OR. A tag that the blob
-//! does not have satisfies no comparison.
+//! Values compare as text. A tag that the blob does not have satisfies no comparison.
 
 use std::cmp::Ordering;
 
-/// Nesting that is still read: ours, many times what the ten tags of a blob need.
-const DEPTH_MAX: usize = 16;
+use super::tag_parser::{Dialect, parse};
 
 /// A predicate over the tags of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +43,8 @@ pub enum Operator {
 }
 
 impl Operator {
-    /// Longer spellings first, so that none is taken for its beginning.
-    const SPELLINGS: [(&'static str, Operator); 6] = [
+    /// How they are written, longer spellings first, so that none is taken for its beginning.
+    pub const SPELLINGS: [(&'static str, Operator); 6] = [
         ("<>", Operator::NotEqual),
         (">=", Operator::AtLeast),
         ("<=", Operator::AtMost),
@@ -56,7 +53,8 @@ impl Operator {
         ("<", Operator::Less),
     ];
 
-    fn accepts(self, order: Ordering) -> bool {
+    /// Whether it accepts how a tag's value compares with the one given.
+    pub fn accepts(self, order: Ordering) -> bool {
         match self {
             Operator::Equal => order.is_eq(),
             Operator::NotEqual => order.is_ne(),
@@ -71,9 +69,7 @@ impl Operator {
 impl TagExpression {
     /// Reads a predicate; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
-        let mut rest = text;
-        let expression = any(&mut rest, 0)?;
-        rest.trim_start().is_empty().then_some(expression)
+        parse(text, Dialect::Condition).ok()
     }
 
     /// Whether it holds for these tags.
@@ -91,98 +87,6 @@ impl TagExpression {
             TagExpression::Any(parts) => parts.iter().any(|part| part.holds(tags)),
         }
     }
-}
-
-fn any(rest: &mut &str, depth: usize) -> Option<TagExpression> {
-    let mut parts = vec![all(rest, depth)?];
-    while word(rest, "or") {
-        parts.push(all(rest, depth)?);
-    }
-    Some(one_or(parts, TagExpression::Any))
-}
-
-fn all(rest: &mut &str, depth: usize) -> Option<TagExpression> {
-    let mut parts = vec![comparison(rest, depth)?];
-    while word(rest, "and") {
-        parts.push(comparison(rest, depth)?);
-    }
-    Some(one_or(parts, TagExpression::All))
-}
-
-fn one_or(
-    mut parts: Vec<TagExpression>,
-    several: impl Fn(Vec<TagExpression>) -> TagExpression,
-) -> TagExpression {
-    match parts.pop() {
-        Some(only) if parts.is_empty() => only,
-        Some(last) => {
-            parts.push(last);
-            several(parts)
-        }
-        None => several(parts),
-    }
-}
-
-fn comparison(rest: &mut &str, depth: usize) -> Option<TagExpression> {
-    if depth >= DEPTH_MAX {
-        return None;
-    }
-    if symbol(rest, "(") {
-        let inside = any(rest, depth + 1)?;
-        return symbol(rest, ")").then_some(inside);
-    }
-    let key = key(rest)?;
-    let (_, operator) = Operator::SPELLINGS
-        .into_iter()
-        .find(|(spelling, _)| symbol(rest, spelling))?;
-    let value = quoted(rest, '\'')?;
-    Some(TagExpression::Compare {
-        key,
-        operator,
-        value,
-    })
-}
-
-fn key(rest: &mut &str) -> Option<String> {
-    *rest = rest.trim_start();
-    if rest.starts_with('"') {
-        return quoted(rest, '"');
-    }
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-    let (key, behind) = rest.split_at(end);
-    *rest = behind;
-    (!key.is_empty()).then(|| key.to_owned())
-}
-
-fn quoted(rest: &mut &str, quote: char) -> Option<String> {
-    let (text, behind) = rest.trim_start().strip_prefix(quote)?.split_once(quote)?;
-    *rest = behind;
-    Some(text.to_owned())
-}
-
-fn symbol(rest: &mut &str, symbol: &str) -> bool {
-    match rest.trim_start().strip_prefix(symbol) {
-        Some(behind) => {
-            *rest = behind;
-            true
-        }
-        None => false,
-    }
-}
-
-/// Takes a keyword that is not merely the beginning of a longer word.
-fn word(rest: &mut &str, word: &str) -> bool {
-    let text = rest.trim_start();
-    let Some((head, behind)) = text.split_at_checked(word.len()) else {
-        return false;
-    };
-    let ends = !behind.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-    let found = head.eq_ignore_ascii_case(word) && ends;
-    if found {
-        *rest = behind;
-    }
-    found
 }
 
 #[cfg(test)]

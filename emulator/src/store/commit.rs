@@ -100,7 +100,7 @@ impl Stamps {
 
     pub(super) fn next(&mut self) -> Stamp {
         let now = self.clock.now().max(self.last.now);
-        let after = Timestamp::from_ticks(self.last.tick.ticks() + 1);
+        let after = Timestamp::from_ticks(self.last.tick.ticks() + Stamp::TICKS);
         self.last = Stamp {
             now,
             tick: now.max(after),

@@ -15,9 +15,20 @@ use super::extents::{Reservation, Segment};
 pub struct Stamp {
     /// The emulator's time, never before that of an earlier commit: conditions, leases, visibility.
     pub now: Timestamp,
-    /// The persisted counter, at least `now` and rising by at least one tick a commit: ETags,
-    /// snapshot and version ids.
+    /// The persisted counter, at least `now` and rising by at least [`Stamp::TICKS`] a commit:
+    /// ETags, snapshot and version ids.
     pub tick: Timestamp,
+}
+
+impl Stamp {
+    /// Ticks that belong to a commit alone: [`Stamp::tick`] and [`Stamp::second_tick`].
+    pub const TICKS: u64 = 2;
+
+    /// One more unique time, for a commit that makes two things which are named by theirs: a
+    /// snapshot and, with it, a version.
+    pub const fn second_tick(&self) -> Timestamp {
+        self.tick.plus_ticks(1)
+    }
 }
 
 /// What a scan calls for each entry: key, value.

@@ -168,3 +168,49 @@ async fn later_versions_show_more() {
         "400 InvalidHeaderValue"
     );
 }
+
+/// The lease is proven and left behind; what is in the container stays in it.
+#[tokio::test]
+async fn a_container_is_renamed_with_everything_in_it() {
+    let newer = Client::new();
+    let client = Client {
+        version: ApiVersion::V2020_06_12,
+        ..Client::new()
+    };
+    let rename = "new?restype=container&comp=rename";
+    let source = ("x-ms-source-container-name", "events");
+    let none = ("x-ms-source-container-name", "none");
+    let id = "1c9d54a6-d687-4797-9ae6-5f47d2006af7";
+    let lease = ("x-ms-source-lease-id", id);
+    assert_eq!(client.try_("PUT", C, &[("x-ms-meta-a", "1")]).await, "201");
+    client.put("events/blob").await;
+    let acquire = [
+        ("x-ms-lease-action", "acquire"),
+        ("x-ms-lease-duration", "-1"),
+        ("x-ms-proposed-lease-id", id),
+    ];
+    let leased = "events?restype=container&comp=lease";
+    assert_eq!(client.try_("PUT", leased, &acquire).await, "201");
+    let bad_lease = ("x-ms-source-lease-id", "x");
+    let bad_name = ("x-ms-source-container-name", "No");
+    for (headers, expected) in [
+        (&[source][..], "412 LeaseIdMissing"),
+        (&[source, bad_lease], "400 InvalidHeaderValue"),
+        (&[none], "404 ContainerNotFound"),
+        (&[bad_name], "400 InvalidHeaderValue"),
+        (&[], "400 MissingRequiredHeader"),
+        (&[source, lease], "200"),
+        (&[none], "409 ContainerAlreadyExists"),
+    ] {
+        assert_eq!(client.try_("PUT", rename, headers).await, expected);
+    }
+    let found = client.ask("HEAD", "new?restype=container", &[], "").await;
+    assert_eq!(found.outcome(), "200");
+    assert_eq!(found.header("x-ms-lease-state"), "available");
+    assert_eq!(found.header("x-ms-meta-a"), "1");
+    assert_eq!(client.try_("GET", "new/blob", &[]).await, "200");
+    assert_eq!(client.try_("HEAD", C, &[]).await, "404 ContainerNotFound");
+    assert_eq!(client.try_("PUT", C, &[]).await, "201");
+    let refused = newer.try_("PUT", rename, &[source]).await;
+    assert_eq!(refused, "400 InvalidQueryParameterValue");
+}

@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
-use smalt::{Clock, Config, Emulator, Timestamp, body};
+use smalt::{AccountSettings, Builder, Clock, Config, Emulator, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
@@ -41,6 +42,11 @@ pub(crate) struct Answer {
 impl Client {
     /// A new emulator with nothing in it.
     pub(crate) fn new() -> Self {
+        Self::of(|builder| builder)
+    }
+
+    /// A new emulator with settings of the test's own.
+    pub(crate) fn of(settings: impl FnOnce(Builder) -> Builder) -> Self {
         let config = Config {
             strict_skew: true,
             ..Config::default()
@@ -49,10 +55,23 @@ impl Client {
         let builder = Emulator::builder().config(config).clock(clock).seed(1);
         let builder = builder.account(OTHER_ACCOUNT, AccountKey::parse(OTHER_KEY).unwrap());
         Client {
-            emulator: builder.open().unwrap(),
+            emulator: settings(builder).open().unwrap(),
             account: EMULATOR_ACCOUNT_NAME,
             version: ApiVersion::LATEST,
         }
+    }
+
+    /// A new emulator whose account has these settings.
+    pub(crate) fn of_account(settings: AccountSettings) -> Self {
+        let mut config = Config {
+            strict_skew: true,
+            ..Config::default()
+        };
+        let settings = Arc::new(settings);
+        for account in config.accounts.values_mut() {
+            account.settings = settings.clone();
+        }
+        Self::of(|builder| builder.config(config))
     }
 
     /// The same emulator, asked under another version.
@@ -71,6 +90,11 @@ impl Client {
             account: OTHER_ACCOUNT,
             version: self.version,
         }
+    }
+
+    /// The emulator itself.
+    pub(crate) fn emulator(&self) -> &Emulator {
+        &self.emulator
     }
 
     /// The key of the account.

@@ -85,7 +85,12 @@ pub struct Signer<'a> {
     pub now: Timestamp,
     /// The live value of the user delegation key, if the recording fetched one.
     pub delegation_key: Option<&'a str>,
+    /// What a request that names no version is signed by: a part of a batch by the batch's.
+    pub version: ApiVersion,
 }
+
+/// What a request outside of a batch is signed by that names no version.
+pub const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
 
 impl Signer<'_> {
     /// Puts the credential on: changes the query of `url`, which is host style, or the headers.
@@ -141,7 +146,7 @@ impl Signer<'_> {
         let input = SigningInput {
             service: self.service,
             scheme: Scheme::SharedKey,
-            version: version.unwrap_or(ApiVersion::V2009_09_19),
+            version: version.unwrap_or(self.version),
             method,
             account: self.account,
             path,
@@ -329,6 +334,7 @@ mod tests {
             service: Service::Blob,
             now,
             delegation_key: None,
+            version: UNNAMED,
         };
         let text = "https://account.blob.core.windows.net/c/d/b\
             ?sv=2019-02-02&st=start&se=end&sr=b&sp=r&sig=R";

@@ -9,13 +9,14 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
-use super::credentials::{Credential, Signer};
+use super::credentials::{Credential, Signer, UNNAMED};
 use super::hosts::Hosts;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
 use super::reruns;
 use super::rules::RULES;
 use super::settings::{self, AccountSettings, ExistingBlob};
+use super::sources::{self, LostSource};
 use super::superset::{self, Superset};
 use super::target::{Target, TargetError};
 use super::uri::{self, Url};
@@ -72,6 +73,7 @@ pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
         setup_problems: Vec::new(),
     };
     for run in reruns::split(recording) {
+        let run = sources::restored(&run);
         let played = play_run(Arc::clone(&target), &run).await;
         whole.outcomes.extend(played.outcomes);
         whole.setup_problems.extend(played.setup_problems);
@@ -109,6 +111,9 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     player.set_up(&settings).await;
     for blob in &blobs {
         player.set_up_blob(blob).await;
+    }
+    for source in sources::lost(recording) {
+        player.set_up_source(source).await;
     }
     for interaction in &recording.interactions {
         let outcome = player.interaction(interaction).await;
@@ -178,6 +183,19 @@ impl Player<'_> {
             .await;
     }
 
+    /// Makes a blob that copies read from.
+    async fn set_up_source(&mut self, source: LostSource) {
+        let near = Url::parse(&source.near).and_then(|near| self.hosts.locate(&near, None));
+        let near = near.map(|(account, _)| account);
+        let Some((account, _)) = self.hosts.locate(&source.url, near.as_deref()) else {
+            return;
+        };
+        let kind = [("x-ms-blob-type", "BlockBlob")];
+        let path = source.url.path;
+        self.set_up_one("PUT", &account, &path, &kind, source.content)
+            .await;
+    }
+
     async fn set_up_one(
         &mut self,
         method: &str,
@@ -212,6 +230,7 @@ impl Player<'_> {
             service,
             now: self.now,
             delegation_key: None,
+            version: UNNAMED,
         };
         signer.apply(
             Credential::SharedKey,

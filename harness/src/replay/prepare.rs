@@ -1,10 +1,10 @@
 //! The live request for a recorded one: live values, the target's hosts, fresh signatures.
 
 use bytes::Bytes;
-use smalt_protocol::Timestamp;
+use smalt_protocol::{ApiVersion, Timestamp};
 
 use super::bindings::{Bindings, Kind};
-use super::credentials::{Credential, Signer};
+use super::credentials::{Credential, Signer, UNNAMED};
 use super::hosts::Hosts;
 use super::multipart;
 use super::recording::Interaction;
@@ -100,6 +100,7 @@ impl Preparer<'_> {
             service,
             now: self.now,
             delegation_key: self.delegation_key,
+            version: UNNAMED,
         }
     }
 
@@ -189,11 +190,15 @@ impl Preparer<'_> {
         if !media_type.starts_with("multipart/mixed") {
             return recorded.body.clone();
         }
-        let rewritten = multipart::rewrite(&recorded.body, |inner| self.inner(inner, account));
+        let rewritten = multipart::rewrite(&recorded.body, |inner| {
+            let version = recorded.headers.get("x-ms-version");
+            let version = version.and_then(ApiVersion::parse).unwrap_or(UNNAMED);
+            self.inner(inner, account, version);
+        });
         rewritten.unwrap_or_else(|| recorded.body.clone())
     }
 
-    fn inner(&self, inner: &mut multipart::Inner<'_>, account: &str) {
+    fn inner(&self, inner: &mut multipart::Inner<'_>, account: &str, version: ApiVersion) {
         for (name, value) in inner.headers.iter_mut() {
             *value = self.header_value(name, value);
         }
@@ -221,7 +226,10 @@ impl Preparer<'_> {
         } else {
             Credential::SharedKey
         };
-        let signer = self.signer(account, smalt_protocol::Service::Blob);
+        let signer = Signer {
+            version,
+            ..self.signer(account, smalt_protocol::Service::Blob)
+        };
         let path = |url: &Url| format!("{}{}", self.hosts.path_prefix(account), url.path);
         signer.apply(credential, inner.method, &mut url, path, &mut inner.headers);
         inner.target = format!(

@@ -23,7 +23,7 @@ pub enum How {
     Url,
     /// As the text of an error: lines with the request's id and time left out.
     Message,
-    /// As a media type: white space around `;` and `,` does not count.
+    /// As a media type: neither white space nor the id in the boundary of a batch counts.
     MediaType,
     /// As a set of header names, those of the transport left out.
     NameSet,
@@ -172,7 +172,7 @@ pub const RULES: &[Rule] = &[
         Place::Header,
         "content-type",
         How::MediaType,
-        "one recorder writes media types anew",
+        "one recorder writes media types anew; each answer has a boundary of its own",
     ),
     rule(
         Place::Header,

@@ -8,7 +8,7 @@ use super::properties;
 use super::recording::{Interaction, Recording};
 use super::superset;
 use super::uri::Url;
-use super::wire::Response;
+use super::wire::{Request, Response};
 
 /// Settings of the recorded account that the recording does not make itself. The first group lives
 /// in Azure's management plane, the second is set by a Set Service Properties beforehand.
@@ -26,12 +26,18 @@ pub struct AccountSettings {
     pub last_access_tracking: bool,
     /// Containers may carry policies for single versions.
     pub version_immutability: bool,
+    /// Whether blobs can be given an expiry.
+    pub blob_expiry: bool,
     /// Encryption scopes that exist.
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
+    /// What was deleted can be deleted for good: `AllowPermanentDelete`.
+    pub permanent_delete: bool,
     /// Block blobs that were given no tier are cool, not hot.
     pub default_tier_cool: bool,
+    /// The account is one of premium page blobs.
+    pub premium: bool,
     /// Sections of the service properties, as the recording shows them: name, document.
     pub sections: Vec<(&'static str, String)>,
     /// `DefaultServiceVersion`: what an answer to a request without a version says.
@@ -80,6 +86,8 @@ impl CorsRule {
     }
 }
 
+const IMMUTABLE: &str = "x-ms-immutable-storage-with-versioning-enabled";
+
 /// Reads the settings off a recording.
 pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettings {
     let mut settings = AccountSettings {
@@ -96,14 +104,14 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let ok = response.status < 300;
         settings.public_access_forbidden |=
             response.error_code().as_deref() == Some("PublicAccessNotPermitted");
-        settings.last_access_tracking |= answered("x-ms-last-access-time").is_some();
-        settings.version_immutability |=
-            answered("x-ms-immutable-storage-with-versioning-enabled") == Some("true");
+        settings.last_access_tracking |= answered("x-ms-last-access-time").is_some()
+            || String::from_utf8_lossy(&response.body).contains("<LastAccessTime>");
         let names_version = request.headers.has("x-ms-version") || request.url.contains("sv=");
         if let (false, Some(version)) = (names_version, answered("x-ms-version")) {
             settings.default_version.get_or_insert(version.to_owned());
         }
         settings.default_tier_cool |= infers_cool(response);
+        settings.premium |= ok && has_page_tier(request);
         settings.container_soft_delete |= ok && request.headers.has("x-ms-deleted-container-name");
         if let (true, Some(scope)) = (ok, request.headers.get("x-ms-encryption-scope")) {
             settings.encryption_scopes.insert(scope.to_owned());
@@ -119,7 +127,12 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
             settings.cors = settings.cors.max(CorsRule::of(response));
         }
         let url = Url::parse(&request.url);
+        let delete_type = url.as_ref().and_then(|url| url.param("deletetype"));
+        settings.permanent_delete |= ok && delete_type.is_some();
         let comp = url.and_then(|url| url.param("comp"));
+        settings.version_immutability |=
+            answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
+        settings.blob_expiry |= ok && comp.as_deref() == Some("expiry");
         if ok && request.method == "PUT" && comp.as_deref() == Some("properties") {
             let body = String::from_utf8_lossy(&request.body);
             sets_retention |= body.contains("<DeleteRetentionPolicy");
@@ -127,6 +140,22 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         }
     }
     settings
+}
+
+/// Whether a request gives a blob a tier of premium page blobs: `P10`.
+fn has_page_tier(request: &Request) -> bool {
+    let tier = request.headers.get("x-ms-access-tier").unwrap_or_default();
+    let number = tier.strip_prefix('P').unwrap_or_default();
+    number.parse::<u8>().is_ok()
+}
+
+/// Whether a request gives a version of a blob a policy or a legal hold.
+fn protects(request: &Request, comp: Option<&str>) -> bool {
+    let by_itself = comp.is_some_and(|comp| {
+        comp.eq_ignore_ascii_case("immutabilityPolicies") || comp.eq_ignore_ascii_case("legalhold")
+    });
+    let headers = ["x-ms-immutability-policy-until-date", "x-ms-legal-hold"];
+    by_itself || headers.iter().any(|name| request.headers.has(name))
 }
 
 /// Whether an answer shows a blob that is cool because its account is.
@@ -151,8 +180,13 @@ pub fn service_properties(settings: &AccountSettings, service: Service) -> Optio
     }
     if settings.blob_soft_delete && service == Service::Blob {
         let days = "<Enabled>true</Enabled><Days>7</Days>";
+        let permanent = if settings.permanent_delete {
+            "<AllowPermanentDelete>true</AllowPermanentDelete>"
+        } else {
+            ""
+        };
         let name = "DeleteRetentionPolicy";
-        infer(name, format!("<{name}>{days}</{name}>"));
+        infer(name, format!("<{name}>{days}{permanent}</{name}>"));
     }
     if let (Some(version), Service::Blob) = (&settings.default_version, service) {
         let name = "DefaultServiceVersion";
@@ -179,10 +213,19 @@ pub struct Existing {
     pub being_deleted: bool,
 }
 
-/// What must exist beforehand: what the recording uses but never creates, what its first attempt to
+/// What must exist beforehand: what the recording uses but never creates, nor renames another to,
+/// what its first attempt to
 /// create is told to exist already, and other things that its listings show.
 pub fn existing(recording: &Recording) -> Vec<Existing> {
-    let listed = recording.uncreated.iter().map(|name| Existing {
+    let is_renamed = |name: &&String| {
+        let made = recording
+            .interactions
+            .iter()
+            .filter(|one| one.response.status < 300);
+        made.filter_map(creates).any(|(_, made)| made == **name)
+    };
+    let listed = recording.uncreated.iter().filter(|name| !is_renamed(name));
+    let listed = listed.map(|name| Existing {
         account: None,
         name: name.clone(),
         being_deleted: false,
@@ -263,7 +306,8 @@ pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
     let segments = url.segments();
     let name = match (service, request.method.as_str(), segments.as_slice()) {
         ("blob", "PUT", [name])
-            if url.param("restype").as_deref() == Some("container") && !url.has_param("comp") =>
+            if url.param("restype").as_deref() == Some("container")
+                && (!url.has_param("comp") || url.param("comp").as_deref() == Some("rename")) =>
         {
             name.clone()
         }
@@ -296,7 +340,11 @@ mod tests {
             let url = format!("https://account.blob.core.windows.net{path}");
             (*method, url, *status, vec![(name, value.to_owned())])
         };
-        samples::recording("blob", &["u"], &lines.iter().map(line).collect::<Vec<_>>())
+        samples::recording(
+            "blob",
+            &["u", "e"],
+            &lines.iter().map(line).collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -309,12 +357,14 @@ mod tests {
             ("PUT", "/c?restype=container", 201, "x: y"),
             ("PUT", "/c?restype=container", 409, exists),
             ("PUT", "/u?restype=container", 409, exists),
+            ("PUT", "/d?restype=container&comp=rename", 409, exists),
+            ("PUT", "/e?restype=container&comp=rename", 200, "x: y"),
         ]);
         let found: Vec<(String, bool)> = existing(&played)
             .into_iter()
             .map(|e| (e.name, e.being_deleted))
             .collect();
-        let expected = [("u", false), ("a", false), ("b", true)];
+        let expected = [("u", false), ("a", false), ("b", true), ("d", false)];
         assert_eq!(
             found,
             expected.map(|(name, deleting)| (name.to_owned(), deleting))

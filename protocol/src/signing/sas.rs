@@ -24,6 +24,9 @@ const FIELDS: &[&str] = &[
     "skdutid", "sduoid", "srh", "srq", "rscc", "rscd", "rsce", "rscl", "rsct", "sig",
 ];
 
+/// The detail of whatever no SAS looks like.
+const NOT_WELL_FORMED: &str = "Signature fields not well formed.";
+
 /// Which key and which layout a SAS is signed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SasKind {
@@ -41,6 +44,15 @@ pub struct Sas {
     kind: SasKind,
     version: Option<ApiVersion>,
     fields: Vec<(&'static str, String)>,
+    /// What `srh` and `srq` stand for in the string that is signed.
+    bound: Bound,
+}
+
+/// The headers and the parameters of a request that a SAS is bound to, as they are signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bound {
+    headers: String,
+    parameters: String,
 }
 
 /// What a service SAS or user delegation SAS is signed for, as the request addresses it.
@@ -74,7 +86,7 @@ impl Sas {
                 continue;
             };
             if fields.iter().any(|(known, _)| known == field) {
-                return Err(refused("Signature fields not well formed."));
+                return Err(refused(NOT_WELL_FORMED));
             }
             fields.push((*field, value.clone()));
         }
@@ -82,6 +94,7 @@ impl Sas {
             kind: kind_of(&fields),
             version: version_of(&fields)?,
             fields,
+            bound: Bound::default(),
         };
         sas.check_fields()?;
         Ok(Some(sas))
@@ -97,16 +110,36 @@ impl Sas {
             SasKind::Service if self.get("si").is_empty() => &["sp", "se"],
             SasKind::Service => &[],
         };
-        if let Some(missing) = mandatory.iter().find(|field| self.get(field).is_empty()) {
+        let directory = (self.get("sr") == "d").then_some("sdd");
+        let mut fields = mandatory.iter().copied().chain(directory);
+        if let Some(missing) = fields.find(|field| self.get(field).is_empty()) {
             return Err(refused(&format!("{missing} is mandatory. Cannot be empty")));
         }
-        if Permissions::parse(self.get("sp")).is_none() {
-            return Err(refused("Signature fields not well formed."));
+        let is_known = self.is_known_to_its_version();
+        if Permissions::parse(self.get("sp")).is_none() || !is_known {
+            return Err(refused(NOT_WELL_FORMED));
         }
         for field in ["st", "se", "skt", "ske"] {
             self.time(field)?;
         }
         Ok(())
+    }
+
+    /// Whether the version that it is signed under has such a SAS: "Versioning for Azure Storage".
+    fn is_known_to_its_version(&self) -> bool {
+        let since = match self.kind {
+            SasKind::Account => ApiVersion::V2015_04_05,
+            SasKind::UserDelegation if !self.get("si").is_empty() => return false,
+            SasKind::UserDelegation => ApiVersion::V2018_11_09,
+            SasKind::Service => match self.get("sr") {
+                "bs" => ApiVersion::V2018_11_09,
+                // Recorded under the preview of versions, before the documented 2019-12-12.
+                "bv" => ApiVersion::V2019_10_10,
+                "d" => ApiVersion::V2020_02_10,
+                _ => return true,
+            },
+        };
+        self.version.is_some_and(|version| version >= since)
     }
 
     /// Which key and layout it is signed with.
@@ -153,13 +186,60 @@ impl Sas {
         Some(self.get("si")).filter(|id| !id.is_empty())
     }
 
+    /// Takes in what `srh` and `srq` name of the request: since 2026-04-06 a user delegation SAS
+    /// may be bound to headers and parameters, whose values are signed with it.
+    pub fn bind<'r>(
+        &mut self,
+        header: impl Fn(&str) -> Option<&'r str>,
+        parameter: impl Fn(&str) -> Option<&'r str>,
+    ) {
+        let names = |field: &str| -> Vec<String> {
+            let names = self.get(field).split(',').map(str::trim);
+            names
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect()
+        };
+        let headers = names("srh");
+        let parameters = names("srq");
+        self.bound = Bound::default();
+        for name in headers {
+            let value = header(&name).unwrap_or_default();
+            self.bound.headers.extend([&name, ":", value, "\n"]);
+        }
+        for name in parameters {
+            let value = parameter(&name).unwrap_or_default();
+            self.bound.parameters.extend(["\n", &name, ":", value]);
+        }
+    }
+
     fn time(&self, field: &str) -> Result<Option<Timestamp>, StorageError> {
         match self.get(field) {
             "" => Ok(None),
             text => Timestamp::parse_iso(text)
                 .map(Some)
-                .ok_or_else(|| refused("Signature fields not well formed.")),
+                .ok_or_else(|| refused(NOT_WELL_FORMED)),
         }
+    }
+
+    /// Checks the window of the user delegation key, of which start and expiry are mandatory.
+    ///
+    /// # Errors
+    /// 403 `AuthenticationFailed` with the detail that the service gives.
+    pub fn check_key_window(&self, now: Timestamp) -> Result<(), StorageError> {
+        let (Some(start), Some(expiry)) = self.key_window() else {
+            return Err(refused(NOT_WELL_FORMED));
+        };
+        if start <= now && now < expiry {
+            return Ok(());
+        }
+        Err(refused(&format!(
+            "Signature not valid in the specified key time frame: Key start [{}] - \
+             Key expiry [{}] - Current [{}]",
+            start.rfc1123(),
+            expiry.rfc1123(),
+            now.rfc1123(),
+        )))
     }
 
     /// The string that its signature signs.
@@ -193,7 +273,7 @@ impl Sas {
         let (first, last) = sip.split_once('-').unwrap_or((sip, sip));
         let address = |text: &str| {
             let address = text.trim().parse::<IpAddr>().ok();
-            address.ok_or_else(|| refused("Signature fields not well formed."))
+            address.ok_or_else(|| refused(NOT_WELL_FORMED))
         };
         let (first, last, client) = (address(first)?, address(last)?, client.to_canonical());
         if first.is_ipv4() == client.is_ipv4() && (first..=last).contains(&client) {
@@ -213,7 +293,7 @@ impl Sas {
             "" | "https,http" | "http,https" => Ok(()),
             "https" if is_https => Ok(()),
             "https" => Err(ErrorCode::AuthorizationProtocolMismatch.into()),
-            _ => Err(refused("Signature fields not well formed.")),
+            _ => Err(refused(NOT_WELL_FORMED)),
         }
     }
 
@@ -237,7 +317,8 @@ impl std::fmt::Debug for Sas {
     }
 }
 
-/// Checks the time window of a SAS: its start belongs to it, its expiry does not.
+/// Checks the time window of a SAS: its start belongs to it, its expiry does not. Without a start
+/// it begins at the request, so that an expired one ends before it begins, as the service words it.
 ///
 /// # Errors
 /// 403 `AuthenticationFailed` with the detail that the service gives.
@@ -246,16 +327,24 @@ pub fn check_window(
     expiry: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), StorageError> {
-    let begun = start.is_none_or(|start| start <= now);
-    let alive = expiry.is_none_or(|expiry| now < expiry);
-    if begun && alive {
+    let begin = start.unwrap_or(now);
+    let Some(expiry) = expiry else {
+        return Ok(());
+    };
+    if expiry <= begin {
+        return Err(refused(&format!(
+            "Signed expiry time [{}] must be after signed start time [{}]",
+            expiry.rfc1123(),
+            begin.rfc1123(),
+        )));
+    }
+    if begin <= now && now < expiry {
         return Ok(());
     }
-    let show = |time: Option<Timestamp>| time.map(Timestamp::rfc1123).unwrap_or_default();
     Err(refused(&format!(
         "Signature not valid in the specified time frame: Start [{}] - Expiry [{}] - Current [{}]",
-        show(start),
-        show(expiry),
+        begin.rfc1123(),
+        expiry.rfc1123(),
         now.rfc1123(),
     )))
 }
@@ -283,7 +372,7 @@ fn version_of(fields: &[(&'static str, String)]) -> Result<Option<ApiVersion>, S
     };
     match ApiVersion::resolve(text) {
         Ok(resolved) => Ok(Some(resolved.version)),
-        Err(_) => Err(refused("Signature fields not well formed.")),
+        Err(_) => Err(refused(NOT_WELL_FORMED)),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::error::{ErrorCode, StorageError};
 use crate::service::Service;
@@ -14,7 +15,7 @@ use crate::uri::lookup;
 use crate::version::ApiVersion;
 
 /// What an `Authorization` header says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Authorization {
     /// `SharedKey account:signature` or `SharedKeyLite account:signature`.
     Key {
@@ -27,6 +28,18 @@ pub enum Authorization {
     },
     /// `Bearer token`.
     Bearer(String),
+}
+
+impl fmt::Debug for Authorization {
+    /// Scheme and account; neither signature nor token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Authorization::Key {
+                scheme, account, ..
+            } => write!(f, "{} {account}:(redacted)", scheme.as_str()),
+            Authorization::Bearer(_) => f.write_str("Bearer (redacted)"),
+        }
+    }
 }
 
 /// The two strings that a key may sign.
@@ -95,7 +108,8 @@ pub fn parse_authorization(value: &str) -> Result<Authorization, StorageError> {
     let (word, rest) = value.trim().split_once(' ').ok_or_else(refused)?;
     let rest = rest.trim();
     let scheme = match word {
-        _ if word.eq_ignore_ascii_case("Bearer") && !rest.is_empty() => {
+        // Recorded: a token of several words is no token.
+        _ if word.eq_ignore_ascii_case("Bearer") && !rest.is_empty() && !rest.contains(' ') => {
             return Ok(Authorization::Bearer(rest.to_owned()));
         }
         _ if word.eq_ignore_ascii_case("SharedKey") => Scheme::SharedKey,

@@ -277,3 +277,13 @@ proptest! {
         let _ = request.with(|input| verify_request(input, b"key", &value));
     }
 }
+
+/// Neither signature nor token ends up in a log.
+#[test]
+fn an_authorization_shows_no_secret() {
+    for header in ["SharedKey account:c2VjcmV0", "Bearer c2VjcmV0"] {
+        let read = parse_authorization(header).unwrap();
+        assert!(!format!("{read:?}").contains("c2VjcmV0"), "{read:?}");
+    }
+    assert!(parse_authorization("Bearer two words").is_err());
+}

@@ -109,6 +109,8 @@ pub struct BlobEntry<'a> {
     pub encryption_scope: Option<&'a str>,
     /// `TagCount`.
     pub tag_count: Option<u32>,
+    /// `Expiry-Time`, where there is one.
+    pub expiry_time: Option<Timestamp>,
     /// `Sealed` of an append blob.
     pub is_sealed: bool,
     /// `DeletedTime` and `RemainingRetentionDays`.
@@ -222,6 +224,7 @@ fn push_properties(xml: &mut XmlWriter, entry: &BlobEntry<'_>) {
     xml.optional("CustomerProvidedKeySha256", entry.key_sha256);
     xml.optional("EncryptionScope", entry.encryption_scope);
     number(xml, "TagCount", entry.tag_count.map(u64::from));
+    time(xml, "Expiry-Time", entry.expiry_time);
     flag(xml, "Sealed", entry.is_sealed);
     if let Some((deleted, days)) = entry.deletion {
         time(xml, "DeletedTime", Some(deleted));

@@ -17,8 +17,9 @@ use super::{content, replace};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
-use crate::records::{BlobContent, CopyRecord, CopyStatus};
+use crate::records::CopyStatus;
 use crate::reply::Reply;
+use crate::rules::pending_copy;
 use crate::store::{Stamp, Transaction, View};
 
 /// Abort Copy Blob.
@@ -29,7 +30,7 @@ pub struct AbortCopy {
 }
 
 impl Write for AbortCopy {
-    type Checked = (Found, CopyRecord);
+    type Checked = Found;
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
@@ -52,31 +53,25 @@ impl Write for AbortCopy {
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
-        let copy = found.blob.copy.clone();
+        let copy = found.blob.copy.as_ref();
         let copy = copy
             .filter(|copy| copy.status == CopyStatus::Pending)
             .ok_or(ErrorCode::NoPendingCopyOperation)?;
         if Uuid::parse_str(&copy.id) != Ok(self.copy_id) {
             return Err(ErrorCode::CopyIdMismatch.into());
         }
-        Ok((found, copy))
+        Ok(found)
     }
 
     fn apply(
         self,
-        (found, copy): Self::Checked,
+        found: Found,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
         let mut blob = found.blob;
-        content::release(tx, blob.content)?;
-        blob.content = BlobContent::Empty;
-        blob.length = 0;
-        blob.copy = Some(CopyRecord {
-            status: CopyStatus::Aborted,
-            completed: Some(stamp.now),
-            ..copy
-        });
+        let kept = pending_copy::stop(&mut blob, CopyStatus::Aborted, None, stamp);
+        content::release(tx, kept)?;
         replace::touch(tx, &self.name, found.container.generation, blob, stamp)?;
         Ok(())
     }

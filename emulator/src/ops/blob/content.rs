@@ -1,19 +1,24 @@
-//! The bytes of a blob: one payload, or the blocks of a committed list.
+//! The bytes of a blob: one payload, the blocks of a committed list, or the map of a page blob.
 //!
 //! Content is shared and counted. A blob, each of its snapshots and each copy hold one reference:
-//! to the payload itself, or to the list, which in turn holds one to the payload of each block. So
-//! a snapshot of 50,000 blocks costs one counter.
+//! to the payload itself, or to the list, which in turn holds one to the payload of each block, or
+//! to the top of the map. So a snapshot of 50,000 blocks or of 8 TiB of pages costs one counter.
 //!
 //! - [`retain`], [`release`]: one more, one fewer holder.
 //! - [`blocks`]: lists are written, counted and searched there.
+//! - [`pages`]: so are the maps of page blobs.
+//! - [`append()`]: one more block at the end, at the price of one.
 //! - [`locate`]: where a range of bytes is, to be sent after the view is gone.
 
+mod append;
 pub mod blocks;
 mod body;
 mod located;
+pub mod pages;
 
 use std::ops::Range;
 
+pub use append::append;
 pub use body::ContentBody;
 pub use located::Located;
 
@@ -26,6 +31,7 @@ pub fn retain(tx: &mut Transaction<'_>, content: BlobContent) -> StoreResult<()>
         BlobContent::Empty => Ok(()),
         BlobContent::Payload(id) => store::retain(tx, id),
         BlobContent::Blocks { id, .. } => blocks::retain(tx, id),
+        BlobContent::Pages { root } => pages::retain(tx, root),
     }
 }
 
@@ -35,6 +41,7 @@ pub fn release(tx: &mut Transaction<'_>, content: BlobContent) -> StoreResult<()
         BlobContent::Empty => Ok(()),
         BlobContent::Payload(id) => store::release(tx, id),
         BlobContent::Blocks { id, count } => blocks::release(tx, id, count),
+        BlobContent::Pages { root } => pages::release(tx, root),
     }
 }
 
@@ -43,7 +50,8 @@ pub fn locate(view: &dyn View, content: BlobContent, range: Range<u64>) -> Store
     let mut located = Located::default();
     match content {
         _ if range.is_empty() => {}
-        BlobContent::Empty => {}
+        // Pages that were never written.
+        BlobContent::Empty => located.push_zeros(range.end - range.start),
         BlobContent::Payload(id) => located.push(id, store::location(view, id)?, range),
         BlobContent::Blocks { id, count } => {
             blocks::visit(view, id, count, range, &mut |payload, range| {
@@ -51,6 +59,7 @@ pub fn locate(view: &dyn View, content: BlobContent, range: Range<u64>) -> Store
                 Ok(())
             })?;
         }
+        BlobContent::Pages { .. } => located.push_pages(view, content, range)?,
     }
     Ok(located)
 }

@@ -6,11 +6,14 @@
 
 use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
+use super::content;
 use super::headers;
+use super::replace::Marks;
 use super::source::{self, Source};
 use crate::call::Call;
 use crate::ops::lookup::Place;
-use crate::records::{Access, BlobKind, BlobRecord, CopyRecord, CopyStatus};
+use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
+use crate::store::{self, Staged, StoreResult, Transaction};
 
 /// Tiers of a page blob. "Set Blob Tier".
 const PAGE_TIERS: [&str; 14] = [
@@ -25,6 +28,7 @@ pub struct Overrides {
     pub takes_metadata: bool,
     tags: Tags,
     tier: Option<String>,
+    sealed: Option<bool>,
 }
 
 /// Where the tags of a copy come from.
@@ -35,7 +39,7 @@ enum Tags {
 }
 
 impl Overrides {
-    /// Reads metadata, tags, `x-ms-copy-source-tag-option` and tier.
+    /// Reads metadata, tags, `x-ms-copy-source-tag-option`, tier and seal.
     ///
     /// # Errors
     /// 400 `InvalidHeaderValue`, 400 `BothUserTagsAndSourceTagsCopyPresentException`, and those of
@@ -46,6 +50,7 @@ impl Overrides {
             takes_metadata: true,
             tags: tags(call)?,
             tier: tier(call)?,
+            sealed: sealed(call)?,
         })
     }
 
@@ -68,10 +73,21 @@ impl Overrides {
 
     /// The tier of the copy.
     pub fn access(&self, now: Timestamp) -> Access {
+        // Recorded: the tier of a page blob that it was made with has not changed.
+        let is_page_tier = |tier: &str| PAGE_TIERS.contains(&tier);
+        let changing = self.tier.as_deref().filter(|tier| !is_page_tier(tier));
         Access {
+            changed: changing.map(|_| now),
             tier: self.tier.clone(),
-            changed: self.tier.as_ref().map(|_| now),
             rehydration: None,
+        }
+    }
+
+    /// The seal of the copy of an append blob: the source's, unless the request says otherwise.
+    pub fn marks(&self, source: &BlobRecord) -> Marks {
+        Marks {
+            sealed: source.kind == BlobKind::Append && self.sealed.unwrap_or(source.sealed),
+            ..Marks::default()
         }
     }
 
@@ -127,6 +143,16 @@ fn tags(call: &Call) -> Result<Tags, StorageError> {
     }
 }
 
+fn sealed(call: &Call) -> Result<Option<bool>, StorageError> {
+    const NAME: &str = "x-ms-seal-blob";
+    match call.header(NAME)? {
+        None => Ok(None),
+        Some(text) if text.eq_ignore_ascii_case("true") => Ok(Some(true)),
+        Some(text) if text.eq_ignore_ascii_case("false") => Ok(Some(false)),
+        Some(text) => Err(StorageError::invalid_header(NAME, text)),
+    }
+}
+
 fn tier(call: &Call) -> Result<Option<String>, StorageError> {
     let given = call.header("x-ms-access-tier")?.unwrap_or_default();
     let page = PAGE_TIERS
@@ -155,6 +181,25 @@ pub fn check_overwrite(
     }
 }
 
+/// The content of a copy: what was staged for it, else what the source has, shared.
+///
+/// # Errors
+/// The store's own.
+pub fn content(
+    tx: &mut Transaction<'_>,
+    staged: Option<Staged>,
+    source: &BlobRecord,
+) -> StoreResult<BlobContent> {
+    match staged {
+        Some(staged) if staged.is_empty() => Ok(BlobContent::Empty),
+        Some(staged) => Ok(BlobContent::Payload(store::adopt(tx, staged)?)),
+        None => {
+            content::retain(tx, source.content)?;
+            Ok(source.content)
+        }
+    }
+}
+
 /// The record of a copy that is done.
 pub fn finished(id: String, source: String, length: u64, now: Timestamp) -> CopyRecord {
     CopyRecord {
@@ -164,5 +209,6 @@ pub fn finished(id: String, source: String, length: u64, now: Timestamp) -> Copy
         progress: (length, length),
         completed: Some(now),
         description: None,
+        pending: None,
     }
 }

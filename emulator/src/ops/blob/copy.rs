@@ -1,9 +1,13 @@
 //! Copy Blob: a copy of a blob or snapshot, of this account or another one of the emulator.
 //!
 //! Source: "Copy Blob". It completes at once, with status `success`, as recorded for copies within
-//! a region: bytes are shared, so that its cost does not depend on the length. Properties, the
-//! block list and, unless the request has its own, metadata go along; snapshots, lease and tier do
-//! not. An archived source needs an online tier in the request, and is brought back at once.
+//! a region: bytes are shared, so that its cost does not depend on the length. A source that is
+//! elsewhere is fetched first. A rule of the control endpoint can make a copy take its time; then
+//! the blob is empty and its status `pending` until the emulator's clock has come that far.
+//!
+//! Properties, the block list and, unless the request has its own, metadata go along; snapshots,
+//! lease and tier do not. An archived source needs an online tier in the request, and is brought
+//! back at once.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json
@@ -16,9 +20,10 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::content;
 use super::copied::{self, Overrides};
 use super::guard::{self, Guard};
+use super::pending;
+use super::properties;
 use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use crate::call::Call;
@@ -97,7 +102,7 @@ impl Write for CopyBlob {
                 source: None,
             });
         };
-        let found = source.find(view, stamp.now)?.blob;
+        let found = source.blob(view, stamp.now)?;
         self.source_conditions.check_source((&found).into())?;
         Requested::default().check_read(found.encryption.as_ref())?;
         if !self.overrides.has_online_tier() {
@@ -117,18 +122,21 @@ impl Write for CopyBlob {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<BlobRecord, StorageError> {
-        let (Some(source), Some(found)) = (self.source, checked.source) else {
+        let (Some(mut source), Some(found)) = (self.source, checked.source) else {
             return Err(StorageError::internal("a blob is copied without a source"));
         };
-        content::retain(tx, found.content)?;
+        let staged = source.bytes.take().and_then(|bytes| bytes.staged);
+        let content = copied::content(tx, staged, &found)?;
+        let key = source.key(tx, stamp.now)?;
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
             length: found.length,
-            content: found.content,
+            content,
             metadata: self.overrides.metadata(&found),
             tags: self.overrides.tags(&found),
             access: self.overrides.access(stamp.now),
+            marks: self.overrides.marks(&found),
             headers: found.headers,
             copy: Some(copy),
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
@@ -137,7 +145,14 @@ impl Write for CopyBlob {
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
-        Ok(blob)
+        let destination = self.name.key(generation);
+        match source.hold {
+            // A blob that is copied onto itself has nothing to wait for.
+            Some(hold) if key.as_ref() != Some(&destination) => {
+                pending::hold(tx, blob, destination, key, &hold, stamp)
+            }
+            _ => Ok(blob),
+        }
     }
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
@@ -145,6 +160,7 @@ impl Write for CopyBlob {
             return Ok(Reply::new(201).version(blob.etag, blob.last_modified));
         }
         let reply = Reply::new(202).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         Ok(with_copy(reply, blob.copy.as_ref()))
     }
 }

@@ -20,6 +20,7 @@ use smalt_protocol::{ApiVersion, StorageError};
 use super::copied;
 use super::copy::with_copy;
 use super::from_url::{Checked, FromUrl, Written};
+use super::properties;
 use super::source::{Request, Source};
 use crate::call::Call;
 use crate::operation::Write;
@@ -76,6 +77,7 @@ impl Write for CopyBlobFromUrl {
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
         let blob = &written.blob;
         let reply = Reply::new(202).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, blob, call.version);
         let reply = written.hashes.answer(reply, call.version);
         let encrypted = (call.version >= SAYS_ENCRYPTED).then_some("true");
         let reply = reply.maybe("x-ms-request-server-encrypted", encrypted);

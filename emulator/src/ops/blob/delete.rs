@@ -1,6 +1,6 @@
-//! Delete Blob: a base blob, its snapshots, or one of them.
+//! Delete Blob: a base blob, its snapshots, or one of them; a previous version.
 //!
-//! Source: "Delete Blob".
+//! Source: "Delete Blob". What stays of it, and whether it can be undone, is [`retention`]'s.
 //!
 //! ```http
 //! DELETE /devstoreaccount1/events/2026/11/21.json
@@ -12,13 +12,13 @@
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
-use super::guard::Guard;
-use super::{content, replace};
+use super::guard::{self, Guard};
+use super::retention::{self, Spot};
+use super::{pending, replace, uncommitted};
 use crate::call::Call;
-use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobAddress, BlobPart, Place};
-use crate::records::{BlobContent, Record};
+use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
@@ -26,6 +26,8 @@ use crate::store::{Stamp, Transaction, View};
 const SAYS_PERMANENT: ApiVersion = ApiVersion::V2017_07_29;
 /// Since this version a blob of uncommitted blocks only can be deleted. "Version 2013-08-15".
 const DELETES_UNCOMMITTED: ApiVersion = ApiVersion::V2013_08_15;
+
+const DELETE_TYPE: &str = "deletetype";
 
 /// Delete Blob.
 pub struct DeleteBlob {
@@ -58,15 +60,20 @@ enum Part {
     Base,
     /// All snapshots.
     Snapshots,
-    /// One snapshot with this content.
-    Snapshot(Timestamp, BlobContent),
+    /// A snapshot.
+    Snapshot(Box<BlobRecord>),
+    /// A previous version.
+    Version(Box<BlobRecord>),
+    /// A deleted snapshot or version, for good.
+    Deleted(Box<BlobRecord>),
     /// Uncommitted blocks without a base blob.
     Uncommitted,
 }
 
 impl Write for DeleteBlob {
     type Checked = Doomed;
-    type Output = ();
+    /// Whether what was deleted is gone for good.
+    type Output = bool;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let address = BlobAddress::of(call)?;
@@ -86,15 +93,24 @@ impl Write for DeleteBlob {
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Doomed, StorageError> {
         let place = self.address.name.find_place(view, stamp.now)?;
+        if self.is_permanent {
+            return self.check_permanent(view, place, stamp);
+        }
         let part = match self.address.part {
-            BlobPart::Base => self.check_base(view, &place)?,
-            BlobPart::Snapshot(tick) => {
+            BlobPart::Base => self.check_base(view, &place, stamp.now)?,
+            BlobPart::Snapshot(_) => {
                 let snapshot = self.address.find(view, stamp.now)?.blob;
                 self.guard.check_conditions(&snapshot)?;
-                self.check_permanent()?;
-                Part::Snapshot(tick, snapshot.content)
+                Part::Snapshot(Box::new(snapshot))
             }
-            BlobPart::Version => return Err(ErrorCode::BlobNotFound.into()),
+            BlobPart::Version(_) => {
+                let version = self.address.find(view, stamp.now)?.blob;
+                if !version.is_previous {
+                    return Err(ErrorCode::OperationNotAllowedOnRootBlob.into());
+                }
+                self.guard.check_conditions(&version)?;
+                Part::Version(Box::new(version))
+            }
         };
         Ok(Doomed { place, part })
     }
@@ -103,53 +119,105 @@ impl Write for DeleteBlob {
         self,
         Doomed { place, part }: Doomed,
         tx: &mut Transaction<'_>,
-        _: &Stamp,
-    ) -> Result<(), StorageError> {
+        stamp: &Stamp,
+    ) -> Result<bool, StorageError> {
         let (name, generation) = (&self.address.name, place.container.generation);
+        let spot = Spot { name, generation };
         match part {
             Part::Base => {
-                if let Some(blob) = &place.blob {
-                    if blob.snapshots > 0 {
-                        replace::remove_snapshots(tx, generation, &name.blob)?;
-                    }
-                    replace::remove(tx, name, generation, blob)?;
+                let Some(blob) = &place.blob else {
+                    return Ok(true);
+                };
+                pending::fail_readers(tx, &blob.copied_to, stamp)?;
+                if blob.snapshots > 0 {
+                    spot.delete_snapshots(tx, stamp)?;
                 }
+                spot.delete_base(tx, blob, stamp)
             }
             Part::Snapshots => {
-                replace::remove_snapshots(tx, generation, &name.blob)?;
+                let is_permanent = spot.delete_snapshots(tx, stamp)?;
                 self.recount(tx, place, |_| 0)?;
+                Ok(is_permanent)
             }
-            Part::Snapshot(tick, bytes) => {
-                content::release(tx, bytes)?;
-                tx.delete(keys::snapshot(generation, &name.blob, tick));
+            Part::Snapshot(snapshot) => {
+                let key = self.address.key(generation, &snapshot);
+                let is_permanent = spot.delete_part(tx, key, *snapshot, stamp)?;
                 self.recount(tx, place, |snapshots| snapshots.saturating_sub(1))?;
+                Ok(is_permanent)
             }
-            Part::Uncommitted => replace::drop_uncommitted(tx, generation, &name.blob)?,
+            Part::Version(version) => {
+                let key = self.address.key(generation, &version);
+                Ok(spot.delete_part(tx, key, *version, stamp)?)
+            }
+            Part::Deleted(part) => {
+                let key = self.address.key(generation, &part);
+                retention::remove(tx, key, &part)?;
+                spot.forget(tx)?;
+                Ok(true)
+            }
+            Part::Uncommitted => {
+                replace::drop_uncommitted(tx, generation, &name.blob)?;
+                Ok(true)
+            }
         }
-        Ok(())
     }
 
-    fn render((): (), call: &Call) -> Result<Reply, StorageError> {
-        let permanent = (call.version >= SAYS_PERMANENT).then_some("true");
-        Ok(Reply::new(202).maybe("x-ms-delete-type-permanent", permanent))
+    fn render(is_permanent: bool, call: &Call) -> Result<Reply, StorageError> {
+        let told = if is_permanent { "true" } else { "false" };
+        let told = (call.version >= SAYS_PERMANENT).then_some(told);
+        Ok(Reply::new(202).maybe("x-ms-delete-type-permanent", told))
     }
 }
 
 impl DeleteBlob {
-    fn check_base(&self, view: &dyn View, place: &Place) -> Result<Part, StorageError> {
+    fn check_base(
+        &self,
+        view: &dyn View,
+        place: &Place,
+        now: Timestamp,
+    ) -> Result<Part, StorageError> {
         let Some(blob) = &place.blob else {
-            let key = keys::uncommitted(place.container.generation, &self.address.name.blob);
-            if self.version >= DELETES_UNCOMMITTED && view.get(&key)?.is_some() {
+            let (generation, name) = (place.container.generation, &self.address.name.blob);
+            let blocks = uncommitted::record(view, generation, name, now)?;
+            if self.version >= DELETES_UNCOMMITTED && blocks.is_some() {
                 return Ok(Part::Uncommitted);
             }
             return Err(ErrorCode::BlobNotFound.into());
         };
         self.guard.check_write(blob)?;
-        self.check_permanent()?;
+        guard::check_settled(blob)?;
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),
             Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),
             Snapshots::Refuse | Snapshots::Include => Ok(Part::Base),
+        }
+    }
+
+    /// `deletetype=permanent`: of a deleted snapshot or version, where the service allows it.
+    /// Recorded: that it does not is said first, whatever the request names.
+    fn check_permanent(
+        &self,
+        view: &dyn View,
+        place: Place,
+        stamp: &Stamp,
+    ) -> Result<Doomed, StorageError> {
+        let policy = retention::policy(view, &self.address.name.container)?;
+        if !policy.allow_permanent_delete {
+            return Err(ErrorCode::PermanentDeleteIsOff.into());
+        }
+        if self.address.is_base() {
+            return Err(ErrorCode::OperationNotAllowedOnRootBlob.into());
+        }
+        let generation = place.container.generation;
+        let found = self.address.load(view, generation, stamp.now)?;
+        let found = found.ok_or(ErrorCode::BlobNotFound)?;
+        match found.deleted {
+            Some(deleted) if deleted.is_over(stamp.now) => Err(ErrorCode::BlobNotFound.into()),
+            Some(_) => Ok(Doomed {
+                place,
+                part: Part::Deleted(Box::new(found)),
+            }),
+            None => Err(StorageError::invalid_query(DELETE_TYPE, "permanent", "")),
         }
     }
 
@@ -166,14 +234,6 @@ impl DeleteBlob {
         }
         Ok(())
     }
-
-    /// No account of ours keeps what was deleted, so none has permanent deletion switched on.
-    fn check_permanent(&self) -> Result<(), StorageError> {
-        if self.is_permanent {
-            return Err(ErrorCode::PermanentDeleteIsOff.into());
-        }
-        Ok(())
-    }
 }
 
 fn parse_snapshots(call: &Call) -> Result<Snapshots, StorageError> {
@@ -187,10 +247,9 @@ fn parse_snapshots(call: &Call) -> Result<Snapshots, StorageError> {
 }
 
 fn parse_permanent(call: &Call) -> Result<bool, StorageError> {
-    const NAME: &str = "deletetype";
-    match call.query(NAME) {
+    match call.query(DELETE_TYPE) {
         None => Ok(false),
         Some(text) if text.eq_ignore_ascii_case("permanent") => Ok(true),
-        Some(text) => Err(StorageError::invalid_query(NAME, text, "")),
+        Some(text) => Err(StorageError::invalid_query(DELETE_TYPE, text, "")),
     }
 }

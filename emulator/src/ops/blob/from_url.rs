@@ -4,19 +4,18 @@
 
 use smalt_protocol::StorageError;
 
-use super::content;
 use super::copied::{self, Overrides};
 use super::guard::Guard;
 use super::headers::BodyHashes;
-use super::replace::{self, NewBlob};
+use super::replace::{self, Marks, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use super::written::Hashes;
 use crate::call::Call;
 use crate::ops::lookup::{BlobName, Place};
-use crate::records::{BlobContent, BlobKind, BlobRecord, ContentHeaders, CopyRecord};
+use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::rules::conditions::Conditions;
 use crate::rules::encryption::{Encryption, Requested};
-use crate::store::{self, Stamp, Transaction, View};
+use crate::store::{Stamp, Transaction, View};
 
 /// The input of both operations.
 pub struct FromUrl {
@@ -116,7 +115,7 @@ impl FromUrl {
         let policy = &place.container.encryption_scope;
         let encryption = self.encryption.of_new(policy)?;
         let source = match &self.source {
-            Some(source) => Some(source.find(view, stamp.now)?.blob),
+            Some(source) => Some(source.blob(view, stamp.now)?),
             None => None,
         };
         Ok(Checked {
@@ -141,14 +140,7 @@ impl FromUrl {
         let found = checked.source.ok_or_else(missing)?;
         let mut source = self.source.ok_or_else(missing)?;
         let bytes = source.bytes.take().ok_or_else(missing)?;
-        let content = match bytes.staged {
-            Some(staged) if staged.is_empty() => BlobContent::Empty,
-            Some(staged) => BlobContent::Payload(store::adopt(tx, staged)?),
-            None => {
-                content::retain(tx, found.content)?;
-                found.content
-            }
-        };
+        let content = copied::content(tx, bytes.staged, &found)?;
         let (headers, copy) = describe(&found, &source);
         let new = NewBlob {
             kind: BlobKind::Block,
@@ -161,6 +153,7 @@ impl FromUrl {
             copy,
             encryption: checked.encryption,
             sequence_number: 0,
+            marks: Marks::default(),
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

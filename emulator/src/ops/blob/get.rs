@@ -12,21 +12,25 @@
 //! ```
 
 use md5::{Digest, Md5};
-use smalt_protocol::{ApiVersion, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use super::content::{self, Located};
 use super::guard::{self, Guard};
-use super::headers;
 use super::overrides::Overrides;
 use super::properties::{self, Shown};
+use super::{headers, last_access};
 use crate::call::Call;
-use crate::operation::Read;
-use crate::ops::lookup::BlobAddress;
+use crate::keys::Generation;
+use crate::operation::{Note, Read};
+use crate::ops::lookup::{self, BlobAddress, BlobPart};
 use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
 use crate::rules::ranges::{RangeHash, Served, WantedRange};
 use crate::store::{Store, View};
+
+/// Recorded answers of this version alone name the snapshot that they are of.
+const SAYS_SNAPSHOT: ApiVersion = ApiVersion::V2018_11_09;
 
 /// Get Blob.
 pub struct GetBlob {
@@ -36,10 +40,12 @@ pub struct GetBlob {
     wanted: WantedRange,
     overrides: Overrides,
     version: ApiVersion,
+    tracks_access: bool,
 }
 
 /// A blob, and where the wanted bytes are.
 pub struct Found {
+    generation: Generation,
     blob: BlobRecord,
     served: Served,
     located: Located,
@@ -60,21 +66,33 @@ impl Read for GetBlob {
             )?,
             overrides: Overrides::of(call),
             version: call.version,
+            tracks_access: call.settings.last_access_tracking,
         })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
-        let blob = self.address.find(view, now)?.blob;
+        let lookup::Found { container, blob } = self.address.find(view, now)?;
         self.guard.check_read(&blob, self.address.is_base())?;
         self.encryption.check_read(blob.encryption.as_ref())?;
         guard::check_online(&blob)?;
+        if self.address.is_base() && blob.incremental.is_some() {
+            return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
+        }
         let served = self.wanted.of(blob.length, self.version)?;
         let located = content::locate(view, blob.content, served.bytes.clone())?;
         Ok(Found {
+            generation: container.generation,
             blob,
             served,
             located,
         })
+    }
+
+    fn note(&self, found: &Found, now: Timestamp) -> Option<Note> {
+        if !self.tracks_access {
+            return None;
+        }
+        last_access::note(&self.address, found.generation, &found.blob, now)
     }
 
     fn render(self, found: Found, call: &Call, store: &Store) -> Result<Reply, StorageError> {
@@ -84,6 +102,7 @@ impl Read for GetBlob {
             is_base: self.address.is_base(),
             is_partial: *is_partial,
             with_tier: false,
+            with_access: self.tracks_access,
             default_tier: call.settings.default_tier,
         };
         let status = if *is_partial { 206 } else { 200 };
@@ -92,6 +111,9 @@ impl Read for GetBlob {
             let (first, last) = (bytes.start, bytes.end.saturating_sub(1));
             let range = format!("bytes {first}-{last}/{}", found.blob.length);
             reply.set("content-range", range);
+        }
+        if let (BlobPart::Snapshot(time), SAYS_SNAPSHOT) = (self.address.part, call.version) {
+            reply.set("x-ms-snapshot", time.iso_ticks());
         }
         match self.wanted.hash {
             Some(RangeHash::Md5) => {

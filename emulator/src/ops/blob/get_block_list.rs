@@ -74,6 +74,7 @@ impl Read for GetBlockList {
                 // Nothing but uncommitted blocks, or nothing at all.
                 uncommitted::record(view, generation, &name.blob, now)?
                     .ok_or(ErrorCode::BlobNotFound)?;
+                self.guard.check_lease(&place)?;
             }
             lists.blob = place.blob;
             if self.wanted.uncommitted {

@@ -57,6 +57,7 @@ impl Read for GetBlobProperties {
             is_base: self.address.is_base(),
             is_partial: false,
             with_tier: true,
+            with_access: call.settings.last_access_tracking,
             default_tier: call.settings.default_tier,
         };
         let mut reply = properties::describe(200, &blob, shown);

@@ -9,9 +9,10 @@ use uuid::Uuid;
 use super::headers;
 use crate::call::Call;
 use crate::ops::lookup::Place;
-use crate::records::{BlobRecord, CopyStatus};
+use crate::records::BlobRecord;
 use crate::rules::conditions::{Conditions, Current};
 use crate::rules::lease::{self, Leased};
+use crate::rules::pending_copy;
 use crate::rules::tier::ARCHIVE;
 
 /// Since this version a lease id where there is no blob is refused. "Version 2013-08-15".
@@ -59,6 +60,10 @@ impl Guard {
     }
 
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
+        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index tags".
+        if conditions.asks_for_tags() && !call.identity.may('t') {
+            return Err(ErrorCode::AuthorizationPermissionMismatch.into());
+        }
         Ok(Guard {
             lease: headers::lease_id(call)?,
             conditions,
@@ -150,16 +155,28 @@ impl Guard {
     }
 }
 
-/// Refuses to change what a pending copy is still writing, and what is archived.
+/// Refuses to change what a pending copy is still writing, what is archived, and what incremental
+/// copies alone may change.
 ///
 /// # Errors
-/// 409 `PendingCopyOperation`, 409 `BlobArchived`.
+/// 409 `PendingCopyOperation`, 409 `BlobArchived`, 409 `OperationNotAllowedOnIncrementalCopyBlob`.
 pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
-    let copy = blob.copy.as_ref();
-    if copy.is_some_and(|copy| copy.status == CopyStatus::Pending) {
+    if blob.incremental.is_some() {
+        return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
+    }
+    check_settled(blob)?;
+    check_online(blob)
+}
+
+/// Refuses to touch what a pending copy is still writing.
+///
+/// # Errors
+/// 409 `PendingCopyOperation`.
+pub fn check_settled(blob: &BlobRecord) -> Result<(), StorageError> {
+    if pending_copy::is_pending(blob) {
         return Err(ErrorCode::PendingCopyOperation.into());
     }
-    check_online(blob)
+    Ok(())
 }
 
 /// Refuses to touch the bytes of an archived blob.

@@ -65,14 +65,12 @@ fn filled(value: &str) -> Option<String> {
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// `x-ms-blob-content-md5`: what is to be stored, unchecked against anything.
+/// `x-ms-blob-content-md5`: what is to be stored, unchecked against anything. Any Base64 will do:
+/// Microsoft's own tests store four bytes in production. What is verified has 16.
 fn stored_md5(call: &Call) -> Result<Option<String>, StorageError> {
     match call.header("x-ms-blob-content-md5")?.and_then(filled) {
-        Some(text) => {
-            parse_md5(&text)?;
-            Ok(Some(text))
-        }
-        None => Ok(None),
+        Some(text) if BASE64.decode(text.trim()).is_err() => Err(ErrorCode::InvalidMd5.into()),
+        stored => Ok(stored),
     }
 }
 

@@ -11,14 +11,15 @@
 //! x-ms-lease-time: 10
 //! ```
 
-use smalt_protocol::{ErrorCode, StorageError};
+use smalt_protocol::StorageError;
 
+use super::guard;
 use crate::call::Call;
 use crate::keys::Generation;
 use crate::operation::Write;
 use crate::ops::leasing::{self, Outcome};
 use crate::ops::lookup::{BlobName, Found};
-use crate::records::{BlobRecord, CopyStatus, Record};
+use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::rules::conditions::Conditions;
 use crate::rules::lease::{Action, Done, Leased, act};
@@ -54,10 +55,7 @@ impl Write for LeaseBlob {
         let Found { container, blob } = self.name.find(view, stamp.now)?;
         self.conditions.check_write((&blob).into())?;
         // "While a copy is pending, any lease operation on the destination fails": "Copy Blob".
-        let copy = blob.copy.as_ref().map(|copy| copy.status);
-        if copy == Some(CopyStatus::Pending) {
-            return Err(ErrorCode::PendingCopyOperation.into());
-        }
+        guard::check_settled(&blob)?;
         let done = act(Leased::Blob, blob.lease, self.action, stamp.now)?;
         Ok(Checked {
             generation: container.generation,

@@ -93,14 +93,19 @@ impl Write for SetBlobMetadata {
     ) -> Result<BlobRecord, StorageError> {
         let Found {
             container,
-            mut blob,
+            blob: old,
         } = found;
-        blob.metadata = self.metadata;
-        replace::touch(tx, &self.name, container.generation, blob, stamp)
+        let blob = BlobRecord {
+            metadata: self.metadata,
+            ..old.clone()
+        };
+        let generation = container.generation;
+        replace::touch_version(tx, &self.name, generation, &old, blob, stamp)
     }
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         let reply = Reply::new(200).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
         let encryption = blob.encryption.as_ref();
         Ok(properties::encrypted(reply, encryption, call.version))
     }

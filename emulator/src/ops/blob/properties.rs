@@ -9,10 +9,12 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smalt_protocol::{ApiVersion, Timestamp};
 
+use super::last_access;
 use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
+use crate::rules::{page_tier, sequence_number};
 
 /// Lease state and duration. "Version 2012-02-12".
 const LEASES: ApiVersion = ApiVersion::V2012_02_12;
@@ -24,13 +26,23 @@ const ENCRYPTED: ApiVersion = ApiVersion::V2015_12_11;
 const TIERS: ApiVersion = ApiVersion::V2017_04_17;
 /// `x-ms-creation-time`. "Version 2017-11-09".
 const CREATION_TIME: ApiVersion = ApiVersion::V2017_11_09;
-/// Recorded answers of this version alone show the number of tags also where there is none.
-const TAG_COUNT_ALWAYS: ApiVersion = ApiVersion::V2018_11_09;
+/// Recorded answers of this version alone show the number of tags also where there is none, and the
+/// account's tier of blobs of every kind.
+const SHOWS_DEFAULTS: ApiVersion = ApiVersion::V2018_11_09;
+/// Versions of blobs: documented for 2019-12-12, recorded in 2019-10-10.
+const VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
 /// Index tags. "Version 2019-12-12".
 const TAGS: ApiVersion = ApiVersion::V2019_12_12;
+/// The last access. "Version 2020-02-10".
+pub const LAST_ACCESS: ApiVersion = ApiVersion::V2020_02_10;
+/// Expiry. "Set Blob Expiry": since 2020-02-10.
+const EXPIRES: ApiVersion = ApiVersion::V2020_02_10;
+/// Whether an append blob is sealed. "Version 2019-12-12".
+const SEALS: ApiVersion = ApiVersion::V2019_12_12;
 /// `x-ms-rehydrate-priority` of an answer; recordings of 2019-02-02 lack it.
 const PRIORITY: ApiVersion = ApiVersion::V2019_12_12;
 
+const VERSION_ID: &str = "x-ms-version-id";
 /// Headers of a full answer: room for what most blobs have.
 const HEADERS: usize = 32;
 
@@ -45,6 +57,8 @@ pub struct Shown {
     pub is_partial: bool,
     /// Get Blob Properties: it alone shows the tier.
     pub with_tier: bool,
+    /// The account tracks the last access.
+    pub with_access: bool,
     /// The tier of a block blob that was given none.
     pub default_tier: DefaultTier,
 }
@@ -73,21 +87,46 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
         let name = HeaderName::from_static("x-ms-creation-time");
         set(headers, name, &blob.created.rfc1123());
     }
+    if let (Some(id), true) = (blob.version_id, shown.version >= VERSIONS) {
+        let name = HeaderName::from_static(VERSION_ID);
+        set(headers, name, &id.iso_ticks());
+        if !blob.is_previous {
+            fixed(headers, "x-ms-is-current-version", "true");
+        }
+    }
     if shown.is_base {
         lease(headers, blob, shown.version);
     }
-    if shown.version == TAG_COUNT_ALWAYS || (shown.version >= TAGS && !blob.tags.is_empty()) {
+    if blob.kind == BlobKind::Append {
+        append(headers, blob, shown.version);
+    }
+    if shown.version == SHOWS_DEFAULTS || (shown.version >= TAGS && !blob.tags.is_empty()) {
         let name = HeaderName::from_static("x-ms-tag-count");
         headers.insert(name, HeaderValue::from(blob.tags.len()));
     }
     if shown.with_tier && shown.version >= TIERS {
         tier(headers, blob, shown);
     }
+    if shown.with_access && shown.version >= LAST_ACCESS {
+        let name = HeaderName::from_static("x-ms-last-access-time");
+        set(headers, name, &last_access::of(blob).rfc1123());
+    }
+    if let Some(expires) = blob.expires.filter(|_| shown.version >= EXPIRES) {
+        let name = HeaderName::from_static("x-ms-expiry-time");
+        set(headers, name, &expires.rfc1123());
+    }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES
     {
         copy(headers, record);
     }
+    pages(headers, blob);
+}
+
+/// Says which version a write made.
+pub fn with_version(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
+    let id = blob.version_id.filter(|_| version >= VERSIONS);
+    reply.maybe(VERSION_ID, id.map(Timestamp::iso_ticks))
 }
 
 /// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
@@ -98,6 +137,19 @@ pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVers
     match encryption.map(Encryption::header) {
         Some((name, value)) => reply.header(name, value),
         None => reply,
+    }
+}
+
+/// What page blobs alone have.
+fn pages(headers: &mut HeaderMap, blob: &BlobRecord) {
+    if blob.kind == BlobKind::Page {
+        let name = HeaderName::from_static(sequence_number::NAME);
+        headers.insert(name, HeaderValue::from(blob.sequence_number));
+    }
+    if let Some(incremental) = &blob.incremental {
+        fixed(headers, "x-ms-incremental-copy", "true");
+        let name = HeaderName::from_static("x-ms-copy-destination-snapshot");
+        set(headers, name, &incremental.snapshot.iso_ticks());
     }
 }
 
@@ -136,17 +188,39 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     }
 }
 
-/// Append blobs have no tier, page blobs one that was set.
+fn append(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
+    let name = HeaderName::from_static("x-ms-blob-committed-block-count");
+    headers.insert(name, HeaderValue::from(blob.content.blocks()));
+    if blob.sealed && version >= SEALS {
+        fixed(headers, "x-ms-blob-sealed", "true");
+    }
+}
+
+/// The tier of a blob that was given none, where one is shown: append blobs have none, page blobs
+/// in premium accounts only, but for the one version that shows defaults of all.
+pub fn inferred_tier(
+    kind: BlobKind,
+    length: u64,
+    default: DefaultTier,
+    version: ApiVersion,
+) -> Option<&'static str> {
+    match (kind, default) {
+        (BlobKind::Block, default) => Some(default.as_str()),
+        (BlobKind::Page, DefaultTier::Premium) => Some(page_tier::inferred(length)),
+        (_, default) if version == SHOWS_DEFAULTS => Some(default.as_str()),
+        _ => None,
+    }
+}
+
 fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let access = &blob.access;
     let name = HeaderName::from_static("x-ms-access-tier");
-    match (&access.tier, blob.kind) {
-        (Some(tier), _) => set(headers, name, tier),
-        (None, BlobKind::Block) => {
-            headers.insert(name, HeaderValue::from_static(shown.default_tier.as_str()));
-            fixed(headers, "x-ms-access-tier-inferred", "true");
-        }
-        (None, _) => {}
+    let inferred = || inferred_tier(blob.kind, blob.length, shown.default_tier, shown.version);
+    if let Some(tier) = &access.tier {
+        set(headers, name, tier);
+    } else if let Some(tier) = inferred() {
+        headers.insert(name, HeaderValue::from_static(tier));
+        fixed(headers, "x-ms-access-tier-inferred", "true");
     }
     if let Some(changed) = access.changed {
         let name = HeaderName::from_static("x-ms-access-tier-change-time");

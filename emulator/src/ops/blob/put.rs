@@ -18,7 +18,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
 use super::properties;
-use super::replace::{self, NewBlob};
+use super::replace::{self, Marks, NewBlob};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::{BlobName, Place};
@@ -58,16 +58,23 @@ impl Write for PutBlob {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         require_block_blob(call)?;
+        let headers = headers::content_of_put(call)?;
+        let mut hashes = BodyHashes::of(call)?;
+        // The hash that is to be stored is verified in place of `Content-MD5`, which is ignored
+        // then. "Windows Azure Blob MD5 Overview".
+        if let Some(stored) = &headers.content_md5 {
+            hashes.md5 = Some(headers::parse_md5(stored)?);
+        }
         Ok(PutBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
             encryption: Requested::of(&call.headers)?,
             may_overwrite: call.identity.may('w'),
-            headers: headers::content_of_put(call)?,
+            headers,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
             tier: headers::block_blob_tier(call)?,
-            hashes: BodyHashes::of(call)?,
+            hashes,
             bytes_max: put_blob_bytes_max(call.version),
             received: None,
         })
@@ -81,9 +88,6 @@ impl Write for PutBlob {
 
     fn payload(&mut self, received: Received) -> Result<(), StorageError> {
         self.hashes.check(&received)?;
-        if let Some(stored) = &self.headers.content_md5 {
-            headers::check_md5(headers::parse_md5(stored)?, received.md5)?;
-        }
         self.received = Some(received);
         Ok(())
     }
@@ -125,6 +129,7 @@ impl Write for PutBlob {
             copy: None,
             encryption,
             sequence_number: 0,
+            marks: Marks::default(),
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
@@ -141,6 +146,7 @@ impl Write for PutBlob {
             .version(written.blob.etag, written.blob.last_modified)
             .header("content-md5", headers::encode(&written.md5))
             .maybe("x-ms-content-crc64", crc64);
+        let reply = properties::with_version(reply, &written.blob, call.version);
         let encryption = written.blob.encryption.as_ref();
         Ok(properties::encrypted(reply, encryption, call.version))
     }

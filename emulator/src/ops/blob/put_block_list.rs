@@ -25,8 +25,8 @@ use smalt_protocol::{ErrorCode, Metadata, StorageError};
 use super::content::blocks;
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
-use super::replace::{self, NewBlob};
-use super::{block_id, properties, uncommitted, written};
+use super::replace::{self, Marks, NewBlob};
+use super::{block_id, properties, retention, uncommitted, written};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::{Takes, Write};
@@ -147,8 +147,10 @@ impl Write for PutBlockList {
         } = checked;
         let generation = place.container.generation;
         let dissolved = match &mut place.blob {
-            Some(old) => references::dissolve(tx, old)?,
-            None => Vec::new(),
+            Some(old) if !retention::keeps_replaced(tx, &self.name.container, old)? => {
+                references::dissolve(tx, old)?
+            }
+            _ => Vec::new(),
         };
         let key = |id: &[u8]| keys::block(generation, &self.name.blob, id);
         references::take(tx, &chosen, &dissolved, key)?;
@@ -168,6 +170,7 @@ impl Write for PutBlockList {
             copy: None,
             encryption,
             sequence_number: 0,
+            marks: Marks::default(),
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
@@ -183,6 +186,7 @@ impl Write for PutBlockList {
             Some(hashes) => hashes.answer(reply, call.version),
             None => reply,
         };
+        let reply = properties::with_version(reply, &committed.blob, call.version);
         let encryption = committed.blob.encryption.as_ref();
         Ok(properties::encrypted(reply, encryption, call.version))
     }

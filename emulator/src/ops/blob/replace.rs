@@ -5,13 +5,16 @@
 
 use std::ops::ControlFlow;
 
-use smalt_protocol::{ETag, Metadata, StorageError};
+use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
 
-use super::content;
+use super::retention::{self, Spot};
+use super::tag_index::Owner;
+use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{
-    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord, Record,
+    Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
+    Immutability, Record,
 };
 use crate::rules::encryption::Encryption;
 use crate::store::{self, Stamp, StoreResult, Transaction, View};
@@ -39,11 +42,24 @@ pub struct NewBlob {
     pub encryption: Option<Encryption>,
     /// Sequence number of a page blob, else 0.
     pub sequence_number: u64,
+    /// What keeps it from being changed.
+    pub marks: Marks,
 }
 
-/// Writes a new base blob under a name. Releases the content that stood there; keeps snapshots, an
-/// active lease and the time of creation. Uncommitted blocks stay: [`drop_uncommitted`] is the
-/// caller's to call where its operation says so.
+/// What keeps a blob from being changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// An append blob that nothing can be appended to.
+    pub sealed: bool,
+    /// Immutability policy.
+    pub immutability: Option<Immutability>,
+    /// Legal hold.
+    pub legal_hold: Option<bool>,
+}
+
+/// Writes a new base blob under a name. What stood there is set aside or let go; snapshots, an
+/// active lease and, where no versions are kept, the time of creation stay. So do uncommitted
+/// blocks: [`drop_uncommitted`] is the caller's to call where its operation says so.
 ///
 /// # Errors
 /// The store's own.
@@ -54,13 +70,31 @@ pub fn replace(
     new: NewBlob,
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
+    let spot = Spot {
+        name,
+        generation: place.container.generation,
+    };
     let old = place.blob.as_ref();
-    if let Some(old) = old {
-        content::release(tx, old.content)?;
-    }
+    let snapshots = match old {
+        Some(old) => {
+            expiry::forget(tx, name.key(spot.generation), old);
+            pending::fail_readers(tx, &old.copied_to, stamp)?;
+            spot.set_aside(tx, old, stamp)?;
+            old.snapshots
+        }
+        None => {
+            expiry::remove_expired(tx, name.key(spot.generation), stamp.now)?;
+            spot.succeed(tx, new.kind, stamp)?
+        }
+    };
+    // Recorded: where versions are kept, a copy keeps the time of creation and Put Blob does not.
+    let makes_version = name.container.settings.versioning && new.copy.is_none();
+    let kept_birth = old.filter(|_| !makes_version);
+    let had = old.map_or(&[][..], |old| &old.tags);
+    Owner::base(spot.generation, &name.blob).change(tx, had, &new.tags);
     let blob = BlobRecord {
         kind: new.kind,
-        created: old.map_or(stamp.now, |old| old.created),
+        created: kept_birth.map_or(stamp.now, |old| old.created),
         etag: ETag::from_tick(stamp.tick),
         last_modified: stamp.now,
         length: new.length,
@@ -71,18 +105,22 @@ pub fn replace(
         lease: old.map(|old| old.lease.after_write()).unwrap_or_default(),
         copy: new.copy,
         access: new.access,
-        snapshots: old.map_or(0, |old| old.snapshots),
+        snapshots,
         encryption: new.encryption,
         sequence_number: new.sequence_number,
-        sealed: false,
-        version_id: None,
+        origin: stamp.tick.ticks(),
+        incremental: None,
+        sealed: new.marks.sealed,
+        version_id: new_version_id(name, stamp),
+        is_previous: false,
         deleted: None,
-        immutability: None,
-        legal_hold: None,
+        immutability: new.marks.immutability,
+        legal_hold: new.marks.legal_hold,
         expires: None,
         last_access: None,
+        copied_to: Vec::new(),
     };
-    blob.save(tx, name.key(place.container.generation))?;
+    blob.save(tx, name.key(spot.generation))?;
     Ok(blob)
 }
 
@@ -101,42 +139,55 @@ pub fn touch(
     blob.etag = ETag::from_tick(stamp.tick);
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
+    pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;
     blob.save(tx, name.key(generation))?;
     Ok(blob)
 }
 
-/// Takes a base blob away, its content and its uncommitted blocks with it.
+/// Stores a base blob that an operation changed in a way that makes a version: as [`touch`], but
+/// `old`, the blob before, is kept where the account keeps versions.
 ///
 /// # Errors
 /// The store's own.
-pub fn remove(
+pub fn touch_version(
     tx: &mut Transaction<'_>,
     name: &BlobName,
     generation: Generation,
-    blob: &BlobRecord,
-) -> StoreResult<()> {
-    content::release(tx, blob.content)?;
-    tx.delete(name.key(generation));
-    drop_uncommitted(tx, generation, &name.blob)
+    old: &BlobRecord,
+    blob: BlobRecord,
+    stamp: &Stamp,
+) -> Result<BlobRecord, StorageError> {
+    let blob = next_version(tx, name, generation, old, blob, stamp)?;
+    touch(tx, name, generation, blob, stamp)
 }
 
-/// Takes all snapshots of a blob away.
+/// Keeps `old` as a previous version and gives `blob`, which shares its content, the id of the next
+/// one, where the account keeps versions.
 ///
 /// # Errors
 /// The store's own.
-pub fn remove_snapshots(
+pub fn next_version(
     tx: &mut Transaction<'_>,
+    name: &BlobName,
     generation: Generation,
-    blob: &str,
-) -> StoreResult<()> {
-    let from = keys::snapshots(generation, blob);
-    for key in keys_from(tx, from)? {
-        if let Some(snapshot) = BlobRecord::load(tx, &key)? {
-            content::release(tx, snapshot.content)?;
-        }
-        tx.delete(key);
+    old: &BlobRecord,
+    blob: BlobRecord,
+    stamp: &Stamp,
+) -> StoreResult<BlobRecord> {
+    if retention::keeps_version(&name.container, old) {
+        content::retain(tx, old.content)?;
+        Spot { name, generation }.keep_version(tx, old, stamp)?;
     }
-    Ok(())
+    Ok(BlobRecord {
+        version_id: new_version_id(name, stamp),
+        ..blob
+    })
+}
+
+/// Id of the version that a write makes, where the account keeps versions.
+fn new_version_id(name: &BlobName, stamp: &Stamp) -> Option<Timestamp> {
+    let keeps = name.container.settings.versioning;
+    keeps.then(|| stamp.second_tick())
 }
 
 /// Takes all uncommitted blocks of a blob away.
@@ -163,8 +214,24 @@ pub fn drop_uncommitted(
     Ok(())
 }
 
+/// Whether a key starts with a prefix.
+///
+/// # Errors
+/// The store's own.
+pub fn has_any(view: &dyn View, prefix: Vec<u8>) -> StoreResult<bool> {
+    let mut found = false;
+    view.scan(&prefix, &keys::after(prefix.clone()), &mut |_, _| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
 /// Every key that starts with a prefix.
-fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
+///
+/// # Errors
+/// The store's own.
+pub fn keys_from(view: &dyn View, prefix: Vec<u8>) -> StoreResult<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     view.scan(&prefix, &keys::after(prefix.clone()), &mut |key, _| {
         found.push(key.to_vec());

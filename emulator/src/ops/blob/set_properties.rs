@@ -1,7 +1,9 @@
-//! Set Blob Properties: the six content headers, as a unit.
+//! Set Blob Properties: the six content headers, as a unit; of a page blob its length and sequence
+//! number as well.
 //!
-//! Source: "Set Blob Properties". Whatever is not given is cleared, so that a request which gives
-//! nothing clears everything, as recorded.
+//! Source: "Set Blob Properties". Of the content headers, whatever is not given is cleared, so that
+//! a request which gives nothing at all clears everything, as recorded; one that gives length or
+//! sequence number only leaves them alone.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=properties
@@ -11,46 +13,79 @@
 //! ETag: "0x8D6D4173A7F45B7"
 //! ```
 
-use smalt_protocol::StorageError;
+use smalt_protocol::{ErrorCode, StorageError};
 
+use super::content::pages;
 use super::guard::{self, Guard};
-use super::{headers, replace};
+use super::{headers, page, replace};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
-use crate::records::{BlobRecord, ContentHeaders};
+use crate::records::{BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
+use crate::rules::page_tier;
+use crate::rules::sequence_number::{self, Action};
 use crate::store::{Stamp, Transaction, View};
 
 /// Set Blob Properties.
 pub struct SetBlobProperties {
     name: BlobName,
     guard: Guard,
-    headers: ContentHeaders,
+    headers: Option<ContentHeaders>,
+    length: Option<u64>,
+    action: Option<Action>,
 }
 
 impl Write for SetBlobProperties {
-    type Checked = Found;
+    /// The blob, and its sequence number from now on.
+    type Checked = (Found, u64);
     type Output = BlobRecord;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
+        let length = call.header(page::LENGTH)?;
+        let length = length.map(|_| page::length(call)).transpose()?;
+        let action = call.header("x-ms-sequence-number-action")?;
+        let number = call.header(sequence_number::NAME)?;
+        let action = action
+            .map(|action| Action::parse(action, number))
+            .transpose()?;
+        let given = headers::content_of_set(call)?;
+        let is_of_pages = length.is_some() || action.is_some();
         Ok(SetBlobProperties {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            headers: headers::content_of_set(call)?.unwrap_or_default(),
+            headers: if is_of_pages {
+                given
+            } else {
+                Some(given.unwrap_or_default())
+            },
+            length,
+            action,
         })
     }
 
-    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<(Found, u64), StorageError> {
         let found = self.name.find(view, stamp.now)?;
-        self.guard.check_write(&found.blob)?;
-        guard::check_changeable(&found.blob)?;
-        Ok(found)
+        let blob = &found.blob;
+        self.guard.check_write(blob)?;
+        guard::check_changeable(blob)?;
+        if self.length.is_some() || self.action.is_some() {
+            page::check_kind(blob)?;
+        }
+        if let Some(length) = self.length {
+            let too_long = ErrorCode::ContentLengthLargerThanTierLimit;
+            page_tier::check(blob.access.tier.as_deref(), length, too_long)?;
+        }
+        let number = blob.sequence_number;
+        let number = self
+            .action
+            .map_or(Ok(number), |action| action.apply(number))?;
+        Ok((found, number))
     }
 
     fn apply(
         self,
-        found: Found,
+        (found, number): (Found, u64),
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<BlobRecord, StorageError> {
@@ -58,13 +93,26 @@ impl Write for SetBlobProperties {
             container,
             mut blob,
         } = found;
-        blob.headers = self.headers;
+        if let Some(headers) = self.headers {
+            blob.headers = headers;
+        }
+        if let Some(length) = self.length {
+            if length < blob.length {
+                let lost = length..blob.length;
+                blob.content = pages::clear(tx, blob.content, lost, stamp.tick.ticks())?;
+            }
+            blob.length = length;
+        }
+        blob.sequence_number = number;
         // "This header does not appear if the blob was modified by Set Blob Properties since."
         blob.copy = None;
         replace::touch(tx, &self.name, container.generation, blob, stamp)
     }
 
     fn render(blob: BlobRecord, _: &Call) -> Result<Reply, StorageError> {
-        Ok(Reply::new(200).version(blob.etag, blob.last_modified))
+        let number = (blob.kind == BlobKind::Page).then(|| blob.sequence_number.to_string());
+        Ok(Reply::new(200)
+            .version(blob.etag, blob.last_modified)
+            .maybe(sequence_number::NAME, number))
     }
 }

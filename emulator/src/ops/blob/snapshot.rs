@@ -2,7 +2,7 @@
 //!
 //! Source: "Snapshot Blob". Bytes are shared, whatever their number. Without metadata of its own
 //! the snapshot has tag and time of its blob; with metadata it gets new ones. The blob itself does
-//! not change.
+//! not change; where the account keeps versions it becomes the next one.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=snapshot
@@ -14,8 +14,8 @@
 
 use smalt_protocol::{ApiVersion, ETag, Metadata, StorageError, Timestamp};
 
-use super::content;
 use super::guard::{self, Guard};
+use super::{content, properties, replace};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
@@ -40,6 +40,7 @@ pub struct SnapshotBlob {
 /// The new snapshot and its time.
 pub struct Taken {
     snapshot: BlobRecord,
+    blob: BlobRecord,
     time: Timestamp,
 }
 
@@ -78,6 +79,9 @@ impl Write for SnapshotBlob {
         let mut snapshot = BlobRecord {
             lease: LeaseState::Available,
             snapshots: 0,
+            version_id: None,
+            // Gone with its blob, if that expires.
+            expires: None,
             ..blob.clone()
         };
         if !self.metadata.is_empty() {
@@ -86,21 +90,23 @@ impl Write for SnapshotBlob {
             snapshot.last_modified = stamp.now;
         }
         snapshot.save(tx, keys::snapshot(generation, &self.name.blob, stamp.tick))?;
-        let blob = BlobRecord {
+        let next = BlobRecord {
             snapshots: blob.snapshots + 1,
-            ..blob
+            ..blob.clone()
         };
+        let blob = replace::next_version(tx, &self.name, generation, &blob, next, stamp)?;
         blob.save(tx, self.name.key(generation))?;
         Ok(Taken {
             snapshot,
+            blob,
             time: stamp.tick,
         })
     }
 
     fn render(taken: Taken, call: &Call) -> Result<Reply, StorageError> {
         let encrypted = (call.version >= SAYS_UNENCRYPTED).then_some("false");
-        Ok(Reply::new(201)
-            .version(taken.snapshot.etag, taken.snapshot.last_modified)
+        let reply = Reply::new(201).version(taken.snapshot.etag, taken.snapshot.last_modified);
+        Ok(properties::with_version(reply, &taken.blob, call.version)
             .header("x-ms-snapshot", taken.time.iso_ticks())
             .maybe("x-ms-request-server-encrypted", encrypted))
     }

@@ -1,14 +1,17 @@
-//! The source of a copy: a URL that names a blob of this emulator, and the right to read it.
+//! The source of a copy: a URL, the right to read it, and what was read.
 //!
 //! Sources: "Copy Blob", "Copy Blob From URL", "Put Block From URL", on `x-ms-copy-source`.
 //! Copy Blob reads a source of the same account by the caller's own key. Every other source is read
 //! as a stranger would read it: in public, or by the shared access signature of the URL; a refusal
-//! of such a read is answered with its own status as `CannotVerifyCopySource`, as recorded.
+//! of such a read is answered with its own status as `CannotVerifyCopySource`, as recorded. What is
+//! no account of this emulator is fetched, where the emulator was given something to fetch with.
 //!
 //! - [`url`]: the header, taken apart and resolved.
 //! - [`open`]: authorises, and hashes or stages what the operation wants of the bytes.
+//! - `remote`: the same for a source that is elsewhere.
 
 mod open;
+mod remote;
 pub mod url;
 
 use smalt_protocol::{ByteRange, ETag, ErrorCode, StorageError, Timestamp};
@@ -16,7 +19,9 @@ use smalt_protocol::{ByteRange, ETag, ErrorCode, StorageError, Timestamp};
 pub use open::open;
 pub use url::SourceUrl;
 
-use crate::ops::lookup::{BlobAddress, Found};
+use crate::faults::Hold;
+use crate::ops::lookup::BlobAddress;
+use crate::records::BlobRecord;
 use crate::rules::conditions::Conditions;
 use crate::store::{Staged, View};
 
@@ -59,15 +64,26 @@ pub enum Wanted {
 #[derive(Debug)]
 pub struct Source {
     /// What it is.
-    pub address: BlobAddress,
+    pub origin: Origin,
     /// Its URL without the signature.
     pub shown: String,
     /// Whether the caller's own key opens it.
     pub is_own: bool,
     /// Whether its tags may be read as well.
     pub may_read_tags: bool,
+    /// How a rule holds the copy pending, if one does.
+    pub hold: Option<Hold>,
     /// Its bytes, unless they were not wanted.
     pub bytes: Option<SourceBytes>,
+}
+
+/// Where a source is.
+#[derive(Debug)]
+pub enum Origin {
+    /// A blob of this emulator.
+    Here(BlobAddress),
+    /// Somewhere else: it was fetched, and this is what it would be as a blob.
+    Elsewhere(Box<BlobRecord>),
 }
 
 /// The bytes of a source as they were read.
@@ -84,20 +100,34 @@ pub struct SourceBytes {
 }
 
 impl Source {
+    /// Key of the base blob that it is, if it is one: what can still change.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn key(&self, view: &dyn View, now: Timestamp) -> Result<Option<Vec<u8>>, StorageError> {
+        match &self.origin {
+            Origin::Here(address) if address.is_base() => {
+                let container = address.name.container.find(view, now)?;
+                Ok(Some(address.name.key(container.generation)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// The source as it stands at the commit: where its bytes were read before, unchanged since.
     ///
     /// # Errors
     /// 404 `BlobNotFound` or `ContainerNotFound` of an own source, else as [`refused`].
-    pub fn find(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
-        let found = self.address.find(view, now);
+    pub fn blob(&self, view: &dyn View, now: Timestamp) -> Result<BlobRecord, StorageError> {
+        let address = match &self.origin {
+            Origin::Here(address) => address,
+            Origin::Elsewhere(blob) => return Ok((**blob).clone()),
+        };
+        let found = address.find(view, now);
         let found = found.map_err(|error| if self.is_own { error } else { refused(&error) })?;
         match &self.bytes {
-            Some(bytes) if bytes.etag != found.blob.etag => {
-                Err(StorageError::new(ErrorCode::CannotVerifyCopySource)
-                    .with_status(412)
-                    .with_message(UNVERIFIED))
-            }
-            _ => Ok(found),
+            Some(bytes) if bytes.etag != found.blob.etag => Err(unverified(412)),
+            _ => Ok(found.blob),
         }
     }
 }
@@ -112,7 +142,14 @@ pub fn refused(error: &StorageError) -> StorageError {
         .with_message(error.message())
 }
 
-/// A source that is no blob of this emulator: nothing is fetched from elsewhere.
-fn elsewhere() -> StorageError {
+/// A source that cannot be read, for a reason that is not told.
+fn unverified(status: u16) -> StorageError {
+    StorageError::new(ErrorCode::CannotVerifyCopySource)
+        .with_status(status)
+        .with_message(UNVERIFIED)
+}
+
+/// A source that is nowhere.
+fn nowhere() -> StorageError {
     ErrorCode::CannotVerifyCopySource.into()
 }

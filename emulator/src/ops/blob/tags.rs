@@ -17,11 +17,12 @@ use smalt_protocol::xml::read::ELEMENTS_MAX;
 use smalt_protocol::xml::{Element, XmlWriter, read_document};
 use smalt_protocol::{StorageError, Timestamp};
 
-use super::guard::Guard;
+use super::guard::{self, Guard};
 use super::headers::BodyHashes;
+use super::tag_index::Owner;
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
-use crate::ops::lookup::{BlobAddress, BlobName, Found};
+use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::Record;
 use crate::reply::Reply;
 use crate::rules::tags;
@@ -59,9 +60,9 @@ impl Read for GetBlobTags {
     }
 }
 
-/// Set Blob Tags.
+/// Set Blob Tags, of a base blob or a version.
 pub struct SetBlobTags {
-    name: BlobName,
+    address: BlobAddress,
     guard: Guard,
     hashes: BodyHashes,
     tags: Tags,
@@ -72,8 +73,11 @@ impl Write for SetBlobTags {
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
+        if let Some(snapshot) = call.query("snapshot").filter(|text| !text.is_empty()) {
+            return Err(StorageError::invalid_query("snapshot", snapshot, ""));
+        }
         Ok(SetBlobTags {
-            name: BlobName::of_write(call)?,
+            address: BlobAddress::of(call)?,
             guard: Guard::of_tags(call)?,
             hashes: BodyHashes::of(call)?,
             tags: Tags::new(),
@@ -93,15 +97,24 @@ impl Write for SetBlobTags {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
-        let found = self.name.find(view, stamp.now)?;
-        self.guard.check_write(&found.blob)?;
+        let found = self.address.find(view, stamp.now)?;
+        if self.address.is_base() {
+            self.guard.check_write(&found.blob)?;
+        } else {
+            self.guard.check_conditions(&found.blob)?;
+        }
+        guard::check_settled(&found.blob)?;
         Ok(found)
     }
 
     fn apply(self, found: Found, tx: &mut Transaction<'_>, _: &Stamp) -> Result<(), StorageError> {
         let mut blob = found.blob;
+        let generation = found.container.generation;
+        let owner = Owner::of(generation, &self.address.name.blob, &blob);
+        owner.change(tx, &blob.tags, &self.tags);
         blob.tags = self.tags;
-        blob.save(tx, self.name.key(found.container.generation))?;
+        let key = self.address.key(generation, &blob);
+        blob.save(tx, key)?;
         Ok(())
     }
 

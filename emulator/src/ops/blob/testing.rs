@@ -14,7 +14,7 @@ use crate::store::{Store, StoreConfig};
 use crate::target::{Resource, Target};
 
 /// The owner's request for `a/box/b`.
-pub(super) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> Call {
+pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> Call {
     let header = |(name, value): &(&'static str, &str)| {
         let value = HeaderValue::from_str(value).unwrap();
         (HeaderName::from_static(name), value)

@@ -11,7 +11,7 @@
 
 use smalt_protocol::{ErrorCode, StorageError};
 
-use super::guard::Guard;
+use super::guard::{self, Guard};
 use super::headers;
 use crate::call::Call;
 use crate::operation::Write;
@@ -53,6 +53,7 @@ impl Write for SetBlobTier {
         } else {
             self.guard.check_conditions(&found.blob)?;
         }
+        guard::check_settled(&found.blob)?;
         let is_block_tier = tier::BLOCK_BLOB.contains(&self.tier);
         match found.blob.kind {
             BlobKind::Block if is_block_tier => {}
@@ -74,6 +75,7 @@ impl Write for SetBlobTier {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Move, StorageError> {
+        let generation = found.container.generation;
         let mut blob = found.blob;
         match way {
             Move::Done => {
@@ -92,7 +94,8 @@ impl Write for SetBlobTier {
                 });
             }
         }
-        blob.save(tx, self.address.key(found.container.generation))?;
+        let key = self.address.key(generation, &blob);
+        blob.save(tx, key)?;
         Ok(way)
     }
 

@@ -51,17 +51,7 @@ impl Write for CreateContainer {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<(), StorageError> {
-        let Some(container) = self.name.load(view)? else {
-            return Ok(());
-        };
-        match container.deleted_at {
-            None => Err(ErrorCode::ContainerAlreadyExists.into()),
-            Some(deleted_at) if stamp.now < deleted_at.plus_s(self.being_deleted_s) => {
-                Err(StorageError::new(ErrorCode::ContainerBeingDeleted)
-                    .with_message("The specified container is being deleted. Try operation later."))
-            }
-            Some(_) => Ok(()),
-        }
+        check_free(view, &self.name, self.being_deleted_s, stamp.now)
     }
 
     fn apply(
@@ -80,6 +70,7 @@ impl Write for CreateContainer {
             policies: Vec::new(),
             lease: LeaseState::Available,
             deleted_at: None,
+            retention_days: None,
             encryption_scope: self.encryption_scope,
         };
         container.save(tx, self.name.key())?;
@@ -91,6 +82,29 @@ impl Write for CreateContainer {
 
     fn render(created: Created, _: &Call) -> Result<Reply, StorageError> {
         Ok(Reply::new(201).version(created.etag, created.last_modified))
+    }
+}
+
+/// Refuses a name that is taken.
+///
+/// # Errors
+/// 409 `ContainerAlreadyExists`, 409 `ContainerBeingDeleted`.
+pub fn check_free(
+    view: &dyn View,
+    name: &ContainerName,
+    being_deleted_s: u64,
+    now: Timestamp,
+) -> Result<(), StorageError> {
+    let Some(container) = name.load(view)? else {
+        return Ok(());
+    };
+    match container.deleted_at {
+        None => Err(ErrorCode::ContainerAlreadyExists.into()),
+        Some(deleted_at) if now < deleted_at.plus_s(being_deleted_s) => {
+            Err(StorageError::new(ErrorCode::ContainerBeingDeleted)
+                .with_message("The specified container is being deleted. Try operation later."))
+        }
+        Some(_) => Ok(()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Delete Container: the container, and everything in it, is gone with one write.
 //!
 //! Source: "Delete Container". The contents are keyed by the container's generation, which nothing
-//! names any more; `maintain` removes them in steps. While the name is not free yet (about 30 s in
+//! names any more; `maintain` removes them in steps, at once or, where the account keeps deleted
+//! containers, when it cannot be restored any more. While the name is not free yet (about 30 s in
 //! production, a setting here), creation is refused and everything else does not find it.
 //!
 //! ```http
@@ -13,6 +14,7 @@
 use smalt_protocol::StorageError;
 use uuid::Uuid;
 
+use super::deleted;
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::deletion::{self, Freed};
@@ -58,6 +60,10 @@ impl Write for DeleteContainer {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
+        if let Some(days) = self.name.settings.container_retention_days {
+            deleted::keep(tx, &self.name, container, days, self.being_deleted_s, stamp)?;
+            return Ok(());
+        }
         container.deleted_at = Some(stamp.now);
         let freed = Freed {
             now: stamp.now,

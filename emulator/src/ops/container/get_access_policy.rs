@@ -11,8 +11,8 @@
 //! <?xml version="1.0" encoding="utf-8"?><SignedIdentifiers />
 //! ```
 
-use smalt_protocol::xml::SignedIdentifiersDocument;
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::Read;
@@ -35,11 +35,24 @@ impl Read for GetContainerAcl {
         self.0.read(view, now)
     }
 
-    fn render(self, found: ContainerRecord, _: &Call, _: &Store) -> Result<Reply, StorageError> {
+    fn render(self, found: ContainerRecord, call: &Call, _: &Store) -> Result<Reply, StorageError> {
+        check_letters(call, &found.policies)?;
         Ok(
             Reply::xml(200, SignedIdentifiersDocument::render(&found.policies))
                 .version(found.etag, found.last_modified)
                 .maybe("x-ms-blob-public-access", found.public_access.header()),
         )
     }
+}
+
+/// "Shared access signature error codes": versions before 2015-04-05 do not know `a` and `c`.
+fn check_letters(call: &Call, policies: &[SignedIdentifier]) -> Result<(), StorageError> {
+    let is_newer = |policy: &SignedIdentifier| {
+        let letters = policy.permissions.as_deref().unwrap_or_default();
+        letters.contains(['a', 'c'])
+    };
+    if call.version < ApiVersion::V2015_04_05 && policies.iter().any(is_newer) {
+        return Err(ErrorCode::FeatureVersionMismatch.into());
+    }
+    Ok(())
 }

@@ -28,9 +28,9 @@ use crate::store::{Store, View};
 
 use entry::Shown;
 use marker::Position;
-use walk::{Item, Range, Walk};
+use walk::{Includes, Item, Range, Walk};
 
-/// What can be included. Nothing here is ever deleted softly, versioned, immutable or held.
+/// What can be included. Nothing here is ever immutable or held.
 const INCLUDES: [&str; 11] = [
     "snapshots",
     "metadata",
@@ -55,8 +55,7 @@ pub struct ListBlobs {
     delimiter: Option<String>,
     start: Option<Position>,
     start_from: Option<String>,
-    snapshots: bool,
-    uncommitted: bool,
+    includes: Includes,
 }
 
 /// A page.
@@ -83,11 +82,16 @@ impl Read for ListBlobs {
             start: paging.marker.as_deref().map(Position::parse).transpose()?,
             start_from: given(call, "startFrom"),
             paging,
-            snapshots: includes(call, "snapshots"),
-            uncommitted: includes(call, "uncommittedblobs"),
+            includes: Includes {
+                snapshots: includes(call, "snapshots"),
+                versions: includes(call, "versions"),
+                deleted: includes(call, "deleted"),
+                versions_only: includes(call, "deletedwithversions"),
+                uncommitted: includes(call, "uncommittedblobs"),
+            },
         };
         // "The delimiter parameter cannot be combined with include=snapshots": same page.
-        if list.delimiter.is_some() && list.snapshots {
+        if list.delimiter.is_some() && list.includes.snapshots {
             return Err(StorageError::invalid_query("include", "snapshots", ""));
         }
         Ok(list)
@@ -99,12 +103,11 @@ impl Read for ListBlobs {
             prefix: self.paging.prefix.clone(),
             start: self.start.clone(),
             start_from: self.start_from.clone(),
-            snapshots: self.snapshots,
-            uncommitted: self.uncommitted,
+            includes: self.includes,
         };
         // One item more tells whether there is a next page.
         let items = self.delimiter.is_none().then_some(self.paging.most + 1);
-        let mut walk = Walk::new(view, &range, now, items);
+        let mut walk = Walk::new(view, &range, now, items)?;
         let mut entries = Vec::new();
         let mut next = None;
         while let Some(position) = walk.peek()? {
@@ -115,8 +118,11 @@ impl Read for ListBlobs {
             if let Some(prefix) = self.common_prefix(&position.name) {
                 walk.jump(prefix);
                 entries.push(Entry::Prefix(prefix.to_owned()));
-            } else if let Some((position, item)) = walk.next()? {
-                entries.push(Entry::Item(position, item));
+            } else {
+                match walk.next()? {
+                    None | Some((_, Item::Gone)) => {}
+                    Some((position, item)) => entries.push(Entry::Item(position, item)),
+                }
             }
         }
         Ok(Page { entries, next, now })

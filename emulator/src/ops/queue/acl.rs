@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
@@ -19,6 +19,9 @@ use crate::ops::queue::name::QueueName;
 use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Store, Transaction, View};
+
+/// What a policy of a queue can permit. "Create a service SAS", permissions for a queue.
+const PERMISSIONS: &str = "raup";
 
 /// Get Queue ACL.
 pub struct GetQueueAcl {
@@ -73,7 +76,15 @@ impl Write for SetQueueAcl {
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
-        self.policies = SignedIdentifiersDocument::read(&document)?;
+        let policies = SignedIdentifiersDocument::read(&document)?;
+        let given = policies.iter().filter_map(|p| p.permissions.as_deref());
+        if given
+            .flat_map(str::chars)
+            .any(|letter| !PERMISSIONS.contains(letter))
+        {
+            return Err(ErrorCode::InvalidXmlDocument.into());
+        }
+        self.policies = policies;
         Ok(())
     }
 

@@ -19,12 +19,13 @@ use smalt_protocol::{StorageError, Timestamp};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Read;
+use crate::ops::container::deleted;
 use crate::ops::container::properties::Shown;
 use crate::ops::listing::{bad_marker, check_include, given, includes};
 use crate::ops::paging::{self, Paging};
 use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
-use crate::store::{Store, View};
+use crate::store::{Store, StoreResult, View};
 
 /// Containers of the service itself, listed with `include=system` only.
 const SYSTEM: [&str; 2] = ["$logs", "$blobchangefeed"];
@@ -33,15 +34,26 @@ const SYSTEM: [&str; 2] = ["$logs", "$blobchangefeed"];
 pub struct ListContainers {
     account: String,
     paging: Paging,
-    start: String,
+    start: Place,
     system: bool,
+    deleted: bool,
+}
+
+/// Place of a container in a listing: by name, and within one name deleted ones from the oldest on,
+/// the container itself last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    name: String,
+    /// When it was deleted; [`Timestamp::MAX`] for the container itself.
+    deleted_at: Timestamp,
 }
 
 /// A page.
 #[derive(Default)]
 pub struct Page {
-    containers: Vec<(String, ContainerRecord)>,
-    next: Option<String>,
+    containers: Vec<(Place, ContainerRecord)>,
+    next: Option<Place>,
+    now: Timestamp,
 }
 
 impl Read for ListContainers {
@@ -51,44 +63,36 @@ impl Read for ListContainers {
         check_include(call, &["metadata", "deleted", "system"])?;
         let paging = Paging::of(call)?;
         let marked = match &paging.marker {
-            Some(marker) => marked_name(marker).ok_or_else(bad_marker)?,
-            None => "",
+            Some(marker) => marked_place(marker).ok_or_else(bad_marker)?,
+            None => Place::default(),
+        };
+        let first = Place {
+            name: paging.prefix.clone(),
+            ..Place::default()
         };
         Ok(ListContainers {
             account: call.account().to_owned(),
-            start: marked.max(&paging.prefix).to_owned(),
+            start: marked.max(first),
             paging,
             system: includes(call, "system"),
+            deleted: includes(call, "deleted"),
         })
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Page, StorageError> {
-        let from = keys::container(&self.account, &self.start);
-        let to = keys::after(keys::container(&self.account, &self.paging.prefix));
-        let mut page = Page::default();
-        let mut damaged = None;
-        view.scan(&from, &to, &mut |key, value| {
-            let name = keys::resource_name(key, &self.account);
-            let mut container = match ContainerRecord::decode(value) {
-                Ok(container) => container,
-                Err(error) => {
-                    damaged = Some(error);
-                    return ControlFlow::Break(());
-                }
-            };
-            let is_hidden = SYSTEM.contains(&name.as_ref()) && !self.system;
-            if container.deleted_at.is_some() || is_hidden {
-                return ControlFlow::Continue(());
-            }
-            if page.containers.len() == self.paging.most {
-                page.next = Some(name.into_owned());
-                return ControlFlow::Break(());
-            }
-            container.lease = container.lease.at(now);
-            page.containers.push((name.into_owned(), container));
-            ControlFlow::Continue(())
-        })?;
-        damaged.map_or(Ok(page), |error| Err(error.into()))
+        let mut containers = self.living(view, now)?;
+        if self.deleted {
+            containers.extend(self.kept(view, now)?);
+            containers.sort_by(|(one, _), (other, _)| one.cmp(other));
+        }
+        let next = containers.get(self.paging.most);
+        let next = next.map(|(place, _)| place.clone());
+        containers.truncate(self.paging.most);
+        Ok(Page {
+            containers,
+            next,
+            now,
+        })
     }
 
     fn render(self, page: Page, call: &Call, _: &Store) -> Result<Reply, StorageError> {
@@ -102,33 +106,122 @@ impl Read for ListContainers {
             ..ListHead::default()
         });
         let metadata = includes(call, "metadata");
-        for (name, container) in &page.containers {
+        for (place, container) in &page.containers {
             let shown = Shown::of(container, call.version);
+            let kept = container.kept();
+            let version = kept.map(|_| deleted::version(place.deleted_at));
             list.push(&ContainerEntry {
-                name,
-                deleted_version: None,
+                name: &place.name,
+                deleted_version: version.as_deref(),
                 last_modified: container.last_modified,
                 etag: Some(container.etag),
-                lease: BlobLease {
-                    status: Some(container.lease.status_str()),
-                    state: Some(container.lease.state_str()),
-                    duration: container.lease.duration_str(),
-                },
+                lease: lease(container),
                 public_access: shown.public_access,
                 encryption_scope: shown.encryption_scope,
                 immutability: shown.immutability,
                 immutable_with_versioning: shown.immutable_with_versioning,
-                deletion: None,
+                deletion: kept.map(|kept| (kept.at, deleted::remaining_days(kept, page.now))),
                 metadata: metadata.then_some(&container.metadata),
             });
         }
-        let next = page.next.map(|name| format!("/{}/{name}", self.account));
+        let next = page.next.map(|next| self.marker(&next));
         Ok(Reply::xml(200, list.finish(&next.unwrap_or_default())))
     }
 }
 
-/// The container that a marker `/account/container` names.
-fn marked_name(marker: &str) -> Option<&str> {
-    let (_, name) = marker.strip_prefix('/')?.split_once('/')?;
-    Some(name)
+impl ListContainers {
+    /// The containers of a page and the one behind it.
+    fn living(
+        &self,
+        view: &dyn View,
+        now: Timestamp,
+    ) -> StoreResult<Vec<(Place, ContainerRecord)>> {
+        let from = keys::container(&self.account, &self.start.name);
+        let to = keys::after(keys::container(&self.account, &self.paging.prefix));
+        self.page(view, &from, &to, |key, mut container| {
+            let name = keys::resource_name(key, &self.account).into_owned();
+            let is_hidden = SYSTEM.contains(&name.as_str()) && !self.system;
+            if container.deleted_at.is_some() || is_hidden {
+                return None;
+            }
+            container.lease = container.lease.at(now);
+            let place = Place {
+                name,
+                deleted_at: Timestamp::MAX,
+            };
+            Some((place, container))
+        })
+    }
+
+    /// The deleted containers of a page and the one behind it.
+    fn kept(&self, view: &dyn View, now: Timestamp) -> StoreResult<Vec<(Place, ContainerRecord)>> {
+        let from = keys::deleted_containers_from(&self.account, &self.start.name);
+        let to = keys::deleted_containers_from(&self.account, &self.paging.prefix);
+        self.page(view, &from, &keys::after(to), |key, container| {
+            let (name, deleted_at) = keys::deleted_container_name(key, &self.account);
+            let place = Place { name, deleted_at };
+            let is_kept = container.kept().is_some_and(|kept| !kept.is_over(now));
+            (is_kept && place >= self.start).then_some((place, container))
+        })
+    }
+
+    fn page(
+        &self,
+        view: &dyn View,
+        from: &[u8],
+        to: &[u8],
+        shown: impl Fn(&[u8], ContainerRecord) -> Option<(Place, ContainerRecord)>,
+    ) -> StoreResult<Vec<(Place, ContainerRecord)>> {
+        let mut found = Vec::new();
+        let mut damaged = None;
+        view.scan(from, to, &mut |key, value| {
+            match ContainerRecord::decode(value) {
+                Ok(container) => found.extend(shown(key, container)),
+                Err(error) => damaged = Some(error),
+            }
+            if damaged.is_some() || found.len() > self.paging.most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        damaged.map_or(Ok(found), Err)
+    }
+
+    /// `/account/container` and, where deleted ones are listed, which one of that name.
+    fn marker(&self, next: &Place) -> String {
+        let (account, name) = (&self.account, &next.name);
+        if self.deleted {
+            format!("/{account}/{name}/{}", deleted::version(next.deleted_at))
+        } else {
+            format!("/{account}/{name}")
+        }
+    }
+}
+
+/// Recorded: the lease of a deleted container is over, whether or not there was one.
+fn lease(container: &ContainerRecord) -> BlobLease<'static> {
+    let lease = container.lease;
+    let state = match container.deleted_at {
+        Some(_) => "expired",
+        None => lease.state_str(),
+    };
+    BlobLease {
+        status: Some(lease.status_str()),
+        state: Some(state),
+        duration: lease.duration_str(),
+    }
+}
+
+/// The place that a marker names.
+fn marked_place(marker: &str) -> Option<Place> {
+    let (_, rest) = marker.strip_prefix('/')?.split_once('/')?;
+    let (name, deleted_at) = match rest.split_once('/') {
+        Some((name, version)) => (name, deleted::parse_version(version)?),
+        None => (rest, Timestamp::default()),
+    };
+    Some(Place {
+        name: name.to_owned(),
+        deleted_at,
+    })
 }

@@ -151,21 +151,19 @@ fn end(
     period_s: Option<u32>,
     now: Timestamp,
 ) -> Result<Done, StorageError> {
+    let asked = period_s.map(|period_s| now.plus_s(u64::from(period_s)));
     // The end that is set already stands unless the period asks for an earlier one.
-    let (id, limit, left_s) = match state {
+    let (id, limit) = match state {
         LeaseState::Available => return Err(not_present(of)),
-        LeaseState::Broken { id } | LeaseState::Expired { id, .. } => (id, now, 0),
+        LeaseState::Broken { id } | LeaseState::Expired { id, .. } => (id, now),
         LeaseState::Leased {
             id,
             duration_s: None,
-            until,
-        } => (id, until, period_s.map_or(0, u64::from)),
-        LeaseState::Leased { id, until, .. } | LeaseState::Breaking { id, until } => {
-            (id, until, seconds_until(until, now))
-        }
+            ..
+        } => (id, asked.unwrap_or(now)),
+        LeaseState::Leased { id, until, .. } | LeaseState::Breaking { id, until } => (id, until),
     };
-    let time_s = period_s.map_or(left_s, |period| left_s.min(u64::from(period)));
-    let until = limit.min(now.plus_s(time_s));
+    let until = asked.map_or(limit, |asked| limit.min(asked));
     let state = if until > now {
         LeaseState::Breaking { id, until }
     } else {
@@ -174,14 +172,15 @@ fn end(
     Ok(Done {
         state,
         id: None,
-        time_s: Some(time_s),
+        time_s: Some(seconds_until(until, now)),
     })
 }
 
-/// Whole seconds, rounded up: after them the lease is free for certain.
+/// The nearest number of seconds: "approximate time remaining in the lease period". A client that
+/// breaks again until the answer is 0 finds the lease still breaking then, and soon after broken.
 fn seconds_until(until: Timestamp, now: Timestamp) -> u64 {
     let left = until.since(now);
-    left.as_secs() + u64::from(left.subsec_nanos() > 0)
+    left.as_secs() + u64::from(left.subsec_millis() >= 500)
 }
 
 fn mismatch(of: Leased) -> StorageError {

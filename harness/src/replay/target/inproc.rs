@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
+use smalt::fetch::FetchError;
 use smalt::header_case::HeaderCase;
-use smalt::{Account, Clock, Config, DefaultTier, Emulator};
+use smalt::{Account, Body, Clock, Config, DefaultTier, Emulator, OAuth};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
@@ -13,6 +14,8 @@ use tokio::sync::RwLock;
 use super::{Target, TargetError, answer, builder};
 use crate::replay::hosts::{Addressing, account_key_base64};
 use crate::replay::settings::AccountSettings;
+use crate::replay::sources::ELSEWHERE;
+use crate::replay::uri::Url;
 use crate::replay::wire::{Request, Response};
 
 /// Azure keeps a deleted container or queue *being deleted* for about this long.
@@ -38,7 +41,9 @@ impl InProcess {
 fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
     smalt::AccountSettings {
         public_access: !settings.public_access_forbidden,
-        default_tier: if settings.default_tier_cool {
+        default_tier: if settings.premium {
+            DefaultTier::Premium
+        } else if settings.default_tier_cool {
             DefaultTier::Cool
         } else {
             DefaultTier::Hot
@@ -47,8 +52,27 @@ fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
         container_retention_days: settings.container_soft_delete.then_some(RETENTION_DAYS),
         last_access_tracking: settings.last_access_tracking,
         version_immutability: settings.version_immutability,
+        blob_expiry: settings.blob_expiry,
         encryption_scopes: Some(settings.encryption_scopes.clone()),
     }
+}
+
+/// A page of the web, as its URL says that it is.
+fn page(uri: &http::Uri) -> Result<http::Response<Body>, FetchError> {
+    let unreachable = || FetchError::Unreachable(uri.to_string());
+    let url = Url::parse(&uri.to_string()).ok_or_else(unreachable)?;
+    let length = url.param("length").and_then(|length| length.parse().ok());
+    let length: usize = length
+        .filter(|_| url.authority == ELSEWHERE)
+        .ok_or_else(unreachable)?;
+    let mut page = http::Response::builder();
+    for (name, value) in url.decoded_query() {
+        if name != "length" {
+            page = page.header(name, value);
+        }
+    }
+    page.body(smalt::body::full(vec![0; length]))
+        .map_err(|error| FetchError::Malformed(error.to_string()))
 }
 
 #[async_trait]
@@ -69,6 +93,7 @@ impl Target for InProcess {
             host_style: true,
             strict_api_version: true,
             strict_skew: true,
+            oauth: OAuth::Basic,
             being_deleted_s: BEING_DELETED_S,
         };
         let clock = Clock::manual(start);
@@ -76,6 +101,7 @@ impl Target for InProcess {
             .config(config)
             .clock(clock)
             .seed(SEED)
+            .fetch_sources_by(|request: http::Request<()>| async move { page(request.uri()) })
             .open();
         let emulator = opened.map_err(|e| TargetError::Control(e.to_string()))?;
         *self.0.write().await = Some(emulator);

@@ -6,7 +6,7 @@ use smalt_protocol::signing::shared_key::{
 };
 use smalt_protocol::{ApiVersion, Service};
 
-use crate::replay::credentials::signed_snapshot;
+use crate::replay::credentials::{UNNAMED, signed_snapshot};
 use crate::replay::hosts::account_key;
 use crate::replay::multipart;
 use crate::replay::uri::Url;
@@ -17,7 +17,13 @@ use crate::replay::wire::{Headers, Request};
 pub fn problem(request: &Request) -> Option<String> {
     let url = Url::parse(&request.url)?;
     let (account, service) = place(&url)?;
-    if !signed(&request.method, &url, &request.headers, &account, service) {
+    let version = version_of(&request.headers).unwrap_or(UNNAMED);
+    let proof = Proof {
+        account: &account,
+        service,
+        version,
+    };
+    if !proof.signed(&request.method, &url, &request.headers) {
         return Some(format!("{} {} is not signed", request.method, request.url));
     }
     for name in ["x-ms-copy-source", "x-ms-previous-snapshot-url"] {
@@ -30,20 +36,32 @@ pub fn problem(request: &Request) -> Option<String> {
             return Some(format!("{name} {source} is not signed"));
         }
     }
-    batch_problem(request, &account, service)
+    batch_problem(request, &proof)
 }
 
-fn batch_problem(request: &Request, account: &str, service: Service) -> Option<String> {
+fn version_of(headers: &Headers) -> Option<ApiVersion> {
+    headers.get("x-ms-version").and_then(ApiVersion::parse)
+}
+
+/// What a signature is to hold for.
+struct Proof<'a> {
+    account: &'a str,
+    service: Service,
+    /// Version of a request that names none: of a part of a batch, the batch's.
+    version: ApiVersion,
+}
+
+fn batch_problem(request: &Request, proof: &Proof<'_>) -> Option<String> {
     let media_type = request.headers.get("content-type").unwrap_or_default();
-    if service != Service::Blob || !media_type.starts_with("multipart/mixed") {
+    if proof.service != Service::Blob || !media_type.starts_with("multipart/mixed") {
         return None;
     }
     let mut found = None;
     multipart::rewrite(&request.body, |inner| {
+        let account = proof.account;
         let text = format!("https://{account}.blob.core.windows.net{}", inner.target);
         let url = Url::parse(&text);
-        let verifies =
-            url.is_some_and(|url| signed(inner.method, &url, &inner.headers, account, service));
+        let verifies = url.is_some_and(|url| proof.signed(inner.method, &url, &inner.headers));
         if !verifies {
             found = Some(format!(
                 "batch part {} {} is not signed",
@@ -60,38 +78,40 @@ fn place(url: &Url) -> Option<(String, Service)> {
     Some((account.to_owned(), service))
 }
 
-fn signed(method: &str, url: &Url, headers: &Headers, account: &str, service: Service) -> bool {
-    if url.has_param("sig") {
-        return sas_verifies(url, account, service);
+impl Proof<'_> {
+    fn signed(&self, method: &str, url: &Url, headers: &Headers) -> bool {
+        let (account, service) = (self.account, self.service);
+        if url.has_param("sig") {
+            return sas_verifies(url, account, service);
+        }
+        let value = headers.get("authorization").unwrap_or_default();
+        let Ok(Authorization::Key {
+            scheme: Scheme::SharedKey,
+            account: named,
+            signature,
+        }) = parse_authorization(value)
+        else {
+            return false;
+        };
+        let pairs: Vec<(&str, &str)> = headers.iter().collect();
+        let sent = url.path_and_query();
+        let path = sent
+            .split('?')
+            .next()
+            .filter(|path| !path.is_empty())
+            .unwrap_or("/");
+        let input = SigningInput {
+            service,
+            scheme: Scheme::SharedKey,
+            version: version_of(headers).unwrap_or(self.version),
+            method,
+            account,
+            path,
+            query: &url.decoded_query(),
+            headers: &pairs,
+        };
+        named == account && verify_request(&input, &account_key(account), &signature)
     }
-    let value = headers.get("authorization").unwrap_or_default();
-    let Ok(Authorization::Key {
-        scheme: Scheme::SharedKey,
-        account: named,
-        signature,
-    }) = parse_authorization(value)
-    else {
-        return false;
-    };
-    let pairs: Vec<(&str, &str)> = headers.iter().collect();
-    let version = headers.get("x-ms-version").and_then(ApiVersion::parse);
-    let sent = url.path_and_query();
-    let path = sent
-        .split('?')
-        .next()
-        .filter(|path| !path.is_empty())
-        .unwrap_or("/");
-    let input = SigningInput {
-        service,
-        scheme: Scheme::SharedKey,
-        version: version.unwrap_or(ApiVersion::V2009_09_19),
-        method,
-        account,
-        path,
-        query: &url.decoded_query(),
-        headers: &pairs,
-    };
-    named == account && verify_request(&input, &account_key(account), &signature)
 }
 
 fn sas_verifies(url: &Url, account: &str, service: Service) -> bool {
@@ -135,6 +155,7 @@ mod tests {
             service,
             now,
             delegation_key: None,
+            version: UNNAMED,
         };
         let mut headers = Headers::default();
         signer.apply(

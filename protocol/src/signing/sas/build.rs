@@ -1,6 +1,6 @@
 //! Makers of signed queries: what a client appends to a URL.
 
-use super::{Sas, SasKind, SasTarget};
+use super::{Bound, Sas, SasKind, SasTarget};
 use crate::service::Service;
 use crate::time::Timestamp;
 use crate::version::ApiVersion;
@@ -57,6 +57,7 @@ impl AccountSas<'_> {
             kind: SasKind::Account,
             version: Some(self.version),
             fields,
+            bound: Bound::default(),
         };
         sas.signed_query(&target, key)
     }
@@ -116,6 +117,7 @@ impl ServiceSas<'_> {
             kind: SasKind::Service,
             version: Some(self.version),
             fields,
+            bound: Bound::default(),
         };
         sas.signed_query(&self.target, key)
     }

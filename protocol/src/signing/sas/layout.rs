@@ -36,6 +36,8 @@ pub(super) fn string_to_sign(sas: &Sas, target: &SasTarget<'_>) -> String {
             SNAPSHOT => snapshot,
             ACCOUNT => target.account,
             END => "",
+            "srh" => sas.bound.headers.as_str(),
+            "srq" => sas.bound.parameters.as_str(),
             field => sas.get(field),
         })
         .collect();

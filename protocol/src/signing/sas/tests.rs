@@ -144,10 +144,14 @@ fn service_vectors() {
 
 /// Every field filled with its own name, so that a layout reads as its list of names.
 fn layout_of(version: Option<&str>, extra: &str, target: SasTarget<'_>) -> String {
-    let mut query = "sig=x&sp=p&st=2020-01-01&se=2030-01-01&si=SI&sip=SIP&spr=SPR&ses=SES&sr=bs\
+    let sr = match version {
+        Some(version) if version >= "2018-11-09" => "bs",
+        _ => "b",
+    };
+    let mut query = "sig=x&sp=p&st=2020-01-01&se=2030-01-01&sip=SIP&spr=SPR&ses=SES\
         &rscc=CC&rscd=CD&rsce=CE&rscl=CL&rsct=CT&spk=SPK&srk=SRK&epk=EPK&erk=ERK"
         .to_owned();
-    query.push_str(extra);
+    query.extend(["&sr=", sr, extra]);
     if let Some(version) = version {
         query.push_str("&sv=");
         query.push_str(version);
@@ -156,7 +160,12 @@ fn layout_of(version: Option<&str>, extra: &str, target: SasTarget<'_>) -> Strin
         snapshot: "SNAP",
         ..target
     };
-    sas(&query).string_to_sign(&target).replace('\n', " ")
+    let mut sas = sas(&query);
+    sas.bind(
+        |name| (name == "RH").then_some("1"),
+        |name| (name == "RQ").then_some("2"),
+    );
+    sas.string_to_sign(&target).replace('\n', " ")
 }
 
 #[test]
@@ -192,7 +201,10 @@ fn service_layouts_of_every_version() {
             format!("{new} SIP SPR 2027-03-07 bs SNAP SES CC CD CE CL CT"),
         ),
     ] {
-        assert_eq!(layout_of(version, "", BLOB), format!("{head} {expected}"));
+        assert_eq!(
+            layout_of(version, "&si=SI", BLOB),
+            format!("{head} {expected}")
+        );
     }
     for (version, expected) in [
         ("2012-02-12", "/devstoreaccount1/myqueue SI 2012-02-12"),
@@ -207,14 +219,14 @@ fn service_layouts_of_every_version() {
         ),
     ] {
         assert_eq!(
-            layout_of(Some(version), "", QUEUE),
+            layout_of(Some(version), "&si=SI", QUEUE),
             format!("{head} {expected}")
         );
         let table = expected
             .replace("queue/", "table/")
             .replace("myqueue", "mytable");
         let table = format!("{head} {table} SPK SRK EPK ERK");
-        assert_eq!(layout_of(Some(version), "", TABLE), table);
+        assert_eq!(layout_of(Some(version), "&si=SI", TABLE), table);
     }
 }
 
@@ -229,7 +241,7 @@ fn user_delegation_layouts_of_every_version() {
         ("2020-02-10", " AO UO CID", ""),
         ("2020-12-06", " AO UO CID", " SES"),
         ("2025-07-05", " AO UO CID DU DO", " SES"),
-        ("2026-04-06", " AO UO CID DU DO", " SES RH RQ"),
+        ("2026-04-06", " AO UO CID DU DO", " SES RH:1   RQ:2"),
     ] {
         let text = layout_of(Some(version), extra, BLOB);
         let tail = format!("SIP SPR {version} bs SNAP{scope} CC CD CE CL CT");
@@ -284,6 +296,26 @@ fn fields_that_are_missing_or_malformed_are_refused() {
         ("sig=x&sv=&sr=b&sp=r&se=2030-01-01", malformed),
         ("sig=x&sv=2021-12-02&sr=b&sp=rr&se=2030-01-01", malformed),
         ("sig=x&sv=2021-12-02&sr=b&sp=r&se=tomorrow", malformed),
+        // A kind of SAS that its version does not know.
+        (
+            "sig=x&sv=2015-02-21&ss=b&srt=o&sp=r&se=2030-01-01",
+            malformed,
+        ),
+        ("sig=x&sv=2018-03-28&sr=bs&sp=r&se=2030-01-01", malformed),
+        ("sig=x&sv=2019-07-07&sr=bv&sp=r&se=2030-01-01", malformed),
+        (
+            "sig=x&sv=2019-12-12&sr=d&sdd=1&sp=r&se=2030-01-01",
+            malformed,
+        ),
+        (
+            "sig=x&sv=2018-03-28&sr=b&sp=r&se=2030-01-01&skoid=o&sktid=t&skt=2020-01-01\
+             &ske=2030-01-01&sks=b&skv=2018-11-09",
+            malformed,
+        ),
+        (
+            "sig=x&sv=2020-02-10&sr=d&sp=r&se=2030-01-01",
+            "sdd is mandatory. Cannot be empty",
+        ),
         (
             "sig=x&sv=2021-12-02&sr=b&sp=r&se=2030-01-01&sp=w",
             malformed,
@@ -312,17 +344,47 @@ fn the_window_includes_its_start_and_excludes_its_expiry() {
         (at(100), at(101), true),
         (at(101), at(102), false),
         (at(99), at(100), false),
+        (None, at(100), false),
+        (at(99), at(98), false),
         (None, None, true),
     ] {
         assert_eq!(check_window(start, expiry, now).is_ok(), valid);
     }
-    let error = check_window(at(101), at(102), now).unwrap_err();
-    assert_eq!(error.code(), ErrorCode::AuthenticationFailed);
-    assert!(
-        error.elements()[0]
-            .1
-            .starts_with("Signature not valid in the specified time frame")
+    for (start, expiry, detail) in [
+        (
+            at(101),
+            at(102),
+            "Signature not valid in the specified time frame: Start [",
+        ),
+        (None, at(99), "Signed expiry time ["),
+        (at(98), at(97), "Signed expiry time ["),
+    ] {
+        let error = check_window(start, expiry, now).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::AuthenticationFailed);
+        assert!(error.elements()[0].1.starts_with(detail), "{error:?}");
+    }
+}
+
+/// The key of a user delegation has a window of its own.
+#[test]
+fn a_user_delegation_key_lives_in_its_window() {
+    let sas = sas(
+        "sig=x&sv=2020-02-10&sr=b&sp=r&se=2030-01-01&skoid=o&sktid=t\
+        &skt=2020-01-01&ske=2020-01-03&sks=b&skv=2020-02-10",
     );
+    for (now, valid) in [
+        ("2019-12-31T23:59:59Z", false),
+        ("2020-01-01", true),
+        ("2020-01-02T23:59:59Z", true),
+        ("2020-01-03", false),
+    ] {
+        let checked = sas.check_key_window(Timestamp::parse_iso(now).unwrap());
+        assert_eq!(checked.is_ok(), valid, "{now}");
+        if let Err(error) = checked {
+            let detail = &error.elements()[0].1;
+            assert!(detail.starts_with("Signature not valid in the specified key time frame: Key"));
+        }
+    }
 }
 
 #[test]

@@ -3,10 +3,13 @@
 use smalt_protocol::Metadata;
 
 use super::super::guard;
+use super::super::pending;
 use super::super::replace::{NewBlob, replace};
 use super::super::testing::{call, run, store};
 use super::*;
-use crate::records::{Access, BlobKind, BlobRecord, ContentHeaders};
+use crate::records::{
+    Access, BlobContent, BlobKind, BlobRecord, ContentHeaders, CopyRecord, PendingCopy,
+};
 use crate::store::{self, Staged, Store};
 
 const ID: &str = "4ffa938b-b8bc-4c1a-89f5-3fa04737bcbc";
@@ -17,13 +20,14 @@ async fn begin(store: &Store) -> BlobRecord {
     let name = BlobName::of(&call(&[], &[])).unwrap();
     let begun = store.commit(move |tx, stamp| {
         let place = name.find_place(tx, stamp.now)?;
-        let staged = Staged::inline("half".into())?;
+        let staged = Staged::inline("all of it".into())?;
         let new = NewBlob {
             encryption: None,
             sequence_number: 0,
+            marks: Default::default(),
             kind: BlobKind::Block,
-            length: 4,
-            content: BlobContent::Payload(store::adopt(tx, staged)?),
+            length: 0,
+            content: BlobContent::Empty,
             headers: ContentHeaders::default(),
             metadata: Metadata::default(),
             tags: Vec::new(),
@@ -35,6 +39,13 @@ async fn begin(store: &Store) -> BlobRecord {
                 progress: (4, 8),
                 completed: None,
                 description: None,
+                pending: Some(PendingCopy {
+                    began: stamp.now,
+                    ends: stamp.now.plus_s(10),
+                    failure: None,
+                    content: BlobContent::Payload(store::adopt(tx, staged)?),
+                    content_md5: None,
+                }),
             }),
         };
         replace(tx, &name, &place, new, stamp)
@@ -57,8 +68,8 @@ fn found(store: &Store) -> BlobRecord {
 async fn a_pending_copy_is_aborted_by_its_id() {
     let store = store().await;
     let begun = begin(&store).await;
-    let pending = guard::check_changeable(&begun).unwrap_err();
-    assert_eq!(pending.code(), ErrorCode::PendingCopyOperation);
+    let refused = guard::check_changeable(&begun).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::PendingCopyOperation);
     let wrong = run(&store, abort(OTHER_ID)).await.unwrap_err();
     assert_eq!(
         (wrong.status(), wrong.code()),
@@ -70,10 +81,10 @@ async fn a_pending_copy_is_aborted_by_its_id() {
     assert_eq!((left.length, left.content), (0, BlobContent::Empty));
     assert_ne!(left.etag, begun.etag);
     let copy = left.copy.clone().unwrap();
-    assert_eq!((copy.status, copy.progress), (CopyStatus::Aborted, (4, 8)));
+    assert_eq!((copy.status, copy.pending), (CopyStatus::Aborted, None));
     assert!(copy.completed.is_some());
     assert_eq!(guard::check_changeable(&left), Ok(()));
-    let BlobContent::Payload(payload) = begun.content else {
+    let [_, BlobContent::Payload(payload)] = pending::held(&begun) else {
         panic!("no payload");
     };
     assert!(store.read(|view| store::location(view, payload)).is_err());

@@ -1,4 +1,5 @@
-//! Committed block lists: written once, counted, never changed.
+//! Committed block lists: written once and counted. All that ever changes is that one grows at its
+//! end ([`append`](super::append())), behind what each of its holders counts as its own.
 //!
 //! A list is kept in chunks, so that no value of the store grows with it, and each chunk says where
 //! its first byte is, so that a range of a large blob is found by bisection.
@@ -12,7 +13,7 @@ use crate::records::{BlobContent, BlockListChunk, CommittedBlock, Record};
 use crate::store::{self, PayloadId, StoreError, StoreResult, Transaction, View};
 
 /// Blocks of one chunk: with ids of 64 bytes it stays well below the store's largest value.
-const CHUNK_BLOCKS: usize = 64;
+pub(super) const CHUNK_BLOCKS: u32 = 64;
 
 /// Writes a new list under an id that no other list has (the tick of the commit), with one holder.
 /// Takes over one reference to the payload of each block.
@@ -22,7 +23,7 @@ pub fn write(
     blocks: &[CommittedBlock],
 ) -> StoreResult<BlobContent> {
     let mut start = 0;
-    for (number, part) in (0..).zip(blocks.chunks(CHUNK_BLOCKS)) {
+    for (number, part) in (0..).zip(blocks.chunks(CHUNK_BLOCKS as usize)) {
         let chunk = BlockListChunk {
             start,
             blocks: part.to_vec(),
@@ -48,6 +49,8 @@ pub fn read(view: &dyn View, content: BlobContent) -> StoreResult<Vec<CommittedB
     for number in 0..chunks(count) {
         blocks.extend(chunk(view, id, number)?.blocks);
     }
+    // What others have appended since.
+    blocks.truncate(count as usize);
     Ok(blocks)
 }
 
@@ -84,13 +87,16 @@ pub(super) fn release(tx: &mut Transaction<'_>, id: u64, count: u32) -> StoreRes
         set_holders(tx, id, holders - 1);
         return Ok(());
     }
-    for number in 0..chunks(count) {
+    // With what others appended who are gone by now.
+    let mut number = 0;
+    while number < chunks(count) || tx.get(&keys::block_list(id, number))?.is_some() {
         for block in chunk(tx, id, number)?.blocks {
             if let Some(payload) = block.payload {
                 store::release(tx, payload)?;
             }
         }
         tx.delete(keys::block_list(id, number));
+        number += 1;
     }
     Ok(())
 }
@@ -141,16 +147,16 @@ fn first_chunk(view: &dyn View, id: u64, count: u32, byte: u64) -> StoreResult<u
 }
 
 fn chunks(count: u32) -> u32 {
-    count.div_ceil(CHUNK_BLOCKS as u32)
+    count.div_ceil(CHUNK_BLOCKS)
 }
 
-fn chunk(view: &dyn View, id: u64, number: u32) -> StoreResult<BlockListChunk> {
+pub(super) fn chunk(view: &dyn View, id: u64, number: u32) -> StoreResult<BlockListChunk> {
     BlockListChunk::load(view, &keys::block_list(id, number))?
         .ok_or_else(|| StoreError::Corrupt(format!("chunk {number} of list {id} is missing")))
 }
 
 /// How many hold a list; one where nothing is written.
-fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
+pub(super) fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
     let Some(value) = view.get(&keys::block_list_refs(id))? else {
         return Ok(1);
     };

@@ -1,5 +1,6 @@
 //! A response body over several payloads, one open at a time.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,14 +13,25 @@ use super::located::Piece;
 use crate::body::Body;
 use crate::store::{self, PayloadReader, Store, StoreResult};
 
-impl Piece {
-    /// Opens the range.
-    pub(super) fn open(&self, store: &Store) -> StoreResult<PayloadReader> {
+/// Zeros to send, as often as it takes.
+pub(super) static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// A piece being sent.
+enum Open {
+    Payload(PayloadReader),
+    /// This many zeros are left.
+    Zeros(u64),
+}
+
+impl Open {
+    fn next_chunk(&mut self) -> StoreResult<Option<Bytes>> {
         match self {
-            Piece::Held(payload, range) => Ok(payload.reader(range.clone())),
-            Piece::Later(id, range) => {
-                let payload = store.read(|view| store::location(view, *id))?;
-                Ok(payload.reader(range.clone()))
+            Open::Payload(reader) => reader.next_chunk(),
+            Open::Zeros(0) => Ok(None),
+            Open::Zeros(left) => {
+                let count = (*left).min(ZEROS.len() as u64);
+                *left -= count;
+                Ok(Some(Bytes::from_static(&ZEROS[..count as usize])))
             }
         }
     }
@@ -28,8 +40,8 @@ impl Piece {
 /// Yields pieces one after the other.
 pub struct ContentBody {
     store: Store,
-    pieces: std::vec::IntoIter<Piece>,
-    open: Option<PayloadReader>,
+    pieces: VecDeque<Piece>,
+    open: Option<Open>,
     left: u64,
 }
 
@@ -37,7 +49,7 @@ impl ContentBody {
     pub(super) fn new(store: Store, pieces: Vec<Piece>, length: u64) -> Self {
         ContentBody {
             store,
-            pieces: pieces.into_iter(),
+            pieces: pieces.into(),
             open: None,
             left: length,
         }
@@ -51,20 +63,38 @@ impl ContentBody {
     ///
     /// # Errors
     /// When the disk fails, or the blob is gone.
-    pub fn next_chunk(&mut self) -> StoreResult<Option<Bytes>> {
+    pub fn next(&mut self) -> StoreResult<Option<Bytes>> {
         loop {
-            if let Some(reader) = &mut self.open
-                && let Some(chunk) = reader.next_chunk()?
+            if let Some(open) = &mut self.open
+                && let Some(chunk) = open.next_chunk()?
             {
                 self.left = self.left.saturating_sub(chunk.len() as u64);
                 return Ok(Some(chunk));
             }
-            let Some(piece) = self.pieces.next() else {
-                self.open = None;
-                return Ok(None);
+            self.open = match self.pieces.pop_front() {
+                None => return Ok(None),
+                Some(piece) => self.open(piece)?,
             };
-            self.open = Some(piece.open(&self.store)?);
         }
+    }
+
+    /// Opens a piece; one that is still to be searched gives way to what is found.
+    fn open(&mut self, piece: Piece) -> StoreResult<Option<Open>> {
+        Ok(match piece {
+            Piece::Held(payload, range) => Some(Open::Payload(payload.reader(range))),
+            Piece::Later(id, range) => {
+                let payload = self.store.read(|view| store::location(view, id))?;
+                Some(Open::Payload(payload.reader(range)))
+            }
+            Piece::Zeros(count) => Some(Open::Zeros(count)),
+            Piece::Pages(content, range) => {
+                let found = self
+                    .store
+                    .read(|view| super::locate(view, content, range))?;
+                self.pieces = found.into_pieces().into();
+                None
+            }
+        })
     }
 }
 
@@ -76,7 +106,7 @@ impl HttpBody for ContentBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let next = self.next_chunk().map_err(io::Error::other).transpose();
+        let next = self.next().map_err(io::Error::other).transpose();
         Poll::Ready(next.map(|chunk| chunk.map(Frame::data)))
     }
 

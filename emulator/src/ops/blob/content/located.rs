@@ -1,16 +1,21 @@
 //! A range of a blob, found: what a response is made of after the view is gone.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use bytes::{Bytes, BytesMut};
 
-use super::body::ContentBody;
+use super::body::{ContentBody, ZEROS};
+use super::pages;
+use crate::records::BlobContent;
 use crate::reply::Content;
-use crate::store::{Payload, PayloadId, Store, StoreResult};
+use crate::store::{self, Payload, PayloadId, Store, StoreResult, View};
 
 /// Small payloads held for one response. Those beyond it are looked up when they are sent, so that
 /// a blob of many small blocks is never in memory whole.
 const HELD_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Pieces of a page blob found at once. Those beyond it are looked for when it is their turn. As
+/// many as 4 MiB can be in, so that a range of that length is found at one moment.
+const PAGE_PIECES_MAX: usize = 8 * 1024;
 
 /// Where a range of bytes is, in order.
 #[derive(Debug, Default)]
@@ -20,14 +25,19 @@ pub struct Located {
     held_bytes: u64,
 }
 
-/// A range of one payload.
-#[derive(Debug)]
+/// A range of one payload, or what stands for one.
+#[derive(Clone, Debug)]
 pub(super) enum Piece {
     /// Held alive.
     Held(Payload, Range<u64>),
     /// To be looked up when it is its turn; where the blob is gone by then, the response breaks
     /// off.
     Later(PayloadId, Range<u64>),
+    /// This many bytes that are zero.
+    Zeros(u64),
+    /// A range of a page blob, to be searched when it is its turn; where the blob has changed by
+    /// then, the response breaks off.
+    Pages(BlobContent, Range<u64>),
 }
 
 impl Located {
@@ -43,6 +53,47 @@ impl Located {
         } else {
             Piece::Later(id, range)
         });
+    }
+
+    /// Appends zeros.
+    pub(super) fn push_zeros(&mut self, count: u64) {
+        if count > 0 {
+            self.length += count;
+            self.pieces.push(Piece::Zeros(count));
+        }
+    }
+
+    /// Appends a range of a page blob: what was written, and zeros in between.
+    pub(super) fn push_pages(
+        &mut self,
+        view: &dyn View,
+        content: BlobContent,
+        range: Range<u64>,
+    ) -> StoreResult<()> {
+        let mut at = range.start;
+        pages::visit(view, content, range.clone(), &mut |span| {
+            if self.pieces.len() >= PAGE_PIECES_MAX {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.push_zeros(span.range.start - at);
+            let length = span.range.end - span.range.start;
+            let bytes = span.offset..span.offset + length;
+            self.push(span.payload, store::location(view, span.payload)?, bytes);
+            at = span.range.end;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if self.pieces.len() < PAGE_PIECES_MAX {
+            self.push_zeros(range.end - at);
+        } else if at < range.end {
+            self.length += range.end - at;
+            self.pieces.push(Piece::Pages(content, at..range.end));
+        }
+        Ok(())
+    }
+
+    /// The pieces, in order.
+    pub(super) fn into_pieces(self) -> Vec<Piece> {
+        self.pieces
     }
 
     /// Length of the range in bytes.
@@ -62,6 +113,9 @@ impl Located {
                 Some(bytes) => Content::Bytes(slice(bytes, &range)),
                 None => Content::Payload(payload.reader(range)),
             },
+            Some(Piece::Zeros(count)) if count <= ZEROS.len() as u64 => {
+                Content::Bytes(Bytes::from_static(&ZEROS[..count as usize]))
+            }
             other => {
                 self.pieces.extend(other);
                 let length = self.length;
@@ -84,11 +138,9 @@ impl Located {
             return payload.reader(range.clone()).read_all();
         }
         let mut all = BytesMut::new();
-        for piece in &self.pieces {
-            let mut reader = piece.open(store)?;
-            while let Some(chunk) = reader.next_chunk()? {
-                all.extend_from_slice(&chunk);
-            }
+        let mut body = ContentBody::new(store.clone(), self.pieces.clone(), self.length);
+        while let Some(chunk) = body.next()? {
+            all.extend_from_slice(&chunk);
         }
         Ok(all.freeze())
     }

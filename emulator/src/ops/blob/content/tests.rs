@@ -164,3 +164,103 @@ async fn one_small_payload_is_at_hand_and_a_large_one_is_streamed() {
     assert!(matches!(&part, Content::Payload(_)));
     assert_eq!(received(part).await, bytes(65_000, 66_100));
 }
+
+/// What is done to one of several blobs that began as one.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Bytes are appended to this blob.
+    Append(usize, usize),
+    /// This blob becomes a copy of that one.
+    Copy(usize, usize),
+    /// This blob is emptied.
+    Drop(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..3_usize, 1..90_usize).prop_map(|(blob, blocks)| Step::Append(blob, blocks)),
+        2 => (0..3_usize, 0..3_usize).prop_map(|(to, from)| Step::Copy(to, from)),
+        1 => (0..3_usize).prop_map(Step::Drop),
+    ]
+}
+
+/// A blob as it is kept, and as it should read.
+#[derive(Clone)]
+struct Kept {
+    content: BlobContent,
+    bytes: Vec<u8>,
+}
+
+async fn take(store: &Store, blobs: &mut [Kept], step: Step, next: &mut u8) {
+    match step {
+        Step::Append(blob, blocks) => {
+            for _ in 0..blocks {
+                *next = next.wrapping_add(1);
+                let (content, byte) = (blobs[blob].content, *next);
+                let length = blobs[blob].bytes.len() as u64;
+                let done = store.commit(move |tx, stamp| {
+                    let payload = store::adopt(tx, Staged::inline(Bytes::from(vec![byte]))?)?;
+                    let block = CommittedBlock {
+                        id: Vec::new(),
+                        length: 1,
+                        payload: Some(payload),
+                    };
+                    Ok(append(tx, content, length, block, stamp.tick.ticks())?)
+                });
+                blobs[blob].content = done.await.unwrap();
+                blobs[blob].bytes.push(byte);
+            }
+        }
+        Step::Copy(to, from) => {
+            let (old, new) = (blobs[to].content, blobs[from].content);
+            commit(store, move |tx| {
+                retain(tx, new)?;
+                release(tx, old)
+            })
+            .await;
+            blobs[to] = blobs[from].clone();
+        }
+        Step::Drop(blob) => {
+            let old = blobs[blob].content;
+            commit(store, move |tx| release(tx, old)).await;
+            blobs[blob] = Kept {
+                content: BlobContent::Empty,
+                bytes: Vec::new(),
+            };
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    /// Blobs that share a list and go on growing never see each other's blocks, and when all are
+    /// gone so is every payload.
+    #[test]
+    fn blobs_that_share_a_list_grow_apart(steps in prop::collection::vec(step(), 1..14)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let store = store();
+            let empty = Kept { content: BlobContent::Empty, bytes: Vec::new() };
+            let mut blobs = vec![empty; 3];
+            let mut next = 0;
+            for step in steps {
+                take(&store, &mut blobs, step, &mut next).await;
+                for blob in &blobs {
+                    let length = blob.bytes.len();
+                    prop_assert_eq!(blob.content.blocks() as usize, length);
+                    let found = find(&store, blob.content, 0..length as u64);
+                    let found = found.read_all(&store).unwrap();
+                    prop_assert_eq!(found.as_ref(), blob.bytes.as_slice());
+                    let listed = store.read(|view| blocks::read(view, blob.content)).unwrap();
+                    prop_assert_eq!(listed.len(), length);
+                }
+            }
+            for blob in 0..3 {
+                take(&store, &mut blobs, Step::Drop(blob), &mut next).await;
+            }
+            let payload = |id: u64| store.read(|view| store::location(view, PayloadId(id)));
+            prop_assert!((1..4_000).all(|id| payload(id).is_err()));
+            Ok(())
+        })?;
+    }
+}

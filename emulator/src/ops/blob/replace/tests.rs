@@ -25,6 +25,7 @@ fn name() -> BlobName {
         container: ContainerName {
             account: "a".to_owned(),
             container: "box".to_owned(),
+            settings: Default::default(),
         },
         blob: "b".to_owned(),
     }
@@ -40,6 +41,7 @@ fn container() -> ContainerRecord {
         policies: Vec::new(),
         lease: LeaseState::Available,
         deleted_at: None,
+        retention_days: None,
         encryption_scope: None,
     }
 }
@@ -52,6 +54,7 @@ fn new_blob(payload: PayloadId) -> NewBlob {
     NewBlob {
         encryption: None,
         sequence_number: 0,
+        marks: Marks::default(),
         kind: BlobKind::Block,
         length: 5,
         content: BlobContent::Payload(payload),
@@ -142,9 +145,15 @@ async fn a_removed_blob_takes_snapshots_and_uncommitted_blocks_along() {
         Ok((in_snapshot, in_block, neighbour))
     };
     let (in_snapshot, in_block, neighbour) = store.commit(job).await.unwrap();
-    let job = move |tx: &mut Transaction<'_>, _: &Stamp| {
-        remove_snapshots(tx, GENERATION, "b")?;
-        Ok(remove(tx, &name(), GENERATION, &blob)?)
+    let job = move |tx: &mut Transaction<'_>, stamp: &Stamp| {
+        let name = name();
+        let spot = Spot {
+            name: &name,
+            generation: GENERATION,
+        };
+        assert!(spot.delete_snapshots(tx, stamp)?);
+        assert!(spot.delete_base(tx, &blob, stamp)?);
+        Ok(())
     };
     store.commit(job).await.unwrap();
     for gone in [base, in_snapshot, in_block] {

@@ -2,13 +2,17 @@
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
-use smalt_protocol::{ErrorCode, Service, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 
-use super::{Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, elsewhere, refused};
+use super::{
+    Origin, Request, Source, SourceBytes, SourceUrl, UNVERIFIED, Wanted, nowhere, refused, remote,
+    unverified,
+};
 use crate::auth::{self, Identity};
 use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
+use crate::faults::Hold;
 use crate::header_case::HeaderCase;
 use crate::ops::blob::content::{self, Located};
 use crate::ops::blob::guard;
@@ -22,6 +26,9 @@ use crate::stage;
 use crate::store::View;
 use crate::target::Target;
 
+/// Since this version an unmet condition on the source of a range is told. Recorded: not in
+/// 2019-02-02.
+const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
 /// The operation whose rights a source needs.
 const READ: &str = "Blob_Download";
 
@@ -31,28 +38,61 @@ const READ: &str = "Blob_Download";
 /// `CannotVerifyCopySource` with the status of the refusal, 400 `InvalidHeaderValue` for a URL that
 /// names no blob.
 pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
-    let target = asked.url.resolve(call, &core.config)?;
-    let target = target.ok_or_else(elsewhere)?;
+    let is_reference = matches!(asked.wanted, Wanted::Reference);
+    opened(core, call, asked).await.map_err(|error| {
+        if tells_why(call, is_reference, error.status()) {
+            error
+        } else {
+            error.with_message(UNVERIFIED)
+        }
+    })
+}
+
+/// Whether the refusal of a source is passed on with its reason. Recorded: Copy Blob keeps the
+/// reason of a 401 to itself; Append Block and Put Page From URL that of a 412, and, by the number
+/// of the recorded answers, that of a 401 as well.
+fn tells_why(call: &Call, is_reference: bool, status: u16) -> bool {
+    let comp = call.query("comp").unwrap_or_default();
+    let is_of_range = ["appendblock", "page"]
+        .iter()
+        .any(|name| comp.eq_ignore_ascii_case(name));
+    match status {
+        401 => !is_reference && !is_of_range,
+        412 => !is_of_range,
+        _ => true,
+    }
+}
+
+async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, StorageError> {
+    let key = Requested::of_source(&call.headers)?;
+    let Some(target) = asked.url.resolve(call, &core.config)? else {
+        if asked.url.is_of_host_of(call) {
+            return Err(nowhere());
+        }
+        return remote::open(core, call, asked).await;
+    };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
     let is_own =
-        is_reference && call.identity == Identity::Owner && target.account == call.account();
+        is_reference && call.identity.is_account_wide() && target.account == call.account();
     let read = read_call(core, call, target, &asked.url);
     let identity = if is_own {
         Identity::Owner
     } else {
-        stranger(core, &read, is_reference)?
+        stranger(core, &read)?
     };
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
     let bytes = match asked.wanted {
         Wanted::Reference => None,
-        Wanted::Whole { conditions, most } => Some(whole(core, &address, &conditions, most).await?),
+        Wanted::Whole { conditions, most } => {
+            Some(whole(core, &address, &conditions, &key, most).await?)
+        }
         Wanted::Range {
             conditions,
             range,
             most,
         } => {
-            let part = locate(core, &address, &conditions, |found| {
+            let part = locate(core, &address, &conditions, &key, |found| {
                 let length = found.blob.length;
                 let (first, length) = match range {
                     Some(range) => range.within(length)?,
@@ -60,29 +100,36 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
                 };
                 check_length(length, most)?;
                 Ok(first..first + length)
-            })?;
+            });
+            let part = part.map_err(|error| untold(error, call.version))?;
             Some(staged(core, part).await?)
         }
     };
     Ok(Source {
-        address,
+        origin: Origin::Here(address),
         shown: asked.url.shown(&call.origin),
         is_own,
         may_read_tags: identity.may('t'),
+        hold: is_reference.then(|| hold(core, call)).flatten(),
         bytes,
     })
 }
 
+/// How a rule holds this copy pending, if one does.
+pub(super) fn hold(core: &Core, call: &Call) -> Option<Hold> {
+    let entry = register::find(call).ok()?;
+    core.faults.hold(entry, call)
+}
+
 /// The read of the source, as a request of its own.
 fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call {
-    let account = core.config.account(&target.account);
     let mut headers = HeaderMap::new();
     if let Some(authorization) = call.headers.get("x-ms-copy-source-authorization") {
         headers.insert(AUTHORIZATION, authorization.clone());
     }
     Call {
         method: Method::GET,
-        settings: account.map(|a| a.settings.clone()).unwrap_or_default(),
+        settings: core.settings(&target.account),
         target,
         query: url.query().to_vec(),
         headers,
@@ -103,18 +150,20 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
 }
 
-/// Authorises by what the URL carries. Recorded: Copy Blob does not say why a read got 401.
-fn stranger(core: &Core, read: &Call, is_reference: bool) -> Result<Identity, StorageError> {
+/// Authorises by what the URL carries.
+fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
     let entry = register::by_id(Service::Blob, READ)
         .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
-    auth::authorise(core, read, entry).map_err(|error| {
-        let error = refused(&error);
-        if is_reference && error.status() == 401 {
-            error.with_message(UNVERIFIED)
-        } else {
-            error
-        }
-    })
+    auth::authorise(core, read, entry).map_err(|error| refused(&error))
+}
+
+/// Recorded: why a condition on the source of a range did not hold was not told at first.
+fn untold(error: StorageError, version: ApiVersion) -> StorageError {
+    if version < TELLS_CONDITIONS && error.status() == 412 {
+        unverified(412)
+    } else {
+        error
+    }
 }
 
 /// A range of a source, found at one moment.
@@ -127,6 +176,7 @@ fn locate(
     core: &Core,
     address: &BlobAddress,
     conditions: &Conditions,
+    key: &Requested,
     range: impl FnOnce(&Found) -> Result<std::ops::Range<u64>, StorageError>,
 ) -> Result<Part, StorageError> {
     let now = core.store.now();
@@ -134,7 +184,7 @@ fn locate(
         let found = address.find(view, now)?;
         conditions.check_read((&found.blob).into())?;
         guard::check_online(&found.blob)?;
-        Requested::default().check_read(found.blob.encryption.as_ref())?;
+        key.check_read(found.blob.encryption.as_ref())?;
         let range = range(&found)?;
         let located = content::locate(view, found.blob.content, range)?;
         Ok(Part { found, located })
@@ -149,9 +199,10 @@ async fn whole(
     core: &Core,
     address: &BlobAddress,
     conditions: &Conditions,
+    key: &Requested,
     most: u64,
 ) -> Result<SourceBytes, StorageError> {
-    let part = locate(core, address, conditions, |found| {
+    let part = locate(core, address, conditions, key, |found| {
         check_length(found.blob.length, most)?;
         Ok(0..found.blob.length)
     })?;
@@ -180,7 +231,8 @@ async fn staged(core: &Core, part: Part) -> Result<SourceBytes, StorageError> {
     })
 }
 
-fn check_length(length: u64, most: u64) -> Result<(), StorageError> {
+/// Refuses a source, or a part of one, that is too long.
+pub(super) fn check_length(length: u64, most: u64) -> Result<(), StorageError> {
     if length <= most {
         return Ok(());
     }

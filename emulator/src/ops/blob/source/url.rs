@@ -1,14 +1,16 @@
 //! The URL of a copy source: `https://account.blob.core.windows.net/c/b?snapshot=...&sig=...`, in
-//! path style, or in the form of before 2012-02-12, `/account/c/b`.
+//! path style, or in the form of before 2012-02-12, `/account/c/b`; or any other of http and https.
 
 use smalt_protocol::limits::COPY_SOURCE_URL_BYTES_MAX;
-use smalt_protocol::{ErrorCode, Service, StorageError, uri};
+use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, uri};
 
 use crate::call::Call;
 use crate::config::Config;
 use crate::target::{self, Address, Resource, Target};
 
 const HEADER: &str = "x-ms-copy-source";
+/// Since this version a source is a URL with scheme and host. "Version 2012-02-12".
+const IS_WHOLE: ApiVersion = ApiVersion::V2012_02_12;
 
 /// A copy source as sent, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,9 @@ impl SourceUrl {
     /// 400 `MissingRequiredHeader`, 400 `InvalidHeaderValue` for what is no URL or too long.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let text = call.required_header(HEADER)?;
-        Self::parse(text).ok_or_else(|| StorageError::invalid_header(HEADER, text))
+        Self::parse(text)
+            .filter(|url| url.authority.is_some() || call.version < IS_WHOLE)
+            .ok_or_else(|| StorageError::invalid_header(HEADER, text))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -50,7 +54,9 @@ impl SourceUrl {
         let (authority, path) = place.split_at(place.find('/')?);
         uri::percent_decode(path).ok()?;
         let authority = scheme.is_some().then(|| authority.to_owned());
-        (authority.as_deref() != Some("")).then_some(())?;
+        // A host it must have; a password in front of it has no place here.
+        let is_host = |authority: &str| !authority.is_empty() && !authority.contains('@');
+        authority.as_deref().is_none_or(is_host).then_some(())?;
         Some(SourceUrl {
             secure,
             authority,
@@ -68,6 +74,24 @@ impl SourceUrl {
     /// Its query, decoded.
     pub fn query(&self) -> &[(String, String)] {
         &self.query
+    }
+
+    /// The URL to fetch it from: as sent.
+    pub fn whole(&self) -> Option<String> {
+        let scheme = if self.secure { "https" } else { "http" };
+        let mark = if self.raw_query.is_empty() { "" } else { "?" };
+        let authority = self.authority.as_ref()?;
+        let (path, query) = (&self.path, &self.raw_query);
+        Some(format!("{scheme}://{authority}{path}{mark}{query}"))
+    }
+
+    /// Whether the host is the one that the caller itself talks to.
+    pub fn is_of_host_of(&self, call: &Call) -> bool {
+        let own_host = call.origin.split_once("://").map_or("", |(_, host)| host);
+        match &self.authority {
+            Some(authority) => authority.eq_ignore_ascii_case(own_host),
+            None => true,
+        }
     }
 
     /// The URL as it is kept and shown: as sent, without the signature (recorded).
@@ -97,15 +121,10 @@ impl SourceUrl {
     /// # Errors
     /// 400 `InvalidHeaderValue` when it names something of this emulator that is no blob.
     pub fn resolve(&self, call: &Call, config: &Config) -> Result<Option<Target>, StorageError> {
-        let own_host = call.origin.split_once("://").map_or("", |(_, host)| host);
-        let is_own_host = match &self.authority {
-            Some(authority) => authority.eq_ignore_ascii_case(own_host),
-            None => true,
-        };
         let address = Address {
             host: self.authority.as_deref().unwrap_or_default(),
             raw_path: &self.path,
-            socket: is_own_host.then_some(Service::Blob),
+            socket: self.is_of_host_of(call).then_some(Service::Blob),
             names_container: false,
             host_style: config.host_style,
         };
@@ -139,6 +158,7 @@ mod tests {
             ("ftp://a/c/b", None),
             ("http:///c/b", None),
             ("http://a", None),
+            ("http://user:password@a/c/b", None),
             ("a/c/b", None),
             ("http://a/c/%zz", None),
             ("http://a/c/b?x=%FF", None),

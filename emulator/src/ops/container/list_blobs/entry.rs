@@ -7,6 +7,8 @@ use super::marker::Position;
 use super::walk::Item;
 use crate::call::Call;
 use crate::config::DefaultTier;
+use crate::ops::blob::last_access;
+use crate::ops::blob::properties::{LAST_ACCESS, inferred_tier};
 use crate::ops::listing::includes;
 use crate::records::{BlobKind, BlobRecord, CopyRecord, Rehydration};
 use crate::rules::encryption::Encryption;
@@ -23,7 +25,12 @@ const SHOWS_CREATION: ApiVersion = ApiVersion::V2017_11_09;
 const SHOWS_NO_TAGS: ApiVersion = ApiVersion::V2018_11_09;
 /// An empty CRC is listed, and the tier of a snapshot, since this version, as recorded.
 const SHOWS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
-/// The number of tags is listed, and an empty `OrMetadata`, since this version, as recorded.
+/// Versions are listed since this version, as recorded.
+const SHOWS_VERSIONS: ApiVersion = ApiVersion::V2019_10_10;
+/// The time of expiry is listed since this version. "Set Blob Expiry".
+const SHOWS_EXPIRY: ApiVersion = ApiVersion::V2020_02_10;
+/// The number of tags is listed, the seal of an append blob, and an empty `OrMetadata`, since this
+/// version, as recorded.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2019_12_12;
 
 /// What version and request show.
@@ -35,6 +42,7 @@ pub struct Shown {
     tags: bool,
     copy: bool,
     default_tier: DefaultTier,
+    last_access: bool,
 }
 
 impl Shown {
@@ -47,15 +55,20 @@ impl Shown {
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
             default_tier: call.settings.default_tier,
+            last_access: call.settings.last_access_tracking && call.version >= LAST_ACCESS,
         }
     }
 
     /// Writes an item.
     pub fn push(&self, list: &mut ListBlobsDocument, place: &Position, item: &Item) {
         match item {
-            Item::Blob(blob) => self.push_committed(list, place, blob, false),
-            Item::Snapshot(blob) => self.push_committed(list, place, blob, true),
+            Item::Blob(blob)
+            | Item::Deleted(blob)
+            | Item::VersionsOnly(blob)
+            | Item::Snapshot(blob)
+            | Item::Version(blob) => self.push_committed(list, place, blob, item),
             Item::Uncommitted => list.push_blob(&self.uncommitted(&place.name)),
+            Item::Gone => {}
         }
     }
 
@@ -64,13 +77,18 @@ impl Shown {
         list: &mut ListBlobsDocument,
         place: &Position,
         blob: &BlobRecord,
-        is_snapshot: bool,
+        item: &Item,
     ) {
+        let is_snapshot = matches!(item, Item::Snapshot(_));
         let snapshot = is_snapshot.then(|| place.time.iso_ticks());
+        let version_id = blob.version_id.filter(|_| self.since(SHOWS_VERSIONS));
+        let version_id = version_id.map(Timestamp::iso_ticks);
         let copy = blob.copy.as_ref().filter(|_| self.copy);
         let progress = copy.map_or_else(String::new, |copy| {
             format!("{}/{}", copy.progress.0, copy.progress.1)
         });
+        let incremental = blob.incremental.as_ref();
+        let incremental = incremental.map(|copy| copy.snapshot.iso_ticks());
         let shows_tier = !is_snapshot || self.since(SHOWS_CRC64);
         let tier = self.tier(blob).filter(|_| shows_tier);
         let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
@@ -80,30 +98,42 @@ impl Shown {
         list.push_blob(&BlobEntry {
             name: &place.name,
             snapshot: snapshot.as_deref(),
+            version_id: version_id.as_deref(),
+            is_current_version: version_id.is_some() && !blob.is_previous,
+            has_versions_only: matches!(item, Item::VersionsOnly(_)),
+            is_deleted: blob.deleted.is_some(),
             creation_time: self.since(SHOWS_CREATION).then_some(blob.created),
             last_modified: Some(blob.last_modified),
             etag: Some(blob.etag),
             content_length: blob.length,
             content: Some(self.content(blob)),
+            last_access_time: self.last_access.then(|| last_access::of(blob)),
             blob_type: blob.kind.as_str(),
             access_tier: tier,
             access_tier_inferred: tier.is_some() && blob.access.tier.is_none(),
             archive_status: archive_status.as_deref(),
             rehydrate_priority: rehydration.map(|rehydration| rehydration.priority.as_str()),
             access_tier_change_time: blob.access.changed.filter(|_| tier.is_some()),
-            lease: if is_snapshot {
-                BlobLease::default()
-            } else {
-                lease(blob, self.now)
+            lease: match item {
+                Item::Blob(_) | Item::VersionsOnly(_) => lease(blob, self.now),
+                Item::Deleted(_) => DELETED_LEASE,
+                _ => BlobLease::default(),
             },
-            copy: copy.map(|copy| copy_entry(copy, &progress)),
+            copy: copy.map(|copy| BlobCopy {
+                incremental_snapshot: incremental.as_deref(),
+                ..copy_entry(copy, &progress)
+            }),
             server_encrypted: self.since(SHOWS_ENCRYPTED).then_some(true),
             key_sha256: blob.encryption.as_ref().and_then(Encryption::key_sha256),
             encryption_scope: blob.encryption.as_ref().and_then(Encryption::scope),
+            expiry_time: blob.expires.filter(|_| self.since(SHOWS_EXPIRY)),
+            is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
+            deletion: deletion(blob, self.now),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
+            sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
             ..BlobEntry::default()
         });
     }
@@ -145,20 +175,29 @@ impl Shown {
         }
     }
 
-    /// Page blobs show the tier that was set for them, block blobs besides the account's.
+    /// The tier that was set, or the one that goes without saying.
     fn tier<'a>(&self, blob: &'a BlobRecord) -> Option<&'a str> {
         let set = blob.access.tier.as_deref();
-        let shown = match blob.kind {
-            BlobKind::Block => set.or(Some(self.default_tier.as_str())),
-            BlobKind::Page => set,
-            BlobKind::Append => None,
-        };
+        let inferred = || inferred_tier(blob.kind, blob.length, self.default_tier, self.version);
+        let shown = set.or_else(inferred);
         shown.filter(|_| self.since(SHOWS_TIER))
     }
 
     fn since(&self, first: ApiVersion) -> bool {
         self.version >= first
     }
+}
+
+/// Recorded: the lease of a deleted blob has an empty status and no state.
+const DELETED_LEASE: BlobLease<'static> = BlobLease {
+    status: Some(""),
+    state: None,
+    duration: None,
+};
+
+fn deletion(blob: &BlobRecord, now: Timestamp) -> Option<(Timestamp, u32)> {
+    let deleted = blob.deleted?;
+    Some((deleted.at, deleted.remaining_days(now)))
 }
 
 fn lease(blob: &BlobRecord, now: Timestamp) -> BlobLease<'static> {

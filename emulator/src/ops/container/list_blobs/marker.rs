@@ -1,20 +1,12 @@
 //! Continuation markers: where the next page starts.
 //!
-//! Clients must treat a marker as opaque; ours has the form of the recordings,
-//! `2!68!MDAwMDA2IWJsb2JhMyEwMDAwMjghOTk5OS0...`: a length, and in Base64 with `-` for `=` the text
-//! `000006!bloba3!000028!9999-12-31T23:59:59.9999999Z!`. It names the first item of the next page,
-//! so that a page stays where it is whatever is added before it, and a blob that has gone since is
-//! no obstacle.
+//! A marker names the first item of the next page, so that a page stays where it is whatever is
+//! added before it, and a blob that has gone since is no obstacle.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use smalt_protocol::{StorageError, Timestamp};
 
 use crate::ops::listing::bad_marker;
-
-const FORMAT: &str = "2!";
-/// Digits that a length is written with.
-const LENGTH_DIGITS: usize = 6;
+use crate::ops::marker;
 
 /// Place of an item in a listing: within a name, snapshots from the oldest on, the blob last.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,11 +20,7 @@ pub struct Position {
 impl Position {
     /// The marker of a page that starts here.
     pub fn marker(&self) -> String {
-        let time = self.time.iso_ticks();
-        let (name_bytes, time_bytes) = (self.name.len(), time.len());
-        let text = format!("{name_bytes:06}!{}!{time_bytes:06}!{time}!", self.name);
-        let encoded = STANDARD.encode(text).replace('=', "-");
-        format!("{FORMAT}{}!{encoded}", encoded.len())
+        marker::write(&[&self.name, &self.time.iso_ticks()])
     }
 
     /// Reads a marker.
@@ -45,28 +33,9 @@ impl Position {
 }
 
 fn read(marker: &str) -> Option<Position> {
-    let (length, encoded) = marker.strip_prefix(FORMAT)?.split_once('!')?;
-    if length.parse() != Ok(encoded.len()) {
-        return None;
-    }
-    let text = STANDARD.decode(encoded.replace('-', "=")).ok()?;
-    let text = String::from_utf8(text).ok()?;
-    let (name, rest) = counted(&text)?;
-    let (time, rest) = counted(rest)?;
-    rest.is_empty().then_some(())?;
-    Some(Position {
-        name: name.to_owned(),
-        time: Timestamp::parse_iso(time)?,
-    })
-}
-
-/// A text behind its length in bytes, and what follows.
-fn counted(text: &str) -> Option<(&str, &str)> {
-    let (length, rest) = text.split_at_checked(LENGTH_DIGITS)?;
-    let (counted, rest) = rest
-        .strip_prefix('!')?
-        .split_at_checked(length.parse().ok()?)?;
-    Some((counted, rest.strip_prefix('!')?))
+    let [name, time] = marker::read(marker)?;
+    let time = Timestamp::parse_iso(&time)?;
+    Some(Position { name, time })
 }
 
 #[cfg(test)]

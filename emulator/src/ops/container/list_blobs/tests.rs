@@ -81,6 +81,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
         name: ContainerName {
             account: "a".to_owned(),
             container: "ccc".to_owned(),
+            settings: Default::default(),
         },
         paging: Paging {
             prefix: prefix.to_owned(),
@@ -90,8 +91,7 @@ fn request(prefix: &str, delimiter: Option<&str>, most: usize) -> ListBlobs {
         delimiter: delimiter.map(str::to_owned),
         start: None,
         start_from: None,
-        snapshots: false,
-        uncommitted: false,
+        includes: Includes::default(),
     }
 }
 
@@ -103,7 +103,7 @@ fn lines(page: &Page) -> Vec<String> {
             format!("{}@{}", at.name, at.time.unix_s() - NOW.unix_s())
         }
         Entry::Item(at, Item::Uncommitted) => format!("{}?", at.name),
-        Entry::Item(at, Item::Blob(_)) => at.name.clone(),
+        Entry::Item(at, _) => at.name.clone(),
     };
     page.entries.iter().map(line).collect()
 }
@@ -134,8 +134,12 @@ fn modelled(all: &[Stands], list: &ListBlobs) -> Vec<String> {
             continue;
         }
         let is_fresh = uncommitted.is_some_and(|touched| NOW < touched.plus_s(7 * 86_400));
-        let is_uncommitted = list.uncommitted && is_fresh && !is_there;
-        let snapshots = if list.snapshots { snapshots } else { 0 };
+        let is_uncommitted = list.includes.uncommitted && is_fresh && !is_there;
+        let snapshots = if list.includes.snapshots {
+            snapshots
+        } else {
+            0
+        };
         if !is_there && !is_uncommitted && snapshots == 0 {
             continue;
         }
@@ -183,8 +187,8 @@ proptest! {
         let store = store(&all);
         let mut list = request(&prefix, delimiter.as_deref(), most);
         list.start_from = start_from;
-        list.snapshots = includes.0 && delimiter.is_none();
-        list.uncommitted = includes.1;
+        list.includes.snapshots = includes.0 && delimiter.is_none();
+        list.includes.uncommitted = includes.1;
         let expected = modelled(&all, &list);
         prop_assert_eq!(listed(&store, list), expected);
     }

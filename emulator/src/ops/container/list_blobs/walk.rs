@@ -1,27 +1,25 @@
-//! Walking a container in the order of its listing: base blobs, snapshots and uncommitted blobs,
-//! merged by name.
+//! Walking a container in the order of its listing: base blobs, snapshots, versions, deleted and
+//! uncommitted blobs, merged by name and time.
 //!
-//! Each of the three is one range of keys, read ahead in chunks. A walk without a delimiter reads
+//! Each of them is one range of keys, read ahead in chunks. A walk without a delimiter reads
 //! one chunk of a page's size. With one it jumps past every common prefix, and the chunks start
 //! small again: the members of a prefix are not visited.
 
-use std::collections::VecDeque;
+mod source;
+
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 
+use self::source::{JUMPING_CHUNK, Source};
 use super::marker::Position;
 use crate::keys::{self, Generation};
 use crate::records::{BlobRecord, Record, UncommittedRecord};
+use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
-/// First chunk of a walk that jumps, and of every chunk after a jump; each next one is twice as
-/// long.
-const JUMPING_CHUNK: usize = 2;
-/// Longest chunk.
-const CHUNK_MAX: usize = 5_001;
 const DAY_S: u64 = 24 * 60 * 60;
 
 /// What a listing walks over.
@@ -35,9 +33,22 @@ pub struct Range {
     pub start: Option<Position>,
     /// Least name, besides.
     pub start_from: Option<String>,
-    /// With snapshots.
+    /// What besides base blobs.
+    pub includes: Includes,
+}
+
+/// What a listing shows besides base blobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Includes {
+    /// Snapshots.
     pub snapshots: bool,
-    /// With blobs that have uncommitted blocks only.
+    /// Previous versions.
+    pub versions: bool,
+    /// What was deleted softly: of the others that are shown as well.
+    pub deleted: bool,
+    /// Blobs that have previous versions only, as one entry.
+    pub versions_only: bool,
+    /// Blobs that have uncommitted blocks only.
     pub uncommitted: bool,
 }
 
@@ -46,63 +57,115 @@ pub struct Range {
 pub enum Item {
     /// A base blob.
     Blob(Box<BlobRecord>),
-    /// A snapshot.
+    /// A base blob that was deleted softly.
+    Deleted(Box<BlobRecord>),
+    /// A blob that has previous versions only.
+    VersionsOnly(Box<BlobRecord>),
+    /// A snapshot, deleted or not.
     Snapshot(Box<BlobRecord>),
+    /// A previous version, deleted or not.
+    Version(Box<BlobRecord>),
     /// A blob that has uncommitted blocks only.
     Uncommitted,
+    /// The place of a base blob that is no more. It is not shown, but a page can start at it.
+    Gone,
 }
 
 /// A walk.
 pub struct Walk<'a> {
     view: &'a dyn View,
     generation: Generation,
+    includes: Includes,
     now: Timestamp,
-    blobs: Source,
-    snapshots: Option<Source>,
-    uncommitted: Option<Source>,
+    /// Something is over and not reaped yet: blobs are looked at before they are listed.
+    looks_closely: bool,
+    sources: Vec<(Kind, Source)>,
 }
 
+/// What a source holds, in the order in which those of one place go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Blob,
+    Deleted,
     Snapshot,
+    Version,
     Uncommitted,
+}
+
+impl Kind {
+    /// The key where the items of names from this one on start.
+    fn from(self, generation: Generation, name: &str) -> Vec<u8> {
+        match self {
+            Kind::Blob => keys::blob(generation, name),
+            Kind::Deleted => keys::deleted_blob(generation, name),
+            Kind::Snapshot => keys::snapshots_from(generation, name),
+            Kind::Version => keys::versions_from(generation, name),
+            Kind::Uncommitted => keys::uncommitted(generation, name),
+        }
+    }
+
+    /// The key where the items from this place on start.
+    fn start(self, generation: Generation, at: &Position) -> Vec<u8> {
+        let is_base = at.time == Timestamp::MAX;
+        match self {
+            Kind::Snapshot if is_base => keys::after(keys::snapshots(generation, &at.name)),
+            Kind::Snapshot => keys::snapshot(generation, &at.name, at.time),
+            Kind::Version if is_base => keys::after(keys::versions(generation, &at.name)),
+            Kind::Version => keys::version(generation, &at.name, at.time),
+            _ => self.from(generation, &at.name),
+        }
+    }
+
+    fn position(self, key: &[u8]) -> Position {
+        let (name, time) = match self {
+            Kind::Snapshot | Kind::Version => keys::snapshot_name(key),
+            _ => (keys::blob_name(key), Timestamp::MAX),
+        };
+        Position { name, time }
+    }
 }
 
 impl<'a> Walk<'a> {
     /// Starts a walk that will be asked for about this many items; `None` when it will jump.
-    pub fn new(view: &'a dyn View, range: &Range, now: Timestamp, items: Option<usize>) -> Self {
-        let generation = range.generation;
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn new(
+        view: &'a dyn View,
+        range: &Range,
+        now: Timestamp,
+        items: Option<usize>,
+    ) -> StoreResult<Self> {
+        let (generation, includes) = (range.generation, range.includes);
         let marked = range.start.as_ref().map(|start| start.name.as_str());
         let least = range.start_from.as_deref().max(marked).unwrap_or_default();
         let least = least.max(range.prefix.as_str());
-        let chunk = items.unwrap_or(JUMPING_CHUNK);
-        let source = |from, prefix| Source::new(from, keys::after(prefix), chunk);
-        let snapshots_from = match &range.start {
-            Some(start) if start.name == least && start.time == Timestamp::MAX => {
-                keys::after(keys::snapshots(generation, least))
-            }
-            Some(start) if start.name == least => keys::snapshot(generation, least, start.time),
-            _ => keys::snapshots_from(generation, least),
+        let start = range.start.as_ref().filter(|start| start.name == least);
+        let source = |kind: Kind| {
+            let from = match start {
+                Some(start) => kind.start(generation, start),
+                None => kind.from(generation, least),
+            };
+            let to = keys::after(kind.from(generation, &range.prefix));
+            (kind, Source::new(from, to, items.unwrap_or(JUMPING_CHUNK)))
         };
-        let prefix = range.prefix.as_str();
-        let all_snapshots = keys::snapshots_from(generation, prefix);
-        let all_uncommitted = keys::uncommitted(generation, prefix);
-        Walk {
+        let shows_deleted = includes.deleted || includes.versions || includes.versions_only;
+        let wanted = [
+            (Kind::Blob, true),
+            (Kind::Deleted, shows_deleted),
+            (Kind::Snapshot, includes.snapshots),
+            (Kind::Version, includes.versions),
+            (Kind::Uncommitted, includes.uncommitted),
+        ];
+        let wanted = wanted.into_iter().filter(|(_, is_wanted)| *is_wanted);
+        Ok(Walk {
             view,
             generation,
+            includes,
             now,
-            blobs: source(
-                keys::blob(generation, least),
-                keys::blob(generation, prefix),
-            ),
-            snapshots: range
-                .snapshots
-                .then(|| source(snapshots_from, all_snapshots)),
-            uncommitted: range
-                .uncommitted
-                .then(|| source(keys::uncommitted(generation, least), all_uncommitted)),
-        }
+            looks_closely: has_expired(view, now)?,
+            sources: wanted.map(|(kind, _)| source(kind)).collect(),
+        })
     }
 
     /// Where the next item is.
@@ -112,145 +175,89 @@ impl<'a> Walk<'a> {
 
     /// Takes the next item.
     pub fn next(&mut self) -> StoreResult<Option<(Position, Item)>> {
-        let Some((position, kind)) = self.first()? else {
+        let Some((position, index)) = self.first()? else {
             return Ok(None);
         };
-        let source = match kind {
-            Kind::Blob => Some(&mut self.blobs),
-            Kind::Snapshot => self.snapshots.as_mut(),
-            Kind::Uncommitted => self.uncommitted.as_mut(),
-        };
-        let Some((_, value)) = source.and_then(|source| source.ahead.pop_front()) else {
+        let taken = self.sources.get_mut(index);
+        let Some((kind, (_, value))) = taken.and_then(|(kind, s)| Some((*kind, s.pop()?))) else {
             return Ok(None);
         };
+        let blob = || BlobRecord::decode(&value).map(Box::new);
         let item = match kind {
-            Kind::Blob => Item::Blob(Box::new(BlobRecord::decode(&value)?)),
-            Kind::Snapshot => Item::Snapshot(Box::new(BlobRecord::decode(&value)?)),
+            Kind::Blob => {
+                let mut blob = blob()?;
+                pending_copy::settle(&mut blob, self.now);
+                Item::Blob(blob)
+            }
+            Kind::Snapshot => Item::Snapshot(blob()?),
+            Kind::Version => Item::Version(blob()?),
             Kind::Uncommitted => Item::Uncommitted,
+            Kind::Deleted => match blob()? {
+                deleted if deleted.deleted.is_some() => Item::Deleted(deleted),
+                placeholder if self.includes.versions_only => Item::VersionsOnly(placeholder),
+                _ => Item::Gone,
+            },
         };
         Ok(Some((position, item)))
     }
 
     /// Jumps past everything whose name starts with this.
     pub fn jump(&mut self, prefix: &str) {
-        let generation = self.generation;
-        self.blobs.seek(keys::after(keys::blob(generation, prefix)));
-        if let Some(source) = &mut self.snapshots {
-            source.seek(keys::after(keys::snapshots_from(generation, prefix)));
-        }
-        if let Some(source) = &mut self.uncommitted {
-            source.seek(keys::after(keys::uncommitted(generation, prefix)));
+        for (kind, source) in &mut self.sources {
+            source.seek(keys::after(kind.from(self.generation, prefix)));
         }
     }
 
-    fn first(&mut self) -> StoreResult<Option<(Position, Kind)>> {
-        let view = self.view;
-        let mut first = position(self.blobs.peek(view)?, Kind::Blob);
-        if let Some(source) = &mut self.snapshots {
-            first = earlier(first, position(source.peek(view)?, Kind::Snapshot));
-        }
-        if let Some(source) = &mut self.uncommitted {
-            let found = uncommitted(source, view, first.as_ref(), self.now)?;
-            first = earlier(first, found);
+    /// The first place and the index of its source.
+    fn first(&mut self) -> StoreResult<Option<(Position, usize)>> {
+        let (view, includes, now) = (self.view, self.includes, self.now);
+        let mut first: Option<(Position, usize)> = None;
+        for (index, (kind, source)) in self.sources.iter_mut().enumerate() {
+            while let Some((key, value)) = source.peek(view)? {
+                let position = kind.position(key);
+                let is_taken = first.as_ref().is_some_and(|(other, _)| *other == position);
+                let is_expired = self.looks_closely
+                    && *kind == Kind::Blob
+                    && !BlobRecord::decode(value)?.is_there(now);
+                if is_taken || is_expired || !is_shown(*kind, value, includes, now)? {
+                    source.pop();
+                    continue;
+                }
+                if first.as_ref().is_none_or(|(other, _)| position < *other) {
+                    first = Some((position, index));
+                }
+                break;
+            }
         }
         Ok(first)
     }
 }
 
-/// The next uncommitted blob that is listed as such: not one that stands beside a committed blob,
-/// and none whose blocks are too old to be there.
-fn uncommitted(
-    source: &mut Source,
-    view: &dyn View,
-    first: Option<&(Position, Kind)>,
-    now: Timestamp,
-) -> StoreResult<Option<(Position, Kind)>> {
-    while let Some(head) = source.peek(view)? {
-        let record = UncommittedRecord::decode(&head.1)?;
-        let is_old = now >= record.touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S);
-        let found = position(Some(head), Kind::Uncommitted);
-        let name = found.as_ref().map(|(position, _)| &position.name);
-        let is_committed =
-            first.is_some_and(|(place, kind)| *kind == Kind::Blob && Some(&place.name) == name);
-        if !is_old && !is_committed {
-            return Ok(found);
-        }
-        source.ahead.pop_front();
-    }
-    Ok(None)
+/// Whether the time of anything has come that is not reaped yet.
+fn has_expired(view: &dyn View, now: Timestamp) -> StoreResult<bool> {
+    let from = keys::expiring_from(Timestamp::MIN);
+    let to = keys::expiring_from(now.plus_ticks(1));
+    let mut found = false;
+    view.scan(&from, &to, &mut |_, _| {
+        found = true;
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
 }
 
-fn position(head: Option<&(Vec<u8>, Bytes)>, kind: Kind) -> Option<(Position, Kind)> {
-    let (key, _) = head?;
-    let (name, time) = match kind {
-        Kind::Snapshot => keys::snapshot_name(key),
-        Kind::Blob | Kind::Uncommitted => (keys::blob_name(key), Timestamp::MAX),
-    };
-    Some((Position { name, time }, kind))
-}
-
-fn earlier(
-    one: Option<(Position, Kind)>,
-    other: Option<(Position, Kind)>,
-) -> Option<(Position, Kind)> {
-    match (one, other) {
-        (Some(one), Some(other)) if other.0 < one.0 => Some(other),
-        (None, other) => other,
-        (one, _) => one,
-    }
-}
-
-/// A range of keys, read ahead.
-struct Source {
-    from: Vec<u8>,
-    to: Vec<u8>,
-    ahead: VecDeque<(Vec<u8>, Bytes)>,
-    chunk: usize,
-}
-
-impl Source {
-    fn new(from: Vec<u8>, to: Vec<u8>, chunk: usize) -> Self {
-        Source {
-            from,
-            to,
-            ahead: VecDeque::new(),
-            chunk,
+/// Whether an item is one of those that the listing includes, and still there.
+fn is_shown(kind: Kind, value: &Bytes, includes: Includes, now: Timestamp) -> StoreResult<bool> {
+    match kind {
+        Kind::Blob => Ok(true),
+        Kind::Uncommitted => {
+            let touched = UncommittedRecord::decode(value)?.touched;
+            Ok(now < touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S))
         }
-    }
-
-    fn peek(&mut self, view: &dyn View) -> StoreResult<Option<&(Vec<u8>, Bytes)>> {
-        if self.ahead.is_empty() && self.from < self.to {
-            self.read(view)?;
-        }
-        Ok(self.ahead.front())
-    }
-
-    fn read(&mut self, view: &dyn View) -> StoreResult<()> {
-        let (ahead, chunk) = (&mut self.ahead, self.chunk);
-        view.scan(&self.from, &self.to, &mut |key, value| {
-            ahead.push_back((key.to_vec(), value.clone()));
-            if ahead.len() < chunk {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        })?;
-        // The key behind the last one, or nothing more where the range has ended.
-        self.from = match self.ahead.back() {
-            Some((key, _)) if self.ahead.len() == chunk => [key.as_slice(), &[0]].concat(),
-            _ => self.to.clone(),
-        };
-        self.chunk = (chunk * 2).min(CHUNK_MAX);
-        Ok(())
-    }
-
-    fn seek(&mut self, key: Vec<u8>) {
-        while self.ahead.front().is_some_and(|(head, _)| *head < key) {
-            self.ahead.pop_front();
-        }
-        if self.ahead.is_empty() {
-            self.from = std::mem::take(&mut self.from).max(key);
-            self.chunk = JUMPING_CHUNK;
+        Kind::Deleted | Kind::Snapshot | Kind::Version => {
+            Ok(match BlobRecord::decode(value)?.deleted {
+                Some(deleted) => includes.deleted && !deleted.is_over(now),
+                None => kind != Kind::Deleted || includes.versions || includes.versions_only,
+            })
         }
     }
 }

@@ -1,0 +1,136 @@
+//! Which permissions a request needs: those of its operation, and those of what it asks besides.
+
+use smalt_protocol::signing::permissions::Permissions;
+
+use crate::call::Call;
+use crate::register::Access;
+
+/// Whether the permissions of a SAS reach what a request asks for. `declared` are the letters of
+/// the operation's register line for this kind of SAS, any of which will do.
+pub fn are_met(call: &Call, access: &Access, declared: &str, held: Permissions) -> bool {
+    let letters = access.refined.and_then(|refine| refine(call));
+    held.contains_any(letters.unwrap_or(declared)) && besides(call).all(|one| held.contains(one))
+}
+
+/// Letters that headers and parameters need whatever the operation: `t` for index tags that are
+/// set, listed or compared with, `i` for a policy or a hold that a write brings along. Sources:
+/// "Specifying conditional headers", "List Blobs", "Put Blob".
+fn besides(call: &Call) -> impl Iterator<Item = char> {
+    let has = |header: &str| call.headers.contains_key(header);
+    let reads_tags = has("x-ms-if-tags") || call.query_list("include").any(|part| part == "tags");
+    let is_write = call.method == http::Method::PUT;
+    let sets_tags = is_write && has("x-ms-tags");
+    let keeps = is_write
+        && (has("x-ms-immutability-policy-until-date")
+            || has("x-ms-immutability-policy-mode")
+            || has("x-ms-legal-hold"));
+    let tags = (reads_tags || sets_tags).then_some('t');
+    tags.into_iter().chain(keeps.then_some('i'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::blob::testing;
+    use crate::register;
+    use smalt_protocol::Service;
+
+    type Pairs = [(&'static str, &'static str)];
+
+    fn met(id: &str, query: &Pairs, headers: &Pairs, held: &str) -> bool {
+        let entry = register::by_id(Service::Blob, id).unwrap();
+        let mut call = testing::call(query, headers);
+        if !matches!(entry.verb, register::Verb::Put) {
+            call.method = http::Method::GET;
+        }
+        let held = Permissions::parse(held).unwrap();
+        are_met(&call, &entry.access, entry.access.service_sas, held)
+    }
+
+    #[test]
+    fn what_is_deleted_decides() {
+        let version = [("versionid", "2020-01-01T00:00:00.0000000Z")];
+        let snapshot = [("snapshot", "2020-01-01T00:00:00.0000000Z")];
+        let permanent = [("deletetype", "permanent"), version[0]];
+        for (query, letter) in [
+            (&[][..], 'd'),
+            (&snapshot[..], 'd'),
+            (&version[..], 'x'),
+            (&permanent[..], 'y'),
+        ] {
+            for held in ["d", "x", "y", "rwacl"] {
+                let expected = held.contains(letter);
+                assert_eq!(
+                    met("Blob_Delete", query, &[], held),
+                    expected,
+                    "{query:?} {held}"
+                );
+            }
+        }
+    }
+
+    /// "Create a service SAS": a lease may be broken with `d` since 2017-07-29.
+    #[test]
+    fn the_version_decides_who_breaks_a_lease() {
+        for id in ["Blob_BreakLease", "Container_BreakLease"] {
+            let access = register::by_id(Service::Blob, id).unwrap().access;
+            for (version, held, expected) in [
+                (smalt_protocol::ApiVersion::V2017_04_17, "d", false),
+                (smalt_protocol::ApiVersion::V2017_07_29, "d", true),
+                (smalt_protocol::ApiVersion::V2017_04_17, "w", true),
+            ] {
+                let mut call = testing::call(&[], &[]);
+                call.version = version;
+                let held = Permissions::parse(held).unwrap();
+                assert_eq!(are_met(&call, &access, access.account_sas, held), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn tags_policies_and_holds_need_their_own_letters() {
+        let listed = [("include", "metadata,tags")];
+        for (id, query, headers, short, enough) in [
+            (
+                "Blob_Download",
+                &[][..],
+                &[("x-ms-if-tags", "a='b'")][..],
+                "r",
+                "rt",
+            ),
+            ("Blob_Delete", &[], &[("x-ms-if-tags", "a='b'")], "d", "dt"),
+            (
+                "BlockBlob_Upload",
+                &[],
+                &[("x-ms-tags", "a=b")],
+                "cw",
+                "cwt",
+            ),
+            (
+                "BlockBlob_CommitBlockList",
+                &[],
+                &[("x-ms-tags", "a=b")],
+                "w",
+                "wt",
+            ),
+            ("Container_ListBlobFlatSegment", &listed[..], &[], "l", "lt"),
+            (
+                "BlockBlob_Upload",
+                &[],
+                &[("x-ms-legal-hold", "true")],
+                "w",
+                "wi",
+            ),
+            (
+                "BlockBlob_Upload",
+                &[],
+                &[("x-ms-immutability-policy-mode", "unlocked")],
+                "w",
+                "wi",
+            ),
+        ] {
+            assert!(!met(id, query, headers, short), "{id} {short}");
+            assert!(met(id, query, headers, enough), "{id} {enough}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Certificates of smalt's own, so that https can be tried without a certificate authority.
+//!
+//! [`issue`] makes an authority and a server certificate of it; the authority's key is forgotten at
+//! once, so that nobody can ever make another certificate that a client would trust because of it.
+//! [`development`] keeps such a pair in a directory and makes a new one when it is about to expire.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use smalt_protocol::{Service, Timestamp};
+
+use crate::disk::{self, Disk};
+
+/// How long a pair is valid, in days: clients of Apple take no more than 825.
+pub const VALID_DAYS: u64 = 820;
+/// How long before its end a pair is replaced, in days.
+const RENEWED_DAYS: u64 = 30;
+const DAY_S: u64 = 24 * 3_600;
+
+/// Certificate of the authority, in PEM: what clients have to trust.
+pub const CA_FILE: &str = "ca.pem";
+/// Certificate of the server, in PEM.
+pub const SERVER_FILE: &str = "server.pem";
+/// Private key of the server, in PEM.
+pub const KEY_FILE: &str = "server.key";
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// It could not be made.
+    #[error("the certificate cannot be made: {0}")]
+    Made(#[from] rcgen::Error),
+    /// It could not be read or written.
+    #[error("{0}: {1}")]
+    File(PathBuf, io::Error),
+}
+
+/// An authority's certificate, a server's certificate of it, and the server's key, all in PEM.
+pub struct Issued {
+    /// What clients have to trust.
+    pub ca: String,
+    /// What the server shows.
+    pub server: String,
+    /// What the server proves it with.
+    pub key: String,
+}
+
+/// Makes a pair for these host names and addresses, valid from yesterday for [`VALID_DAYS`].
+///
+/// # Errors
+/// When a name is none, or there is no entropy.
+pub fn issue(names: &[String], now: Timestamp) -> Result<Issued, CertificateError> {
+    let mut authority = params(&[], "smalt development authority", now)?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let authority_key = KeyPair::generate()?;
+    let ca = authority.self_signed(&authority_key)?.pem();
+    let issuer = Issuer::new(authority, authority_key);
+
+    let mut server = params(names, "smalt", now)?;
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.use_authority_key_identifier_extension = true;
+    let server_key = KeyPair::generate()?;
+    let server = server.signed_by(&server_key, &issuer)?.pem();
+    Ok(Issued {
+        ca,
+        server,
+        key: server_key.serialize_pem(),
+    })
+}
+
+fn params(
+    names: &[String],
+    subject: &str,
+    now: Timestamp,
+) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, subject);
+    let (year, month, day) = civil(now.minus(std::time::Duration::from_secs(DAY_S)));
+    params.not_before = date_time_ymd(year, month, day);
+    let (year, month, day) = civil(expiry(now));
+    params.not_after = date_time_ymd(year, month, day);
+    Ok(params)
+}
+
+fn expiry(now: Timestamp) -> Timestamp {
+    now.plus_s((VALID_DAYS - 1) * DAY_S)
+}
+
+fn civil(time: Timestamp) -> (i32, u8, u8) {
+    let text = time.iso_s();
+    let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default();
+    (
+        part(0..4).parse().unwrap_or(2000),
+        part(5..7).parse().unwrap_or(1),
+        part(8..10).parse().unwrap_or(1),
+    )
+}
+
+/// Names of this machine for these accounts: path style and host style. None of Azure's own, so
+/// that whoever steals the key can impersonate nobody but a smalt.
+pub fn local_names<'a>(accounts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    for account in accounts {
+        for service in Service::ALL {
+            names.push(format!("{account}.{}.localhost", service.as_str()));
+        }
+    }
+    names
+}
+
+/// A pair that is kept in a directory.
+pub struct Development {
+    /// Where it is.
+    dir: PathBuf,
+    /// Whether it was made just now, so that clients do not trust it yet.
+    pub is_new: bool,
+}
+
+impl Development {
+    /// What clients have to trust.
+    pub fn ca(&self) -> PathBuf {
+        self.dir.join(CA_FILE)
+    }
+
+    /// What the server shows.
+    pub fn server(&self) -> PathBuf {
+        self.dir.join(SERVER_FILE)
+    }
+
+    /// What the server proves it with.
+    pub fn key(&self) -> PathBuf {
+        self.dir.join(KEY_FILE)
+    }
+}
+
+/// The pair of a directory; made anew when there is none, when it is for other names, and when it
+/// is about to expire.
+///
+/// # Errors
+/// When it cannot be made, read or written.
+pub fn development(
+    disk: &dyn Disk,
+    dir: &Path,
+    names: &[String],
+    now: Timestamp,
+) -> Result<Development, CertificateError> {
+    let in_file = |path: PathBuf| move |error| CertificateError::File(path, error);
+    let mut kept = Development {
+        dir: dir.to_owned(),
+        is_new: false,
+    };
+    let read = |path: PathBuf| disk::read_small(disk, &path).map_err(in_file(path));
+    let present = read(kept.ca())?.is_some() && read(kept.key())?.is_some();
+    let server = read(kept.server())?.unwrap_or_default();
+    if present && is_good(&server, names, now) {
+        return Ok(kept);
+    }
+    let issued = issue(names, now)?;
+    disk.create_dir(dir).map_err(in_file(dir.to_owned()))?;
+    // PEM readers skip what stands before the certificate.
+    let server = format!("{}\n{}", heading(names, expiry(now)), issued.server);
+    for (path, text, is_secret) in [
+        (kept.key(), issued.key, true),
+        (kept.ca(), issued.ca, false),
+        (kept.server(), server, false),
+    ] {
+        let write = if is_secret {
+            disk::replace_secret
+        } else {
+            disk::replace_small
+        };
+        write(disk, &path, text.as_bytes()).map_err(in_file(path))?;
+    }
+    kept.is_new = true;
+    Ok(kept)
+}
+
+fn heading(names: &[String], until: Timestamp) -> String {
+    format!(
+        "Made by smalt for {} until {}",
+        names.join(" "),
+        until.iso_s()
+    )
+}
+
+/// Whether a kept certificate is for these names and good for a while.
+fn is_good(server: &[u8], names: &[String], now: Timestamp) -> bool {
+    let text = String::from_utf8_lossy(server);
+    let first = text.lines().next().unwrap_or_default();
+    let until = first.rsplit(' ').next().and_then(Timestamp::parse_iso);
+    until.is_some_and(|until| {
+        first == heading(names, until) && until > now.plus_s(RENEWED_DAYS * DAY_S)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SystemDisk;
+
+    const NOW: Timestamp = Timestamp::from_unix_s(1_700_000_000);
+
+    #[test]
+    fn a_pair_is_kept_until_it_ends_or_is_for_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("cert");
+        let names = local_names(["one"]);
+        let make = |names: &[String], now| development(&SystemDisk, &dir, names, now).unwrap();
+        let read = |path: PathBuf| disk::read_small(&SystemDisk, &path).unwrap().unwrap();
+        let first = make(&names, NOW);
+        assert!(first.is_new);
+        let (ca, server) = (read(first.ca()), read(first.server()));
+        let again = make(&names, NOW.plus_s(700 * DAY_S));
+        assert!(!again.is_new && read(again.ca()) == ca && read(again.server()) == server);
+        assert!(make(&local_names(["one", "two"]), NOW).is_new);
+        assert!(make(&names, NOW).is_new);
+        assert!(make(&names, NOW.plus_s(800 * DAY_S)).is_new);
+        assert_ne!(read(first.ca()), ca);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_reads_the_key() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let made = development(&SystemDisk, dir.path(), &local_names([]), NOW).unwrap();
+        let mode = made.key().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    /// A client that trusts the authority accepts the server under its names and no others, and
+    /// the server can start with the pair.
+    #[test]
+    fn the_server_certificate_holds_for_its_names() {
+        use rustls::pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
+        let issued = issue(&local_names(["one"]), NOW).unwrap();
+        let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(der(&issued.ca)).unwrap();
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = rustls::client::WebPkiServerVerifier::builder_with_provider(
+            std::sync::Arc::new(roots),
+            provider,
+        );
+        let verifier = verifier.build().unwrap();
+        let server = der(&issued.server);
+        let check = |name: &str, seconds: u64| {
+            use rustls::client::danger::ServerCertVerifier as _;
+            let name = ServerName::try_from(name.to_owned()).unwrap();
+            let at = UnixTime::since_unix_epoch(std::time::Duration::from_secs(seconds));
+            verifier
+                .verify_server_cert(&server, &[], &name, &[], at)
+                .is_ok()
+        };
+        for (name, expected) in [
+            ("localhost", true),
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("one.blob.localhost", true),
+            ("two.blob.localhost", false),
+            ("one.blob.core.windows.net", false),
+        ] {
+            assert_eq!(check(name, 1_700_000_000), expected, "{name}");
+        }
+        assert!(!check("localhost", 1_700_000_000 + VALID_DAYS * DAY_S));
+    }
+}

@@ -1,0 +1,67 @@
+//! `/accounts`: what Azure keeps in its management plane. Keys are neither shown nor changed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::{Refusal, failed};
+use crate::config::{AccountSettings, CONTAINER_RETENTION_DAYS};
+use crate::core::Core;
+
+/// What the path of one account starts with.
+pub(super) const ACCOUNT: &str = "/accounts/";
+
+/// Every account with its settings.
+pub(super) fn all(core: &Core) -> BTreeMap<&str, AccountSettings> {
+    let names = core.config.accounts.keys();
+    names
+        .map(|name| (name.as_str(), AccountSettings::clone(&core.settings(name))))
+        .collect()
+}
+
+/// The settings of one account.
+pub(super) fn one(core: &Core, name: &str) -> Result<Arc<AccountSettings>, Refusal> {
+    match core.config.account(name) {
+        Some(_) => Ok(core.settings(name)),
+        None => Err(unknown(name)),
+    }
+}
+
+/// Changes what is given and, unless `keeps` is set, returns everything else to its default.
+pub(super) fn change(
+    core: &Core,
+    name: &str,
+    given: Map<String, Value>,
+    keeps: bool,
+) -> Result<Arc<AccountSettings>, Refusal> {
+    let before = if keeps {
+        one(core, name)?
+    } else {
+        Arc::default()
+    };
+    let mut all = serde_json::to_value(before.as_ref()).map_err(|error| failed(&error))?;
+    if let Value::Object(fields) = &mut all {
+        fields.extend(given);
+    }
+    let settings: AccountSettings = serde_json::from_value(all)
+        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
+    if let Some(days) = settings.container_retention_days
+        && !CONTAINER_RETENTION_DAYS.contains(&days)
+    {
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "container_retention_days: 1 to 365, or null for none",
+        ));
+    }
+    if core.change_settings(name, settings) {
+        one(core, name)
+    } else {
+        Err(unknown(name))
+    }
+}
+
+fn unknown(name: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, format!("there is no account {name}"))
+}

@@ -1,0 +1,103 @@
+//! Append Block: adds bytes to the end of an append blob.
+//!
+//! Source: "Append Block".
+//!
+//! ```http
+//! PUT /devstoreaccount1/logs/2026-11-21.log?comp=appendblock
+//! Content-Length: 14
+//!
+//! 201 Created
+//! x-ms-blob-append-offset: 0
+//! x-ms-blob-committed-block-count: 1
+//! ```
+
+use smalt_protocol::limits::append_block_bytes_max;
+use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
+
+use super::{Append, Appended};
+use crate::call::Call;
+use crate::operation::{Received, Takes, Write};
+use crate::ops::blob::headers::BodyHashes;
+use crate::ops::blob::written::Hashes;
+use crate::ops::lookup::Found;
+use crate::reply::Reply;
+use crate::store::{Stamp, Transaction, View};
+
+/// 1601-01-01T00:00:00Z, where the times of Windows begin.
+const FILE_TIMES_FROM: Timestamp = Timestamp::from_ticks(504_911_232_000_000_000);
+
+/// Append Block.
+pub struct AppendBlock {
+    append: Append,
+    length: u64,
+    hashes: BodyHashes,
+    bytes_max: u64,
+    received: Option<Received>,
+}
+
+impl Write for AppendBlock {
+    type Checked = Found;
+    type Output = Appended;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        if call.body_length == Some(0) {
+            return Err(StorageError::invalid_header("Content-Length", "0"));
+        }
+        check_tag_is_a_time(call)?;
+        Ok(AppendBlock {
+            append: Append::of(call)?,
+            length: call.body_length.unwrap_or_default(),
+            hashes: BodyHashes::of(call)?,
+            bytes_max: append_block_bytes_max(call.version),
+            received: None,
+        })
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Payload {
+            most: self.bytes_max,
+        }
+    }
+
+    fn payload(&mut self, received: Received) -> Result<(), StorageError> {
+        self.hashes.check(&received)?;
+        self.received = Some(received);
+        Ok(())
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
+        self.append.check(view, stamp, self.length)
+    }
+
+    fn apply(
+        self,
+        found: Found,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Appended, StorageError> {
+        let received = self
+            .received
+            .ok_or_else(|| StorageError::internal("a block is appended without its body"))?;
+        let hashes = Hashes {
+            md5: received.md5,
+            crc64: received.crc64,
+            by_md5: self.hashes.md5.is_some(),
+        };
+        self.append.apply(found, received.staged, hashes, tx, stamp)
+    }
+
+    fn render(appended: Appended, call: &Call) -> Result<Reply, StorageError> {
+        Ok(appended.reply(call.version))
+    }
+}
+
+/// Tags are times. Recorded: here, and nowhere else, one from before all times of Windows is
+/// refused instead of not matching.
+fn check_tag_is_a_time(call: &Call) -> Result<(), StorageError> {
+    let tag = call.header("if-match")?.and_then(ETag::parse);
+    if tag.is_some_and(|tag| tag < ETag::from_tick(FILE_TIMES_FROM)) {
+        return Err(StorageError::new(ErrorCode::OutOfRangeInput)
+            .with_message("One of the request inputs is out of range."));
+    }
+    Ok(())
+}

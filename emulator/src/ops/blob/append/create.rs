@@ -1,0 +1,105 @@
+//! Put Blob of an append blob: an empty one, in place of whatever stood under its name.
+//!
+//! Source: "Put Blob". It takes no bytes: Append Block brings them.
+//!
+//! ```http
+//! PUT /devstoreaccount1/logs/2026-11-21.log
+//! x-ms-blob-type: AppendBlob
+//! Content-Length: 0
+//!
+//! 201 Created
+//! ETag: "0x8D6D4173A7F45B7"
+//! ```
+
+use smalt_protocol::{ErrorCode, Metadata, StorageError};
+
+use super::require_version;
+use crate::call::Call;
+use crate::operation::Write;
+use crate::ops::blob::guard::Guard;
+use crate::ops::blob::headers;
+use crate::ops::blob::properties;
+use crate::ops::blob::replace::{self, Marks, NewBlob};
+use crate::ops::lookup::{BlobName, Place};
+use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
+use crate::reply::Reply;
+use crate::rules::encryption::{Encryption, Requested};
+use crate::store::{Stamp, Transaction, View};
+
+/// Put Blob of an append blob.
+pub struct CreateAppendBlob {
+    name: BlobName,
+    guard: Guard,
+    encryption: Requested,
+    may_overwrite: bool,
+    headers: ContentHeaders,
+    metadata: Metadata,
+    tags: Vec<(String, String)>,
+}
+
+impl Write for CreateAppendBlob {
+    type Checked = (Place, Option<Encryption>);
+    type Output = BlobRecord;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        require_version(call)?;
+        if let Some(length) = call.body_length.filter(|length| *length > 0) {
+            let length = length.to_string();
+            return Err(StorageError::invalid_header("Content-Length", &length));
+        }
+        if headers::tier(call)?.is_some() {
+            return Err(ErrorCode::AccessTierNotSupportedForBlobType.into());
+        }
+        Ok(CreateAppendBlob {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
+            may_overwrite: call.identity.may('w'),
+            headers: headers::content_of_put(call)?,
+            metadata: call.metadata()?,
+            tags: headers::tags(call)?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        if place.blob.is_some() && !self.may_overwrite {
+            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
+        }
+        self.guard.check_create(&place)?;
+        let policy = &place.container.encryption_scope;
+        let encryption = self.encryption.of_new(policy)?;
+        Ok((place, encryption))
+    }
+
+    fn apply(
+        self,
+        (place, encryption): Self::Checked,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<BlobRecord, StorageError> {
+        let new = NewBlob {
+            kind: BlobKind::Append,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: self.headers,
+            metadata: self.metadata,
+            tags: self.tags,
+            access: Access::default(),
+            copy: None,
+            encryption,
+            sequence_number: 0,
+            marks: Marks::default(),
+        };
+        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
+        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
+        Ok(blob)
+    }
+
+    fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
+        let reply = Reply::new(201).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
+        let encryption = blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
+    }
+}

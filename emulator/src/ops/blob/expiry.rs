@@ -1,0 +1,175 @@
+//! Set Blob Expiry: from when on a blob is gone by itself.
+//!
+//! Source: "Set Blob Expiry". Neither tag nor time of the blob change. Look-ups find no blob whose
+//! time has come; what is left of it goes with the next write under its name, or is reaped.
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json?comp=expiry
+//! x-ms-expiry-option: RelativeToNow
+//! x-ms-expiry-time: 86400000
+//!
+//! 200 OK
+//! ETag: "0x8D6D4173A7F45B7"
+//! ```
+
+use std::time::Duration;
+
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use super::guard::{self, Guard};
+use super::tag_index;
+use super::{content, replace, retention};
+use crate::call::Call;
+use crate::keys;
+use crate::operation::Write;
+use crate::ops::lookup::{BlobName, Found};
+use crate::records::{BlobRecord, Record};
+use crate::reply::Reply;
+use crate::store::{Stamp, StoreResult, Transaction, View};
+
+const OPTION: &str = "x-ms-expiry-option";
+const TIME: &str = "x-ms-expiry-time";
+
+/// Set Blob Expiry.
+pub struct SetBlobExpiry {
+    name: BlobName,
+    guard: Guard,
+    expiry: Expiry,
+}
+
+/// When a blob is to expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expiry {
+    Never,
+    AfterCreation(Duration),
+    AfterNow(Duration),
+    At(Timestamp),
+}
+
+impl Write for SetBlobExpiry {
+    type Checked = Found;
+    type Output = BlobRecord;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        let set = SetBlobExpiry {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            expiry: Expiry::of(call)?,
+        };
+        if !call.settings.blob_expiry {
+            return Err(ErrorCode::HierarchicalNamespaceNotEnabled.into());
+        }
+        Ok(set)
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
+        let found = self.name.find(view, stamp.now)?;
+        self.guard.check_write(&found.blob)?;
+        guard::check_changeable(&found.blob)?;
+        if let Expiry::At(time) = self.expiry
+            && time <= stamp.now
+        {
+            return Err(StorageError::invalid_header(TIME, &time.rfc1123()));
+        }
+        Ok(found)
+    }
+
+    fn apply(
+        self,
+        found: Found,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<BlobRecord, StorageError> {
+        let Found {
+            container,
+            mut blob,
+        } = found;
+        let key = self.name.key(container.generation);
+        forget(tx, key.clone(), &blob);
+        blob.expires = self.expiry.of_blob(blob.created, stamp.now);
+        if let Some(expires) = blob.expires {
+            tx.put(keys::expiring(expires, &key), "");
+        }
+        blob.save(tx, key)?;
+        Ok(blob)
+    }
+
+    fn render(blob: BlobRecord, _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(200).version(blob.etag, blob.last_modified))
+    }
+}
+
+impl Expiry {
+    /// Reads option and time.
+    fn of(call: &Call) -> Result<Self, StorageError> {
+        let option = call.required_header(OPTION)?;
+        let time = call.header(TIME)?.map(str::trim);
+        let refused = |time: &str| StorageError::invalid_header(TIME, time);
+        let needed = || time.ok_or_else(|| StorageError::missing_header(TIME));
+        let after = || {
+            let time = needed()?;
+            let ms = time.parse().map_err(|_| refused(time))?;
+            Ok::<_, StorageError>(Duration::from_millis(ms))
+        };
+        match option.trim().to_ascii_lowercase().as_str() {
+            "neverexpire" => time.map_or(Ok(Expiry::Never), |time| Err(refused(time))),
+            "relativetocreation" => after().map(Expiry::AfterCreation),
+            "relativetonow" => after().map(Expiry::AfterNow),
+            "absolute" => {
+                let time = needed()?;
+                let at = Timestamp::parse_rfc1123(time).ok_or_else(|| refused(time))?;
+                Ok(Expiry::At(at))
+            }
+            _ => Err(StorageError::invalid_header(OPTION, option)),
+        }
+    }
+
+    fn of_blob(self, created: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Expiry::Never => None,
+            Expiry::AfterCreation(time) => Some(created.plus(time)),
+            Expiry::AfterNow(time) => Some(now.plus(time)),
+            Expiry::At(time) => Some(time),
+        }
+    }
+}
+
+/// Takes a base blob, whose key this is, out of the order of expiry.
+pub(super) fn forget(tx: &mut Transaction<'_>, key: Vec<u8>, blob: &BlobRecord) {
+    if let Some(expires) = blob.expires {
+        tx.delete(keys::expiring(expires, &key));
+    }
+}
+
+/// Removes an expired base blob and its snapshots, where there is one under a key. Uncommitted
+/// blocks of its name stay: they are of the next blob. How many steps that takes.
+///
+/// # Errors
+/// The store's own.
+pub fn remove_expired(
+    tx: &mut Transaction<'_>,
+    key: Vec<u8>,
+    now: Timestamp,
+) -> StoreResult<usize> {
+    let Some(blob) = BlobRecord::load(tx, &key)?.filter(|blob| !blob.is_there(now)) else {
+        return Ok(1);
+    };
+    let (generation, name) = (keys::generation(&key), keys::blob_name(&key));
+    let mut steps = 1 + blob.content.blocks() as usize;
+    forget(tx, key.clone(), &blob);
+    if blob.snapshots > 0 {
+        for key in replace::keys_from(tx, keys::snapshots(generation, &name))? {
+            if let Some(snapshot) = BlobRecord::load(tx, &key)? {
+                retention::remove(tx, key, &snapshot)?;
+            }
+            steps += 1;
+        }
+    }
+    tag_index::forget(tx, &key, &blob);
+    content::release(tx, blob.content)?;
+    tx.delete(key);
+    Ok(steps)
+}
+
+#[cfg(test)]
+mod tests;

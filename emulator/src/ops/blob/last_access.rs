@@ -1,0 +1,43 @@
+//! The time of the last access to a blob, where the account tracks it.
+//!
+//! Source: "Last access time tracking": only Get Blob counts as a read, "only the first read in the
+//! last 24 hours updates the last access time", and "if a blob is modified between reads, the last
+//! access time is the more recent of the two values". So a write notes nothing, and reads of a blob
+//! cost at most one small commit a day, which is as durable as any other.
+
+use smalt_protocol::Timestamp;
+
+use crate::keys::Generation;
+use crate::operation::Note;
+use crate::ops::lookup::BlobAddress;
+use crate::records::{BlobRecord, Record};
+
+/// A read within this time of the last access is not noted, in seconds.
+const NOTED_EVERY_S: u64 = 24 * 60 * 60;
+
+/// `x-ms-last-access-time`.
+pub fn of(blob: &BlobRecord) -> Timestamp {
+    blob.last_access
+        .map_or(blob.last_modified, |read| read.max(blob.last_modified))
+}
+
+/// What is to be noted of a read at this time of a blob that was found there; most often nothing.
+pub fn note(
+    address: &BlobAddress,
+    generation: Generation,
+    blob: &BlobRecord,
+    now: Timestamp,
+) -> Option<Note> {
+    if now < of(blob).plus_s(NOTED_EVERY_S) {
+        return None;
+    }
+    let (key, etag) = (address.key(generation, blob), blob.etag);
+    Some(Box::new(move |tx, _| {
+        // Not another blob that has taken its place since.
+        if let Some(mut blob) = BlobRecord::load(tx, &key)?.filter(|blob| blob.etag == etag) {
+            blob.last_access = blob.last_access.max(Some(now));
+            blob.save(tx, key)?;
+        }
+        Ok(())
+    }))
+}

@@ -1,0 +1,124 @@
+//! Put Blob (page): a page blob of zeros, in place of whatever stood under its name.
+//!
+//! Source: "Put Blob". It takes no room until pages are written.
+//!
+//! ```http
+//! PUT /devstoreaccount1/disks/system.vhd
+//! x-ms-blob-type: PageBlob
+//! x-ms-blob-content-length: 1048576
+//!
+//! 201 Created
+//! ETag: "0x8D6D4173A7F45B7"
+//! x-ms-request-server-encrypted: true
+//! ```
+
+use smalt_protocol::{ErrorCode, Metadata, StorageError};
+
+use crate::call::Call;
+use crate::config::DefaultTier;
+use crate::operation::Write;
+use crate::ops::blob::guard::Guard;
+use crate::ops::blob::replace::{self, Marks, NewBlob};
+use crate::ops::blob::{headers, properties};
+use crate::ops::lookup::{BlobName, Place};
+use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
+use crate::reply::Reply;
+use crate::rules::encryption::{Encryption, Requested};
+use crate::rules::{page_tier, sequence_number, tier};
+use crate::store::{Stamp, Transaction, View};
+
+/// Put Blob of a page blob.
+pub struct CreatePageBlob {
+    name: BlobName,
+    guard: Guard,
+    encryption: Requested,
+    may_overwrite: bool,
+    length: u64,
+    sequence_number: u64,
+    headers: ContentHeaders,
+    metadata: Metadata,
+    tags: Vec<(String, String)>,
+    tier: Option<String>,
+}
+
+impl Write for CreatePageBlob {
+    type Checked = (Place, Option<Encryption>);
+    type Output = BlobRecord;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        super::refuse_body(call)?;
+        let length = super::length(call)?;
+        let number = call.header(sequence_number::NAME)?;
+        Ok(CreatePageBlob {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_write(call)?,
+            encryption: Requested::of(&call.headers)?,
+            may_overwrite: call.identity.may('w'),
+            length,
+            sequence_number: number.map_or(Ok(0), sequence_number::parse)?,
+            headers: headers::content_of_put(call)?,
+            metadata: call.metadata()?,
+            tags: headers::tags(call)?,
+            tier: page_tier(call, length)?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        if place.blob.is_some() && !self.may_overwrite {
+            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
+        }
+        self.guard.check_create(&place)?;
+        let encryption = self.encryption.of_new(&place.container.encryption_scope)?;
+        Ok((place, encryption))
+    }
+
+    fn apply(
+        self,
+        (place, encryption): (Place, Option<Encryption>),
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<BlobRecord, StorageError> {
+        let new = NewBlob {
+            kind: BlobKind::Page,
+            length: self.length,
+            content: BlobContent::Empty,
+            headers: self.headers,
+            metadata: self.metadata,
+            tags: self.tags,
+            access: Access {
+                tier: self.tier,
+                // Recorded: a tier that the blob was made with has not changed.
+                ..Access::default()
+            },
+            copy: None,
+            encryption,
+            sequence_number: self.sequence_number,
+            marks: Marks::default(),
+        };
+        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
+        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
+        Ok(blob)
+    }
+
+    fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
+        let reply = Reply::new(201).version(blob.etag, blob.last_modified);
+        let reply = properties::with_version(reply, &blob, call.version);
+        let encryption = blob.encryption.as_ref();
+        Ok(properties::encrypted(reply, encryption, call.version))
+    }
+}
+
+/// `x-ms-access-tier`, which page blobs of premium accounts have.
+fn page_tier(call: &Call, length: u64) -> Result<Option<String>, StorageError> {
+    let Some(given) = headers::tier(call)? else {
+        return Ok(None);
+    };
+    let is_premium = call.settings.default_tier == DefaultTier::Premium;
+    if !is_premium || !tier::PAGE_BLOB.contains(&given) {
+        return Err(ErrorCode::AccessTierNotSupportedForBlobType.into());
+    }
+    let too_small = ErrorCode::BlobTierInadequateForContentLength;
+    page_tier::check(Some(given), length, too_small)?;
+    Ok(Some(given.to_owned()))
+}

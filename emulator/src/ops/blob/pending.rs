@@ -1,0 +1,90 @@
+//! Copies under way between blobs of the store: where they are told of, and what ends them.
+//!
+//! Source: "Copy Blob": a source that changes while it is copied makes the copy fail. The source
+//! knows the destinations that still read from it, so that a write to it can tell them.
+
+use smalt_protocol::StorageError;
+
+use super::content;
+use crate::faults::Hold;
+use crate::records::{BlobContent, BlobRecord, CopyStatus, Record};
+use crate::rules::pending_copy::{self, SOURCE_CHANGED};
+use crate::store::{Stamp, StoreResult, Transaction};
+
+/// Destinations that a source remembers. Beyond it the oldest is forgotten, and will succeed
+/// whatever becomes of the source.
+const READERS_MAX: usize = 32;
+
+/// Has a new copy take its time. The source's key is given where it may change meanwhile.
+///
+/// # Errors
+/// The store's own.
+pub fn hold(
+    tx: &mut Transaction<'_>,
+    mut blob: BlobRecord,
+    destination: Vec<u8>,
+    source: Option<Vec<u8>>,
+    hold: &Hold,
+    stamp: &Stamp,
+) -> Result<BlobRecord, StorageError> {
+    let Some(plan) = pending_copy::plan(hold, blob.length, stamp.now) else {
+        return Ok(blob);
+    };
+    if let Some(unwanted) = pending_copy::begin(&mut blob, plan) {
+        content::release(tx, unwanted)?;
+    }
+    blob.save(tx, destination.clone())?;
+    if let Some(source) = source {
+        note(tx, source, destination)?;
+    }
+    Ok(blob)
+}
+
+/// Notes at the source that a pending copy reads from it.
+///
+/// # Errors
+/// The store's own.
+fn note(tx: &mut Transaction<'_>, source: Vec<u8>, destination: Vec<u8>) -> StoreResult<()> {
+    let Some(mut blob) = BlobRecord::load(tx, &source)? else {
+        return Ok(());
+    };
+    blob.copied_to.retain(|key| *key != destination);
+    if blob.copied_to.len() >= READERS_MAX {
+        blob.copied_to.remove(0);
+    }
+    blob.copied_to.push(destination);
+    blob.save(tx, source)
+}
+
+/// Fails the pending copies that read from a blob which is written to or deleted.
+///
+/// # Errors
+/// The store's own.
+pub fn fail_readers(
+    tx: &mut Transaction<'_>,
+    destinations: &[Vec<u8>],
+    stamp: &Stamp,
+) -> Result<(), StorageError> {
+    for key in destinations {
+        let Some(mut blob) = BlobRecord::load(tx, key)? else {
+            continue;
+        };
+        pending_copy::settle(&mut blob, stamp.now);
+        if !pending_copy::is_pending(&blob) {
+            continue;
+        }
+        let (status, why) = (CopyStatus::Failed, Some(SOURCE_CHANGED));
+        let kept = pending_copy::stop(&mut blob, status, why, stamp);
+        content::release(tx, kept)?;
+        blob.save(tx, key.clone())?;
+    }
+    Ok(())
+}
+
+/// What a record holds: its content, and what a pending copy keeps for it.
+pub fn held(blob: &BlobRecord) -> [BlobContent; 2] {
+    let copy = blob.copy.as_ref();
+    let pending = copy.and_then(|copy| copy.pending.as_ref());
+    let kept = pending.map_or(BlobContent::Empty, |pending| pending.content);
+    [blob.content, kept]
+}

@@ -1,0 +1,336 @@
+//! What stays of a blob that is written over or deleted: a previous version, something that can be
+//! undeleted, or nothing. Everything that replaces, deletes or brings back goes through here.
+//!
+//! Sources: "Blob versioning", "Soft delete for blobs", remarks of "Delete Blob"; recordings.
+//! Versioning is a setting of the account, soft delete one of the service's properties. Versioning
+//! goes first: what it keeps is not deleted.
+//!
+//! - Previous versions, deleted or not, stand beside the snapshots, under keys of their own.
+//! - A base blob that was deleted softly waits under a key of its own, so that nothing else meets
+//!   it. Under the same key a *placeholder* tells of a blob that has previous versions only.
+//! - A reminder at the end of each retention leads `maintain` to what is over.
+
+use smalt_protocol::StorageError;
+use smalt_protocol::xml::{DeleteRetention, ServiceProperties};
+
+use super::tag_index::{self, Owner};
+use super::{content, expiry, replace};
+use crate::keys::{self, Generation};
+use crate::ops::lookup::{BlobName, ContainerName};
+use crate::records::{BlobContent, BlobKind, BlobRecord, Deleted, Record};
+use crate::rules::lease::LeaseState;
+use crate::store::{Stamp, StoreResult, Transaction, View};
+
+/// `DeleteRetentionPolicy` as it stands.
+///
+/// # Errors
+/// The store's own.
+pub fn policy(view: &dyn View, container: &ContainerName) -> StoreResult<DeleteRetention> {
+    let key = keys::service(&container.account, "blob");
+    let properties = ServiceProperties::load(view, &key)?;
+    Ok(properties.map_or_else(DeleteRetention::default, |p| p.delete_retention))
+}
+
+/// Whether a blob that is written over or deleted becomes a previous version. "After versioning is
+/// disabled, existing versions persist": the current one as well.
+pub fn keeps_version(container: &ContainerName, old: &BlobRecord) -> bool {
+    container.settings.versioning || old.version_id.is_some()
+}
+
+/// Whether the content of a blob that is written over stays.
+///
+/// # Errors
+/// The store's own.
+pub fn keeps_replaced(
+    view: &dyn View,
+    container: &ContainerName,
+    old: &BlobRecord,
+) -> StoreResult<bool> {
+    Ok(keeps_version(container, old) || policy(view, container)?.retention.0.is_some())
+}
+
+/// A base blob of a container, for what happens to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot<'a> {
+    /// Its name.
+    pub name: &'a BlobName,
+    /// Generation of its container.
+    pub generation: Generation,
+}
+
+impl Spot<'_> {
+    /// Puts what a write replaces where it belongs: takes over its reference to its content.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn set_aside(
+        self,
+        tx: &mut Transaction<'_>,
+        old: &BlobRecord,
+        stamp: &Stamp,
+    ) -> StoreResult<()> {
+        if keeps_version(&self.name.container, old) {
+            return self.keep_version(tx, old, stamp);
+        }
+        match policy(tx, &self.name.container)?.retention.0 {
+            Some(retention_days) => {
+                let deleted = Deleted {
+                    at: stamp.now,
+                    retention_days,
+                };
+                self.keep_snapshot(tx, old, deleted, stamp)
+            }
+            None => content::release(tx, old.content),
+        }
+    }
+
+    /// Keeps a state of the blob as a previous version. One from before versioning was switched on
+    /// is given an id now.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn keep_version(
+        self,
+        tx: &mut Transaction<'_>,
+        old: &BlobRecord,
+        stamp: &Stamp,
+    ) -> StoreResult<()> {
+        let id = old.version_id.unwrap_or(stamp.tick);
+        let version = BlobRecord {
+            version_id: Some(id),
+            is_previous: true,
+            lease: LeaseState::Available,
+            snapshots: 0,
+            expires: None,
+            ..old.clone()
+        };
+        Owner::of(self.generation, &self.name.blob, &version).change(tx, &[], &version.tags);
+        version.save(tx, keys::version(self.generation, &self.name.blob, id))
+    }
+
+    /// Keeps a state of the blob as a deleted snapshot.
+    fn keep_snapshot(
+        self,
+        tx: &mut Transaction<'_>,
+        old: &BlobRecord,
+        deleted: Deleted,
+        stamp: &Stamp,
+    ) -> StoreResult<()> {
+        let snapshot = BlobRecord {
+            version_id: None,
+            lease: LeaseState::Available,
+            snapshots: 0,
+            expires: None,
+            ..old.clone()
+        };
+        let key = keys::snapshot(self.generation, &self.name.blob, stamp.tick);
+        mark(tx, key, snapshot, deleted)
+    }
+
+    /// Deals with what was deleted under the name of a blob that is made: a deleted blob of the
+    /// same kind becomes a deleted snapshot; one of another kind is gone, with all that could be
+    /// undeleted. How many snapshots it finds.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn succeed(
+        self,
+        tx: &mut Transaction<'_>,
+        kind: BlobKind,
+        stamp: &Stamp,
+    ) -> StoreResult<u64> {
+        let key = keys::deleted_blob(self.generation, &self.name.blob);
+        let Some(old) = BlobRecord::load(tx, &key)? else {
+            return Ok(0);
+        };
+        tx.delete(key.clone());
+        let Some(deleted) = old.deleted else {
+            return Ok(old.snapshots);
+        };
+        tx.delete(keys::expiring(deleted.until(), &key));
+        if old.kind == kind && !deleted.is_over(stamp.now) {
+            self.keep_snapshot(tx, &old, deleted, stamp)?;
+        } else {
+            content::release(tx, old.content)?;
+            if old.kind != kind {
+                self.purge(tx)?;
+            }
+        }
+        Ok(0)
+    }
+
+    /// Removes every deleted snapshot.
+    fn purge(self, tx: &mut Transaction<'_>) -> StoreResult<()> {
+        for key in replace::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
+            let snapshot = BlobRecord::load(tx, &key)?;
+            if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.deleted.is_some()) {
+                remove(tx, key, &snapshot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the base blob and its uncommitted blocks. Whether it is gone for good.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn delete_base(
+        self,
+        tx: &mut Transaction<'_>,
+        blob: &BlobRecord,
+        stamp: &Stamp,
+    ) -> Result<bool, StorageError> {
+        let generation = self.generation;
+        tx.delete(self.name.key(generation));
+        expiry::forget(tx, self.name.key(generation), blob);
+        Owner::base(generation, &self.name.blob).change(tx, &blob.tags, &[]);
+        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
+        let key = keys::deleted_blob(generation, &self.name.blob);
+        if keeps_version(&self.name.container, blob) {
+            self.keep_version(tx, blob, stamp)?;
+            placeholder(blob, stamp).save(tx, key)?;
+            return Ok(false);
+        }
+        match policy(tx, &self.name.container)?.retention.0 {
+            Some(retention_days) => {
+                let deleted = Deleted {
+                    at: stamp.now,
+                    retention_days,
+                };
+                let blob = BlobRecord {
+                    lease: LeaseState::Available,
+                    snapshots: 0,
+                    expires: None,
+                    ..blob.clone()
+                };
+                mark(tx, key, blob, deleted)?;
+                Ok(false)
+            }
+            None => {
+                content::release(tx, blob.content)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Deletes a snapshot or previous version. Whether it is gone for good.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn delete_part(
+        self,
+        tx: &mut Transaction<'_>,
+        key: Vec<u8>,
+        part: BlobRecord,
+        stamp: &Stamp,
+    ) -> StoreResult<bool> {
+        match policy(tx, &self.name.container)?.retention.0 {
+            Some(retention_days) => {
+                let deleted = Deleted {
+                    at: stamp.now,
+                    retention_days,
+                };
+                mark(tx, key, part, deleted)?;
+                Ok(false)
+            }
+            None => {
+                remove(tx, key, &part)?;
+                self.forget(tx)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Deletes all snapshots. Whether they are gone for good.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn delete_snapshots(self, tx: &mut Transaction<'_>, stamp: &Stamp) -> StoreResult<bool> {
+        let mut is_permanent = true;
+        for key in replace::keys_from(tx, keys::snapshots(self.generation, &self.name.blob))? {
+            let snapshot = BlobRecord::load(tx, &key)?;
+            if let Some(snapshot) = snapshot.filter(|snapshot| snapshot.deleted.is_none()) {
+                is_permanent = self.delete_part(tx, key, snapshot, stamp)?;
+            }
+        }
+        Ok(is_permanent)
+    }
+
+    /// Removes the placeholder of a blob that has no versions any more.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn forget(self, tx: &mut Transaction<'_>) -> StoreResult<()> {
+        forget_placeholder(tx, self.generation, &self.name.blob)
+    }
+}
+
+/// Removes the placeholder of a blob that has no versions any more.
+///
+/// # Errors
+/// The store's own.
+pub fn forget_placeholder(
+    tx: &mut Transaction<'_>,
+    generation: Generation,
+    blob: &str,
+) -> StoreResult<()> {
+    let key = keys::deleted_blob(generation, blob);
+    let is_placeholder = |found: &BlobRecord| found.deleted.is_none() && found.snapshots == 0;
+    if BlobRecord::load(tx, &key)?
+        .as_ref()
+        .is_some_and(is_placeholder)
+        && !replace::has_any(tx, keys::versions(generation, blob))?
+    {
+        tx.delete(key);
+    }
+    Ok(())
+}
+
+/// What tells of a blob that has previous versions only. Recorded: it has the id of the deletion.
+fn placeholder(blob: &BlobRecord, stamp: &Stamp) -> BlobRecord {
+    BlobRecord {
+        content: BlobContent::Empty,
+        version_id: Some(stamp.second_tick()),
+        lease: LeaseState::Available,
+        snapshots: 0,
+        expires: None,
+        ..blob.clone()
+    }
+}
+
+/// Marks something as deleted, with a reminder of when that is final.
+fn mark(
+    tx: &mut Transaction<'_>,
+    key: Vec<u8>,
+    mut part: BlobRecord,
+    deleted: Deleted,
+) -> StoreResult<()> {
+    part.deleted = Some(deleted);
+    tx.put(keys::expiring(deleted.until(), &key), Vec::new());
+    part.save(tx, key)
+}
+
+/// Brings something back that was marked as deleted.
+///
+/// # Errors
+/// The store's own.
+pub fn unmark(tx: &mut Transaction<'_>, key: Vec<u8>, mut part: BlobRecord) -> StoreResult<()> {
+    if let Some(deleted) = part.deleted.take() {
+        tx.delete(keys::expiring(deleted.until(), &key));
+    }
+    part.save(tx, key)
+}
+
+/// Removes a snapshot or version, deleted or not, and its content.
+///
+/// # Errors
+/// The store's own.
+pub fn remove(tx: &mut Transaction<'_>, key: Vec<u8>, part: &BlobRecord) -> StoreResult<()> {
+    if let Some(deleted) = part.deleted {
+        tx.delete(keys::expiring(deleted.until(), &key));
+    }
+    content::release(tx, part.content)?;
+    tag_index::forget(tx, &key, part);
+    tx.delete(key);
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! The index of tags: which blobs have which value of a tag.
+//!
+//! Find Blobs by Tags reads it, so that it looks at no blob that does not have the tag. It changes
+//! with the blob, in the same commit: whoever gives a base blob or a previous version other tags, or
+//! takes it away, says so here. What a deleted container had in it goes with its generation.
+
+use smalt_protocol::Timestamp;
+
+use crate::keys::{self, Generation};
+use crate::records::BlobRecord;
+use crate::store::Transaction;
+
+/// Whose tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner<'a> {
+    generation: Generation,
+    blob: &'a str,
+    /// Id of a previous version; [`Timestamp::MAX`] for the base blob.
+    at: Timestamp,
+}
+
+impl<'a> Owner<'a> {
+    /// The base blob.
+    pub fn base(generation: Generation, blob: &'a str) -> Self {
+        let at = Timestamp::MAX;
+        Owner {
+            generation,
+            blob,
+            at,
+        }
+    }
+
+    /// The base blob or, where the record is that of one, a previous version.
+    pub fn of(generation: Generation, blob: &'a str, record: &BlobRecord) -> Self {
+        let id = record.version_id.filter(|_| record.is_previous);
+        Owner {
+            at: id.unwrap_or(Timestamp::MAX),
+            ..Self::base(generation, blob)
+        }
+    }
+
+    /// Tells the index that who had these tags has others now; none where it is gone.
+    pub fn change(
+        self,
+        tx: &mut Transaction<'_>,
+        had: &[(String, String)],
+        has: &[(String, String)],
+    ) {
+        let key = |(tag, value): &(String, String)| {
+            keys::tag(self.generation, tag, value, self.blob, self.at)
+        };
+        for gone in had.iter().filter(|tag| !has.contains(tag)) {
+            tx.delete(key(gone));
+        }
+        for new in has.iter().filter(|tag| !had.contains(tag)) {
+            tx.put(key(new), bytes::Bytes::new());
+        }
+    }
+}
+
+/// Tells the index that the record of a key is gone: only previous versions among the parts of a
+/// blob are in it.
+pub fn forget(tx: &mut Transaction<'_>, key: &[u8], part: &BlobRecord) {
+    if let Some((generation, blob)) = keys::blob_of_part(key).filter(|_| part.is_previous) {
+        Owner::of(generation, &blob, part).change(tx, &part.tags, &[]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::{Store, StoreConfig};
+
+    fn tags(text: &str) -> Vec<(String, String)> {
+        let pairs = text
+            .split_whitespace()
+            .filter_map(|tag| tag.split_once('='));
+        pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+    }
+
+    #[test]
+    fn it_holds_the_tags_that_the_blob_has() {
+        let clock = Clock::manual(Timestamp::from_unix_s(1));
+        let store = Store::open(StoreConfig::memory(clock)).unwrap();
+        for (had, has) in [
+            ("", "a=1 b=2"),
+            ("a=1 b=2", "a=1 b=3 c="),
+            ("a=1 b=3 c=", ""),
+        ] {
+            let changed = store.commit_blocking(move |tx| {
+                Owner::base(7, "x").change(tx, &tags(had), &tags(has));
+                Ok(())
+            });
+            changed.unwrap();
+            let mut found = Vec::new();
+            for (key, _) in tags("a= b= c=") {
+                let from = keys::tag_values(7, &key);
+                let seen = store.read(|view| {
+                    view.scan(&from, &keys::after(from.clone()), &mut |place, _| {
+                        found.push((key.clone(), keys::tag_place(place).0));
+                        ControlFlow::Continue(())
+                    })
+                });
+                seen.unwrap();
+            }
+            assert_eq!(found, tags(has), "{had} -> {has}");
+        }
+    }
+}

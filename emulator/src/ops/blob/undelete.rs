@@ -1,0 +1,121 @@
+//! Undelete Blob: brings back what was deleted softly under a name.
+//!
+//! Source: "Undelete Blob", "Soft delete for blobs". The base blob, every deleted snapshot and every
+//! deleted previous version come back as they were; a lease does not. A blob that has previous
+//! versions only stays without a current one. Where there is nothing to bring back it succeeds, as
+//! long as there is a blob.
+//!
+//! ```http
+//! PUT /devstoreaccount1/events/2026/11/21.json?comp=undelete
+//!
+//! 200 OK
+//! ```
+
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use super::tag_index::Owner;
+use super::{replace, retention};
+use crate::call::Call;
+use crate::keys::{self, Generation};
+use crate::operation::Write;
+use crate::ops::lookup::BlobName;
+use crate::records::{BlobRecord, Record};
+use crate::reply::Reply;
+use crate::store::{Stamp, StoreResult, Transaction, View};
+
+/// Undelete Blob.
+pub struct UndeleteBlob {
+    name: BlobName,
+}
+
+/// What stands under the name, and what was deleted of it.
+pub struct Checked {
+    generation: Generation,
+    base: Option<BlobRecord>,
+    waiting: Option<BlobRecord>,
+    snapshots: Vec<Part>,
+    versions: Vec<Part>,
+}
+
+/// A deleted snapshot or version with its key.
+type Part = (Vec<u8>, BlobRecord);
+
+impl Write for UndeleteBlob {
+    type Checked = Checked;
+    type Output = ();
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(UndeleteBlob {
+            name: BlobName::of_write(call)?,
+        })
+    }
+
+    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
+        let place = self.name.find_place(view, stamp.now)?;
+        let (generation, name) = (place.container.generation, &self.name.blob);
+        let waiting = BlobRecord::load(view, &keys::deleted_blob(generation, name))?;
+        let is_over = |blob: &BlobRecord| blob.deleted.is_some_and(|it| it.is_over(stamp.now));
+        let checked = Checked {
+            generation,
+            base: place.blob,
+            waiting: waiting.filter(|blob| !is_over(blob)),
+            snapshots: deleted(view, keys::snapshots(generation, name), stamp.now)?,
+            versions: deleted(view, keys::versions(generation, name), stamp.now)?,
+        };
+        if checked.base.is_none() && checked.waiting.is_none() && checked.snapshots.is_empty() {
+            return Err(ErrorCode::BlobNotFound.into());
+        }
+        Ok(checked)
+    }
+
+    fn apply(
+        self,
+        checked: Checked,
+        tx: &mut Transaction<'_>,
+        _: &Stamp,
+    ) -> Result<(), StorageError> {
+        let generation = checked.generation;
+        let restored = checked.snapshots.len() as u64;
+        for (key, part) in checked.snapshots.into_iter().chain(checked.versions) {
+            retention::unmark(tx, key, part)?;
+        }
+        let counted = |blob: BlobRecord| BlobRecord {
+            snapshots: blob.snapshots + restored,
+            ..blob
+        };
+        let waiting = keys::deleted_blob(generation, &self.name.blob);
+        match (checked.base, checked.waiting) {
+            (Some(base), _) if restored > 0 => {
+                counted(base).save(tx, self.name.key(generation))?;
+            }
+            (None, Some(mut blob)) => match blob.deleted.take() {
+                Some(deleted) => {
+                    tx.delete(keys::expiring(deleted.until(), &waiting));
+                    tx.delete(waiting);
+                    Owner::base(generation, &self.name.blob).change(tx, &[], &blob.tags);
+                    counted(blob).save(tx, self.name.key(generation))?;
+                }
+                None => counted(blob).save(tx, waiting)?,
+            },
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn render((): (), _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(200))
+    }
+}
+
+/// What starts with this key, was deleted softly and can still be brought back.
+fn deleted(view: &dyn View, prefix: Vec<u8>, now: Timestamp) -> StoreResult<Vec<Part>> {
+    let mut found = Vec::new();
+    for key in replace::keys_from(view, prefix)? {
+        if let Some(part) = BlobRecord::load(view, &key)?
+            && part.deleted.is_some_and(|deleted| !deleted.is_over(now))
+        {
+            found.push((key, part));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,107 @@
+//! A request inside of a batch: it goes the way of every request, but for the wire.
+//!
+//! Account, host, peer and version are those of the batch; who asks, and what, is its own. Fault
+//! rules and CORS concern what comes in by the wire, which is the batch.
+
+use http::{Method, Request, Response, Uri};
+use smalt_protocol::{ErrorCode, StorageError};
+use uuid::Uuid;
+
+use super::{refuse, run};
+use crate::arrival::{self, Socket};
+use crate::body::{self, Body};
+use crate::call::Call;
+use crate::core::Core;
+use crate::register::{self, Entry};
+use crate::reply::{self, Common};
+
+/// A request of a batch that has arrived and been routed; nothing is done yet.
+pub struct Part {
+    method: Method,
+    request_id: Uuid,
+    arrived: Result<Call, StorageError>,
+    entry: Option<&'static Entry>,
+}
+
+/// What a request of a batch is answered.
+pub struct Answer {
+    /// Status, headers and body, as on the wire.
+    pub response: Response<Body>,
+    /// What a refusal says: it stands in the status line of the part.
+    pub message: Option<String>,
+}
+
+impl Part {
+    /// Lets a request of the batch `outer` arrive. Its URI has a path and a query only.
+    pub fn arrive(core: &Core, outer: &Call, request: Request<()>) -> Self {
+        let request_id = core.ids.next();
+        let method = request.method().clone();
+        let arrived = arrive(core, outer, request, request_id);
+        let entry = arrived
+            .as_ref()
+            .ok()
+            .and_then(|call| register::find(call).ok());
+        Part {
+            method,
+            request_id,
+            arrived,
+            entry,
+        }
+    }
+
+    /// The operation, and the call for it; `None` where either could not be told.
+    pub fn routed(&self) -> Option<(&'static Entry, &Call)> {
+        self.entry.zip(self.arrived.as_ref().ok())
+    }
+
+    /// Whether the request could be understood at all.
+    pub fn has_arrived(&self) -> bool {
+        self.arrived.is_ok()
+    }
+
+    /// Runs it.
+    pub async fn serve(mut self, core: &Core) -> Answer {
+        let outcome = match (&mut self.arrived, self.entry) {
+            (Ok(call), Some(entry)) => run(core, call, entry, &mut body::empty()).await,
+            (Ok(_), None) => Err(ErrorCode::InvalidInput.into()),
+            (Err(error), _) => Err(error.clone()),
+        };
+        let now = core.store.now();
+        let common = match (&self.arrived, &outcome) {
+            (Ok(call), Ok(_)) => Common::of(call, now),
+            (Ok(call), Err(error)) => Common::of_refusal(call, error, now),
+            (Err(_), _) => Common::bare(smalt_protocol::Service::Blob, self.request_id, now),
+        };
+        let message = outcome.as_ref().err().map(|e| e.message().to_owned());
+        let reply = outcome.unwrap_or_else(|error| refuse(&error, &self.method, &common));
+        if let Some(entry) = self.entry {
+            core.metrics.count(entry, reply.status.as_u16());
+        }
+        Answer {
+            response: reply::finish(reply, &self.method, &common),
+            message,
+        }
+    }
+}
+
+fn arrive(
+    core: &Core,
+    outer: &Call,
+    request: Request<()>,
+    request_id: Uuid,
+) -> Result<Call, StorageError> {
+    let (mut head, ()) = request.into_parts();
+    let uri = format!("{}{}", outer.origin, head.uri);
+    head.uri = Uri::try_from(uri).map_err(|_| ErrorCode::InvalidUri)?;
+    let socket = Socket {
+        service: Some(outer.service()),
+        peer: outer.peer,
+        secure: outer.secure,
+    };
+    let mut call = arrival::arrive(core, head, &body::empty(), &socket, request_id)?;
+    // "All subrequests are run with the top-level batch request version": Blob Batch.
+    call.version = outer.version;
+    call.version_given = outer.version_given;
+    call.version_known = outer.version_known;
+    Ok(call)
+}

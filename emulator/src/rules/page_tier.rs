@@ -1,0 +1,72 @@
+//! Tiers of page blobs, which premium accounts have: each is a size.
+//!
+//! Source: "High-performance Premium Storage and managed disks for VMs", "Scalability and
+//! performance targets"; recordings for the tier of a blob that was given none.
+
+use smalt_protocol::limits::{GIB, TIB};
+use smalt_protocol::{ErrorCode, StorageError};
+
+/// Tiers and the length in bytes up to which a blob can have each.
+const SIZES: [(&str, u64); 11] = [
+    ("P4", 32 * GIB),
+    ("P6", 64 * GIB),
+    ("P10", 128 * GIB),
+    ("P15", 256 * GIB),
+    ("P20", 512 * GIB),
+    ("P30", TIB),
+    ("P40", 2 * TIB),
+    ("P50", 4 * TIB),
+    ("P60", 8 * TIB),
+    ("P70", 16 * TIB),
+    ("P80", 32 * TIB),
+];
+/// The tiers that a blob is given by its length.
+const INFERRED: [&str; 6] = ["P10", "P20", "P30", "P40", "P50", "P60"];
+
+/// The tier of a page blob that was given none.
+pub fn inferred(length: u64) -> &'static str {
+    let fits = |tier: &&&str| bytes_max(tier).is_some_and(|most| length <= most);
+    INFERRED.iter().find(fits).copied().unwrap_or("P60")
+}
+
+/// Refuses a tier that is too small for a blob.
+///
+/// # Errors
+/// The code given: it differs by operation.
+pub fn check(tier: Option<&str>, length: u64, refusal: ErrorCode) -> Result<(), StorageError> {
+    match tier.and_then(bytes_max) {
+        Some(most) if length > most => Err(refusal.into()),
+        _ => Ok(()),
+    }
+}
+
+fn bytes_max(tier: &str) -> Option<u64> {
+    let found = SIZES.iter().find(|(name, _)| *name == tier);
+    found.map(|(_, most)| *most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_go_by_length() {
+        for (length, tier) in [
+            (0, "P10"),
+            (128 * GIB, "P10"),
+            (128 * GIB + 512, "P20"),
+            (8 * TIB, "P60"),
+        ] {
+            assert_eq!(inferred(length), tier, "{length}");
+        }
+        let code = ErrorCode::ContentLengthLargerThanTierLimit;
+        for (tier, length, fits) in [
+            (Some("P4"), 32 * GIB, true),
+            (Some("P4"), 32 * GIB + 512, false),
+            (Some("Hot"), 8 * TIB, true),
+            (None, 8 * TIB, true),
+        ] {
+            assert_eq!(check(tier, length, code).is_ok(), fits, "{tier:?} {length}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Reading expressions over index tags: the predicate of `x-ms-if-tags`, and what Find Blobs by
+//! Tags takes as `where`.
+//!
+//! Sources: "Manage and find Azure Blob data with blob index tags", "Find Blobs by Tags".
+//! `"key" op 'value'` with `=`, `>`, `>=`, `<`, `<=`; quotes around a simple key may be left out,
+//! as recordings do. AND joins comparisons, parentheses group them. A condition knows `<>` and OR as
+//! well, which binds less than AND; a query knows `@container`.
+
+use super::tag_condition::{Operator, TagExpression};
+
+/// Nesting that is still read: ours, many times what the ten tags of a blob need.
+const DEPTH_MAX: usize = 16;
+/// What a query calls the container.
+pub const CONTAINER: &str = "@container";
+/// Words that are no key without quotes. Users of the service met the parts of a date.
+const RESERVED: [&str; 6] = ["and", "or", "not", "year", "month", "day"];
+
+/// Which of the two grammars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Of `x-ms-if-tags`.
+    Condition,
+    /// Of `where`.
+    Query,
+}
+
+/// What is no expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexpected {
+    /// The character at which reading stopped, the first being 1.
+    pub position: usize,
+    /// What stands there; empty at the end.
+    pub found: String,
+}
+
+/// Reads an expression.
+///
+/// # Errors
+/// Where it cannot go on, and what stands there.
+pub fn parse(text: &str, dialect: Dialect) -> Result<TagExpression, Unexpected> {
+    let mut parser = Parser {
+        text,
+        at: 0,
+        dialect,
+    };
+    let expression = parser.any(0)?;
+    parser.skip_spaces();
+    if parser.rest().is_empty() {
+        Ok(expression)
+    } else {
+        Err(parser.unexpected())
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    /// Offset in bytes, always at a character.
+    at: usize,
+    dialect: Dialect,
+}
+
+impl<'a> Parser<'a> {
+    fn any(&mut self, depth: usize) -> Result<TagExpression, Unexpected> {
+        let mut parts = vec![self.all(depth)?];
+        while self.dialect == Dialect::Condition && self.word("or") {
+            parts.push(self.all(depth)?);
+        }
+        Ok(one_or(parts, TagExpression::Any))
+    }
+
+    fn all(&mut self, depth: usize) -> Result<TagExpression, Unexpected> {
+        let mut parts = vec![self.comparison(depth)?];
+        while self.word("and") {
+            parts.push(self.comparison(depth)?);
+        }
+        Ok(one_or(parts, TagExpression::All))
+    }
+
+    fn comparison(&mut self, depth: usize) -> Result<TagExpression, Unexpected> {
+        self.skip_spaces();
+        if depth < DEPTH_MAX && self.symbol("(") {
+            let inside = self.any(depth + 1)?;
+            return self.expect(")").map(|()| inside);
+        }
+        let key = self.key()?;
+        let operator = self.operator(&key)?;
+        let value = self.quoted('\'')?;
+        Ok(TagExpression::Compare {
+            key,
+            operator,
+            value,
+        })
+    }
+
+    fn operator(&mut self, key: &str) -> Result<Operator, Unexpected> {
+        self.skip_spaces();
+        let rest = self.rest();
+        let found = Operator::SPELLINGS
+            .into_iter()
+            .find(|(spelling, _)| rest.starts_with(spelling));
+        let is_known = |operator| match self.dialect {
+            Dialect::Condition => true,
+            Dialect::Query if key == CONTAINER => operator == Operator::Equal,
+            Dialect::Query => operator != Operator::NotEqual,
+        };
+        match found {
+            Some((spelling, operator)) if is_known(operator) => {
+                self.at += spelling.len();
+                Ok(operator)
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    fn key(&mut self) -> Result<String, Unexpected> {
+        if self.rest().starts_with('"') {
+            return self.quoted('"');
+        }
+        if self.dialect == Dialect::Query && self.symbol(CONTAINER) {
+            return Ok(CONTAINER.to_owned());
+        }
+        let name = self.name();
+        let is_reserved = RESERVED.iter().any(|word| name.eq_ignore_ascii_case(word));
+        if name.is_empty() || is_reserved {
+            return Err(self.unexpected());
+        }
+        self.at += name.len();
+        Ok(name.to_owned())
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<String, Unexpected> {
+        self.skip_spaces();
+        let rest = self.rest();
+        let inside = rest
+            .strip_prefix(quote)
+            .and_then(|text| text.split_once(quote));
+        let Some((text, _)) = inside else {
+            return Err(self.unexpected());
+        };
+        self.at += text.len() + 2;
+        Ok(text.to_owned())
+    }
+
+    fn expect(&mut self, symbol: &str) -> Result<(), Unexpected> {
+        self.skip_spaces();
+        if self.symbol(symbol) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
+        }
+    }
+
+    fn symbol(&mut self, symbol: &str) -> bool {
+        let found = self.rest().starts_with(symbol);
+        if found {
+            self.at += symbol.len();
+        }
+        found
+    }
+
+    /// Takes a keyword that is not merely the beginning of a longer word.
+    fn word(&mut self, word: &str) -> bool {
+        self.skip_spaces();
+        let found = self.name().eq_ignore_ascii_case(word);
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    /// The letters, digits and underscores that come next.
+    fn name(&self) -> &'a str {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        rest.get(..end).unwrap_or_default()
+    }
+
+    fn skip_spaces(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// A name or an operator whole, else one character.
+    fn unexpected(&self) -> Unexpected {
+        let (rest, name) = (self.rest(), self.name());
+        let spelled = Operator::SPELLINGS
+            .into_iter()
+            .map(|(spelling, _)| spelling)
+            .find(|spelling| rest.starts_with(spelling));
+        let found = match (name, spelled) {
+            ("", Some(operator)) => operator.to_owned(),
+            ("", None) => rest.chars().take(1).collect(),
+            (name, _) => name.to_owned(),
+        };
+        let before = self.text.get(..self.at).unwrap_or_default();
+        Unexpected {
+            position: before.chars().count() + 1,
+            found,
+        }
+    }
+}
+
+fn one_or(
+    mut parts: Vec<TagExpression>,
+    several: impl Fn(Vec<TagExpression>) -> TagExpression,
+) -> TagExpression {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            several(parts)
+        }
+        None => several(parts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_says_where_it_cannot_go_on() {
+        for (text, position, found) in [
+            ("", 1, ""),
+            ("a", 2, ""),
+            ("a = ", 5, ""),
+            ("a = b", 5, "b"),
+            ("a = 'b", 5, "'"),
+            ("a <> 'b'", 3, "<>"),
+            ("a == 'b'", 4, "="),
+            ("ü = 'b'", 1, "ü"),
+            ("a = 'ü' OR b = 'c'", 9, "OR"),
+            ("(a = 'b' or b = 'c')", 10, "or"),
+            ("a = 'b' AND", 12, ""),
+            ("a = 'b' and Year = '2'", 13, "Year"),
+            ("a = 'b' b = 'c'", 9, "b"),
+            ("@container > 'b'", 12, ">"),
+            ("@other = 'b'", 1, "@"),
+            ("(a = 'b'", 9, ""),
+            ("a b = 'c'", 3, "b"),
+        ] {
+            let found = found.to_owned();
+            let expected = Unexpected { position, found };
+            assert_eq!(parse(text, Dialect::Query), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_query_knows_the_container() {
+        assert!(parse("@container='c'", Dialect::Query).is_ok());
+        assert!(parse("@container='c'", Dialect::Condition).is_err());
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        for dialect in [Dialect::Query, Dialect::Condition] {
+            let nested = |depth| format!("{}a='b'{}", "(".repeat(depth), ")".repeat(depth));
+            assert!(parse(&nested(DEPTH_MAX), dialect).is_ok());
+            assert!(parse(&nested(DEPTH_MAX + 1), dialect).is_err());
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Keys of user delegations, and what they sign.
+
+use smalt_protocol::signing::AccountKey;
+use smalt_protocol::{ApiVersion, Timestamp};
+
+use super::world::{Answer, By, OBJECT_ID, TENANT_ID, World, config, sign_lines};
+
+const ASK: &str = "/?restype=service&comp=userdelegationkey";
+const DAY_S: u64 = 24 * 3600;
+
+async fn ask(world: &World, start: Timestamp, expiry: Timestamp) -> Answer {
+    let (start, expiry) = (start.iso_s(), expiry.iso_s());
+    let body = format!("<KeyInfo><Start>{start}</Start><Expiry>{expiry}</Expiry></KeyInfo>");
+    let token = world.token();
+    world.ask(By::Token(&token), "POST", ASK, &[], &body).await
+}
+
+fn element<'a>(answer: &'a Answer, name: &str) -> &'a str {
+    let (_, rest) = answer.body.split_once(&format!("<{name}>")).unwrap();
+    rest.split_once("</").unwrap().0
+}
+
+/// The key for a day from now.
+async fn key(world: &World) -> (AccountKey, String, String) {
+    let answer = ask(world, world.now(), world.now().plus_s(DAY_S)).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let (start, expiry) = (
+        element(&answer, "SignedStart"),
+        element(&answer, "SignedExpiry"),
+    );
+    let value = AccountKey::parse(element(&answer, "Value")).unwrap();
+    (value, start.to_owned(), expiry.to_owned())
+}
+
+/// A SAS for `box/b`, written field by field in the layout of 2020-12-06, with further fields.
+fn sas(key: &(AccountKey, String, String), permissions: &str, more: &[(&str, &str)]) -> String {
+    sas_of("2020-12-06", key, permissions, more)
+}
+
+fn sas_of(
+    version: &str,
+    (key, start, expiry): &(AccountKey, String, String),
+    permissions: &str,
+    more: &[(&str, &str)],
+) -> String {
+    let mut fields = vec![
+        ("sv", version),
+        ("sr", "b"),
+        ("sp", permissions),
+        ("se", expiry.as_str()),
+        ("skoid", OBJECT_ID),
+        ("sktid", TENANT_ID),
+        ("skt", start),
+        ("ske", expiry),
+        ("sks", "b"),
+        ("skv", "2026-10-06"),
+    ];
+    fields.extend_from_slice(more);
+    let given = |name: &str| {
+        let found = fields.iter().find(|(field, _)| *field == name);
+        found.map_or("", |(_, value)| *value)
+    };
+    let mut lines = vec![
+        given("sp"),
+        given("st"),
+        given("se"),
+        "/blob/devstoreaccount1/box/b",
+    ];
+    lines.extend(["skoid", "sktid", "skt", "ske", "sks", "skv"].map(given));
+    if version >= "2020-02-10" {
+        lines.extend(["saoid", "suoid", "scid"].map(given));
+    }
+    if version >= "2025-07-05" {
+        lines.extend(["skdutid", "sduoid"].map(given));
+    }
+    lines.extend(["sip", "spr", "sv", "sr"].map(given));
+    lines.push("");
+    if version >= "2020-12-06" {
+        lines.push(given("ses"));
+    }
+    let bound = ["x-ms-lease-id:l\n", "\ncomp:metadata"];
+    if version >= "2026-04-06" {
+        let signs = !given("srh").is_empty();
+        lines.extend(bound.map(|text| if signs { text } else { "" }));
+    }
+    lines.extend(["rscc", "rscd", "rsce", "rscl", "rsct"].map(given));
+    sign_lines(&fields, &lines, key.as_bytes())
+}
+
+#[tokio::test]
+async fn the_key_is_given_to_a_token_and_to_nobody_else() {
+    let world = World::new().await;
+    let now = world.now();
+    let answer = ask(&world, now, now.plus_s(7 * DAY_S)).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), "application/xml");
+    for (name, value) in [
+        ("SignedOid", OBJECT_ID.to_owned()),
+        ("SignedTid", TENANT_ID.to_owned()),
+        ("SignedStart", now.iso_s()),
+        ("SignedExpiry", now.plus_s(7 * DAY_S).iso_s()),
+        ("SignedService", "b".to_owned()),
+        ("SignedVersion", world.version.to_string()),
+    ] {
+        assert_eq!(element(&answer, name), value);
+    }
+    assert_eq!(
+        AccountKey::parse(element(&answer, "Value"))
+            .unwrap()
+            .as_bytes()
+            .len(),
+        32
+    );
+    let body = "<KeyInfo><Expiry>2023-11-15T00:00:00Z</Expiry></KeyInfo>";
+    let everything = world.account_sas("rwdlacup");
+    for by in [By::Owner, By::Sas(&everything)] {
+        let refused = world.ask(by, "POST", ASK, &[], body).await;
+        assert_eq!(refused.status, 403, "{refused:?}");
+    }
+    let refused = world.owner("POST", ASK, &[], body).await;
+    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    assert!(
+        refused
+            .body
+            .contains("Only authentication scheme Bearer is supported")
+    );
+    let old = world.under(ApiVersion::V2018_03_28);
+    let refused = ask(&old, now, now.plus_s(DAY_S)).await;
+    assert_eq!(refused.outcome(), (400, "InvalidQueryParameterValue"));
+}
+
+#[tokio::test]
+async fn a_key_lasts_seven_days_at_most() {
+    let world = World::new().await;
+    let now = world.now();
+    for (start, expiry) in [
+        (now, now.plus_s(7 * DAY_S + 1)),
+        (now.plus_s(7 * DAY_S + 1), now.plus_s(7 * DAY_S + 2)),
+        (now, now),
+        (now.minus(std::time::Duration::from_secs(10)), now),
+        (now.plus_s(20), now.plus_s(10)),
+    ] {
+        let refused = ask(&world, start, expiry).await;
+        assert_eq!(refused.outcome(), (400, "InvalidXmlNodeValue"));
+        // The value stands for its name as well.
+        assert_eq!(
+            element(&refused, "XmlNodeName"),
+            element(&refused, "XmlNodeValue")
+        );
+    }
+    let token = world.token();
+    for body in [
+        "",
+        "<KeyInfo/>",
+        "<Other/>",
+        "<KeyInfo><Expiry>soon</Expiry></KeyInfo>",
+    ] {
+        let refused = world.ask(By::Token(&token), "POST", ASK, &[], body).await;
+        assert_eq!(refused.status, 400, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_signature_of_the_key_is_good_under_every_version() {
+    let world = World::new().await;
+    let key = key(&world).await;
+    for version in [
+        "2018-11-09",
+        "2020-02-10",
+        "2020-12-06",
+        "2025-07-05",
+        "2026-04-06",
+    ] {
+        let signed = sas_of(version, &key, "r", &[("rsct", "a/b"), ("spr", "https")]);
+        let read = world.get(By::Sas(&signed), "/box/b").await;
+        assert_eq!(read.status, 200, "{version}: {}", read.body);
+        assert_eq!(read.header("content-type"), "a/b");
+        let other = world.get(By::Sas(&signed), "/box/other").await;
+        assert_eq!(other.outcome(), (403, "AuthenticationFailed"));
+        let write = world
+            .ask(By::Sas(&signed), "DELETE", "/box/b", &[], "")
+            .await;
+        assert_eq!(write.outcome(), (403, "AuthorizationPermissionMismatch"));
+    }
+    let more = [("saoid", OBJECT_ID), ("scid", "corr"), ("ses", "scope")];
+    let signed = sas(&key, "r", &more);
+    assert_eq!(world.get(By::Sas(&signed), "/box/b").await.status, 200);
+    for forged in [
+        signed.replace("scid=corr", "scid=other"),
+        signed.replace(OBJECT_ID, TENANT_ID),
+        signed.replace("sks=b", "sks=q"),
+        signed.replace("skv=2026-10-06", "skv=2026-06-06"),
+        format!("{signed}&si=policy"),
+    ] {
+        let refused = world.get(By::Sas(&forged), "/box/b").await;
+        assert_eq!(refused.outcome(), (403, "AuthenticationFailed"), "{forged}");
+    }
+}
+
+/// Headers and parameters that a SAS is bound to, since 2026-04-06.
+#[tokio::test]
+async fn a_signature_may_be_bound_to_headers_and_parameters() {
+    let world = World::new().await;
+    let key = key(&world).await;
+    let bound = [("srh", "x-ms-lease-id"), ("srq", "comp")];
+    let signed = sas_of("2026-04-06", &key, "r", &bound);
+    let path = "/box/b?comp=metadata";
+    let headers = [("x-ms-lease-id", "l")];
+    let with = world.ask(By::Sas(&signed), "GET", path, &headers, "").await;
+    // It is let in, and refused for the lease id that is none.
+    assert_eq!(with.status, 400, "{with:?}");
+    let without = world.get(By::Sas(&signed), path).await;
+    assert_eq!(without.outcome(), (403, "AuthenticationFailed"));
+    let elsewhere = world
+        .ask(By::Sas(&signed), "GET", "/box/b", &headers, "")
+        .await;
+    assert_eq!(elsewhere.outcome(), (403, "AuthenticationFailed"));
+}
+
+/// `sduoid`: the signature and the user's token together, neither of them alone.
+#[tokio::test]
+async fn a_signature_for_one_user_needs_that_users_token() {
+    let world = World::new().await;
+    let key = key(&world).await;
+    let signed = sas_of("2025-07-05", &key, "r", &[("sduoid", OBJECT_ID)]);
+    let refused = world.get(By::Sas(&signed), "/box/b").await;
+    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    let token = world.token();
+    let read = world
+        .get(By::Token(&token), &format!("/box/b?{signed}"))
+        .await;
+    assert_eq!(read.status, 200, "{read:?}");
+    let other = sas_of("2025-07-05", &key, "r", &[("sduoid", TENANT_ID)]);
+    let refused = world
+        .get(By::Token(&token), &format!("/box/b?{other}"))
+        .await;
+    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    // The token alone may delete; bound to the signature it may not.
+    let path = format!("/box/b?{signed}");
+    let refused = world.ask(By::Token(&token), "DELETE", &path, &[], "").await;
+    assert_eq!(refused.outcome(), (403, "AuthorizationPermissionMismatch"));
+}
+
+#[tokio::test]
+async fn a_signature_ends_with_its_key() {
+    let world = World::new().await;
+    let now = world.now();
+    let answer = ask(&world, now.plus_s(60), now.plus_s(120)).await;
+    let value = AccountKey::parse(element(&answer, "Value")).unwrap();
+    let (start, expiry) = (now.plus_s(60).iso_s(), now.plus_s(120).iso_s());
+    let signed = sas(&(value, start, expiry), "r", &[]);
+    for (seconds, status) in [(0, 403), (60, 200), (59, 200), (1, 403)] {
+        world.advance_s(seconds);
+        let read = world.get(By::Sas(&signed), "/box/b").await;
+        assert_eq!(read.status, status, "{seconds}");
+        assert!(status == 200 || read.body.contains("specified key time frame: Key start ["));
+    }
+}
+
+/// Nothing of a key is kept: another process makes it again from the account's key.
+#[tokio::test]
+async fn a_signature_outlives_the_process_and_not_the_account_key() {
+    let world = World::new().await;
+    let signed = sas(&key(&world).await, "r", &[]);
+    let again = World::new().await;
+    assert_eq!(again.get(By::Sas(&signed), "/box/b").await.status, 200);
+    let mut changed = config();
+    for account in changed.accounts.values_mut() {
+        account
+            .keys
+            .insert(0, AccountKey::parse("b3RoZXI=").unwrap());
+    }
+    // As long as the old key is one of the account's two, so is what follows from it.
+    let rotated = World::with(changed.clone()).await;
+    assert_eq!(rotated.get(By::Sas(&signed), "/box/b").await.status, 200);
+    for account in changed.accounts.values_mut() {
+        account.keys.truncate(1);
+    }
+    let revoked = World::empty(changed);
+    let refused = revoked.get(By::Sas(&signed), "/box/b").await;
+    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+}

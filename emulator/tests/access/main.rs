@@ -1,0 +1,12 @@
+//! Who may do what, in process: keys, tokens, signatures, nobody.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod anonymous;
+mod delegation;
+mod permissions;
+mod secrets;
+mod service_sas;
+mod shared_key;
+mod tokens;
+mod world;

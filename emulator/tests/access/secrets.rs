@@ -1,0 +1,48 @@
+//! No key, token or signature where it could be read by others.
+
+use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
+
+use super::world::{By, World};
+
+/// The Debug form of the whole emulator, which may end up in a log or a panic.
+#[tokio::test]
+async fn the_emulator_shows_no_key() {
+    let world = World::new().await;
+    let shown = format!("{:?} {:?}", world.emulator, smalt::Emulator::builder());
+    assert!(shown.contains("redacted") && !shown.contains(EMULATOR_ACCOUNT_KEY));
+}
+
+/// A refusal quotes the string that was signed, and neither the signature nor the token.
+#[tokio::test]
+async fn a_refusal_quotes_no_signature() {
+    let world = World::new().await;
+    let forged = world.service_sas("box", Some("b"), "r");
+    let forged = forged.replace("sp=r", "sp=rw");
+    let (_, signature) = forged.split_once("sig=").unwrap();
+    let raw = percent(signature);
+    let refused = world.get(By::Sas(&forged), "/box/b").await;
+    assert!(
+        refused.body.contains("String to sign used was rw"),
+        "{}",
+        refused.body
+    );
+    assert!(!refused.body.contains(&raw) && !refused.body.contains(signature));
+
+    let token = world.token();
+    world.advance_s(7200);
+    let refused = world.get(By::Token(&token), "/box/b").await;
+    assert!(refused.body.contains("expired") && !refused.body.contains(&token));
+
+    let headers = [
+        ("authorization", "SharedKey devstoreaccount1:c2VjcmV0"),
+        ("x-ms-date", "Tue, 14 Nov 2023 22:13:20 GMT"),
+        ("x-ms-version", "2021-12-02"),
+    ];
+    let refused = world.send("https", "GET", "/box/b", &headers, "").await;
+    assert_eq!(refused.status, 403);
+    assert!(!refused.body.contains("c2VjcmV0"));
+}
+
+fn percent(text: &str) -> String {
+    smalt_protocol::uri::percent_decode(text).unwrap()
+}

@@ -1,0 +1,128 @@
+//! Bearer tokens.
+
+use smalt::OAuth;
+use smalt_protocol::ApiVersion;
+
+use super::world::{By, START_S, TENANT_ID, World, config, token};
+
+fn claims(audience: &str, issuer: &str, not_before: u64, expiry: u64) -> String {
+    token(&format!(
+        r#"{{"aud":"{audience}","iss":"{issuer}","nbf":{not_before},"exp":{expiry}}}"#
+    ))
+}
+
+/// Data is open to a token; what only a key may do is not, until a version that lets it.
+#[tokio::test]
+async fn a_token_opens_data_and_not_the_access_policies() {
+    let world = World::new().await;
+    let token = world.token();
+    let by = By::Token(&token);
+    assert_eq!(world.get(by, "/box/b").await.body, "hello");
+    for (method, path, status) in [
+        ("PUT", "/new?restype=container", 201),
+        ("PUT", "/box/b?comp=metadata", 200),
+        ("GET", "/?comp=list", 200),
+        ("GET", "/box?restype=container&comp=list", 200),
+        ("GET", "/?restype=service&comp=properties", 200),
+        ("DELETE", "/box/b", 202),
+    ] {
+        let answer = world.ask(by, method, path, &[], "").await;
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+    }
+    let policies = "/box?restype=container&comp=acl";
+    assert_eq!(world.get(by, policies).await.status, 200);
+    let older = world.under(ApiVersion::V2025_01_05);
+    for method in ["GET", "PUT"] {
+        let refused = older.ask(by, method, policies, &[], "").await;
+        assert_eq!(refused.outcome(), (404, "ResourceNotFound"), "{method}");
+    }
+}
+
+/// A copy within the account goes by the caller's rights, whichever way they were proven.
+#[tokio::test]
+async fn a_token_copies_within_its_account() {
+    let world = World::new().await;
+    let token = world.token();
+    let source = "https://127.0.0.1:10000/devstoreaccount1/box/b";
+    let headers = [("x-ms-copy-source", source)];
+    let copied = world
+        .ask(By::Token(&token), "PUT", "/box/copy", &headers, "")
+        .await;
+    assert_eq!(copied.status, 202, "{copied:?}");
+}
+
+#[tokio::test]
+async fn audience_issuer_and_lifetime_are_checked() {
+    const AUDIENCE: &str = "https://storage.azure.com";
+    let issuer = format!("https://sts.windows.net/{TENANT_ID}/");
+    let world = World::new().await;
+    let end = START_S + 10;
+    for (token, detail) in [
+        (
+            claims("https://management.azure.com", &issuer, START_S, end),
+            "Audience validation failed. Audience did not match.",
+        ),
+        (
+            claims(AUDIENCE, "https://example.org/t/", START_S, end),
+            "Issuer validation failed. Issuer did not match.",
+        ),
+        (
+            claims(AUDIENCE, &issuer, START_S + 1, end),
+            "Lifetime validation failed.",
+        ),
+        (
+            claims(AUDIENCE, &issuer, 0, START_S),
+            "Lifetime validation failed. The token is expired.",
+        ),
+        ("nonsense".to_owned(), "The token is no JSON Web Token."),
+    ] {
+        let refused = world.get(By::Token(&token), "/box/b").await;
+        assert_eq!(refused.outcome(), (401, "InvalidAuthenticationInfo"));
+        assert!(refused.body.contains(detail), "{}", refused.body);
+        assert!(
+            refused
+                .body
+                .contains("information in the www-authenticate header")
+        );
+        let challenge = refused.header("www-authenticate");
+        assert!(challenge.starts_with("Bearer authorization_uri=https://login."));
+        assert!(challenge.ends_with("resource_id=https://storage.azure.com"));
+        // Before there were challenges, in the words of all failures.
+        let older = world.under(ApiVersion::V2019_07_07);
+        let refused = older.get(By::Token(&token), "/box/b").await;
+        assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+        assert!(refused.body.contains(detail) && refused.header("www-authenticate").is_empty());
+    }
+    let good = claims(AUDIENCE, &issuer, START_S, end);
+    assert_eq!(world.get(By::Token(&good), "/box/b").await.status, 200);
+    world.advance_s(10);
+    assert_eq!(world.get(By::Token(&good), "/box/b").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_needs_https_a_switch_and_a_version() {
+    let world = World::new().await;
+    let token = world.token();
+    let value = format!("Bearer {token}");
+    let version = world.version.to_string();
+    let headers = [
+        ("authorization", value.as_str()),
+        ("x-ms-version", &version),
+    ];
+    let plain = world.send("http", "GET", "/box/b", &headers, "").await;
+    assert_eq!(plain.outcome(), (403, "AuthenticationFailed"));
+    assert!(plain.body.contains("Bearer is not allowed with HTTP"));
+    let old = world.under(ApiVersion::V2017_07_29);
+    let refused = old.get(By::Token(&token), "/box/b").await;
+    assert_eq!(refused.outcome(), (403, "AuthenticationFailed"));
+    assert!(refused.body.contains("not supported in this version"));
+    // Recorded: several words are no token at all.
+    let words = world.get(By::Token("two words"), "/box/b").await;
+    assert_eq!(words.outcome(), (400, "InvalidAuthenticationInfo"));
+
+    assert_eq!(config().oauth, OAuth::Off);
+    let closed = World::with(config()).await;
+    let refused = closed.get(By::Token(&token), "/box/b").await;
+    assert_eq!(refused.outcome(), (401, "InvalidAuthenticationInfo"));
+    assert!(refused.body.contains("--oauth basic"), "{}", refused.body);
+}

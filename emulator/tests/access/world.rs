@@ -1,0 +1,311 @@
+//! An emulator and everybody who may ask it for something.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt;
+use smalt::{Clock, Config, Emulator, OAuth, Socket, Timestamp, body};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::signing::{AccountKey, sign};
+use smalt_protocol::{ApiVersion, Service, uri};
+
+pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
+pub(crate) const START_S: u64 = 1_700_000_000;
+pub(crate) const OBJECT_ID: &str = "23657296-5cd5-45b0-a809-d972a7f4dfe1";
+pub(crate) const TENANT_ID: &str = "dd0d0df1-06c3-436c-8034-4b9a153097ce";
+
+/// An emulator at a fixed time with the containers `box` and `open`, and `box/b`.
+pub(crate) struct World {
+    pub(crate) emulator: Emulator,
+    pub(crate) version: ApiVersion,
+}
+
+/// How a request proves who sends it.
+#[derive(Clone, Copy)]
+pub(crate) enum By<'a> {
+    Owner,
+    Nobody,
+    Token(&'a str),
+    /// A signed query.
+    Sas(&'a str),
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(Config {
+            oauth: OAuth::Basic,
+            ..config()
+        })
+        .await
+    }
+
+    pub(crate) async fn with(config: Config) -> Self {
+        let world = Self::empty(config);
+        for path in ["/box?restype=container", "/open?restype=container"] {
+            assert_eq!(world.owner("PUT", path, &[], "").await.status, 201);
+        }
+        let block = [("x-ms-blob-type", "BlockBlob")];
+        assert_eq!(
+            world.owner("PUT", "/box/b", &block, "hello").await.status,
+            201
+        );
+        world
+    }
+
+    pub(crate) fn empty(config: Config) -> Self {
+        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let builder = Emulator::builder().config(config).clock(clock).seed(1);
+        World {
+            emulator: builder.open().unwrap(),
+            version: ApiVersion::LATEST,
+        }
+    }
+
+    /// The same emulator, asked under another version.
+    pub(crate) fn under(&self, version: ApiVersion) -> Self {
+        World {
+            emulator: self.emulator.clone(),
+            version,
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.emulator.now()
+    }
+
+    pub(crate) fn advance_s(&self, seconds: u64) {
+        self.emulator.clock().advance(Duration::from_secs(seconds));
+    }
+
+    pub(crate) async fn owner(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        self.ask(By::Owner, method, path, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, by: By<'_>, path: &str) -> Answer {
+        self.ask(by, "GET", path, &[], "").await
+    }
+
+    /// Sends a request over HTTPS; `path` is what stands behind the account.
+    pub(crate) async fn ask(
+        &self,
+        by: By<'_>,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let version = self.version.to_string();
+        let length = body.len().to_string();
+        let mut all = vec![
+            ("x-ms-version", version.as_str()),
+            ("content-length", &length),
+        ];
+        all.extend_from_slice(headers);
+        let path = match by {
+            By::Sas(query) if path.contains('?') => format!("{path}&{query}"),
+            By::Sas(query) => format!("{path}?{query}"),
+            _ => path.to_owned(),
+        };
+        let date = self.now().rfc1123();
+        let value = match by {
+            By::Owner => {
+                all.push(("x-ms-date", &date));
+                self.signature(method, &path, &all)
+            }
+            By::Token(token) => format!("Bearer {token}"),
+            By::Nobody | By::Sas(_) => String::new(),
+        };
+        if !value.is_empty() {
+            all.push(("authorization", &value));
+        }
+        self.send("https", method, &path, &all, body).await
+    }
+
+    fn signature(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+        let target = format!("/{ACCOUNT}{path}");
+        let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
+        let input = SigningInput {
+            service: Service::Blob,
+            scheme: Scheme::SharedKey,
+            version: self.version,
+            method,
+            account: ACCOUNT,
+            path: raw_path,
+            query: &uri::parse_query(query).unwrap(),
+            headers,
+        };
+        authorization(&input, key().as_bytes())
+    }
+
+    /// Sends a request as it stands, over this scheme.
+    pub(crate) async fn send(
+        &self,
+        scheme: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let request = request(scheme, method, path, headers, body);
+        answer(self.emulator.call(request).await.unwrap()).await
+    }
+
+    /// Sends a GET from this address, as a socket would.
+    pub(crate) async fn get_from(&self, peer: &str, path: &str) -> Answer {
+        let host = ("host", "127.0.0.1:10000");
+        let socket = Socket {
+            peer: Some(peer.parse::<IpAddr>().unwrap()),
+            secure: true,
+            ..Socket::default()
+        };
+        let request = request("https", "GET", path, &[host], "");
+        answer(self.emulator.call_on(request, socket).await.unwrap()).await
+    }
+
+    /// A token that is good for an hour.
+    pub(crate) fn token(&self) -> String {
+        let now_s = self.now().since(Timestamp::UNIX_EPOCH).as_secs();
+        token(&format!(
+            r#"{{"aud":"https://storage.azure.com","iss":"https://sts.windows.net/{TENANT_ID}/",
+                "nbf":{now_s},"exp":{},"oid":"{OBJECT_ID}","tid":"{TENANT_ID}"}}"#,
+            now_s + 3600,
+        ))
+    }
+
+    /// An account SAS that is good for an hour.
+    pub(crate) fn account_sas(&self, permissions: &str) -> String {
+        let sas = AccountSas {
+            version: self.version,
+            account: ACCOUNT,
+            services: "b",
+            resource_types: "sco",
+            permissions,
+            start: None,
+            expiry: self.now().plus_s(3600),
+            ip: "",
+            protocol: "",
+            encryption_scope: "",
+        };
+        sas.sign(key().as_bytes())
+    }
+
+    /// A service SAS that is good for an hour; without a blob for the whole container.
+    pub(crate) fn service_sas(
+        &self,
+        container: &'static str,
+        blob: Option<&'static str>,
+        permissions: &str,
+    ) -> String {
+        let sas = ServiceSas {
+            version: self.version,
+            target: target(container, blob),
+            permissions,
+            start: None,
+            expiry: Some(self.now().plus_s(3600)),
+            policy_id: "",
+            ip: "",
+            protocol: "",
+            more: &[],
+        };
+        sas.sign(key().as_bytes())
+    }
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |v| v.to_str().unwrap())
+    }
+
+    /// Status and error code.
+    pub(crate) fn outcome(&self) -> (u16, &str) {
+        (self.status, self.header("x-ms-error-code"))
+    }
+}
+
+pub(crate) fn config() -> Config {
+    Config {
+        strict_skew: true,
+        ..Config::default()
+    }
+}
+
+pub(crate) fn key() -> AccountKey {
+    AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
+}
+
+/// A token of these claims. Nobody checks its signature.
+pub(crate) fn token(claims: &str) -> String {
+    let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    format!(
+        "{}.{}.c2ln",
+        encode(r#"{"typ":"JWT","alg":"RS256"}"#),
+        encode(claims)
+    )
+}
+
+pub(crate) fn target(container: &'static str, blob: Option<&'static str>) -> SasTarget<'static> {
+    SasTarget {
+        service: Service::Blob,
+        account: ACCOUNT,
+        name: container,
+        blob,
+        snapshot: "",
+    }
+}
+
+/// Signs the fields of a SAS as they stand: for what no builder makes. `resource` is the text
+/// that stands for it, as `/blob/devstoreaccount1/box/b`.
+pub(crate) fn sign_lines(fields: &[(&str, &str)], lines: &[&str], key: &[u8]) -> String {
+    let signature = sign(key, &lines.join("\n"));
+    let all = fields.iter().copied().chain([("sig", signature.as_str())]);
+    uri::write_query(all)
+}
+
+fn request(
+    scheme: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Request<smalt::Body> {
+    let mut request = Request::builder()
+        .method(Method::from_bytes(method.as_bytes()).unwrap())
+        .uri(format!("{scheme}://127.0.0.1:10000/{ACCOUNT}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request
+        .body(body::full(Bytes::from(body.to_owned())))
+        .unwrap()
+}
+
+async fn answer(response: http::Response<smalt::Body>) -> Answer {
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    Answer {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    }
+}

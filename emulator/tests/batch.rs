@@ -1,0 +1,211 @@
+//! Batches as a client sees them: each part by itself, the whole refused where it is none.
+
+mod support;
+
+use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::{ApiVersion, Service, uri};
+use support::{Answer, Client};
+
+const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+const MULTIPART: (&str, &str) = ("content-type", "multipart/mixed; boundary=b_1");
+
+async fn with_blobs(blobs: &[&str]) -> Client {
+    let client = Client::new();
+    for container in ["/box", "/other"] {
+        let path = format!("{container}?restype=container");
+        assert_eq!(client.send("PUT", &path, &[], "").await.status, 201);
+    }
+    for path in blobs {
+        assert_eq!(client.send("PUT", path, &[BLOCK], "x").await.status, 201);
+    }
+    client
+}
+
+/// A request of a batch, signed with the account's key and without a version, as SDKs send it.
+fn signed(client: &Client, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+    let target = format!("/{EMULATOR_ACCOUNT_NAME}{path}");
+    let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let date = client.now().rfc1123();
+    let mut all = vec![("x-ms-date", date.as_str()), ("Content-Length", "0")];
+    all.extend_from_slice(headers);
+    let input = SigningInput {
+        service: Service::Blob,
+        scheme: Scheme::SharedKey,
+        version: ApiVersion::LATEST,
+        method,
+        account: EMULATOR_ACCOUNT_NAME,
+        path: raw_path,
+        query: &uri::parse_query(query).unwrap(),
+        headers: &all,
+    };
+    let signature = authorization(&input, client.key().as_bytes());
+    all.push(("Authorization", signature.as_str()));
+    let lines: String = all.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+    format!("{method} {target} HTTP/1.1\r\n{lines}\r\n")
+}
+
+fn batch(requests: &[String]) -> String {
+    let head = "Content-Type: application/http\r\nContent-Transfer-Encoding: binary";
+    let part = |(id, request): (usize, &String)| {
+        format!("--b_1\r\n{head}\r\nContent-ID: {id}\r\n\r\n{request}\r\n")
+    };
+    let parts: String = requests.iter().enumerate().map(part).collect();
+    format!("{parts}--b_1--\r\n")
+}
+
+async fn submit(client: &Client, path: &str, requests: &[String]) -> Answer {
+    client
+        .send("POST", path, &[MULTIPART], batch(requests))
+        .await
+}
+
+/// Content-ID, status line and error code of each part.
+fn parts(answer: &Answer) -> Vec<(String, String, String)> {
+    assert_eq!(answer.status, 202, "{:?}", answer.body);
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let (_, boundary) = answer
+        .header("content-type")
+        .split_once("boundary=")
+        .unwrap();
+    assert!(boundary.starts_with("batchresponse_"), "{boundary}");
+    let body = text.strip_suffix(&format!("--{boundary}--")).unwrap();
+    let of = |part: &str, name: &str| {
+        let line = part.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_default().to_owned()
+    };
+    body.split(&format!("--{boundary}\r\n"))
+        .skip(1)
+        .map(|part| {
+            assert!(part.contains("x-ms-version: "), "{part}");
+            (
+                of(part, "Content-ID: "),
+                of(part, "HTTP/1.1 "),
+                of(part, "x-ms-error-code: "),
+            )
+        })
+        .collect()
+}
+
+fn part(id: &str, status: &str, code: &str) -> (String, String, String) {
+    (id.to_owned(), status.to_owned(), code.to_owned())
+}
+
+#[tokio::test]
+async fn parts_succeed_and_fail_by_themselves() {
+    let client = with_blobs(&["/box/a", "/other/b"]).await;
+    let delete = |path: &str| signed(&client, "DELETE", path, &[]);
+    let unsigned = format!("DELETE /{EMULATOR_ACCOUNT_NAME}/box/a HTTP/1.1\r\n\r\n");
+    let requests = [
+        delete("/box/none"),
+        unsigned,
+        delete("/box/a"),
+        delete("/other/b"),
+    ];
+    let answer = submit(&client, "/?comp=batch", &requests).await;
+    let found = parts(&answer);
+    assert_eq!(
+        found[0],
+        part(
+            "0",
+            "404 The specified blob does not exist.",
+            "BlobNotFound"
+        )
+    );
+    assert!(found[1].1.starts_with("401 "), "{found:?}");
+    assert_eq!(found[2], part("2", "202 Accepted", ""));
+    assert_eq!(found[3], part("3", "202 Accepted", ""));
+    assert_eq!(client.send("HEAD", "/box/a", &[], "").await.status, 404);
+}
+
+#[tokio::test]
+async fn tiers_are_set_in_order() {
+    let client = with_blobs(&["/box/a"]).await;
+    let tier = |tier| {
+        signed(
+            &client,
+            "PUT",
+            "/box/a?comp=tier",
+            &[("x-ms-access-tier", tier)],
+        )
+    };
+    let requests = [tier("Archive"), tier("Cool"), tier("Hot")];
+    let answer = submit(&client, "/box?restype=container&comp=batch", &requests).await;
+    let refused = "409 This operation is not permitted because the blob is being rehydrated.";
+    assert_eq!(
+        parts(&answer),
+        [
+            part("0", "200 OK", ""),
+            part("1", "202 Accepted", ""),
+            part("2", refused, "BlobBeingRehydrated"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_sas_of_its_own_lets_a_part_in() {
+    let client = with_blobs(&["/box/a"]).await;
+    for (permissions, expected) in [("r", "403"), ("d", "202")] {
+        let url = client.signed_url("box", "a", permissions);
+        let target = url.strip_prefix("http://127.0.0.1:10000").unwrap();
+        let request = format!("DELETE {target} HTTP/1.1\r\n\r\n");
+        let answer = submit(&client, "/?comp=batch", &[request]).await;
+        assert_eq!(parts(&answer)[0].1.split(' ').next(), Some(expected));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_batch_is_refused_as_a_whole() {
+    let client = with_blobs(&["/box/a"]).await;
+    let delete = |path: &str| signed(&client, "DELETE", path, &[]);
+    let tier = signed(
+        &client,
+        "PUT",
+        "/box/a?comp=tier",
+        &[("x-ms-access-tier", "Cool")],
+    );
+    let many: Vec<_> = (0..257).map(|_| delete("/box/none")).collect();
+    let container = "/box?restype=container&comp=batch";
+    for (path, requests, code) in [
+        ("/?comp=batch", vec![], "InvalidInput"),
+        (
+            "/?comp=batch",
+            vec![delete("/box/a"), tier],
+            "AllBatchSubRequestsShouldBeSameApi",
+        ),
+        (
+            "/?comp=batch",
+            vec![delete("/box/a"), signed(&client, "GET", "/box/a", &[])],
+            "InvalidInput",
+        ),
+        (
+            "/?comp=batch",
+            vec![delete("/box?restype=container")],
+            "InvalidInput",
+        ),
+        ("/?comp=batch", many, "ExceedsMaxBatchRequestCount"),
+        (
+            container,
+            vec![delete("/box/a"), delete("/other/a")],
+            "InvalidInput",
+        ),
+    ] {
+        let found = parts(&submit(&client, path, &requests).await);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].0.as_str(), found[0].2.as_str()), ("", code));
+    }
+    assert_eq!(client.send("HEAD", "/box/a", &[], "").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_batch_needs_its_form() {
+    let client = with_blobs(&[]).await;
+    let bad = [("content-type", "application/json")];
+    let answer = client.send("POST", "/?comp=batch", &bad, "{}").await;
+    assert_eq!(answer.outcome(), (400, "InvalidHeaderValue"));
+    let large = vec![b'x'; 4 * 1024 * 1024 + 1];
+    let answer = client
+        .send("POST", "/?comp=batch", &[MULTIPART], large)
+        .await;
+    assert_eq!(answer.outcome(), (413, "RequestBodyTooLarge"));
+}

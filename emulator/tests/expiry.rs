@@ -1,0 +1,115 @@
+//! Blobs that expire by the clock, as a client sees them.
+
+mod support;
+
+use smalt::AccountSettings;
+use support::{Answer, Client};
+
+const HOUR_S: u64 = 3600;
+
+async fn with_blob() -> Client {
+    let client = Client::of_account(AccountSettings {
+        blob_expiry: true,
+        ..AccountSettings::default()
+    });
+    client.send("PUT", "/box?restype=container", &[], "").await;
+    put(&client, "dir/b").await;
+    client
+}
+
+fn maintain(client: &Client) -> usize {
+    client.emulator().maintain(1_000).unwrap().records_reaped
+}
+
+async fn put(client: &Client, name: &str) -> Answer {
+    let path = format!("/box/{name}");
+    let kind = [("x-ms-blob-type", "BlockBlob")];
+    client.send("PUT", &path, &kind, "text").await
+}
+
+async fn expire(client: &Client, option: &str, time: &str) -> Answer {
+    let mut headers = vec![("x-ms-expiry-option", option)];
+    headers.extend((!time.is_empty()).then_some(("x-ms-expiry-time", time)));
+    client
+        .send("PUT", "/box/dir/b?comp=expiry", &headers, "")
+        .await
+}
+
+async fn listed(client: &Client, more: &str) -> String {
+    let path = format!("/box?restype=container&comp=list{more}");
+    let listed = client.send("GET", &path, &[], "").await;
+    String::from_utf8_lossy(&listed.body).into_owned()
+}
+
+#[tokio::test]
+async fn a_blob_is_gone_when_its_time_has_come() {
+    let client = with_blob().await;
+    let before = client.send("HEAD", "/box/dir/b", &[], "").await;
+    let set = expire(&client, "RelativeToNow", "3600000").await;
+    assert_eq!(set.status, 200);
+    assert_eq!(set.header("etag"), before.header("etag"));
+    let head = client.send("HEAD", "/box/dir/b", &[], "").await;
+    let expires = client.now().plus_s(HOUR_S).rfc1123();
+    assert_eq!(head.header("x-ms-expiry-time"), expires);
+    let shown = format!("<Expiry-Time>{expires}</Expiry-Time>");
+    assert!(listed(&client, "").await.contains(&shown));
+    client
+        .send("PUT", "/box/dir/b?comp=snapshot", &[], "")
+        .await;
+    client.advance_s(HOUR_S - 1);
+    assert_eq!(client.send("GET", "/box/dir/b", &[], "").await.status, 200);
+    client.advance_s(1);
+    let gone = client.send("GET", "/box/dir/b", &[], "").await;
+    assert_eq!(gone.outcome(), (404, "BlobNotFound"));
+    assert!(!listed(&client, "").await.contains("dir/b"));
+    assert!(!listed(&client, "&delimiter=/").await.contains("dir/"));
+    assert_eq!(maintain(&client), 1);
+    assert!(
+        !listed(&client, "&include=snapshots")
+            .await
+            .contains("dir/b")
+    );
+    assert_eq!(maintain(&client), 0);
+}
+
+#[tokio::test]
+async fn an_expiry_is_taken_back_and_goes_with_an_overwrite() {
+    let client = with_blob().await;
+    expire(&client, "RelativeToNow", "3600000").await;
+    assert_eq!(expire(&client, "NeverExpire", "").await.status, 200);
+    client.advance_s(HOUR_S);
+    assert_eq!(client.send("GET", "/box/dir/b", &[], "").await.status, 200);
+    expire(&client, "RelativeToCreation", "7200000").await;
+    assert_eq!(put(&client, "dir/b").await.status, 201);
+    client.advance_s(HOUR_S);
+    let head = client.send("HEAD", "/box/dir/b", &[], "").await;
+    assert_eq!((head.status, head.has("x-ms-expiry-time")), (200, false));
+    assert_eq!(maintain(&client), 0);
+}
+
+/// What has expired and is not reaped makes room for a new blob, and leaves nothing behind.
+#[tokio::test]
+async fn a_new_blob_takes_an_expired_ones_place() {
+    let client = with_blob().await;
+    let at = client.now().plus_s(HOUR_S).rfc1123();
+    assert_eq!(expire(&client, "Absolute", &at).await.status, 200);
+    client.advance_s(HOUR_S);
+    let fresh = [("x-ms-blob-type", "BlockBlob"), ("if-none-match", "*")];
+    let made = client.send("PUT", "/box/dir/b", &fresh, "new").await;
+    assert_eq!(made.status, 201);
+    assert_eq!(maintain(&client), 0);
+    let got = client.send("GET", "/box/dir/b", &[], "").await;
+    assert_eq!(got.body.as_ref(), b"new");
+    let past = client.now().rfc1123();
+    let refused = expire(&client, "Absolute", &past).await;
+    assert_eq!(refused.outcome(), (400, "InvalidHeaderValue"));
+}
+
+#[tokio::test]
+async fn a_flat_account_has_no_expiry() {
+    let client = Client::new();
+    client.send("PUT", "/box?restype=container", &[], "").await;
+    put(&client, "dir/b").await;
+    let refused = expire(&client, "NeverExpire", "").await;
+    assert_eq!(refused.outcome(), (400, "HierarchicalNamespaceNotEnabled"));
+}

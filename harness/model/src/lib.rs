@@ -1,0 +1,86 @@
+//! What the documents of Azure Storage say that a storage does, in plain maps.
+//!
+//! A [`Model`] takes one [`Operation`] after the other and says what the service has to answer:
+//! status, error code and [`Fact`]s. It knows nothing of the emulator, only the vocabulary of the
+//! wire (`smalt-protocol`), and is written from the documents and from what production answered,
+//! so that both being wrong in the same way is unlikely.
+//!
+//! - Time is a number of whole seconds that only [`Operation::Advance`] moves.
+//! - What the service makes up (tags, lease ids, snapshot times, message ids, receipts) is a number
+//!   here. Who compares binds each number to the text that it sees first: equal numbers have to
+//!   stay equal texts, different ones different texts.
+//! - An operation may name a number that nothing has yet: shrinking takes away the operation that
+//!   would have made it. It is then a text that nobody ever issued.
+//!
+//! # Layout
+//! - [`vocabulary`]: operations and what they name.
+//! - [`mod@expected`]: answers.
+//! - [`lease`], [`conditions`]: rules that blobs and containers share.
+//! - `containers`, `blobs`, `blocks`, `queues`: one service area each.
+
+pub mod conditions;
+pub mod expected;
+pub mod lease;
+pub mod vocabulary;
+
+mod blobs;
+mod blocks;
+mod containers;
+mod hints;
+mod malformed;
+mod queues;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+pub use expected::{Expected, Fact};
+pub use vocabulary::{Numbers, Operation};
+
+use containers::Container;
+use queues::Queue;
+
+/// A storage account with its blob and queue service.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    now_s: u64,
+    numbers: Numbers,
+    containers: BTreeMap<String, Container>,
+    queues: BTreeMap<String, Queue>,
+}
+
+impl Model {
+    /// An empty account at this time, in seconds of the Unix epoch.
+    pub fn new(now_s: u64) -> Self {
+        Model {
+            now_s,
+            ..Model::default()
+        }
+    }
+
+    /// The time, in seconds of the Unix epoch.
+    pub fn now_s(&self) -> u64 {
+        self.now_s
+    }
+
+    /// What was made up so far: generators choose from it.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// Does an operation and says what has to be answered.
+    pub fn step(&mut self, operation: &Operation) -> Expected {
+        match operation {
+            Operation::Container(name, operation) => self.container(name, operation),
+            Operation::Blob(id, operation) => self.blob(id, operation),
+            Operation::Queue(name, operation) => self.queue(name, operation),
+            Operation::Malformed(malformed) => malformed::refused(*malformed),
+            Operation::Advance { seconds } => {
+                self.now_s += seconds;
+                Expected::nothing()
+            }
+            // Everything acknowledged is still there.
+            Operation::Restart => Expected::nothing(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Queues and messages. Source: "Operations on Queues", "Operations on Messages".
+
+use std::collections::BTreeMap;
+
+use smalt_protocol::ErrorCode;
+
+use crate::Model;
+use crate::expected::{Answer, Expected, Fact, Refusal, Shown, settle};
+use crate::vocabulary::{MessageId, Metadata, QueueOperation, Receipt};
+
+/// How long a message lives that was given no time, in seconds.
+const TTL_S: u64 = 7 * 24 * 60 * 60;
+
+/// A queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    metadata: Metadata,
+    messages: BTreeMap<MessageId, Message>,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    text: String,
+    receipt: Receipt,
+    dequeue_count: u32,
+    inserted_s: u64,
+    expires_s: Option<u64>,
+    visible_s: u64,
+    /// Place in the order of puts.
+    sequence: u64,
+    /// Place among those that become visible at one time. The service promises no order; smalt
+    /// keeps that of the puts, and an update counts as one.
+    place: u64,
+}
+
+impl Message {
+    fn is_alive(&self, now_s: u64) -> bool {
+        self.expires_s.is_none_or(|expires_s| now_s < expires_s)
+    }
+
+    fn shown(&self, id: MessageId) -> Shown {
+        Shown {
+            id,
+            receipt: Some(self.receipt),
+            text: Some(self.text.clone()),
+            dequeue_count: Some(self.dequeue_count),
+            inserted_s: self.inserted_s,
+            expires_s: self.expires_s,
+            visible_s: Some(self.visible_s),
+        }
+    }
+}
+
+impl Queue {
+    /// Messages with their receipts.
+    pub(crate) fn receipts(&self) -> Vec<(MessageId, Receipt)> {
+        let messages = self.messages.iter();
+        messages
+            .map(|(id, message)| (*id, message.receipt))
+            .collect()
+    }
+
+    /// Visible messages from the head of the queue.
+    fn head(&self, most: u32, now_s: u64) -> Vec<MessageId> {
+        let visible = self
+            .messages
+            .iter()
+            .filter(|(_, message)| message.is_alive(now_s) && message.visible_s <= now_s);
+        let mut ordered: Vec<_> = visible
+            .map(|(id, message)| (message.visible_s, message.place, *id))
+            .collect();
+        ordered.sort_unstable();
+        let head = ordered.into_iter().take(most as usize);
+        head.map(|(_, _, id)| id).collect()
+    }
+
+    /// The message of this id and receipt.
+    fn message(
+        &mut self,
+        id: MessageId,
+        receipt: Receipt,
+        now_s: u64,
+    ) -> Result<&mut Message, Refusal> {
+        let found = self.messages.get_mut(&id);
+        let found = found.filter(|message| message.is_alive(now_s));
+        match found {
+            None => Err(ErrorCode::MessageNotFound.into()),
+            Some(message) if message.receipt == receipt => Ok(message),
+            Some(_) => Err(ErrorCode::PopReceiptMismatch.into()),
+        }
+    }
+}
+
+impl Model {
+    pub(crate) fn queue(&mut self, name: &str, operation: &QueueOperation) -> Expected {
+        settle(self.on_queue(name, operation))
+    }
+
+    fn on_queue(&mut self, name: &str, operation: &QueueOperation) -> Answer {
+        let now_s = self.now_s;
+        if let QueueOperation::Create(metadata) = operation {
+            return self.create_queue(name, metadata);
+        }
+        let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
+        match operation {
+            QueueOperation::Create(_) => {}
+            QueueOperation::Delete => {
+                self.queues.remove(name);
+            }
+            QueueOperation::Get => {
+                let alive = queue.messages.values().filter(|m| m.is_alive(now_s));
+                let count = Some(alive.count().to_string());
+                return Ok(Expected::ok(200)
+                    .with(Fact::Header("x-ms-approximate-messages-count", count))
+                    .with(Fact::Metadata(queue.metadata.clone())));
+            }
+            QueueOperation::SetMetadata(metadata) => queue.metadata.clone_from(metadata),
+            QueueOperation::Put {
+                text,
+                ttl_s,
+                visibility_timeout_s,
+            } => return self.put_message(name, text, *ttl_s, *visibility_timeout_s),
+            QueueOperation::Receive {
+                most,
+                visibility_timeout_s,
+            } => return self.receive(name, *most, *visibility_timeout_s),
+            QueueOperation::Peek { most } => {
+                let shown = queue.head(*most, now_s).into_iter().map(|id| Shown {
+                    receipt: None,
+                    visible_s: None,
+                    ..queue.messages[&id].shown(id)
+                });
+                let shown = shown.collect();
+                return Ok(Expected::ok(200).with(Fact::Messages(shown)));
+            }
+            QueueOperation::Update {
+                id,
+                receipt,
+                visibility_timeout_s,
+                text,
+            } => return self.update(name, *id, *receipt, *visibility_timeout_s, text.as_deref()),
+            QueueOperation::DeleteMessage { id, receipt } => {
+                queue.message(*id, *receipt, now_s)?;
+                queue.messages.remove(id);
+            }
+            QueueOperation::Clear => queue.messages.clear(),
+        }
+        Ok(Expected::ok(204))
+    }
+
+    fn create_queue(&mut self, name: &str, metadata: &Metadata) -> Answer {
+        match self.queues.get(name) {
+            Some(queue) if queue.metadata == *metadata => Ok(Expected::ok(204)),
+            Some(_) => Err(ErrorCode::QueueAlreadyExists.into()),
+            None => {
+                let queue = Queue {
+                    metadata: metadata.clone(),
+                    messages: BTreeMap::new(),
+                };
+                self.queues.insert(name.to_owned(), queue);
+                Ok(Expected::ok(201))
+            }
+        }
+    }
+
+    fn put_message(
+        &mut self,
+        name: &str,
+        text: &str,
+        ttl_s: Option<i64>,
+        visibility_timeout_s: u64,
+    ) -> Answer {
+        let now_s = self.now_s;
+        let lives_s = match ttl_s {
+            None => Some(TTL_S),
+            // "-1": it does not expire.
+            Some(ttl_s) => u64::try_from(ttl_s).ok(),
+        };
+        let sequence = self.numbers.place();
+        let message = Message {
+            text: text.to_owned(),
+            receipt: self.numbers.receipt(),
+            dequeue_count: 0,
+            inserted_s: now_s,
+            expires_s: lives_s.map(|lives_s| now_s + lives_s),
+            visible_s: now_s + visibility_timeout_s,
+            sequence,
+            place: sequence,
+        };
+        let id = self.numbers.message();
+        let shown = Shown {
+            text: None,
+            dequeue_count: None,
+            ..message.shown(id)
+        };
+        let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
+        queue.messages.insert(id, message);
+        Ok(Expected::ok(201).with(Fact::Messages(vec![shown])))
+    }
+
+    fn receive(&mut self, name: &str, most: u32, visibility_timeout_s: u64) -> Answer {
+        let now_s = self.now_s;
+        let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
+        let mut shown = Vec::new();
+        for id in queue.head(most, now_s) {
+            if let Some(message) = queue.messages.get_mut(&id) {
+                message.receipt = self.numbers.receipt();
+                message.place = message.sequence;
+                message.dequeue_count += 1;
+                message.visible_s = now_s + visibility_timeout_s;
+                shown.push(message.shown(id));
+            }
+        }
+        Ok(Expected::ok(200).with(Fact::Messages(shown)))
+    }
+
+    fn update(
+        &mut self,
+        name: &str,
+        id: MessageId,
+        receipt: Receipt,
+        visibility_timeout_s: u64,
+        text: Option<&str>,
+    ) -> Answer {
+        let now_s = self.now_s;
+        let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
+        let message = queue.message(id, receipt, now_s)?;
+        let visible_s = now_s + visibility_timeout_s;
+        // "The new value cannot be later than the expiry time of the message."
+        if message.expires_s.is_some_and(|end_s| visible_s > end_s) {
+            return Err(ErrorCode::OutOfRangeQueryParameterValue.into());
+        }
+        message.receipt = self.numbers.receipt();
+        message.place = self.numbers.place();
+        message.visible_s = visible_s;
+        if let Some(text) = text {
+            text.clone_into(&mut message.text);
+        }
+        Ok(Expected::ok(204).with(Fact::Receipt(id, message.receipt)))
+    }
+}

@@ -1,0 +1,202 @@
+//! The model against tables of the documents, and its own promises.
+
+use smalt_protocol::ErrorCode;
+
+use crate::vocabulary::{
+    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
+    Metadata, Operation, QueueOperation,
+};
+use crate::{Expected, Fact, Model};
+
+const A: LeaseId = LeaseId(0);
+const B: LeaseId = LeaseId(1);
+
+fn id() -> BlobId {
+    BlobId {
+        container: "c".to_owned(),
+        blob: "b".to_owned(),
+    }
+}
+
+fn on_blob(model: &mut Model, operation: BlobOperation) -> Expected {
+    model.step(&Operation::Blob(id(), operation))
+}
+
+fn put(guard: Guard) -> BlobOperation {
+    let content = Content { seed: 7, length: 3 };
+    BlobOperation::Put(content, Metadata::new(), guard)
+}
+
+fn lease(action: LeaseAction) -> BlobOperation {
+    BlobOperation::Lease(action, None)
+}
+
+/// A container with a blob whose lease A is in the named state.
+fn model(state: &str) -> Model {
+    let mut model = Model::new(1_000);
+    let create = ContainerOperation::Create(Metadata::new());
+    model.step(&Operation::Container("c".to_owned(), create));
+    on_blob(&mut model, put(Guard::default()));
+    if state == "available" {
+        return model;
+    }
+    let proposed = Some(A);
+    let duration_s = Some(15);
+    on_blob(
+        &mut model,
+        lease(LeaseAction::Acquire {
+            proposed,
+            duration_s,
+        }),
+    );
+    match state {
+        "breaking" => {
+            let period_s = Some(10);
+            on_blob(&mut model, lease(LeaseAction::Break { period_s }));
+        }
+        "broken" => {
+            let period_s = Some(0);
+            on_blob(&mut model, lease(LeaseAction::Break { period_s }));
+        }
+        "expired" => {
+            model.step(&Operation::Advance { seconds: 15 });
+        }
+        _ => {}
+    }
+    model
+}
+
+/// "Lease Blob", outcomes of use attempts: write with A, with B, without an id.
+#[test]
+fn writes_follow_the_use_table() {
+    use ErrorCode::{
+        LeaseIdMismatchWithBlobOperation as Mismatch, LeaseIdMissing as Missing, LeaseLost as Lost,
+        LeaseNotPresentWithBlobOperation as Absent,
+    };
+    for (state, expected) in [
+        ("available", [Some(Absent), Some(Absent), None]),
+        ("leased", [None, Some(Mismatch), Some(Missing)]),
+        ("breaking", [None, Some(Mismatch), Some(Missing)]),
+        ("broken", [Some(Lost), Some(Mismatch), None]),
+        ("expired", [Some(Lost), Some(Mismatch), None]),
+    ] {
+        for (given, code) in [Some(A), Some(B), None].into_iter().zip(expected) {
+            let guard = Guard {
+                lease: given,
+                condition: None,
+            };
+            let answer = on_blob(&mut model(state), put(guard));
+            assert_eq!(answer.code, code, "{state} {given:?}");
+        }
+    }
+}
+
+/// "Lease Blob", outcomes of lease operations.
+#[test]
+fn lease_operations_follow_the_table() {
+    use ErrorCode::{
+        LeaseAlreadyPresent as Present, LeaseIdMismatchWithLeaseOperation as Mismatch,
+        LeaseIsBreakingAndCannotBeAcquired as NotAcquired,
+        LeaseIsBreakingAndCannotBeChanged as NotChanged,
+        LeaseIsBrokenAndCannotBeRenewed as NotRenewed, LeaseNotPresentWithLeaseOperation as Absent,
+    };
+    let states = ["available", "leased", "breaking", "broken", "expired"];
+    let acquire = |proposed| LeaseAction::Acquire {
+        proposed,
+        duration_s: None,
+    };
+    let (ok, no) = (None, Some);
+    for (action, expected) in [
+        (acquire(None), [ok, no(Present), no(Present), ok, ok]),
+        (acquire(Some(A)), [ok, ok, no(NotAcquired), ok, ok]),
+        (acquire(Some(B)), [ok, no(Present), no(Present), ok, ok]),
+        (
+            LeaseAction::Renew(A),
+            [no(Mismatch), ok, no(NotRenewed), no(NotRenewed), ok],
+        ),
+        (LeaseAction::Renew(B), [no(Mismatch); 5]),
+        (
+            LeaseAction::Change(A, B),
+            [no(Absent), ok, no(NotChanged), no(Absent), no(Absent)],
+        ),
+        (LeaseAction::Release(A), [no(Mismatch), ok, ok, ok, ok]),
+        (LeaseAction::Release(B), [no(Mismatch); 5]),
+        (
+            LeaseAction::Break { period_s: None },
+            [no(Absent), ok, ok, ok, ok],
+        ),
+    ] {
+        for (state, code) in states.into_iter().zip(expected) {
+            let answer = on_blob(&mut model(state), lease(action));
+            assert_eq!(answer.code, code, "{state} {action:?}");
+        }
+    }
+}
+
+/// A renewal is too late once somebody wrote.
+#[test]
+fn a_write_makes_an_expired_lease_forgotten() {
+    let mut model = model("expired");
+    on_blob(&mut model, put(Guard::default()));
+    let answer = on_blob(&mut model, lease(LeaseAction::Renew(A)));
+    let expected = Some(ErrorCode::LeaseIdMismatchWithLeaseOperation);
+    assert_eq!(answer.code, expected);
+}
+
+/// Reads are told apart by 304 and 412, creation by 409.
+#[test]
+fn conditions_answer_by_kind_of_request() {
+    let tag = model("available").hint_of_blob(&id()).tag;
+    let read = |condition| BlobOperation::Head {
+        snapshot: None,
+        guard: Guard {
+            lease: None,
+            condition: Some(condition),
+        },
+    };
+    let write = |condition| {
+        put(Guard {
+            lease: None,
+            condition: Some(condition),
+        })
+    };
+    for (operation, status) in [
+        (read(Condition::IfMatch(tag)), 200),
+        (read(Condition::IfNoneMatch(tag)), 304),
+        (read(Condition::IfModifiedSince(1_000)), 304),
+        (read(Condition::IfUnmodifiedSince(999)), 412),
+        (read(Condition::IfNoneMatch(None)), 400),
+        (write(Condition::IfNoneMatch(tag)), 412),
+        (write(Condition::IfNoneMatch(None)), 409),
+        (write(Condition::IfMatch(tag)), 201),
+    ] {
+        let answer = on_blob(&mut model("available"), operation.clone());
+        assert_eq!(answer.status, status, "{operation:?}");
+    }
+}
+
+/// A message is hidden for its time, then shown again under another receipt.
+#[test]
+fn a_message_comes_back() {
+    let mut model = Model::new(1_000);
+    let mut on_queue = |operation| model.step(&Operation::Queue("q".to_owned(), operation));
+    on_queue(QueueOperation::Create(Metadata::new()));
+    on_queue(QueueOperation::Put {
+        text: "hello".to_owned(),
+        ttl_s: None,
+        visibility_timeout_s: 0,
+    });
+    let receive = || QueueOperation::Receive {
+        most: 32,
+        visibility_timeout_s: 30,
+    };
+    let count = |answer: &Expected| match answer.facts.as_slice() {
+        [Fact::Messages(shown)] => shown.first().and_then(|message| message.dequeue_count),
+        facts => unreachable!("messages, not {facts:?}"),
+    };
+    assert_eq!(count(&on_queue(receive())), Some(1));
+    assert_eq!(count(&on_queue(receive())), None);
+    model.step(&Operation::Advance { seconds: 30 });
+    let again = model.step(&Operation::Queue("q".to_owned(), receive()));
+    assert_eq!(count(&again), Some(2));
+}

@@ -1,0 +1,391 @@
+//! Operations and what they name.
+
+use std::collections::BTreeMap;
+
+/// User metadata.
+pub type Metadata = BTreeMap<String, String>;
+
+/// An ETag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u32);
+
+/// A lease id. Those below [`PROPOSED_LEASES`] are the client's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub u32);
+
+/// How many lease ids clients propose.
+pub const PROPOSED_LEASES: u32 = 3;
+
+/// Time of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub u32);
+
+/// A message id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub u32);
+
+/// A pop receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Receipt(pub u32);
+
+/// The next number of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// Tags made.
+    pub tags: u32,
+    /// Lease ids made, beside those proposed.
+    pub leases: u32,
+    /// Snapshots taken.
+    pub moments: u32,
+    /// Messages put.
+    pub messages: u32,
+    /// Receipts given out.
+    pub receipts: u32,
+    /// Places in orders of delivery.
+    pub places: u64,
+}
+
+impl Numbers {
+    /// A new tag.
+    pub fn tag(&mut self) -> Tag {
+        self.tags += 1;
+        Tag(self.tags - 1)
+    }
+
+    /// A lease id of the service's own.
+    pub fn lease(&mut self) -> LeaseId {
+        self.leases += 1;
+        LeaseId(PROPOSED_LEASES + self.leases - 1)
+    }
+
+    /// The time of a new snapshot.
+    pub fn moment(&mut self) -> Moment {
+        self.moments += 1;
+        Moment(self.moments - 1)
+    }
+
+    /// A new message.
+    pub fn message(&mut self) -> MessageId {
+        self.messages += 1;
+        MessageId(self.messages - 1)
+    }
+
+    /// A new receipt.
+    pub fn receipt(&mut self) -> Receipt {
+        self.receipts += 1;
+        Receipt(self.receipts - 1)
+    }
+
+    /// A place behind all others.
+    pub fn place(&mut self) -> u64 {
+        self.places += 1;
+        self.places
+    }
+}
+
+/// A blob's address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlobId {
+    /// Container.
+    pub container: String,
+    /// Blob.
+    pub blob: String,
+}
+
+/// One step of a history.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operation {
+    /// On a container.
+    Container(String, ContainerOperation),
+    /// On a blob.
+    Blob(BlobId, BlobOperation),
+    /// On a queue.
+    Queue(String, QueueOperation),
+    /// A request that breaks a rule of syntax.
+    Malformed(Malformed),
+    /// Time passes.
+    Advance {
+        /// How much of it, in seconds.
+        seconds: u64,
+    },
+    /// The service stops and starts again.
+    Restart,
+}
+
+/// On a container.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ContainerOperation {
+    /// Create Container.
+    Create(Metadata),
+    /// Delete Container.
+    Delete(Guard),
+    /// Get Container Properties.
+    Get {
+        /// `x-ms-lease-id`.
+        lease: Option<LeaseId>,
+    },
+    /// Set Container Metadata.
+    SetMetadata(Metadata, Guard),
+    /// Lease Container.
+    Lease(LeaseAction, Option<Condition>),
+    /// List Blobs, every page of it.
+    List {
+        /// `prefix`.
+        prefix: String,
+        /// `delimiter=/`.
+        delimited: bool,
+        /// `maxresults`.
+        page: u32,
+        /// `include=snapshots`.
+        snapshots: bool,
+        /// `include=uncommittedblobs`.
+        uncommitted: bool,
+    },
+}
+
+/// On a blob.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlobOperation {
+    /// Put Blob, of a block blob.
+    Put(Content, Metadata, Guard),
+    /// Get Blob.
+    Get {
+        /// `snapshot`.
+        snapshot: Option<Moment>,
+        /// First byte and, unless to the end, last byte.
+        range: Option<(u64, Option<u64>)>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Get Blob Properties.
+    Head {
+        /// `snapshot`.
+        snapshot: Option<Moment>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Set Blob Metadata.
+    SetMetadata(Metadata, Guard),
+    /// Delete Blob.
+    Delete {
+        /// `snapshot`.
+        snapshot: Option<Moment>,
+        /// `x-ms-delete-snapshots`.
+        snapshots: Option<Snapshots>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Snapshot Blob.
+    Snapshot(Metadata, Guard),
+    /// Lease Blob.
+    Lease(LeaseAction, Option<Condition>),
+    /// Put Block.
+    PutBlock(Vec<u8>, Content, Option<LeaseId>),
+    /// Put Block List.
+    PutBlockList(Vec<(BlockSource, Vec<u8>)>, Metadata, Guard),
+    /// Get Block List, both lists.
+    GetBlockList {
+        /// `x-ms-lease-id`.
+        lease: Option<LeaseId>,
+    },
+    /// Copy Blob from the same account.
+    Copy {
+        /// What is copied.
+        source: BlobId,
+        /// A snapshot of it.
+        snapshot: Option<Moment>,
+        /// `x-ms-source-if-...`.
+        source_condition: Option<Condition>,
+        /// Metadata in place of the source's.
+        metadata: Metadata,
+        /// Lease and condition of the destination.
+        guard: Guard,
+    },
+    /// Set Blob Tags.
+    SetTags(Metadata, Option<LeaseId>),
+    /// Get Blob Tags.
+    GetTags(Option<LeaseId>),
+}
+
+/// On a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueueOperation {
+    /// Create Queue.
+    Create(Metadata),
+    /// Delete Queue.
+    Delete,
+    /// Get Queue Metadata.
+    Get,
+    /// Set Queue Metadata.
+    SetMetadata(Metadata),
+    /// Put Message.
+    Put {
+        /// Text.
+        text: String,
+        /// `messagettl`; absent: seven days, `-1`: for ever.
+        ttl_s: Option<i64>,
+        /// `visibilitytimeout`.
+        visibility_timeout_s: u64,
+    },
+    /// Get Messages.
+    Receive {
+        /// `numofmessages`.
+        most: u32,
+        /// `visibilitytimeout`.
+        visibility_timeout_s: u64,
+    },
+    /// Peek Messages.
+    Peek {
+        /// `numofmessages`.
+        most: u32,
+    },
+    /// Update Message.
+    Update {
+        /// Message.
+        id: MessageId,
+        /// Receipt.
+        receipt: Receipt,
+        /// `visibilitytimeout`.
+        visibility_timeout_s: u64,
+        /// New text.
+        text: Option<String>,
+    },
+    /// Delete Message.
+    DeleteMessage {
+        /// Message.
+        id: MessageId,
+        /// Receipt.
+        receipt: Receipt,
+    },
+    /// Clear Messages.
+    Clear,
+}
+
+/// What a request demands of the resource that it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Guard {
+    /// `x-ms-lease-id`.
+    pub lease: Option<LeaseId>,
+    /// One conditional header.
+    pub condition: Option<Condition>,
+}
+
+/// A conditional header.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Condition {
+    /// `If-Match`; absent: `*`.
+    IfMatch(Option<Tag>),
+    /// `If-None-Match`; absent: `*`.
+    IfNoneMatch(Option<Tag>),
+    /// `If-Modified-Since`, in seconds of the Unix epoch.
+    IfModifiedSince(u64),
+    /// `If-Unmodified-Since`, in seconds of the Unix epoch.
+    IfUnmodifiedSince(u64),
+}
+
+/// A lease operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LeaseAction {
+    /// Acquire.
+    Acquire {
+        /// `x-ms-proposed-lease-id`.
+        proposed: Option<LeaseId>,
+        /// `x-ms-lease-duration`; absent: infinite.
+        duration_s: Option<u32>,
+    },
+    /// Renew.
+    Renew(LeaseId),
+    /// Change.
+    Change(LeaseId, LeaseId),
+    /// Release.
+    Release(LeaseId),
+    /// Break.
+    Break {
+        /// `x-ms-lease-break-period`.
+        period_s: Option<u32>,
+    },
+}
+
+/// `x-ms-delete-snapshots`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Snapshots {
+    /// With the blob.
+    Include,
+    /// Without the blob.
+    Only,
+}
+
+/// Where Put Block List looks for a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockSource {
+    /// Among the committed ones.
+    Committed,
+    /// Among the uncommitted ones.
+    Uncommitted,
+    /// Among the uncommitted ones, then among the committed ones.
+    Latest,
+}
+
+/// Bytes, as a rule to make them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// The first byte; each further one is one more.
+    pub seed: u8,
+    /// Length in bytes.
+    pub length: u16,
+}
+
+impl Content {
+    /// The bytes.
+    pub fn bytes(self) -> Vec<u8> {
+        let step = |i: u16| self.seed.wrapping_add(i.to_le_bytes()[0]);
+        (0..self.length).map(step).collect()
+    }
+}
+
+/// A request that breaks a rule of syntax: refused whatever is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// Create Container with a name in capitals.
+    ContainerName,
+    /// Get Blob Properties with a lease id that is no GUID.
+    LeaseId,
+    /// Get Blob with a date that is none.
+    Date,
+    /// Delete Blob with `If-Match` and `If-None-Match` at once.
+    TwoConditions,
+    /// Lease Blob for five seconds.
+    LeaseDuration,
+    /// Lease Blob with an action that is none.
+    LeaseAction,
+    /// Put Block with an id that is no Base64.
+    BlockId,
+    /// Put Blob without `x-ms-blob-type`.
+    BlobType,
+    /// List Blobs with pages of no blob.
+    PageOfNone,
+    /// Get Messages, 33 of them.
+    TooManyMessages,
+    /// Get Messages for longer than a week.
+    VisibilityTimeout,
+    /// Put Message that lives for no time.
+    TimeToLive,
+}
+
+impl Malformed {
+    /// All of them.
+    pub const ALL: [Malformed; 12] = [
+        Malformed::ContainerName,
+        Malformed::LeaseId,
+        Malformed::Date,
+        Malformed::TwoConditions,
+        Malformed::LeaseDuration,
+        Malformed::LeaseAction,
+        Malformed::BlockId,
+        Malformed::BlobType,
+        Malformed::PageOfNone,
+        Malformed::TooManyMessages,
+        Malformed::VisibilityTimeout,
+        Malformed::TimeToLive,
+    ];
+}

@@ -1,0 +1,176 @@
+//! An answer against what is expected.
+
+use std::fmt::Display;
+
+use smalt_model::expected::{Listed, Shown};
+use smalt_model::vocabulary::Metadata;
+use smalt_model::{Expected, Fact};
+use smalt_protocol::Timestamp;
+
+use super::documents::{self, Entry, Message};
+use super::names::Names;
+use super::server::Answer;
+
+/// Compares, and learns the texts of what the service made up.
+///
+/// # Errors
+/// The first difference.
+pub fn check(
+    expected: &Expected,
+    answer: &Answer,
+    entries: &[Entry],
+    names: &mut Names,
+) -> Result<(), String> {
+    let code = answer.header("x-ms-error-code");
+    let wanted = expected.code.map(smalt_protocol::ErrorCode::as_str);
+    if (answer.status, code) != (expected.status, wanted) {
+        let (status, code) = (answer.status, code.unwrap_or("-"));
+        let (wanted_status, wanted) = (expected.status, wanted.unwrap_or("-"));
+        return Err(format!(
+            "{status} {code} in place of {wanted_status} {wanted}"
+        ));
+    }
+    let facts = expected.facts.iter();
+    facts
+        .map(|fact| check_fact(fact, answer, entries, names))
+        .collect()
+}
+
+fn check_fact(
+    fact: &Fact,
+    answer: &Answer,
+    entries: &[Entry],
+    names: &mut Names,
+) -> Result<(), String> {
+    let text = |name: &str| {
+        let value = answer.header(name);
+        value.ok_or_else(|| format!("no header {name}"))
+    };
+    match fact {
+        Fact::Tag(tag) => names.see_tag(*tag, text("etag")?).map_err(of("ETag")),
+        Fact::LastModified(seconds) => {
+            let wanted = Timestamp::from_unix_s(*seconds).rfc1123();
+            same("Last-Modified", &wanted.as_str(), &text("last-modified")?)
+        }
+        Fact::Header(name, wanted) => {
+            let (wanted, got) = (wanted.as_deref(), answer.header(name));
+            same(name, &wanted.unwrap_or("-"), &got.unwrap_or("-"))
+        }
+        Fact::LeaseId(id) => names
+            .see_lease(*id, text("x-ms-lease-id")?)
+            .map_err(of("lease id")),
+        Fact::Snapshot(moment) => names
+            .see_moment(*moment, text("x-ms-snapshot")?)
+            .map_err(of("snapshot")),
+        Fact::Receipt(id, receipt) => names
+            .see_receipt(*id, *receipt, text("x-ms-popreceipt")?)
+            .map_err(of("receipt")),
+        Fact::Metadata(wanted) => same_debug("metadata", wanted, &metadata(answer)),
+        Fact::Body(wanted) => same_debug("body", wanted, &answer.body.to_vec()),
+        Fact::Listed(wanted) => check_listed(wanted, entries, names),
+        Fact::Blocks(committed, uncommitted) => {
+            let (old, new) = documents::blocks(&answer.body)?;
+            same_debug("committed blocks", committed, &old)?;
+            same_debug("uncommitted blocks", uncommitted, &new)
+        }
+        Fact::Tags(wanted) => same_debug("tags", wanted, &documents::tags(&answer.body)?),
+        Fact::Messages(wanted) => {
+            check_messages(wanted, &documents::messages(&answer.body)?, names)
+        }
+    }
+}
+
+fn of(what: &'static str) -> impl Fn(String) -> String {
+    move |difference| format!("{what}: {difference}")
+}
+
+fn same<T: PartialEq + Display>(what: &str, wanted: &T, got: &T) -> Result<(), String> {
+    if wanted == got {
+        return Ok(());
+    }
+    Err(format!("{what}: {got} in place of {wanted}"))
+}
+
+fn same_debug<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    wanted: &T,
+    got: &T,
+) -> Result<(), String> {
+    if wanted == got {
+        return Ok(());
+    }
+    Err(format!("{what}: {got:?} in place of {wanted:?}"))
+}
+
+fn metadata(answer: &Answer) -> Metadata {
+    let pairs = answer.headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str().strip_prefix("x-ms-meta-")?;
+        Some((name.to_owned(), value.to_str().ok()?.to_owned()))
+    });
+    pairs.collect()
+}
+
+fn check_listed(wanted: &[Listed], got: &[Entry], names: &mut Names) -> Result<(), String> {
+    same("number of entries", &wanted.len(), &got.len())?;
+    for (wanted, got) in wanted.iter().zip(got) {
+        match (wanted, got) {
+            (Listed::Prefix(wanted), Entry::Prefix(got)) => same("prefix", wanted, got)?,
+            (
+                Listed::Blob {
+                    name,
+                    snapshot,
+                    tag,
+                    length,
+                },
+                Entry::Blob(got_name, got_snapshot, got_tag, got_length),
+            ) => {
+                same("name", name, got_name)?;
+                same("length", length, got_length)?;
+                seen("snapshot", *snapshot, got_snapshot.as_deref(), |n, text| {
+                    names.see_moment(n, text)
+                })?;
+                seen("ETag", *tag, got_tag.as_deref(), |n, text| {
+                    names.see_tag(n, text)
+                })?;
+            }
+            _ => return Err(format!("{got:?} in place of {wanted:?}")),
+        }
+    }
+    Ok(())
+}
+
+/// Something made up that is there on both sides, or on neither.
+fn seen<T>(
+    what: &'static str,
+    wanted: Option<T>,
+    got: Option<&str>,
+    see: impl FnOnce(T, &str) -> Result<(), String>,
+) -> Result<(), String> {
+    match (wanted, got) {
+        (Some(wanted), Some(got)) => see(wanted, got).map_err(of(what)),
+        (None, None) => Ok(()),
+        (Some(_), None) => Err(format!("no {what}")),
+        (None, Some(got)) => Err(format!("{what}: {got} in place of none")),
+    }
+}
+
+fn check_messages(wanted: &[Shown], got: &[Message], names: &mut Names) -> Result<(), String> {
+    same("number of messages", &wanted.len(), &got.len())?;
+    for (wanted, got) in wanted.iter().zip(got) {
+        names
+            .see_message(wanted.id, &got.id)
+            .map_err(of("message id"))?;
+        seen(
+            "receipt",
+            wanted.receipt,
+            got.receipt.as_deref(),
+            |n, text| names.see_receipt(wanted.id, n, text),
+        )?;
+        same_debug("text", &wanted.text, &got.text)?;
+        same_debug("dequeue count", &wanted.dequeue_count, &got.dequeue_count)?;
+        same_debug("insertion time", &Some(wanted.inserted_s), &got.inserted_s)?;
+        same_debug("expiration time", &wanted.expires_s, &got.expires_s)?;
+        same_debug("time next visible", &wanted.visible_s, &got.visible_s)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Bodies of answers, read.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use smalt_model::vocabulary::Metadata;
+use smalt_protocol::xml::{Element, read_document};
+use smalt_protocol::{ETag, Timestamp};
+
+/// Most elements of a document that is read.
+const ELEMENTS_MAX: usize = 100_000;
+/// The year in which nothing expires any more: what a message shows that never does.
+const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
+
+/// An entry of List Blobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A blob or snapshot: name, snapshot, ETag in quotes, length.
+    Blob(String, Option<String>, Option<String>, u64),
+    /// A prefix.
+    Prefix(String),
+}
+
+/// A message as a document shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    /// `MessageId`.
+    pub(super) id: String,
+    /// `PopReceipt`.
+    pub(super) receipt: Option<String>,
+    /// `MessageText`.
+    pub(super) text: Option<String>,
+    /// `DequeueCount`.
+    pub(super) dequeue_count: Option<u32>,
+    /// `InsertionTime`, in seconds of the Unix epoch.
+    pub(super) inserted_s: Option<u64>,
+    /// `ExpirationTime`, in seconds of the Unix epoch; absent: never.
+    pub(super) expires_s: Option<u64>,
+    /// `TimeNextVisible`, in seconds of the Unix epoch.
+    pub(super) visible_s: Option<u64>,
+}
+
+fn root(body: &[u8]) -> Result<Element<'_>, String> {
+    read_document(body, ELEMENTS_MAX).map_err(|error| error.message().to_owned())
+}
+
+fn text(parent: &Element<'_>, name: &str) -> Option<String> {
+    parent
+        .child(name)
+        .map(|child| child.text.clone().into_owned())
+}
+
+fn seconds(parent: &Element<'_>, name: &str) -> Option<u64> {
+    let date = text(parent, name).filter(|date| date != NEVER)?;
+    Timestamp::parse_rfc1123(&date).map(Timestamp::unix_s)
+}
+
+/// Entries of List Blobs and the marker of the next page.
+pub(super) fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
+    let root = root(body)?;
+    let blobs = root.child("Blobs").ok_or("no <Blobs>")?;
+    let entry = |element: &Element<'_>| {
+        let name = text(element, "Name").unwrap_or_default();
+        if element.name == "BlobPrefix" {
+            return Entry::Prefix(name);
+        }
+        let properties = element.child("Properties");
+        let property = |name| properties.and_then(|properties| text(properties, name));
+        let tag = property("Etag").and_then(|text| ETag::parse(&text));
+        let length = property("Content-Length").and_then(|length| length.parse().ok());
+        Entry::Blob(
+            name,
+            text(element, "Snapshot"),
+            tag.map(ETag::quoted),
+            length.unwrap_or_default(),
+        )
+    };
+    let entries = blobs.children.iter().map(entry).collect();
+    Ok((entries, text(&root, "NextMarker").unwrap_or_default()))
+}
+
+type Blocks = Vec<(Vec<u8>, u64)>;
+
+/// Committed and uncommitted blocks.
+pub(super) fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
+    let root = root(body)?;
+    let list = |name: &str| -> Result<Blocks, String> {
+        let Some(list) = root.child(name) else {
+            return Ok(Vec::new());
+        };
+        let block = |block: &Element<'_>| {
+            let id = text(block, "Name").and_then(|id| BASE64.decode(id).ok());
+            let size = text(block, "Size").and_then(|size| size.parse().ok());
+            id.zip(size)
+                .ok_or_else(|| "a block without id or size".to_owned())
+        };
+        list.children.iter().map(block).collect()
+    };
+    Ok((list("CommittedBlocks")?, list("UncommittedBlocks")?))
+}
+
+/// Index tags.
+pub(super) fn tags(body: &[u8]) -> Result<Metadata, String> {
+    let root = root(body)?;
+    let set = root.child("TagSet").ok_or("no <TagSet>")?;
+    let tag = |tag: &Element<'_>| {
+        let (key, value) = (text(tag, "Key"), text(tag, "Value"));
+        (key.unwrap_or_default(), value.unwrap_or_default())
+    };
+    Ok(set.children.iter().map(tag).collect())
+}
+
+/// Messages.
+pub(super) fn messages(body: &[u8]) -> Result<Vec<Message>, String> {
+    let root = root(body)?;
+    let message = |message: &Element<'_>| Message {
+        id: text(message, "MessageId").unwrap_or_default(),
+        receipt: text(message, "PopReceipt"),
+        text: text(message, "MessageText"),
+        dequeue_count: text(message, "DequeueCount").and_then(|count| count.parse().ok()),
+        inserted_s: seconds(message, "InsertionTime"),
+        expires_s: seconds(message, "ExpirationTime"),
+        visible_s: seconds(message, "TimeNextVisible"),
+    };
+    Ok(root.children.iter().map(message).collect())
+}

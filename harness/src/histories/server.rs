@@ -1,0 +1,135 @@
+//! The emulator under test, in this process, on a clock that only moves when told.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body_util::BodyExt as _;
+use smalt::{Clock, Emulator};
+use smalt_protocol::{ApiVersion, Service, Timestamp};
+use tempfile::TempDir;
+
+use super::render::Request;
+use crate::servers::access::Access;
+
+/// When every history begins, in seconds of the Unix epoch.
+pub const START_S: u64 = 1_700_000_000;
+/// Ids need not differ between histories, only within one.
+const SEED: u64 = 1;
+/// What every request names.
+const VERSION: ApiVersion = ApiVersion::V2021_12_02;
+const BLOB: &str = "http://127.0.0.1:10000";
+const QUEUE: &str = "http://127.0.0.1:10001";
+
+/// An answer, read whole.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Status.
+    pub status: u16,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// A header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// One emulator with its state.
+pub struct Server {
+    emulator: Emulator,
+    clock: Clock,
+    access: Access,
+    dir: Option<TempDir>,
+}
+
+impl Server {
+    /// A fresh one, in memory.
+    ///
+    /// # Errors
+    /// When it does not open.
+    pub fn in_memory() -> Result<Self, String> {
+        Self::open(None)
+    }
+
+    /// A fresh one that can be restarted.
+    ///
+    /// # Errors
+    /// When its directory cannot be made or it does not open.
+    pub fn on_disk() -> Result<Self, String> {
+        let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
+        Self::open(Some(dir))
+    }
+
+    fn open(dir: Option<TempDir>) -> Result<Self, String> {
+        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        Ok(Server {
+            emulator: emulator(&clock, dir.as_ref())?,
+            clock,
+            access: Access::full(VERSION),
+            dir,
+        })
+    }
+
+    /// Sets the time, in seconds of the Unix epoch.
+    pub fn set_time(&self, now_s: u64) {
+        self.clock.set(Timestamp::from_unix_s(now_s));
+    }
+
+    /// Stops and starts again on the same state. What is kept in memory only has no restart.
+    ///
+    /// # Errors
+    /// When it does not close or open.
+    pub fn restart(&mut self) -> Result<(), String> {
+        if self.dir.is_some() {
+            self.emulator.close().map_err(|error| error.to_string())?;
+            self.emulator = emulator(&self.clock, self.dir.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn send(&self, request: &Request) -> Result<Answer, String> {
+        let endpoint = match request.service {
+            Service::Queue => QUEUE,
+            _ => BLOB,
+        };
+        let mut wire = http::Request::builder()
+            .method(request.method.clone())
+            .uri(format!("{endpoint}{}", self.access.path(&request.path)))
+            .header("x-ms-version", VERSION.to_string())
+            .header("content-length", request.body.len());
+        for (name, value) in &request.headers {
+            // A source is an address with a signature of its own.
+            let value = match name.as_str() {
+                "x-ms-copy-source" => format!("{BLOB}{}", self.access.path(value)),
+                _ => value.clone(),
+            };
+            wire = wire.header(name, value);
+        }
+        let body = smalt::body::full(Bytes::from(request.body.clone()));
+        let wire = wire.body(body).map_err(|error| error.to_string())?;
+        let response = self.emulator.call(wire).await;
+        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        Ok(Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.to_bytes(),
+        })
+    }
+}
+
+fn emulator(clock: &Clock, dir: Option<&TempDir>) -> Result<Emulator, String> {
+    let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
+    let builder = match dir {
+        Some(dir) => builder.fast(dir.path()),
+        None => builder,
+    };
+    builder.open().map_err(|error| error.to_string())
+}

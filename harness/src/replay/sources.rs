@@ -1,0 +1,273 @@
+//! Sources of copies that a recording does not show: blobs that its test wrote before the recorder
+//! ran, headers that the recorder dropped, pages of the web.
+//!
+//! Nothing is invented that an answer could be blamed for: a lost blob is made only where its bytes
+//! stand in a later answer, and a lost header is put back only as what the answers say it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use smalt_protocol::ByteRange;
+
+use super::recording::{Interaction, Recording};
+use super::uri::{self, Url};
+
+const COPY_SOURCE: &str = "x-ms-copy-source";
+/// A host that stands for the web. Its URLs say in their query what they answer: `length`, and
+/// content headers by name.
+pub const ELSEWHERE: &str = "elsewhere.invalid";
+/// What a page of the web is known to have had, from the copy.
+const DESCRIBED: [&str; 5] = [
+    "content-type",
+    "content-encoding",
+    "content-language",
+    "cache-control",
+    "content-disposition",
+];
+
+/// A blob that copies read from and that no request of the recording wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostSource {
+    /// Its recorded URL.
+    pub url: Url,
+    /// The recorded URL of the request that copies it.
+    pub near: String,
+    /// Its bytes.
+    pub content: Bytes,
+}
+
+/// The lost sources whose bytes are known.
+pub fn lost(recording: &Recording) -> Vec<LostSource> {
+    let (mut written, mut found) = (BTreeSet::new(), BTreeMap::new());
+    for interaction in &recording.interactions {
+        let (request, response) = (&interaction.request, &interaction.response);
+        let source = request.headers.get(COPY_SOURCE).and_then(Url::parse);
+        if let Some(url) = source.filter(is_blob)
+            && !written.contains(&url.path)
+            && !found.contains_key(&url.path)
+            && let Some(content) = content_of(recording, &url.path)
+        {
+            let lost = LostSource {
+                near: request.url.clone(),
+                content,
+                url: url.clone(),
+            };
+            found.insert(url.path, lost);
+        }
+        if let Some(url) = Url::parse(&request.url)
+            && request.method == "PUT"
+            && response.status < 300
+        {
+            written.insert(url.path);
+        }
+    }
+    found.into_values().collect()
+}
+
+fn is_blob(url: &Url) -> bool {
+    matches!(url.account_and_service(), Some((_, "blob"))) && url.segments().len() > 1
+}
+
+/// The bytes of a source, where a destination that took the same ranges of it was read whole.
+fn content_of(recording: &Recording, source: &str) -> Option<Bytes> {
+    let copies = recording.interactions.iter().filter(|i| {
+        let url = i.request.headers.get(COPY_SOURCE).and_then(Url::parse);
+        i.response.status < 300 && url.is_some_and(|url| url.path == source)
+    });
+    let copies: Vec<&Interaction> = copies.collect();
+    let ends = copies.iter().filter_map(|copy| {
+        let range = copy.request.headers.get("x-ms-source-range")?;
+        ByteRange::parse(range)?.last?.checked_add(1)
+    });
+    let length = usize::try_from(ends.max()?).ok()?;
+    let destinations: BTreeSet<String> = copies
+        .iter()
+        .filter_map(|copy| Some(Url::parse(&copy.request.url)?.path))
+        .collect();
+    recording.interactions.iter().find_map(|interaction| {
+        let url = Url::parse(&interaction.request.url)?;
+        let is_read = interaction.request.method == "GET"
+            && matches!(interaction.response.status, 200 | 206)
+            && !url.has_param("comp")
+            && destinations.contains(&url.path);
+        let body = &interaction.response.body;
+        (is_read && body.len() >= length).then(|| body.slice(..length))
+    })
+}
+
+/// The recording with the copy sources that its recorder dropped.
+#[must_use]
+pub fn restored(recording: &Recording) -> Recording {
+    let mut restored = recording.clone();
+    let mut all = recording.interactions.iter();
+    if all.any(|interaction| interaction.request.headers.has(COPY_SOURCE)) {
+        return restored;
+    }
+    for (index, interaction) in restored.interactions.iter_mut().enumerate() {
+        if lacks_source(interaction)
+            && let Some(source) = source_of(recording, index)
+        {
+            interaction.request.headers.push(COPY_SOURCE, source);
+        }
+    }
+    restored
+}
+
+/// A Put Blob without a type that was not refused for the lack of one: a copy.
+fn lacks_source(interaction: &Interaction) -> bool {
+    let request = &interaction.request;
+    let Some(url) = Url::parse(&request.url).filter(is_blob) else {
+        return false;
+    };
+    let code = interaction.response.error_code().unwrap_or_default();
+    request.method == "PUT"
+        && !url.has_param("comp")
+        && !url.has_param("restype")
+        && !request.headers.has("x-ms-blob-type")
+        && request.body.is_empty()
+        && code != "MissingRequiredHeader"
+}
+
+/// What the answers say that the source was: the value that was refused, a page of another length
+/// than any blob, or the blob, snapshot or version that the test dealt with before.
+fn source_of(recording: &Recording, index: usize) -> Option<String> {
+    let interaction = recording.interactions.get(index)?;
+    if let Some(refused) = refused_value(interaction) {
+        return Some(refused);
+    }
+    let own = Url::parse(&interaction.request.url)?;
+    let part = |url: &Url| (url.param("snapshot"), url.param("versionid"));
+    let before = recording.interactions.get(..index)?.iter().rev();
+    let before = before.filter(|one| one.response.status < 300);
+    let mut before = before.filter_map(|one| Url::parse(&one.request.url).filter(is_blob));
+    let mut source = before.find(|url| url.path != own.path || part(url) != (None, None))?;
+    let length = length_of(recording, index, &source);
+    if let Some((total, described)) = copied(recording, interaction)
+        && length.is_some_and(|length| length != total)
+    {
+        return Some(elsewhere(total, described));
+    }
+    let query = source.query.take().unwrap_or_default();
+    let kept = ["snapshot", "versionid"];
+    let query = query
+        .into_iter()
+        .filter(|(name, _)| kept.contains(&name.as_str()));
+    let query: Vec<_> = query.collect();
+    source.query = (!query.is_empty()).then_some(query);
+    Some(source.to_string())
+}
+
+fn refused_value(interaction: &Interaction) -> Option<String> {
+    let body = std::str::from_utf8(&interaction.response.body).ok()?;
+    body.contains("<HeaderName>x-ms-copy-source</HeaderName>")
+        .then_some(())?;
+    let (_, rest) = body.split_once("<HeaderValue>")?;
+    Some(rest.split_once("</HeaderValue>")?.0.to_owned())
+}
+
+/// Length of what was last put under a path before an interaction.
+fn length_of(recording: &Recording, index: usize, source: &Url) -> Option<u64> {
+    let before = recording.interactions.get(..index)?.iter().rev();
+    let mut before = before.filter(|one| {
+        one.request.headers.get("x-ms-blob-type") == Some("BlockBlob")
+            && Url::parse(&one.request.url).is_some_and(|url| url.path == source.path)
+    });
+    before.next().map(|one| one.request.body.len() as u64)
+}
+
+/// How long a copy became, and the answer that tells.
+fn copied<'a>(
+    recording: &'a Recording,
+    interaction: &Interaction,
+) -> Option<(u64, &'a Interaction)> {
+    let id = interaction.response.headers.get("x-ms-copy-id")?;
+    recording.interactions.iter().find_map(|one| {
+        let headers = &one.response.headers;
+        let progress = headers.get("x-ms-copy-progress")?;
+        let (_, total) = progress.split_once('/')?;
+        (headers.get("x-ms-copy-id") == Some(id)).then_some(())?;
+        Some((total.parse().ok()?, one))
+    })
+}
+
+fn elsewhere(length: u64, described: &Interaction) -> String {
+    let mut url = format!("https://{ELSEWHERE}/page?length={length}");
+    for name in DESCRIBED {
+        if let Some(value) = described.response.headers.get(name) {
+            url.push_str(&format!("&{name}={}", uri::encode(value)));
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+
+    fn url(path: &str) -> String {
+        format!("https://account.blob.core.windows.net{path}")
+    }
+
+    #[test]
+    fn dropped_sources_are_what_came_before() {
+        let none = Vec::new;
+        let id = |id: &str| vec![("x-ms-copy-id", id.to_owned())];
+        let shown = |id: &str, progress: &str| {
+            let kind = ("content-type", "text/html".to_owned());
+            vec![
+                ("x-ms-copy-id", id.to_owned()),
+                ("x-ms-copy-progress", progress.to_owned()),
+                kind,
+            ]
+        };
+        let mut recording = samples::recording(
+            "blob",
+            &[],
+            &[
+                ("PUT", url("/c?restype=container"), 201, none()),
+                ("PUT", url("/c/a"), 201, none()),
+                ("PUT", url("/c/a?comp=tags"), 204, none()),
+                ("PUT", url("/c/b"), 202, id("1")),
+                ("HEAD", url("/c/b?versionid=v&x=1"), 200, none()),
+                ("PUT", url("/c/b"), 202, id("2")),
+                ("PUT", url("/c/d"), 202, id("3")),
+                ("HEAD", url("/c/d"), 200, shown("3", "9/9")),
+            ],
+        );
+        let kind = &mut recording.interactions[1].request.headers;
+        kind.push("x-ms-blob-type", "BlockBlob");
+        let kind = &mut recording.interactions[5].request.headers;
+        kind.push("x-ms-blob-type", "BlockBlob");
+        let sources: Vec<Option<String>> = restored(&recording)
+            .interactions
+            .iter()
+            .map(|one| one.request.headers.get(COPY_SOURCE).map(str::to_owned))
+            .collect();
+        let web = "https://elsewhere.invalid/page?length=9&content-type=text%2Fhtml";
+        assert_eq!(sources[..3], [None, None, None]);
+        assert_eq!(sources[3], Some(url("/c/a")));
+        assert_eq!(sources[4..6], [None, None]);
+        assert_eq!(sources[6].as_deref(), Some(web));
+    }
+
+    #[test]
+    fn lost_bytes_are_those_of_the_copy() {
+        let mut recording = samples::recording(
+            "blob",
+            &[],
+            &[
+                ("PUT", url("/c/b?comp=block"), 201, Vec::new()),
+                ("GET", url("/c/b"), 200, Vec::new()),
+            ],
+        );
+        let headers = &mut recording.interactions[0].request.headers;
+        headers.push(COPY_SOURCE, url("/c/lost?sig=x"));
+        headers.push("x-ms-source-range", "bytes=0-2");
+        assert_eq!(lost(&recording), []);
+        recording.interactions[1].response.body = Bytes::from_static(b"lost!");
+        let found = lost(&recording);
+        assert_eq!(found[0].url.path, "/c/lost");
+        assert_eq!(found[0].content, "los");
+    }
+}

@@ -1,0 +1,149 @@
+//! The key that signs user delegation SAS: what is asked for, and the answer.
+
+use crate::error::{ErrorCode, StorageError};
+use crate::time::Timestamp;
+use crate::xml::read::{ELEMENTS_MAX, Element, read_document};
+use crate::xml::write::XmlWriter;
+
+/// What Get User Delegation Key asks for: `<KeyInfo>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    /// When the key begins to be valid; absent: at once.
+    pub start: Option<Timestamp>,
+    /// When it ceases to be.
+    pub expiry: Timestamp,
+    /// The tenant of the user that a SAS of this key may be bound to, since 2025-07-05.
+    pub delegated_tenant: Option<String>,
+}
+
+impl KeyInfo {
+    /// Reads the document.
+    ///
+    /// # Errors
+    /// 400 `InvalidXmlDocument` for another document or one without an expiry, 400
+    /// `InvalidXmlNodeValue` for a time that is none.
+    pub fn read(body: &[u8]) -> Result<Self, StorageError> {
+        let root = read_document(body, ELEMENTS_MAX)?;
+        if root.name != "KeyInfo" {
+            return Err(root.unexpected());
+        }
+        let start = root.child("Start").filter(|start| !start.text.is_empty());
+        let delegated = root.child("DelegatedUserTid").map(Element::trimmed);
+        Ok(KeyInfo {
+            start: start.map(time).transpose()?,
+            expiry: time(root.required("Expiry")?)?,
+            delegated_tenant: delegated.filter(|id| !id.is_empty()).map(str::to_owned),
+        })
+    }
+}
+
+fn time(element: &Element<'_>) -> Result<Timestamp, StorageError> {
+    Timestamp::parse_iso(&element.text).ok_or_else(|| refused_value(element.trimmed()))
+}
+
+/// 400 `InvalidXmlNodeValue` for a time of the document. The service gives the value for the name
+/// of the node as well.
+pub fn refused_value(value: &str) -> StorageError {
+    StorageError::new(ErrorCode::InvalidXmlNodeValue)
+        .with_message("The value for one of the XML nodes is not in the correct format.")
+        .with_element("XmlNodeName", value)
+        .with_element("XmlNodeValue", value)
+}
+
+/// The answer: who signs, from when until when, and with what.
+#[derive(Clone, Copy)]
+pub struct UserDelegationKeyDocument<'a> {
+    /// `SignedOid`: object id of the user.
+    pub object_id: &'a str,
+    /// `SignedTid`: tenant of the user.
+    pub tenant_id: &'a str,
+    /// `SignedStart`.
+    pub start: Timestamp,
+    /// `SignedExpiry`.
+    pub expiry: Timestamp,
+    /// `SignedService`: the letter of the service.
+    pub service: char,
+    /// `SignedVersion`.
+    pub version: &'a str,
+    /// `SignedDelegatedUserTid`.
+    pub delegated_tenant: Option<&'a str>,
+    /// `Value`: the key in Base64.
+    pub value: &'a str,
+}
+
+impl UserDelegationKeyDocument<'_> {
+    /// Writes the document.
+    pub fn render(&self) -> Vec<u8> {
+        let mut xml = XmlWriter::new();
+        xml.open("UserDelegationKey");
+        xml.element("SignedOid", self.object_id);
+        xml.element("SignedTid", self.tenant_id);
+        xml.element("SignedStart", &self.start.iso_s());
+        xml.element("SignedExpiry", &self.expiry.iso_s());
+        xml.element("SignedService", &self.service.to_string());
+        xml.element("SignedVersion", self.version);
+        xml.optional("SignedDelegatedUserTid", self.delegated_tenant);
+        xml.element("Value", self.value);
+        xml.close("UserDelegationKey");
+        xml.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_is_asked_for() {
+        let at = |text| Timestamp::parse_iso(text).unwrap();
+        let whole = "<KeyInfo><Start>2020-01-01T00:00:00Z</Start>\
+            <Expiry>2020-01-02T00:00:00.5Z</Expiry>\
+            <DelegatedUserTid>t</DelegatedUserTid></KeyInfo>";
+        let read = KeyInfo::read(whole.as_bytes()).unwrap();
+        assert_eq!(read.start, Some(at("2020-01-01")));
+        assert_eq!(read.expiry, at("2020-01-02T00:00:00.5Z"));
+        assert_eq!(read.delegated_tenant.as_deref(), Some("t"));
+        let least = "<KeyInfo><Start /><Expiry>2020-01-02</Expiry></KeyInfo>";
+        assert_eq!(KeyInfo::read(least.as_bytes()).unwrap().start, None);
+        for (body, code) in [
+            ("", ErrorCode::InvalidXmlDocument),
+            ("<Other/>", ErrorCode::InvalidXmlDocument),
+            (
+                "<KeyInfo><Start>2020-01-01</Start></KeyInfo>",
+                ErrorCode::InvalidXmlDocument,
+            ),
+            (
+                "<KeyInfo><Expiry>soon</Expiry></KeyInfo>",
+                ErrorCode::InvalidXmlNodeValue,
+            ),
+            (
+                "<KeyInfo><Start>now</Start><Expiry>2020-01-01</Expiry></KeyInfo>",
+                ErrorCode::InvalidXmlNodeValue,
+            ),
+        ] {
+            let error = KeyInfo::read(body.as_bytes()).unwrap_err();
+            assert_eq!((error.status(), error.code()), (400, code), "{body}");
+        }
+    }
+
+    #[test]
+    fn answers_in_the_order_of_the_document() {
+        let document = UserDelegationKeyDocument {
+            object_id: "o",
+            tenant_id: "t",
+            start: Timestamp::parse_iso("2020-01-01").unwrap(),
+            expiry: Timestamp::parse_iso("2020-01-02").unwrap(),
+            service: 'b',
+            version: "2020-02-10",
+            delegated_tenant: None,
+            value: "a2V5",
+        };
+        let text = String::from_utf8(document.render()).unwrap();
+        assert!(text.ends_with(
+            "<UserDelegationKey><SignedOid>o</SignedOid><SignedTid>t</SignedTid>\
+             <SignedStart>2020-01-01T00:00:00Z</SignedStart>\
+             <SignedExpiry>2020-01-02T00:00:00Z</SignedExpiry><SignedService>b</SignedService>\
+             <SignedVersion>2020-02-10</SignedVersion><Value>a2V5</Value></UserDelegationKey>"
+        ));
+    }
+}
