@@ -43,7 +43,9 @@ async fn with_rows() -> Client {
 async fn rows_that_match_are_answered() {
     let client = with_rows().await;
     let asked = query("SELECT name FROM BlobStorage WHERE id > 1", HEADED);
-    let answer = client.send("POST", "/box/b?comp=query", &[], asked.clone()).await;
+    let answer = client
+        .send("POST", "/box/b?comp=query", &[], asked.clone())
+        .await;
     assert_eq!(answer.outcome(), (200, ""));
     assert_eq!(rows(&answer), "two\nthree\n");
     let got = client.send("GET", "/box/b", &[], "").await;
@@ -88,7 +90,9 @@ async fn what_cannot_be_run_is_refused() {
         (query("SELECT id FROM BlobStorage", ""), (400, REFUSED)),
         ("<QueryRequest/>".to_owned(), (400, "InvalidXmlDocument")),
     ] {
-        let answer = client.send("POST", "/box/b?comp=query", &[], asked.clone()).await;
+        let answer = client
+            .send("POST", "/box/b?comp=query", &[], asked.clone())
+            .await;
         assert_eq!(answer.outcome(), expected, "{asked}");
     }
     let page = [
@@ -97,7 +101,9 @@ async fn what_cannot_be_run_is_refused() {
     ];
     assert_eq!(client.send("PUT", "/box/p", &page, "").await.status, 201);
     let asked = query("SELECT * FROM BlobStorage", "");
-    let answer = client.send("POST", "/box/p?comp=query", &[], asked.clone()).await;
+    let answer = client
+        .send("POST", "/box/p?comp=query", &[], asked.clone())
+        .await;
     assert_eq!(answer.outcome(), (409, "InvalidBlobType"));
 }
 
