@@ -106,7 +106,7 @@ impl HttpBody for ContentBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let next = self.next_chunk().map_err(io::Error::other).transpose();
+        let next = self.next().map_err(io::Error::other).transpose();
         Poll::Ready(next.map(|chunk| chunk.map(Frame::data)))
     }
 
