@@ -63,7 +63,7 @@ impl ContentBody {
     ///
     /// # Errors
     /// When the disk fails, or the blob is gone.
-    pub fn next_chunk(&mut self) -> StoreResult<Option<Bytes>> {
+    pub fn next(&mut self) -> StoreResult<Option<Bytes>> {
         loop {
             if let Some(open) = &mut self.open
                 && let Some(chunk) = open.next_chunk()?
