@@ -76,6 +76,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod query;
 mod reap;
 mod records;
 mod reply;

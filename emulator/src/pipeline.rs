@@ -120,6 +120,7 @@ async fn run(
 ) -> Result<Reply, StorageError> {
     call.identity = auth::authorise(core, call, entry)?;
     check_timeout(call)?;
+    auth::bring_scope(call)?;
     match entry.run {
         Run::Built(run) => run(core, call, body).await,
         Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)

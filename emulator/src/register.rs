@@ -82,6 +82,8 @@ impl Verb {
 const PREFLIGHT: &str = "Preflight";
 /// Recorded: without a container in its path it misses a header first.
 const RESTORE: &str = "Container_Restore";
+/// Microsoft's SDK for JavaScript takes the account in the path of an emulator for a container.
+const BATCH: &str = "Service_SubmitBatch";
 
 /// Number of operations that Azure Storage documents for the three services.
 pub const OPERATIONS: usize = 106;
@@ -101,7 +103,8 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
     let of_resource = |e: &&Entry| {
         (e.on == kind || (e.id == RESTORE && kind == Kind::Service))
             && e.comp.eq_ignore_ascii_case(comp)
-            && e.restype.eq_ignore_ascii_case(restype)
+            && (e.restype.eq_ignore_ascii_case(restype)
+                || (e.id == BATCH && restype.eq_ignore_ascii_case("container")))
     };
     let entries = entries_of(call.service());
     if call.method == Method::OPTIONS {

@@ -109,7 +109,10 @@ async fn a_copy_has_what_its_request_says() {
     };
     assert_eq!(to(vec![]).await.outcome(), (409, "BlobArchived"));
     let hot = to(vec![("x-ms-access-tier", "Hot".to_owned())]).await;
-    assert_eq!((hot.status, hot.header("x-ms-copy-status")), (202, "pending"));
+    assert_eq!(
+        (hot.status, hot.header("x-ms-copy-status")),
+        (202, "pending")
+    );
     let got = client.send("GET", "/shelf/d", &[], "").await;
     assert_eq!(got.body, "");
     // As long as the way back of a blob takes.

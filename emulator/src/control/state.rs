@@ -128,3 +128,16 @@ fn resources(
     })?;
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+
+    #[test]
+    fn a_dump_names_accounts_and_shows_no_key() {
+        let emulator = crate::Emulator::builder().open().unwrap();
+        let shown = dump(emulator.core(), None).unwrap().to_string();
+        assert!(shown.contains(EMULATOR_ACCOUNT_NAME) && !shown.contains(EMULATOR_ACCOUNT_KEY));
+    }
+}

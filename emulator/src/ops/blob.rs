@@ -31,6 +31,7 @@ pub mod put_block;
 pub mod put_block_from_url;
 pub mod put_block_list;
 pub mod put_from_url;
+pub mod query;
 pub mod replace;
 pub mod retention;
 pub mod set_properties;

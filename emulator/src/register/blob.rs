@@ -4,7 +4,7 @@ use super::access::{Access, Anonymous, deletion, lease_breaking};
 use super::when::*;
 use super::{Entry, Verb};
 use crate::ops::{batch, blob, container, service};
-use crate::pipeline::{NOT_BUILT, Run, read, write};
+use crate::pipeline::{Run, read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -91,7 +91,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("AppendBlob_AppendBlockFromUrl", "Append Block From URL", Verb::Put, Kind::Blob, ("", "appendblock"), from_url, Access::object("aw"), write::<blob::append::block_from_url::AppendBlockFromUrl>()),
     op("AppendBlob_AppendBlock", "Append Block", Verb::Put, Kind::Blob, ("", "appendblock"), always, Access::object("aw"), write::<blob::append::block::AppendBlock>()),
     op("AppendBlob_Seal", "Append Blob Seal", Verb::Put, Kind::Blob, ("", "seal"), always, Access::object("w"), write::<blob::append::seal::SealAppendBlob>()),
-    op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), NOT_BUILT),
+    op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), read::<blob::query::QueryBlob>()),
     op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), read::<blob::tags::GetBlobTags>()),
     op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), write::<blob::tags::SetBlobTags>()),
     op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),

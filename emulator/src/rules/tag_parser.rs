@@ -6,7 +6,10 @@
 //! as recordings do. AND joins comparisons, parentheses group them. A condition knows `<>` and OR
 //! as well, which binds less than AND; a query knows `@container`.
 
+use smalt_protocol::limits::{TAG_KEY_CHARS, TAG_VALUE_CHARS};
+
 use super::tag_condition::{Operator, TagExpression};
+use super::tags;
 
 /// Nesting that is still read: ours, many times what the ten tags of a blob need.
 const DEPTH_MAX: usize = 16;
@@ -29,8 +32,8 @@ pub enum Dialect {
 pub struct Unexpected {
     /// The character at which reading stopped, the first being 1.
     pub position: usize,
-    /// What stands there; empty at the end.
-    pub found: String,
+    /// What is wrong with what stands there, in the words of the service.
+    pub problem: String,
 }
 
 /// Reads an expression.
@@ -85,11 +88,33 @@ impl<'a> Parser<'a> {
         let key = self.key()?;
         let operator = self.operator(&key)?;
         let value = self.quoted('\'')?;
+        self.check(&key, &value)?;
         Ok(TagExpression::Compare {
             key,
             operator,
             value,
         })
+    }
+
+    /// Keys and values are those that a tag can have. A condition may name a longer one, which no
+    /// blob has.
+    fn check(&self, key: &str, value: &str) -> Result<(), Unexpected> {
+        if key == CONTAINER {
+            return Ok(());
+        }
+        let mut letters = key.chars().chain(value.chars());
+        let problem = if let Some(letter) = letters.find(|letter| !tags::is_permitted(*letter)) {
+            format!("'{letter}' not permitted in tag name or value")
+        } else if self.dialect == Dialect::Condition {
+            return Ok(());
+        } else if !TAG_KEY_CHARS.contains(&key.len()) {
+            "tag must be between 1 and 128 characters in length".to_owned()
+        } else if !TAG_VALUE_CHARS.contains(&value.len()) {
+            "tag value must be between 0 and 256 characters in length".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(self.problem(problem))
     }
 
     fn operator(&mut self, key: &str) -> Result<Operator, Unexpected> {
@@ -116,8 +141,12 @@ impl<'a> Parser<'a> {
         if self.rest().starts_with('"') {
             return self.quoted('"');
         }
-        if self.dialect == Dialect::Query && self.symbol(CONTAINER) {
+        if self.dialect == Dialect::Query && self.parameter() == CONTAINER {
+            self.at += CONTAINER.len();
             return Ok(CONTAINER.to_owned());
+        }
+        if self.dialect == Dialect::Query && self.rest().starts_with('@') {
+            return Err(self.problem(format!("unsupported parameter '{}'", self.parameter())));
         }
         let name = self.name();
         let is_reserved = RESERVED.iter().any(|word| name.eq_ignore_ascii_case(word));
@@ -176,6 +205,14 @@ impl<'a> Parser<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
+    /// A word with what marks a parameter in front, as far as there is one.
+    fn parameter(&self) -> &'a str {
+        let rest = self.rest();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "@_".contains(c);
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        rest.get(..end).unwrap_or_default()
+    }
+
     fn skip_spaces(&mut self) {
         let rest = self.rest();
         self.at += rest.len() - rest.trim_start().len();
@@ -197,10 +234,15 @@ impl<'a> Parser<'a> {
             ("", None) => rest.chars().take(1).collect(),
             (name, _) => name.to_owned(),
         };
+        self.problem(format!("unexpected '{found}'"))
+    }
+
+    /// This is wrong with what stands here.
+    fn problem(&self, problem: String) -> Unexpected {
         let before = self.text.get(..self.at).unwrap_or_default();
         Unexpected {
             position: before.chars().count() + 1,
-            found,
+            problem,
         }
     }
 }
@@ -234,19 +276,39 @@ mod tests {
             ("a <> 'b'", 3, "<>"),
             ("a == 'b'", 4, "="),
             ("ü = 'b'", 1, "ü"),
-            ("a = 'ü' OR b = 'c'", 9, "OR"),
+            ("a = 'u' OR b = 'c'", 9, "OR"),
             ("(a = 'b' or b = 'c')", 10, "or"),
             ("a = 'b' AND", 12, ""),
             ("a = 'b' and Year = '2'", 13, "Year"),
             ("a = 'b' b = 'c'", 9, "b"),
             ("@container > 'b'", 12, ">"),
-            ("@other = 'b'", 1, "@"),
             ("(a = 'b'", 9, ""),
             ("a b = 'c'", 3, "b"),
         ] {
-            let found = found.to_owned();
-            let expected = Unexpected { position, found };
+            let problem = format!("unexpected '{found}'");
+            let expected = Unexpected { position, problem };
             assert_eq!(parse(text, Dialect::Query), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_and_values_are_those_of_tags() {
+        let (key, value) = ("k".repeat(129), "v".repeat(257));
+        for (text, in_query, in_condition) in [
+            (format!("{key} = 'v'"), false, true),
+            (format!("k = '{value}'"), false, true),
+            ("\"\" = 'v'".to_owned(), false, true),
+            ("k = 'v+-.:=_/ v'".to_owned(), true, true),
+            ("k = 'v@'".to_owned(), false, false),
+            ("\"k*\" = 'v'".to_owned(), false, false),
+            ("@containers = 'v'".to_owned(), false, false),
+        ] {
+            assert_eq!(parse(&text, Dialect::Query).is_ok(), in_query, "{text}");
+            assert_eq!(
+                parse(&text, Dialect::Condition).is_ok(),
+                in_condition,
+                "{text}"
+            );
         }
     }
 

@@ -54,9 +54,9 @@ impl TagQuery {
     /// 400 `InvalidQueryParameterValue` in the words of the service.
     pub fn parse(text: &str) -> Result<Self, StorageError> {
         let expression = parse(text, Dialect::Query).map_err(|unexpected| {
-            let (position, found) = (unexpected.position, unexpected.found);
+            let (position, problem) = (unexpected.position, unexpected.problem);
             let place = format!("at or near character position {position}");
-            refused(text, &format!(" {place}: unexpected '{found}'"))
+            refused(text, &format!(" {place}: {problem}"))
         })?;
         let mut comparisons = Vec::new();
         flatten(expression, &mut comparisons);

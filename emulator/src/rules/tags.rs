@@ -34,7 +34,8 @@ pub fn validate(mut tags: Vec<(String, String)>) -> Result<Vec<(String, String)>
     Ok(tags)
 }
 
-fn is_permitted(c: char) -> bool {
+/// Whether a key or a value may have it.
+pub(super) fn is_permitted(c: char) -> bool {
     c.is_ascii_alphanumeric() || " +-./:=_".contains(c)
 }
 

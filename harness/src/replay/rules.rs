@@ -300,6 +300,7 @@ pub const DROPPED_BY_RECORDERS: &[&str] = &[
     "x-ms-copy-source",
     "x-ms-request-id",
     "x-ms-client-request-id",
+    "server",
 ];
 
 /// The rule for a value, and its index in [`RULES`]; `None` means exact. Names in any case.

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use smalt_protocol::{Service, Timestamp};
 
-use super::multipart;
-use super::properties;
 use super::recording::{Interaction, Recording};
 use super::superset;
 use super::uri::Url;
 use super::wire::{Request, Response};
+use super::{earlier, multipart, properties};
 
 /// Settings of the recorded account that the recording does not make itself. The first group lives
 /// in Azure's management plane, the second is set by a Set Service Properties beforehand.
@@ -232,8 +231,10 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         being_deleted: false,
     });
     let mut found: Vec<Existing> = listed.collect();
+    let gone = earlier::only_deleted(recording);
     if recording.has_flag("account_listing") {
         let foreign = superset::foreign_names(recording).into_iter();
+        let foreign = foreign.filter(|name| !gone.contains(name));
         found.extend(foreign.map(|name| Existing {
             account: None,
             name,
@@ -260,7 +261,7 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         }
         let code = interaction.response.error_code().unwrap_or_default();
         let being_deleted = code.ends_with("BeingDeleted");
-        let known = found.iter().any(|one| one.name == name);
+        let known = found.iter().any(|one| one.name == name) || gone.contains(&name);
         if (being_deleted || code.ends_with("AlreadyExists")) && !known {
             found.push(Existing {
                 account: Some(account),
@@ -292,46 +293,6 @@ fn in_batch(interaction: &Interaction) -> Vec<(String, String)> {
         }
     });
     found
-}
-
-/// A blob that exists before a recording starts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ExistingBlob {
-    /// When it was created.
-    pub created: Timestamp,
-    /// The recorded account.
-    pub account: String,
-    /// Its path, encoded.
-    pub path: String,
-    /// Its type.
-    pub kind: String,
-}
-
-/// Blobs whose recorded time of creation lies before the recording, oldest first: an overwrite in
-/// the recording keeps that time. No page blobs: how long they were is not known.
-pub fn existing_blobs(recording: &Recording) -> Vec<ExistingBlob> {
-    let start = start_of(recording);
-    let mut found = BTreeSet::new();
-    for interaction in &recording.interactions {
-        let answered = |name| interaction.response.headers.get(name);
-        let created = answered("x-ms-creation-time").and_then(Timestamp::parse_rfc1123);
-        let kind = answered("x-ms-blob-type").filter(|kind| *kind != "PageBlob");
-        let created = created.filter(|created| *created < start);
-        let (Some(created), Some(kind)) = (created, kind) else {
-            continue;
-        };
-        let url = Url::parse(&interaction.request.url);
-        let account = url.as_ref().and_then(|url| url.account_and_service());
-        if let (Some(url), Some((account, "blob"))) = (&url, account) {
-            found.insert(ExistingBlob {
-                created,
-                account: account.to_owned(),
-                path: url.path.clone(),
-                kind: kind.to_owned(),
-            });
-        }
-    }
-    found.into_iter().collect()
 }
 
 /// The recorded account and the name of the container, queue or table that a request tries to
@@ -406,29 +367,6 @@ mod tests {
             found,
             expected.map(|(name, deleting)| (name.to_owned(), deleting))
         );
-    }
-
-    #[test]
-    fn an_older_creation_time_tells_of_a_blob() {
-        let url = |name: &str| format!("https://account.blob.core.windows.net/c/{name}");
-        let described = |created: &str| {
-            let kind = ("x-ms-blob-type", "BlockBlob".to_owned());
-            vec![kind, ("x-ms-creation-time", created.to_owned())]
-        };
-        let older = "Wed, 08 May 2019 00:57:59 GMT";
-        let played = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("HEAD", url("new"), 200, described(samples::DATE)),
-                ("HEAD", url("old"), 200, described(older)),
-                ("GET", url("old"), 200, described(older)),
-            ],
-        );
-        let found = existing_blobs(&played);
-        let paths: Vec<&str> = found.iter().map(|blob| blob.path.as_str()).collect();
-        assert_eq!(paths, ["/c/old"]);
-        assert_eq!(found[0].created.rfc1123(), older);
     }
 
     #[test]

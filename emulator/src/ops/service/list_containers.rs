@@ -44,6 +44,7 @@ pub struct ListContainers {
     start: Place,
     system: bool,
     deleted: bool,
+    being_deleted_s: u64,
 }
 
 /// Place of a container in a listing: by name, and within one name deleted ones from the oldest on,
@@ -83,6 +84,7 @@ impl Read for ListContainers {
             paging,
             system: includes(call, "system"),
             deleted: includes(call, "deleted"),
+            being_deleted_s: call.being_deleted_s,
         })
     }
 
@@ -122,7 +124,7 @@ impl Read for ListContainers {
                 deleted_version: version.as_deref(),
                 last_modified: container.last_modified,
                 etag: Some(container.etag),
-                lease: lease(container),
+                lease: lease(container, self.being_deleted_s, page.now),
                 public_access: shown.public_access,
                 encryption_scope: shown.encryption_scope,
                 immutability: shown.immutability,
@@ -206,17 +208,19 @@ impl ListContainers {
     }
 }
 
-/// Recorded: the lease of a deleted container is over, whether or not there was one.
-fn lease(container: &ContainerRecord) -> BlobLease<'static> {
+/// Recorded: a deleted container is leased by the service while its name is taken, and its lease is
+/// over after that.
+fn lease(container: &ContainerRecord, being_deleted_s: u64, now: Timestamp) -> BlobLease<'static> {
     let lease = container.lease;
-    let state = match container.deleted_at {
-        Some(_) => "expired",
-        None => lease.state_str(),
+    let (status, state, duration) = match container.deleted_at {
+        None => (lease.status_str(), lease.state_str(), lease.duration_str()),
+        Some(at) if now < at.plus_s(being_deleted_s) => ("locked", "leased", Some("fixed")),
+        Some(_) => ("unlocked", "expired", None),
     };
     BlobLease {
-        status: Some(lease.status_str()),
+        status: Some(status),
         state: Some(state),
-        duration: lease.duration_str(),
+        duration,
     }
 }
 

@@ -77,8 +77,11 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     if call.version < CROSSES_ACCOUNTS && target.account != call.account() {
         return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
     }
-    let is_own =
-        is_reference && call.identity.is_account_wide() && target.account == call.account();
+    // A signature in the URL says what may be read, whoever sends it.
+    let is_own = is_reference
+        && call.identity.is_account_wide()
+        && target.account == call.account()
+        && !asked.url.is_signed();
     let read = read_call(core, call, target, &asked.url);
     let identity = if is_own {
         Identity::Owner
@@ -259,6 +262,6 @@ fn stream(content: Content) -> Body {
         Content::Empty | Content::Length(_) => body::empty(),
         Content::Bytes(bytes) => body::full(bytes),
         Content::Payload(reader) => body::payload(reader),
-        Content::Stream { body, .. } => body,
+        Content::Stream { body, .. } | Content::Chunked(body) => body,
     }
 }

@@ -71,6 +71,11 @@ impl SourceUrl {
         self.secure
     }
 
+    /// Whether it carries a shared access signature.
+    pub fn is_signed(&self) -> bool {
+        self.query.iter().any(|(name, _)| name == "sig")
+    }
+
     /// Its query, decoded.
     pub fn query(&self) -> &[(String, String)] {
         &self.query
