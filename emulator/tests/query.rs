@@ -21,10 +21,9 @@ const HEADED: &str = "<InputSerialization><Format><Type>delimited</Type>\
 
 /// The rows of a short answer: they follow the frame's length, the kind, and their own length.
 fn rows(answer: &Answer) -> String {
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
     let marker = &answer.body[answer.body.len() - 16..];
     let head = answer.body.windows(16).position(|bytes| bytes == marker);
-    let frame = &answer.body[head.unwrap_or_else(|| panic!("{text}")) + 16..];
+    let frame = &answer.body[head.unwrap_or_default() + 16..];
     assert_eq!((frame[0], frame[2]), (2, 0), "the first frame is of rows");
     let length = usize::from(frame[3] / 2);
     String::from_utf8_lossy(&frame[4..4 + length]).into_owned()
