@@ -86,6 +86,7 @@ impl Target for OverHttp {
             "container_retention_days": settings.container_soft_delete.then_some(RETENTION_DAYS),
             "last_access_tracking": settings.last_access_tracking,
             "version_immutability": settings.version_immutability,
+            "blob_expiry": settings.blob_expiry,
             "encryption_scopes": settings.encryption_scopes,
         });
         for name in &settings.accounts {
