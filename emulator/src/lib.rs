@@ -31,8 +31,8 @@
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
 //!   what the store keeps.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
-//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: sources of copies that
-//!   are elsewhere.
+//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
+//!   elsewhere.
 
 #![expect(
     unreachable_pub,
@@ -88,7 +88,7 @@ mod target;
 pub use arrival::Socket;
 pub use body::Body;
 pub use clock::Clock;
-pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth};
+pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth, Sku};
 pub use emulator::{Builder, Emulator};
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};

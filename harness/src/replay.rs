@@ -5,8 +5,8 @@
 //! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
 //!   [`delegation`], [`prepare`]: the live request for a recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
-//! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]: the live
-//!   answer against the recorded one. [`rules`] is the one table of relaxations.
+//! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
+//!   the live answer against the recorded one. [`rules`] is the one table of relaxations.
 //! - [`report`], [`text`]: what came out. [`options`]: the command line.
 
 pub mod avro;

@@ -178,7 +178,8 @@ fn schema(version: ApiVersion) -> String {
         ),
         record(
             "end",
-            "Sent as the final message of the response, indicating that all results have been sent.",
+            "Sent as the final message of the response, indicating that all results have been \
+             sent.",
             &[("totalBytes", "long", total)],
         ),
     ];

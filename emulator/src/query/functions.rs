@@ -28,7 +28,9 @@ pub fn call<'a>(
     let [first, second, third] = &values;
     if function == Function::NullIf {
         let is_equal = match (first, second) {
-            (Some(first), Some(second)) => first.compare(second)?.is_some_and(|o| o.is_eq()),
+            (Some(first), Some(second)) => first
+                .compare(second)?
+                .is_some_and(std::cmp::Ordering::is_eq),
             _ => false,
         };
         let [first, ..] = values;

@@ -345,7 +345,7 @@ mod tests {
             ("yy-MM-dd MMM", Some("69-07-05 Jul")),
             ("h:mm a H HH", Some("9:08 AM 9 09")),
             ("s ss S SSS", Some("7 07 0 060")),
-            ("X XX XXX x", Some("+05 +0530 +05:30 +05")),
+            ("X XX xxx x", Some("+05 +0530 +05:30 +05")),
             ("yyyy'q'", Some("1969q")),
             ("Q", None),
             ("yyy", None),

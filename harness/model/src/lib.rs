@@ -14,7 +14,7 @@
 //!
 //! # Layout
 //! - [`vocabulary`]: operations and what they name.
-//! - [`mod@expected`]: answers.
+//! - [`mod@expected`] says what is answered.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
 //! - `containers`, `blobs`, `blocks`, `queues`: one service area each.
 

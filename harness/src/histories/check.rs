@@ -30,10 +30,8 @@ pub fn check(
             "{status} {code} in place of {wanted_status} {wanted}"
         ));
     }
-    let facts = expected.facts.iter();
-    facts
-        .map(|fact| check_fact(fact, answer, entries, names))
-        .collect()
+    let mut facts = expected.facts.iter();
+    facts.try_for_each(|fact| check_fact(fact, answer, entries, names))
 }
 
 fn check_fact(

@@ -228,21 +228,9 @@ fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
         BlobOperation::Lease(action, condition) => {
             lease(comp("lease"), *action, names).condition(names, "", *condition)
         }
-        BlobOperation::PutBlock(block, content, lease) => comp(&format!(
-            "block&blockid={}",
-            encode_query(&BASE64.encode(block))
-        ))
-        .lease(names, *lease)
-        .body(content.bytes()),
-        BlobOperation::PutBlockList(list, metadata, guard) => comp("blocklist")
-            .metadata(metadata)
-            .guard(names, *guard)
-            .body(block_list(list)),
-        BlobOperation::GetBlockList { lease } => Request::blob(
-            Method::GET,
-            format!("{}?comp=blocklist&blocklisttype=all", path(id)),
-        )
-        .lease(names, *lease),
+        BlobOperation::PutBlock(..)
+        | BlobOperation::PutBlockList(..)
+        | BlobOperation::GetBlockList { .. } => blocks(id, operation, names),
         BlobOperation::Copy {
             source,
             snapshot,
@@ -259,6 +247,30 @@ fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
         }
         BlobOperation::GetTags(lease) => {
             Request::blob(Method::GET, format!("{}?comp=tags", path(id))).lease(names, *lease)
+        }
+    }
+}
+
+fn blocks(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
+    let put = |comp: &str| Request::blob(Method::PUT, format!("{}?comp={comp}", path(id)));
+    match operation {
+        BlobOperation::PutBlock(block, content, lease) => put(&format!(
+            "block&blockid={}",
+            encode_query(&BASE64.encode(block))
+        ))
+        .lease(names, *lease)
+        .body(content.bytes()),
+        BlobOperation::PutBlockList(list, metadata, guard) => put("blocklist")
+            .metadata(metadata)
+            .guard(names, *guard)
+            .body(block_list(list)),
+        operation => {
+            let lease = match operation {
+                BlobOperation::GetBlockList { lease } => *lease,
+                _ => None,
+            };
+            let path = format!("{}?comp=blocklist&blocklisttype=all", path(id));
+            Request::blob(Method::GET, path).lease(names, lease)
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct AccountSettings {
     pub version_immutability: bool,
     /// Whether blobs can be given an expiry.
     pub blob_expiry: bool,
+    /// `x-ms-sku-name`, where an answer tells it.
+    pub sku: Option<String>,
     /// Encryption scopes that exist.
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
@@ -130,6 +132,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let delete_type = url.as_ref().and_then(|url| url.param("deletetype"));
         settings.permanent_delete |= ok && delete_type.is_some();
         let comp = url.and_then(|url| url.param("comp"));
+        settings.sku = settings
+            .sku
+            .or(answered("x-ms-sku-name").map(str::to_owned));
         settings.version_immutability |=
             answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
         settings.blob_expiry |= ok && comp.as_deref() == Some("expiry");

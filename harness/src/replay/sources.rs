@@ -155,15 +155,17 @@ pub fn restored(recording: &Recording) -> Recording {
     restored
 }
 
-/// A Put Blob without a type that was not refused for the lack of one, or an incremental copy.
+/// A Put Blob without a type that was not refused for the lack of one, an incremental copy, or a
+/// piece with a range of its source.
 fn lacks_source(interaction: &Interaction) -> bool {
     let request = &interaction.request;
     let Some(url) = Url::parse(&request.url).filter(is_blob) else {
         return false;
     };
     let code = interaction.response.error_code().unwrap_or_default();
+    let has_range = request.headers.has("x-ms-source-range");
     request.method == "PUT"
-        && (!url.has_param("comp") || is_incremental(&url))
+        && (!url.has_param("comp") || is_incremental(&url) || has_range)
         && !url.has_param("restype")
         && !request.headers.has("x-ms-blob-type")
         && request.body.is_empty()
@@ -327,5 +329,21 @@ mod tests {
         let found = lost(&recording);
         assert_eq!(found[0].url.path, "/c/lost");
         assert_eq!(found[0].content, "los");
+    }
+    #[test]
+    fn a_piece_with_a_range_is_of_the_blob_before() {
+        let mut recording = samples::recording(
+            "blob",
+            &[],
+            &[
+                ("PUT", url("/c/a"), 201, Vec::new()),
+                ("PUT", url("/c/b?comp=page"), 201, Vec::new()),
+            ],
+        );
+        let headers = &mut recording.interactions[1].request.headers;
+        headers.push("x-ms-source-range", "bytes=0-511");
+        let restored = restored(&recording);
+        let headers = &restored.interactions[1].request.headers;
+        assert_eq!(headers.get(COPY_SOURCE), Some(url("/c/a").as_str()));
     }
 }

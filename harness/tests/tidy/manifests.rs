@@ -25,6 +25,7 @@ struct Dependency {
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-protocol", &[]),
     ("smalt", &["smalt-protocol"]),
+    ("smalt-model", &["smalt-protocol"]),
     ("smalt-sleeve", &["smalt-protocol"]),
     ("smalt-sweeper", &["smalt-protocol", "smalt-sleeve"]),
     ("smalt-listener", &["smalt-protocol", "smalt-sleeve"]),
@@ -32,6 +33,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         "smalt-harness",
         &[
             "smalt-protocol",
+            "smalt-model",
             "smalt",
             "smalt-sleeve",
             "smalt-sweeper",

@@ -18,7 +18,7 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::tag_index;
-use super::{content, replace, retention};
+use super::{content, pending, replace, retention};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
@@ -167,7 +167,9 @@ pub fn remove_expired(
         }
     }
     tag_index::forget(tx, &key, &blob);
-    content::release(tx, blob.content)?;
+    for content in pending::held(&blob) {
+        content::release(tx, content)?;
+    }
     tx.delete(key);
     Ok(steps)
 }

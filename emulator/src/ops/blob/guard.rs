@@ -79,8 +79,8 @@ impl Guard {
     /// Judges a write that makes the blob or replaces it.
     ///
     /// # Errors
-    /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`,
-    /// `BlobArchived`.
+    /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`. What is
+    /// archived, or on its way back, is replaced as recorded.
     pub fn check_create(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
@@ -91,17 +91,18 @@ impl Guard {
     /// Judges a copy onto what stands under a name: unmet conditions are the target's.
     ///
     /// # Errors
-    /// As [`Guard::check_create`], but 412 `TargetConditionNotMet`.
+    /// As [`Guard::check_create`], but 412 `TargetConditionNotMet`; 409 `BlobArchived`.
     pub fn check_copy_target(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
         self.unless_leased(self.conditions.check_copy_target(blob.map(Current::from)))?;
+        blob.map_or(Ok(()), check_online)?;
         blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
     /// A protected blob is replaced only where it stays as a previous version.
     fn check_replaceable(&self, blob: &BlobRecord) -> Result<(), StorageError> {
-        check_changeable(blob)?;
+        check_whole(blob)?;
         if self.keeps_versions || blob.version_id.is_some() {
             return Ok(());
         }
@@ -175,11 +176,16 @@ impl Guard {
 /// # Errors
 /// 409 `PendingCopyOperation`, 409 `BlobArchived`, 409 `OperationNotAllowedOnIncrementalCopyBlob`.
 pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
+    check_whole(blob)?;
+    check_online(blob)
+}
+
+/// Refuses to touch what copies alone may change.
+fn check_whole(blob: &BlobRecord) -> Result<(), StorageError> {
     if blob.incremental.is_some() {
         return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
     }
-    check_settled(blob)?;
-    check_online(blob)
+    check_settled(blob)
 }
 
 /// Refuses to touch what a pending copy is still writing.

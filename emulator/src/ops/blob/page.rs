@@ -2,7 +2,7 @@
 //! may write to it, and the answer.
 //!
 //! - [`create`]: a page blob of zeros.
-//! - [`write`], [`clear`], [`from_url`]: change pages.
+//! - [`mod@write`], [`clear`], [`from_url`]: change pages.
 //! - [`ranges`], [`diff`]: tell which pages were written.
 //! - [`incremental`]: copies what changed between snapshots.
 

@@ -27,7 +27,7 @@ use super::content::{self, ContentBody, Located};
 use super::guard::{self, Guard};
 use crate::call::Call;
 use crate::operation::{Read, Takes};
-use crate::ops::lookup::BlobAddress;
+use crate::ops::lookup::{BlobAddress, BlobPart};
 use crate::query::{QueryRequest, Runner};
 use crate::records::{BlobKind, BlobRecord};
 use crate::reply::{Content, Reply};
@@ -96,12 +96,12 @@ impl Read for QueryBlob {
         let mut chunks = located.into_chunks(store);
         // A query of names that are not there is refused: so the header is read before the answer.
         while runner.awaits_header() {
-            match chunks.next_chunk()? {
+            match chunks.next()? {
                 Some(chunk) => runner.read(&chunk)?,
                 None => runner.finish()?,
             }
         }
-        let reply = describe(&blob, self.address.is_base(), call.version);
+        let reply = describe(&blob, self.address.part, call.version);
         let body = QueryBody {
             runner,
             chunks,
@@ -112,23 +112,25 @@ impl Read for QueryBlob {
 }
 
 /// The headers of the answer: fewer than Get Blob has, for the content is another.
-fn describe(blob: &BlobRecord, is_base: bool, version: ApiVersion) -> Reply {
+fn describe(blob: &BlobRecord, part: BlobPart, version: ApiVersion) -> Reply {
     let mut reply = Reply::new(200)
         .version(blob.etag, blob.last_modified)
         .header("content-type", "avro/binary")
         .header("accept-ranges", "bytes")
         .header("x-ms-blob-type", blob.kind.as_str())
         .header("x-ms-creation-time", blob.created.rfc1123());
-    if is_base {
+    if part == BlobPart::Base {
         reply = reply
             .header("x-ms-lease-status", blob.lease.status_str())
             .header("x-ms-lease-state", blob.lease.state_str())
             .maybe("x-ms-lease-duration", blob.lease.duration_str());
-        if let Some(id) = blob.version_id {
-            reply = reply
-                .header("x-ms-version-id", id.iso_ticks())
-                .header("x-ms-is-current-version", "true");
-        }
+    }
+    // Recorded: a snapshot is told neither lease nor version.
+    if let (Some(id), false) = (blob.version_id, matches!(part, BlobPart::Snapshot(_))) {
+        let is_current = (!blob.is_previous).then_some("true");
+        reply = reply
+            .header("x-ms-version-id", id.iso_ticks())
+            .maybe("x-ms-is-current-version", is_current);
     }
     if version >= ENCRYPTED {
         reply = reply.header("x-ms-server-encrypted", "true");
@@ -160,7 +162,7 @@ impl QueryBody {
         while read < TURN_BYTES && self.state == State::Reading {
             let chunk = match self.runner.is_over() {
                 true => None,
-                false => self.chunks.next_chunk()?,
+                false => self.chunks.next()?,
             };
             match chunk {
                 Some(chunk) => {

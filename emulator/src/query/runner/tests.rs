@@ -93,8 +93,9 @@ fn run(document: &str, blob: &[u8], piece: usize) -> Result<Vec<Told>, StorageEr
 }
 
 const CSV: &str = "";
-const HEADED: &str = "<InputSerialization><Format><Type>delimited</Type><DelimitedTextConfiguration>\
-    <HasHeaders>true</HasHeaders></DelimitedTextConfiguration></Format></InputSerialization>";
+const HEADED: &str = "<InputSerialization><Format><Type>delimited</Type>\
+    <DelimitedTextConfiguration><HasHeaders>true</HasHeaders></DelimitedTextConfiguration>\
+    </Format></InputSerialization>";
 const JSON: &str = "<InputSerialization><Format><Type>json</Type></Format></InputSerialization>";
 const TO_JSON: &str =
     "<OutputSerialization><Format><Type>json</Type></Format></OutputSerialization>";
@@ -117,199 +118,7 @@ fn ask(query: &str, serializations: &str, blob: &str) -> (String, usize) {
 
 const NUMBERS: &str = "100,200,300,400\n300,400,500,600\n";
 
-/// QB1: what Microsoft's clients ask and get.
-#[test]
-fn answers_as_the_clients_expect() {
-    let no_headers = "<OutputSerialization><Format><Type>delimited</Type>\
-        <DelimitedTextConfiguration><ColumnSeparator>;</ColumnSeparator><FieldQuote>'</FieldQuote>\
-        <RecordSeparator>.</RecordSeparator><EscapeChar>\\</EscapeChar></DelimitedTextConfiguration>\
-        </Format></OutputSerialization>";
-    let headers = "<OutputSerialization><Format><Type>delimited</Type><DelimitedTextConfiguration>\
-        <HasHeaders>true</HasHeaders></DelimitedTextConfiguration></Format></OutputSerialization>";
-    let both = format!("{HEADED}{headers}");
-    let json_json = format!("{JSON}{TO_JSON}");
-    let objects = "{\"name\": \"owner\", \"id\": 1}\n{\"name2\": \"owner2\"}\n{\"name\":null}";
-    let pretty = "{\n\t\"name0\": \"owner0\",\n\t\"name1\": \"owner1\",\n}";
-    for (query, serializations, blob, rows, errors) in [
-        ("SELECT * from BlobStorage", CSV, NUMBERS, NUMBERS, 0),
-        (
-            "select * from BlobStorage",
-            CSV,
-            "a,b\r\nc\r\n",
-            "a,b\nc\n",
-            0,
-        ),
-        (
-            "SELECT _2 from BlobStorage WHERE _1 > 250;",
-            CSV,
-            NUMBERS,
-            "400\n",
-            0,
-        ),
-        (
-            "SELECT _2 from BlobStorage WHERE _1 > 250",
-            TO_JSON,
-            NUMBERS,
-            "{\"_1\":\"400\"}\n",
-            0,
-        ),
-        (
-            "select _2 from BlobStorage where _2 > 100",
-            CSV,
-            "1,hello\n1,250\n",
-            "250\n",
-            1,
-        ),
-        (
-            "SELECT _1 from BlobStorage WHERE _2 > 250",
-            CSV,
-            "a.b\nc.d\n",
-            "",
-            2,
-        ),
-        (
-            "SELECT * from BlobStorage",
-            no_headers,
-            "a,1.0.1\nb\n",
-            "a;'1.0.1'.b.",
-            0,
-        ),
-        (
-            "SELECT * from BlobStorage",
-            HEADED,
-            "x,y\n1,2\n",
-            "1,2\n",
-            0,
-        ),
-        (
-            "SELECT * from BlobStorage",
-            &both,
-            "x,y\n1,2\n",
-            "x,y\n1,2\n",
-            0,
-        ),
-        (
-            "SELECT Y from BlobStorage",
-            &both,
-            "x,y\n1,2\n3\n",
-            "y\n2\n",
-            1,
-        ),
-        (
-            "SELECT * from BlobStorage",
-            TO_JSON,
-            "1,\"a\"\"b\"\n",
-            "{\"_1\":\"1\",\"_2\":\"a\\\"b\"}\n",
-            0,
-        ),
-        (
-            "SELECT name from BlobStorage",
-            &json_json,
-            objects,
-            "{\"name\":\"owner\"}\n{}\n{\"name\":null}\n",
-            0,
-        ),
-        (
-            "SELECT * from BlobStorage",
-            &json_json,
-            pretty,
-            &format!("{pretty}\n"),
-            0,
-        ),
-        (
-            "SELECT * from BlobStorage",
-            JSON,
-            pretty,
-            "owner0,owner1\n",
-            0,
-        ),
-        ("SELECT * from BlobStorage", JSON, NUMBERS, "\n", 1),
-        (
-            "SELECT * from BlobStorage",
-            JSON,
-            "{name: owner}\n{}",
-            "",
-            1,
-        ),
-    ] {
-        assert_eq!(
-            ask(query, serializations, blob),
-            (rows.to_owned(), errors),
-            "{query} {blob}"
-        );
-    }
-}
-
-/// QB2: the language, by its reference.
-#[test]
-fn speaks_the_language() {
-    let time = "CAST('1969-07-20T20:18Z' AS TIMESTAMP)";
-    for (expression, expected) in [
-        ("CHARACTER_LENGTH('abcdefg')", "7"),
-        ("CHAR_LENGTH(_1)", "1"),
-        ("LOWER('AbCdEfG')", "abcdefg"),
-        ("UPPER('AbCdEfG')", "ABCDEFG"),
-        ("SUBSTRING('123456789', 1, 5)", "23456"),
-        ("SUBSTRING('123456789' FROM 6)", "789"),
-        (
-            "TRIM(BOTH '123' FROM '1112211Microsoft22211122')",
-            "Microsoft",
-        ),
-        ("TRIM(LEADING FROM '  a ') ", "a "),
-        ("TRIM(TRAILING 'x' FROM 'xax')", "xa"),
-        ("TRIM('  a ')", "a"),
-        (
-            "DATE_ADD('minute', 1, CAST('2017-01-02T03:04:05.006Z' AS TIMESTAMP))",
-            "2017-01-02T03:05:05.006Z",
-        ),
-        (
-            "DATE_DIFF('hour','2018-11-09T00:00+05:30','2018-11-09T01:00:23-08:00')",
-            "14",
-        ),
-        ("EXTRACT(YEAR FROM '2010-01-01T')", "2010"),
-        (
-            "EXTRACT(timezone_minute FROM '2010-01-01T00:00+05:30')",
-            "30",
-        ),
-        (
-            &format!("TO_STRING({time}, 'MMMM d, y')"),
-            "\"July 20, 1969\"",
-        ),
-        ("TO_TIMESTAMP('2007T')", "2007-01-01T00:00:00Z"),
-        ("UTCNOW()", "2026-11-21T12:00:00Z"),
-        (
-            "CAST('2020-02-28' AS TIMESTAMP) + 2",
-            "2020-03-01T00:00:00Z",
-        ),
-        ("1 + 2 * 3 - -4", "11"),
-        ("7 / 2", "3"),
-        ("7 % 4 + 0.5", "3.5"),
-        ("_1 * 2 + _2", "16"),
-        ("6 AND 3", "2"),
-        ("NULLIF(1, 1)", ""),
-        ("COALESCE(NULL, NULL, 'x')", "x"),
-        ("CASE WHEN _1 > 5 THEN 'big' ELSE 'small' END", "small"),
-        ("CASE _2 WHEN '6' THEN 'six' END", "six"),
-        ("_1 BETWEEN 5 AND 6", "true"),
-        ("_2 NOT BETWEEN 5 AND 6", "false"),
-        ("_1 IN (1, 5)", "true"),
-        ("_1 NOT IN (1, NULL)", ""),
-        ("'50%' LIKE '50!%' ESCAPE '!'", "true"),
-        ("_9 IS MISSING", "true"),
-        ("_1 IS NOT NULL AND NOT FALSE OR NULL", "true"),
-        ("NULL = NULL", ""),
-        ("CAST('12.5' AS FLOAT)", "12.5"),
-        ("BlobStorage._1", "5"),
-        ("\"_2\" AS \"six\"", "6"),
-    ] {
-        let query = format!("SELECT {expression} FROM BlobStorage");
-        assert_eq!(
-            ask(&query, CSV, "5,6\n"),
-            (format!("{expected}\n"), 0),
-            "{expression}"
-        );
-    }
-}
+mod answers;
 
 /// QB3: what a row has no answer for leaves it out, and is told.
 #[test]
@@ -571,25 +380,54 @@ fn bounds_a_record() {
     }
 }
 
+const WORDS: &[&str] = &[
+    "SELECT",
+    "*",
+    "FROM",
+    "BlobStorage",
+    "WHERE",
+    "_1",
+    "(",
+    ")",
+    "NOT",
+    "-",
+    "AND",
+    "'x'",
+    "1",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "END",
+    "CAST",
+    "AS",
+    "INT",
+    "[",
+    "]",
+    ".",
+    ",",
+    "=",
+    "LIKE",
+    "IN",
+    "é",
+];
+
 proptest! {
     /// No text is taken for more than a refusal, and none runs out of the stack.
     #[test]
     fn takes_any_query(
-        words in prop::collection::vec(prop_oneof![
-            Just("SELECT"), Just("*"), Just("FROM"), Just("BlobStorage"), Just("WHERE"), Just("_1"),
-            Just("("), Just(")"), Just("NOT"), Just("-"), Just("AND"), Just("'x'"), Just("1"),
-            Just("CASE"), Just("WHEN"), Just("THEN"), Just("END"), Just("CAST"), Just("AS"), Just("INT"),
-            Just("["), Just("]"), Just("."), Just(","), Just("="), Just("LIKE"), Just("IN"), Just("é"),
-        ], 0..40),
+        words in prop::collection::vec(prop::sample::select(WORDS), 0..40),
     ) {
-        let _ = run(&document(&words.join(" "), CSV), b"1,2\n", 9);
-        let _ = run(&document(&format!("SELECT {} FROM BlobStorage", words.join(" ")), CSV), b"1,2\n", 9);
+        let words = words.join(" ");
+        for query in [format!("SELECT {words} FROM BlobStorage"), words] {
+            let _ = run(&document(&query, CSV), b"1,2\n", 9);
+        }
     }
 
     /// The pieces that a blob is read in make no difference.
     #[test]
     fn pieces_make_no_difference(blob in "[0-9,\n\"a]{0,80}", piece in 1_usize..30) {
         let query = document("SELECT _2, _1 FROM BlobStorage WHERE _1 <> 'a'", CSV);
-        prop_assert_eq!(run(&query, blob.as_bytes(), piece).unwrap(), run(&query, blob.as_bytes(), 99).unwrap());
+        let whole = run(&query, blob.as_bytes(), 99).unwrap();
+        prop_assert_eq!(run(&query, blob.as_bytes(), piece).unwrap(), whole);
     }
 }

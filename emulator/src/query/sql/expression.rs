@@ -127,11 +127,11 @@ impl Parser {
     }
 
     pub(super) fn expression(&mut self) -> Result<Expr, StorageError> {
-        self.deeper(|parser| parser.several("OR", |parser| parser.conjunction(), Expr::Or))
+        self.deeper(|parser| parser.several("OR", Self::conjunction, Expr::Or))
     }
 
     fn conjunction(&mut self) -> Result<Expr, StorageError> {
-        self.several("AND", |parser| parser.negation(), Expr::And)
+        self.several("AND", Self::negation, Expr::And)
     }
 
     /// Chains stay flat, so that no length of them makes a deep tree.

@@ -63,7 +63,7 @@ impl ContentBody {
     ///
     /// # Errors
     /// When the disk fails, or the blob is gone.
-    pub fn next_chunk(&mut self) -> StoreResult<Option<Bytes>> {
+    pub fn next(&mut self) -> StoreResult<Option<Bytes>> {
         loop {
             if let Some(open) = &mut self.open
                 && let Some(chunk) = open.next_chunk()?
@@ -106,7 +106,7 @@ impl HttpBody for ContentBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let next = self.next_chunk().map_err(io::Error::other).transpose();
+        let next = self.next().map_err(io::Error::other).transpose();
         Poll::Ready(next.map(|chunk| chunk.map(Frame::data)))
     }
 

@@ -139,7 +139,7 @@ impl Located {
         }
         let mut all = BytesMut::new();
         let mut body = ContentBody::new(store.clone(), self.pieces.clone(), self.length);
-        while let Some(chunk) = body.next_chunk()? {
+        while let Some(chunk) = body.next()? {
             all.extend_from_slice(&chunk);
         }
         Ok(all.freeze())
