@@ -286,3 +286,18 @@ async fn older_clients_hear_nothing_of_versions() {
     assert!(listed(&old, "metadata").await.is_empty());
     assert_eq!(listed(&client, "versions").await.len(), 2);
 }
+
+#[tokio::test]
+async fn a_deleted_container_takes_versions_and_deleted_blobs_along() {
+    let client = with_container().await;
+    put(&client, "one").await;
+    put(&client, "two").await;
+    assert_eq!(client.send("DELETE", "/box/b", &[], "").await.status, 202);
+    let deleted = client
+        .send("DELETE", "/box?restype=container", &[], "")
+        .await;
+    assert_eq!(deleted.status, 202);
+    // Two versions, what tells of the blob, and the mark of what is left.
+    assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 4);
+    assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 0);
+}

@@ -12,6 +12,9 @@ use super::hosts::Addressing;
 use super::settings::AccountSettings;
 use super::wire::{Headers, Request, Response};
 
+/// How long Azure keeps a deleted container unless told otherwise, in days.
+const RETENTION_DAYS: u32 = 7;
+
 /// Why a target did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {

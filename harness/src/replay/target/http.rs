@@ -1,7 +1,5 @@
 //! A running server: path-style requests over loopback, clock and state by its control endpoint.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -10,8 +8,8 @@ use serde_json::json;
 use smalt_protocol::Timestamp;
 use tokio::net::TcpStream;
 
-use super::{Target, TargetError, answer, builder};
-use crate::replay::hosts::{Addressing, account_key_base64};
+use super::{RETENTION_DAYS, Target, TargetError, answer, builder};
+use crate::replay::hosts::Addressing;
 use crate::replay::settings::AccountSettings;
 use crate::replay::uri::Url;
 use crate::replay::wire::{Headers, Request, Response};
@@ -80,16 +78,21 @@ impl Target for OverHttp {
     }
 
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
-        self.control("POST", "/state/reset", &json!({})).await?;
-        let account = |name: &String| {
-            let key = account_key_base64(name);
-            (
-                name.clone(),
-                json!({ "key": key, "versioning": settings.versioning }),
-            )
-        };
-        let accounts: BTreeMap<String, _> = settings.accounts.iter().map(account).collect();
-        self.control("PUT", "/accounts", &json!(accounts)).await?;
+        self.control("DELETE", "/state", &json!({})).await?;
+        let body = json!({
+            "public_access": !settings.public_access_forbidden,
+            "default_tier": if settings.default_tier_cool { "Cool" } else { "Hot" },
+            "versioning": settings.versioning,
+            "container_retention_days": settings.container_soft_delete.then_some(RETENTION_DAYS),
+            "last_access_tracking": settings.last_access_tracking,
+            "version_immutability": settings.version_immutability,
+            "blob_expiry": settings.blob_expiry,
+            "encryption_scopes": settings.encryption_scopes,
+        });
+        for name in &settings.accounts {
+            self.control("PUT", &format!("/accounts/{name}"), &body)
+                .await?;
+        }
         self.set_clock(start).await
     }
 
@@ -145,7 +148,7 @@ mod tests {
     /// right.
     fn serve(request: &http::Request<hyper::body::Incoming>) -> Answer {
         let path = request.uri().path();
-        let status = if matches!(path, "/clock" | "/accounts" | "/state/reset") {
+        let status = if matches!(path, "/clock" | "/accounts/account" | "/state") {
             200
         } else if path == "/account/c" && is_signed(request) {
             201

@@ -11,7 +11,7 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
 
-use super::{Target, TargetError, answer, builder};
+use super::{RETENTION_DAYS, Target, TargetError, answer, builder};
 use crate::replay::hosts::{Addressing, account_key_base64};
 use crate::replay::settings::AccountSettings;
 use crate::replay::sources::ELSEWHERE;
@@ -20,8 +20,6 @@ use crate::replay::wire::{Request, Response};
 
 /// Azure keeps a deleted container or queue *being deleted* for about this long.
 const BEING_DELETED_S: u64 = 30;
-/// How long Azure keeps a deleted container unless told otherwise, in days.
-const RETENTION_DAYS: u32 = 7;
 /// Ids need not differ between recordings, only within one.
 const SEED: u64 = 1;
 
