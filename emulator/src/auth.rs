@@ -11,6 +11,7 @@ mod bearer;
 pub mod delegation;
 mod needs;
 mod sas;
+mod scope;
 mod shared_key;
 mod token;
 
@@ -26,11 +27,15 @@ use crate::config::Account;
 use crate::core::Core;
 use crate::register::{Anonymous, Entry};
 use delegation::DelegationSecret;
+pub use scope::bring_scope;
 
 /// `WWW-Authenticate` of a refusal that a token would mend.
 const CHALLENGE: &str = "Bearer \
     authorization_uri=https://login.microsoftonline.com/common/oauth2/authorize \
     resource_id=https://storage.azure.com";
+
+/// The detail of what neither a key nor a signature can do.
+const TOKEN_ONLY: &str = "Only authentication scheme Bearer is supported";
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +87,7 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
     }
     let identity = identify(core, call, entry)?;
     if entry.access.token_only && !matches!(identity, Identity::Entra(_)) {
-        return Err(refused("Only authentication scheme Bearer is supported"));
+        return Err(refused(TOKEN_ONLY));
     }
     Ok(identity)
 }

@@ -107,6 +107,9 @@ pub struct Cli {
     /// Let containers have immutability policies of single versions, in every account.
     #[arg(long, help_heading = ACCOUNTS)]
     pub version_immutability: bool,
+    /// Let blobs be given an expiry, in every account: Azure does with a hierarchical namespace.
+    #[arg(long, help_heading = ACCOUNTS)]
+    pub blob_expiry: bool,
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
@@ -202,6 +205,7 @@ impl Cli {
             container_retention_days: self.container_retention_days,
             last_access_tracking: self.last_access_tracking,
             version_immutability: self.version_immutability,
+            blob_expiry: self.blob_expiry,
             ..AccountSettings::default()
         });
         for account in config.accounts.values_mut() {

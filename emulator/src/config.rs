@@ -64,6 +64,8 @@ pub struct AccountSettings {
     pub version_immutability: bool,
     /// Whether blobs can be given an expiry. Azure: in accounts with a hierarchical namespace only.
     pub blob_expiry: bool,
+    /// Kind of redundancy, as Get Account Information tells it.
+    pub sku: Sku,
     /// The encryption scopes that exist; absent: every name does.
     pub encryption_scopes: Option<BTreeSet<String>>,
 }
@@ -79,7 +81,66 @@ impl Default for AccountSettings {
             last_access_tracking: false,
             version_immutability: false,
             blob_expiry: false,
+            sku: Sku::StandardRagrs,
             encryption_scopes: None,
+        }
+    }
+}
+
+/// `x-ms-sku-name`. "SKU types" of the storage resource provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Sku {
+    /// Locally redundant.
+    #[serde(rename = "Standard_LRS")]
+    StandardLrs,
+    /// Redundant across zones.
+    #[serde(rename = "Standard_ZRS")]
+    StandardZrs,
+    /// Redundant across regions.
+    #[serde(rename = "Standard_GRS")]
+    StandardGrs,
+    /// The same, with a secondary to read from, as the emulator has one.
+    #[default]
+    #[serde(rename = "Standard_RAGRS")]
+    StandardRagrs,
+    /// Redundant across zones and regions.
+    #[serde(rename = "Standard_GZRS")]
+    StandardGzrs,
+    /// The same, with a secondary to read from.
+    #[serde(rename = "Standard_RAGZRS")]
+    StandardRagzrs,
+    /// Premium, locally redundant.
+    #[serde(rename = "Premium_LRS")]
+    PremiumLrs,
+    /// Premium, redundant across zones.
+    #[serde(rename = "Premium_ZRS")]
+    PremiumZrs,
+}
+
+impl Sku {
+    /// Every one.
+    pub const ALL: [Sku; 8] = [
+        Sku::StandardLrs,
+        Sku::StandardZrs,
+        Sku::StandardGrs,
+        Sku::StandardRagrs,
+        Sku::StandardGzrs,
+        Sku::StandardRagzrs,
+        Sku::PremiumLrs,
+        Sku::PremiumZrs,
+    ];
+
+    /// Its name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Sku::StandardLrs => "Standard_LRS",
+            Sku::StandardZrs => "Standard_ZRS",
+            Sku::StandardGrs => "Standard_GRS",
+            Sku::StandardRagrs => "Standard_RAGRS",
+            Sku::StandardGzrs => "Standard_GZRS",
+            Sku::StandardRagzrs => "Standard_RAGZRS",
+            Sku::PremiumLrs => "Premium_LRS",
+            Sku::PremiumZrs => "Premium_ZRS",
         }
     }
 }

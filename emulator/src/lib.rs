@@ -31,7 +31,8 @@
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
 //!   what the store keeps.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
-//! - [`clock`], [`ids`]: time and randomness, injected everywhere.
+//! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
+//!   elsewhere.
 
 #![expect(
     unreachable_pub,
@@ -75,6 +76,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod query;
 mod reap;
 mod records;
 mod reply;
@@ -86,7 +88,7 @@ mod target;
 pub use arrival::Socket;
 pub use body::Body;
 pub use clock::Clock;
-pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth};
+pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth, Sku};
 pub use emulator::{Builder, Emulator};
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};

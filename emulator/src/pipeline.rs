@@ -119,11 +119,32 @@ async fn run(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     call.identity = auth::authorise(core, call, entry)?;
+    check_timeout(call)?;
+    auth::bring_scope(call)?;
     match entry.run {
         Run::Built(run) => run(core, call, body).await,
         Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)
             .with_message(format!("smalt does not implement {} yet.", entry.title))
             .with_element("Operation", entry.id)),
+    }
+}
+
+/// `timeout` is how long the service may take, in seconds. Nothing here takes long; only what is no
+/// number is refused. "Setting timeouts for Blob service operations".
+fn check_timeout(call: &Call) -> Result<(), StorageError> {
+    const NAME: &str = "timeout";
+    let Some(text) = call.query(NAME).filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    match text.parse::<i64>() {
+        Ok(seconds) if seconds >= 0 => Ok(()),
+        Ok(_) => Err(StorageError::query_out_of_range(
+            NAME,
+            text,
+            0,
+            i32::MAX.into(),
+        )),
+        Err(_) => Err(StorageError::invalid_query(NAME, text, "")),
     }
 }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use smalt_protocol::ETag;
+use smalt_protocol::limits::PAGE_BYTES;
 
 use super::*;
 use crate::clock::Clock;
 use crate::records::{BlobKind, CommittedBlock};
-use crate::store::{PayloadId, StoreConfig, adopt, location};
+use crate::store::{PayloadId, Staged, StoreConfig, adopt, location};
 
 const GARBAGE: Generation = 7;
 const LIVE: Generation = 8;
@@ -251,4 +252,43 @@ async fn uncommitted_blocks_go_a_week_after_the_last_one() {
     assert!(!is_there(&store, &key) && !has_bytes(&store, payload));
     assert!(is_there(&store, &keys::uncommitted(LIVE, "young")));
     assert_eq!(left(&store, LIVE), 11);
+}
+
+/// Puts a blob of so many pages, none beside another.
+fn scatter(store: &Store, key: Vec<u8>, pages: u64) {
+    let mut content = BlobContent::Empty;
+    for page in 0..pages {
+        let start = page * 2 * PAGE_BYTES;
+        let write = move |tx: &mut Transaction<'_>| {
+            let staged = Staged::inline(vec![1; PAGE_BYTES as usize].into())?;
+            let payload = adopt(tx, staged)?;
+            pages::write(tx, content, start..start + PAGE_BYTES, payload)
+        };
+        content = store.commit_blocking(write).unwrap();
+    }
+    let write = move |tx: &mut Transaction<'_>| blob(content).save(tx, key);
+    store.commit_blocking(write).unwrap();
+}
+
+#[tokio::test]
+async fn pages_of_a_deleted_container_go_in_bounded_steps() {
+    let (store, _) = open();
+    scatter(
+        &store,
+        keys::blob(GARBAGE, "a"),
+        pages::AT_ONCE as u64 + 600,
+    );
+    mark(&store, None);
+    let reaper = Reaper::default();
+    let most = 500;
+    let mut runs = 0;
+    while reaper.run(&store, most).unwrap().more {
+        runs += 1;
+    }
+    assert!(runs > 0);
+    assert_eq!(left(&store, GARBAGE), 0);
+    assert!(store.read(pages::first_left).unwrap().is_none());
+    let nodes = keys::page_node(0)[..1].to_vec();
+    let nodes = store.read(|view| entries(view, &nodes, &keys::after(nodes.clone()), 1));
+    assert!(nodes.unwrap().is_empty());
 }

@@ -15,8 +15,8 @@ use smalt_protocol::xml::ServiceProperties;
 
 pub use blob::{
     Access, BlobContent, BlobKind, BlobRecord, BlockListChunk, BlockRecord, CommittedBlock,
-    ContentHeaders, CopyRecord, CopyStatus, Deleted, Immutability, IncrementalCopy, PendingCopy,
-    Rehydration, UncommittedRecord,
+    ContentHeaders, CopyReader, CopyRecord, CopyStatus, Deleted, Immutability, IncrementalCopy,
+    PendingCopy, Rehydration, UncommittedRecord,
 };
 pub use container::{ContainerRecord, PublicAccess};
 pub use garbage::{GarbageRecord, Tombstone};

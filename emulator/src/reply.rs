@@ -43,6 +43,8 @@ pub enum Content {
         /// Their number.
         length: u64,
     },
+    /// Made while it is sent: of no known length, so that it goes out in chunks.
+    Chunked(Body),
     /// What a HEAD would have sent: the length without the bytes.
     Length(u64),
 }
@@ -192,6 +194,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
         Content::Bytes(bytes) => (Some(bytes.len() as u64), body::full(bytes)),
         Content::Payload(reader) => (Some(reader.remaining()), body::payload(reader)),
         Content::Stream { body, length } => (Some(length), body),
+        Content::Chunked(body) => (None, body),
         Content::Length(length) => (Some(length), body::empty()),
     };
     let body = if is_head { body::empty() } else { body };

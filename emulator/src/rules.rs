@@ -4,6 +4,7 @@ pub mod block_list;
 pub mod conditions;
 pub mod cors;
 pub mod encryption;
+pub mod immutability;
 pub mod lease;
 pub mod page_tier;
 pub mod pages;

@@ -1,5 +1,7 @@
 //! Batches as a client sees them: each part by itself, the whole refused where it is none.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod support;
 
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;

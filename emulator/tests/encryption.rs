@@ -104,3 +104,32 @@ async fn a_container_may_insist_on_its_scope() {
     let got = client.send("GET", "/box/b", &[], "").await;
     assert_eq!(got.header("x-ms-encryption-scope"), "all");
 }
+
+/// An account that names its scopes has no others.
+#[tokio::test]
+async fn unknown_scopes_are_refused() {
+    let client = Client::of_account(smalt::AccountSettings {
+        encryption_scopes: Some(["mine".to_owned()].into()),
+        ..Default::default()
+    });
+    let refused = (409, "EncryptionScopeNotAvailable");
+    let default = |scope| [("x-ms-default-encryption-scope", scope)];
+    let path = "/box?restype=container";
+    let made = client.send("PUT", path, &default("theirs"), "").await;
+    assert_eq!(made.outcome(), refused);
+    let made = client.send("PUT", path, &default("mine"), "").await;
+    assert_eq!(made.status, 201);
+    for (scope, expected) in [("theirs", refused), ("mine", (201, ""))] {
+        let headers = [
+            ("x-ms-blob-type", "BlockBlob"),
+            ("x-ms-encryption-scope", scope),
+        ];
+        let put = client.send("PUT", "/box/b", &headers, "text").await;
+        assert_eq!(put.outcome(), expected, "{scope}");
+        let headers = [("x-ms-encryption-scope", scope)];
+        let snapshot = client
+            .send("PUT", "/box/b?comp=snapshot", &headers, "")
+            .await;
+        assert_eq!(snapshot.outcome(), expected, "{scope}");
+    }
+}

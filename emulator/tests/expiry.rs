@@ -1,5 +1,7 @@
 //! Blobs that expire by the clock, as a client sees them.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod support;
 
 use smalt::AccountSettings;

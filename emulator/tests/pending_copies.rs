@@ -4,6 +4,7 @@
 mod support;
 
 use smalt::faults::{Fault, Hold, Rule};
+use smalt_protocol::ApiVersion;
 use support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
@@ -232,6 +233,24 @@ async fn a_source_that_changes_fails_its_copies() {
 }
 
 #[tokio::test]
+async fn a_copy_fails_with_its_own_source_only() {
+    let client = with_rule(for_s(10)).await;
+    client.send("PUT", "/box/other", &[PUT], "other").await;
+    let begun = copy(&client, "/box/source", "/box/b").await;
+    let id = begun.header("x-ms-copy-id");
+    let path = format!("/box/b?comp=copy&copyid={id}");
+    let abort = [("x-ms-copy-action", "abort")];
+    assert_eq!(client.send("PUT", &path, &abort, "").await.status, 204);
+    copy(&client, "/box/other", "/box/b").await;
+    client.send("PUT", "/box/source", &[PUT], "new").await;
+    assert_eq!(shown(&head(&client).await), ["0", "pending", "0/5"]);
+    client
+        .send("PUT", "/box/other?comp=metadata", &[], "")
+        .await;
+    assert_eq!(shown(&head(&client).await), ["0", "failed", "0/5"]);
+}
+
+#[tokio::test]
 async fn a_source_that_changes_afterwards_is_no_concern_of_the_copy() {
     let client = with_rule(for_s(10)).await;
     copy(&client, "/box/source", "/box/b").await;
@@ -268,4 +287,57 @@ async fn a_container_with_pending_copies_is_cleared_away_whole() {
     let made = client.send("PUT", "/box?restype=container", &[], "").await;
     assert_eq!(made.status, 201);
     assert_eq!(head(&client).await.status, 404);
+}
+
+#[tokio::test]
+async fn pages_are_zeros_until_they_are_copied() {
+    let client = with_rule(for_s(10)).await;
+    let page = [
+        ("x-ms-blob-type", "PageBlob"),
+        ("x-ms-blob-content-length", "1024"),
+    ];
+    let made = client.send("PUT", "/box/pages", &page, "").await;
+    assert_eq!(made.status, 201);
+    let write = [("x-ms-page-write", "update"), ("x-ms-range", "bytes=0-511")];
+    let written = client
+        .send("PUT", "/box/pages?comp=page", &write, vec![b'x'; 512])
+        .await;
+    assert_eq!(written.status, 201);
+    let begun = copy(&client, "/box/pages", "/box/b").await;
+    assert_eq!(begun.header("x-ms-copy-status"), "pending");
+    let got = client.send("GET", "/box/b", &[], "").await;
+    assert_eq!(got.body, vec![0; 1024]);
+    client.advance_s(5);
+    assert_eq!(shown(&head(&client).await), ["1024", "pending", "512/1024"]);
+    let refused = client
+        .send("PUT", "/box/b?comp=page", &write, vec![b'y'; 512])
+        .await;
+    assert_eq!(refused.outcome(), (409, "PendingCopyOperation"));
+    client.advance_s(5);
+    let got = client.send("GET", "/box/b", &[], "").await;
+    assert_eq!(got.body, [[b'x'; 512], [0; 512]].concat());
+}
+
+#[tokio::test]
+async fn blobs_are_not_appended_to_while_they_are_copied() {
+    let client = with_rule(for_s(10)).await;
+    let kind = [("x-ms-blob-type", "AppendBlob")];
+    client.send("PUT", "/box/log", &kind, "").await;
+    let path = "/box/log?comp=appendblock";
+    assert_eq!(client.send("PUT", path, &[], "one").await.status, 201);
+    copy(&client, "/box/log", "/box/b").await;
+    let path = "/box/b?comp=appendblock";
+    let refused = client.send("PUT", path, &[], "two").await;
+    assert_eq!(refused.outcome(), (409, "PendingCopyOperation"));
+    client.advance_s(10);
+    assert_eq!(client.send("PUT", path, &[], "two").await.status, 201);
+    let got = client.send("GET", "/box/b", &[], "").await;
+    assert_eq!(got.body, "onetwo");
+}
+
+#[tokio::test]
+async fn copies_of_before_2012_are_done_at_once() {
+    let client = with_rule(for_s(10)).await.under(ApiVersion::V2011_08_18);
+    assert_eq!(copy(&client, "/box/source", "/box/b").await.status, 201);
+    assert_eq!(head(&client).await.header("content-length"), "100");
 }

@@ -10,9 +10,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 use smalt::body::{self, Body};
-use smalt::fetch::FetchError;
+use smalt::fetch::{FetchError, SourceRules};
+use smalt::http::SourceClient;
 use smalt_protocol::ApiVersion;
 use support::{Answer, Client};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");
@@ -112,6 +114,7 @@ async fn a_page_of_the_web_becomes_a_blob() {
             ("cache-control", "no-cache"),
             ("x-ms-meta-team", "web"),
             ("x-ms-blob-type", "BlockBlob"),
+            ("content-md5", "XrY7u+Ae7tCTyyK7j1rNww=="),
         ] {
             assert_eq!(head.header(name), value, "{how:?} {name}");
         }
@@ -203,7 +206,11 @@ async fn a_source_that_cannot_be_read_keeps_its_status_and_stores_nothing() {
     ] {
         for how in [PUT, SYNC, ("x-ms-meta-n", "1")] {
             let answer = put(&client, source, &[how]).await;
-            let expected = (status, "CannotVerifyCopySource");
+            let expected = if source == "/known" && ![PUT, SYNC].contains(&how) {
+                (412, "SourceConditionNotMet")
+            } else {
+                (status, "CannotVerifyCopySource")
+            };
             assert_eq!(answer.outcome(), expected, "{source} {how:?}");
         }
     }
@@ -231,4 +238,33 @@ async fn this_server_is_never_asked_through_a_socket() {
     let answer = client.send("PUT", "/box/b", &headers, "").await;
     assert_eq!(answer.outcome(), (404, "CannotVerifyCopySource"));
     assert!(asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_page_comes_over_a_socket_where_a_rule_admits_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/page", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage";
+            let _asked = stream.read(&mut [0; 4096]).await.unwrap();
+            stream.write_all(answer).await.unwrap();
+        }
+    });
+    for (rule, expected) in [
+        ("public", (403, "CannotVerifyCopySource")),
+        ("127.0.0.0/8", (201, "")),
+    ] {
+        let rules = SourceRules::new(vec![rule.parse().unwrap()]);
+        let sources = SourceClient::new(rules).unwrap();
+        let client = Client::of(|builder| builder.fetch_sources_by(sources));
+        client.send("PUT", "/box?restype=container", &[], "").await;
+        let headers = [PUT, ("x-ms-copy-source", url.as_str())];
+        let put = client.send("PUT", "/box/b", &headers, "").await;
+        assert_eq!(put.outcome(), expected, "{rule}");
+        if expected.0 == 201 {
+            assert_eq!(bytes(&client).await, "page");
+        }
+    }
 }

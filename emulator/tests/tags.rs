@@ -1,5 +1,7 @@
 //! Tags of blobs as a client sees them: found by them, and conditions on them.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 mod support;
 
 use std::sync::Arc;
@@ -145,6 +147,25 @@ async fn a_condition_on_tags_needs_the_right_to_tags() {
         let headers = [("x-ms-version", "2021-12-02"), ("x-ms-if-tags", condition)];
         let got = client.send_as_is("GET", target, &headers, "".into()).await;
         assert_eq!(got.outcome(), expected, "{permissions} {condition}");
+    }
+}
+
+#[tokio::test]
+async fn a_condition_on_the_tags_of_a_source_needs_the_right_to_them() {
+    let client = with_blobs(&[("/box/a", "t=1")]).await;
+    for (permissions, condition, expected) in [
+        ("rt", "t = '1'", 201),
+        ("rt", "t = '2'", 412),
+        ("r", "t = '1'", 403),
+    ] {
+        let source = client.signed_url("box", "a", permissions);
+        let headers = [
+            BLOCK,
+            ("x-ms-copy-source", &*source),
+            ("x-ms-source-if-tags", condition),
+        ];
+        let put = client.send("PUT", "/other/b", &headers, "").await;
+        assert_eq!(put.status, expected, "{permissions} {condition}");
     }
 }
 

@@ -7,8 +7,8 @@
 //! # Layout
 //! - [`generate`]: the next operation, out of random bytes.
 //! - [`machine`]: the two kinds of history, in memory and with restarts.
-//! - [`render`]: an operation as requests. `names`: its opaque values as texts.
-//! - [`check`]: an answer against what is expected; `documents` reads its body.
+//! - [`render`]: an operation as requests. [`names`]: its opaque values as texts.
+//! - [`check`]: an answer against what is expected; [`documents`] reads its body.
 //! - [`server`]: the emulator under test, with its clock.
 //! - [`run`]: one history. [`coverage`]: what histories have reached.
 //! - [`options`]: the command `harness histories`.
@@ -22,7 +22,7 @@ pub mod render;
 pub mod run;
 pub mod server;
 
-mod documents;
-mod names;
+pub mod documents;
+pub mod names;
 
 pub use options::{Options, run_command};

@@ -7,10 +7,12 @@
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`servers`]: servers as child processes, and connections to them.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
+//! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
+pub mod bursts;
 pub mod certificate;
 pub mod crash;
 pub mod histories;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{bench, certificate, crash, histories, malformed, replay, scenario};
+use smalt_harness::{bench, bursts, certificate, crash, histories, malformed, replay, scenario};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -30,6 +30,8 @@ enum Command {
     Scenario(scenario::Options),
     /// Run random histories and compare every answer with the model's.
     Histories(histories::Options),
+    /// Run a few clients at once and look for an order of their calls that the model agrees to.
+    Bursts(bursts::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
     Certificate(certificate::Certificate),
     /// Print a shared access signature of an account.
@@ -43,6 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         // Every case has a runtime of its own, with a clock of its own.
         Command::Scenario(options) => scenario::run_command(&options),
+        Command::Bursts(options) => bursts::run_command(&options),
         Command::Histories(options) => histories::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;

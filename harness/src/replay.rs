@@ -2,17 +2,20 @@
 //!
 //! # Layout
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
-//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`], [`prepare`]: the live
-//!   request for a recorded one.
+//! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
+//!   [`delegation`], [`prepare`]: the live request for a recorded one.
 //! - [`target`]: what is asked; [`player`]: one recording from start to end.
-//! - [`tree`], [`json`], [`multipart`], [`superset`], [`rules`], [`value`], [`compare`]: the live
-//!   answer against the recorded one. [`rules`] is the one table of relaxations.
+//! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
+//!   the live answer against the recorded one. [`rules`] is the one table of relaxations.
 //! - [`report`], [`text`]: what came out. [`options`]: the command line.
 
+pub mod avro;
 pub mod bindings;
 pub mod compare;
 pub mod corpus;
 pub mod credentials;
+pub mod delegation;
+pub mod earlier;
 pub mod hosts;
 pub mod json;
 pub mod multipart;

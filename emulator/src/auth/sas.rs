@@ -8,7 +8,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError, Timestamp, li
 use uuid::Uuid;
 
 use super::delegation::{self, DelegationSecret};
-use super::{Identity, Principal, needs};
+use super::{Identity, Principal, TOKEN_ONLY, needs};
 use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
@@ -100,9 +100,22 @@ fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
         return Ok(());
     }
     match sas.get("sr") {
-        "c" | "b" | "bs" | "bv" | "d" => Ok(()),
+        "c" | "b" | "bs" | "bv" => Ok(()),
+        "d" => check_depth(call, sas),
         "" => Err(refused("sr is mandatory. Cannot be empty")),
         _ => Err(refused("Signature fields not well formed.")),
+    }
+}
+
+/// `sdd`: a directory lies so many segments deep, and so does what is asked for.
+fn check_depth(call: &Call, sas: &Sas) -> Result<(), StorageError> {
+    let below = below_directory(call);
+    let segments = below.split('/').filter(|part| !part.is_empty()).count();
+    let depth = sas.get("sdd").parse::<usize>().ok();
+    if depth.is_some_and(|depth| depth <= segments) {
+        Ok(())
+    } else {
+        Err(refused("Signed Directory Depth Invalid"))
     }
 }
 
@@ -250,6 +263,9 @@ fn check_reach(
     sas: &Sas,
     permissions: Permissions,
 ) -> Result<(), StorageError> {
+    if access.token_only {
+        return Err(refused(TOKEN_ONLY));
+    }
     if sas.kind() == SasKind::Account {
         if !sas.get("ss").contains(call.service().letter()) {
             return Err(ErrorCode::AuthorizationServiceMismatch.into());

@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
+use smalt_protocol::Timestamp;
 
 use super::{Refusal, failed};
 use crate::core::Core;
 use crate::keys;
 use crate::ops::queue::messages::approximate_count;
 use crate::records::{BlobRecord, ContainerRecord, QueueRecord, Record};
+use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
 /// Blobs of a container that a dump shows unless `?blobs=N` says otherwise.
@@ -27,7 +29,7 @@ pub(super) fn dump(core: &Core, query: Option<&str>) -> Result<Value, Refusal> {
     let accounts = core.store.read(|view| {
         let mut accounts = serde_json::Map::new();
         for name in core.config.accounts.keys() {
-            let containers = containers(view, name, most)?;
+            let containers = containers(view, name, now, most)?;
             let queues = resources(view, keys::queue(name, ""), name)?
                 .into_iter()
                 .map(|(name, value)| {
@@ -47,11 +49,16 @@ pub(super) fn dump(core: &Core, query: Option<&str>) -> Result<Value, Refusal> {
     Ok(json!({ "now": now.iso_ticks(), "accounts": accounts }))
 }
 
-fn containers(view: &dyn View, account: &str, most: usize) -> StoreResult<Vec<Value>> {
+fn containers(
+    view: &dyn View,
+    account: &str,
+    now: Timestamp,
+    most: usize,
+) -> StoreResult<Vec<Value>> {
     let mut shown = Vec::new();
     for (name, value) in resources(view, keys::container(account, ""), account)? {
         let container = ContainerRecord::decode(&value)?;
-        let (blobs, more) = blobs(view, container.generation, most)?;
+        let (blobs, more) = blobs(view, container.generation, now, most)?;
         shown.push(json!({
             "name": name,
             "etag": container.etag.to_string(),
@@ -67,6 +74,7 @@ fn containers(view: &dyn View, account: &str, most: usize) -> StoreResult<Vec<Va
 fn blobs(
     view: &dyn View,
     generation: keys::Generation,
+    now: Timestamp,
     most: usize,
 ) -> StoreResult<(Vec<Value>, bool)> {
     let from = keys::blob(generation, "");
@@ -77,16 +85,10 @@ fn blobs(
             return ControlFlow::Break(());
         }
         match BlobRecord::decode(value) {
-            Ok(blob) => shown.push(json!({
-                "name": keys::blob_name(key),
-                "type": blob.kind.as_str(),
-                "length": blob.length,
-                "etag": blob.etag.to_string(),
-                "last_modified": blob.last_modified.iso_ticks(),
-                "metadata": blob.metadata.iter().collect::<std::collections::BTreeMap<_, _>>(),
-                "lease": blob.lease.state_str(),
-                "snapshots": blob.snapshots,
-            })),
+            Ok(mut blob) => {
+                pending_copy::settle(&mut blob, now);
+                shown.push(shown_blob(&keys::blob_name(key), &blob));
+            }
             Err(error) => failed = Some(error),
         }
         if failed.is_some() {
@@ -96,6 +98,19 @@ fn blobs(
         }
     })?;
     failed.map_or(Ok((shown, more)), Err)
+}
+
+fn shown_blob(name: &str, blob: &BlobRecord) -> Value {
+    json!({
+        "name": name,
+        "type": blob.kind.as_str(),
+        "length": blob.length,
+        "etag": blob.etag.to_string(),
+        "last_modified": blob.last_modified.iso_ticks(),
+        "metadata": blob.metadata.iter().collect::<std::collections::BTreeMap<_, _>>(),
+        "lease": blob.lease.state_str(),
+        "snapshots": blob.snapshots,
+    })
 }
 
 fn resources(
@@ -112,4 +127,17 @@ fn resources(
         ControlFlow::Continue(())
     })?;
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+
+    #[test]
+    fn a_dump_names_accounts_and_shows_no_key() {
+        let emulator = crate::Emulator::builder().open().unwrap();
+        let shown = dump(emulator.core(), None).unwrap().to_string();
+        assert!(shown.contains(EMULATOR_ACCOUNT_NAME) && !shown.contains(EMULATOR_ACCOUNT_KEY));
+    }
 }

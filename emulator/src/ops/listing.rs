@@ -1,8 +1,12 @@
 //! What the listings of containers and blobs share: includes and markers.
 
-use smalt_protocol::{ErrorCode, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use crate::call::Call;
+
+/// Since this version listings name things; before, they gave addresses as well. "Version
+/// 2013-08-15".
+pub const NAMES_ONLY: ApiVersion = ApiVersion::V2013_08_15;
 
 /// A query parameter that is given and not empty.
 pub fn given(call: &Call, name: &str) -> Option<String> {
@@ -10,12 +14,17 @@ pub fn given(call: &Call, name: &str) -> Option<String> {
     value.map(str::to_owned)
 }
 
-/// Refuses an `include` that is none of these.
+/// Refuses an `include` that is none of these, or that the version does not have yet.
 ///
 /// # Errors
 /// 400 `InvalidQueryParameterValue`.
-pub fn check_include(call: &Call, known: &[&str]) -> Result<(), StorageError> {
-    let is_known = |value: &&str| known.iter().any(|name| name.eq_ignore_ascii_case(value));
+pub fn check_include(call: &Call, known: &[(&str, ApiVersion)]) -> Result<(), StorageError> {
+    let is_known = |value: &&str| {
+        let mut named = known
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(value));
+        named.any(|(_, since)| call.version >= *since)
+    };
     match call.query_list("include").find(|value| !is_known(value)) {
         Some(value) => Err(StorageError::invalid_query("include", value, "")),
         None => Ok(()),

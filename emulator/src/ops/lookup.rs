@@ -9,7 +9,7 @@ use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
-use crate::rules::pending_copy;
+use crate::rules::{immutability, pending_copy};
 use crate::store::View;
 
 /// A container by account and name. Its name is valid.
@@ -248,6 +248,7 @@ fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     let mut blob = blob.filter(|blob| blob.is_there(now))?;
     blob.lease = blob.lease.at(now);
     blob.access = blob.access.at(now);
+    blob.protection = immutability::protection(blob.immutability, blob.legal_hold, now);
     pending_copy::settle(&mut blob, now);
     Some(blob)
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use crate::rules::encryption::Encryption;
+use crate::rules::immutability::Protection;
 use crate::rules::lease::LeaseState;
 use crate::store::PayloadId;
 
@@ -77,12 +78,15 @@ pub struct BlobRecord {
     /// Set Blob Expiry: from then on it is gone.
     #[serde(default)]
     pub expires: Option<Timestamp>,
+    /// What protects it at the time of the look-up.
+    #[serde(skip)]
+    pub protection: Option<Protection>,
     /// The last read that was noted, where the account tracks reads; writes count besides.
     #[serde(default)]
     pub last_access: Option<Timestamp>,
-    /// Keys of blobs whose pending copies read from this one.
-    #[serde(default)]
-    pub copied_to: Vec<Vec<u8>>,
+    /// Pending copies that read from this blob.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copied_to: Vec<CopyReader>,
 }
 
 /// The last incremental copy into a page blob.
@@ -131,6 +135,7 @@ impl BlobRecord {
             immutability: None,
             legal_hold: None,
             expires: None,
+            protection: None,
             last_access: None,
             copied_to: Vec::new(),
         }
@@ -301,8 +306,18 @@ pub struct CopyRecord {
     #[serde(default)]
     pub description: Option<String>,
     /// What a pending copy will come to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<PendingCopy>,
+}
+
+/// A pending copy, as its source knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyReader {
+    /// Key of the destination.
+    #[serde(with = "super::binary")]
+    pub destination: Vec<u8>,
+    /// `x-ms-copy-id`.
+    pub copy_id: String,
 }
 
 /// What a pending copy will come to, unless it is stopped.

@@ -4,7 +4,7 @@ use super::access::{Access, Anonymous, deletion, lease_breaking};
 use super::when::*;
 use super::{Entry, Verb};
 use crate::ops::{batch, blob, container, service};
-use crate::pipeline::{NOT_BUILT, Run, read, write};
+use crate::pipeline::{Run, read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -66,9 +66,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("PageBlob_Resize", "Set Blob Properties (resize)", Verb::Put, Kind::Blob, ("", "properties"), resize, Access::object("w"), write::<blob::set_properties::SetBlobProperties>()),
     op("PageBlob_UpdateSequenceNumber", "Set Blob Properties (sequence number)", Verb::Put, Kind::Blob, ("", "properties"), sequence_number, Access::object("w"), write::<blob::set_properties::SetBlobProperties>()),
     op("Blob_SetHTTPHeaders", "Set Blob Properties", Verb::Put, Kind::Blob, ("", "properties"), always, Access::object("w"), write::<blob::set_properties::SetBlobProperties>()),
-    op("Blob_SetImmutabilityPolicy", "Set Blob Immutability Policy", Verb::Put, Kind::Blob, ("", "immutabilityPolicies"), always, Access::object("i"), NOT_BUILT),
-    op("Blob_DeleteImmutabilityPolicy", "Delete Blob Immutability Policy", Verb::Delete, Kind::Blob, ("", "immutabilityPolicies"), always, Access::object("i"), NOT_BUILT),
-    op("Blob_SetLegalHold", "Set Blob Legal Hold", Verb::Put, Kind::Blob, ("", "legalhold"), always, Access::object("i"), NOT_BUILT),
+    op("Blob_SetImmutabilityPolicy", "Set Blob Immutability Policy", Verb::Put, Kind::Blob, ("", "immutabilityPolicies"), always, Access::object("i"), write::<blob::immutability::SetImmutabilityPolicy>()),
+    op("Blob_DeleteImmutabilityPolicy", "Delete Blob Immutability Policy", Verb::Delete, Kind::Blob, ("", "immutabilityPolicies"), always, Access::object("i"), write::<blob::immutability::DeleteImmutabilityPolicy>()),
+    op("Blob_SetLegalHold", "Set Blob Legal Hold", Verb::Put, Kind::Blob, ("", "legalhold"), always, Access::object("i"), write::<blob::legal_hold::SetLegalHold>()),
     op("Blob_SetMetadata", "Set Blob Metadata", Verb::Put, Kind::Blob, ("", "metadata"), always, Access::object("w"), write::<blob::metadata::SetBlobMetadata>()),
     op("Blob_RenewLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_renew, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_ChangeLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), lease_change, Access::object("w"), write::<blob::lease::LeaseBlob>()),
@@ -91,7 +91,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("AppendBlob_AppendBlockFromUrl", "Append Block From URL", Verb::Put, Kind::Blob, ("", "appendblock"), from_url, Access::object("aw"), write::<blob::append::block_from_url::AppendBlockFromUrl>()),
     op("AppendBlob_AppendBlock", "Append Block", Verb::Put, Kind::Blob, ("", "appendblock"), always, Access::object("aw"), write::<blob::append::block::AppendBlock>()),
     op("AppendBlob_Seal", "Append Blob Seal", Verb::Put, Kind::Blob, ("", "seal"), always, Access::object("w"), write::<blob::append::seal::SealAppendBlob>()),
-    op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), NOT_BUILT),
+    op("Blob_Query", "Query Blob Contents", Verb::Post, Kind::Blob, ("", "query"), always, Access::object("r"), read::<blob::query::QueryBlob>()),
     op("Blob_GetTags", "Get Blob Tags", Verb::Get, Kind::Blob, ("", "tags"), always, Access::object("t"), read::<blob::tags::GetBlobTags>()),
     op("Blob_SetTags", "Set Blob Tags", Verb::Put, Kind::Blob, ("", "tags"), always, Access::object("t"), write::<blob::tags::SetBlobTags>()),
     op("Preflight", "Preflight Blob Request", Verb::Options, Kind::Blob, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),

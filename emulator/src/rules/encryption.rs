@@ -5,6 +5,8 @@
 //! the name of the scope is kept with the blob, and requests are held to it. Azure takes keys over
 //! TLS only; here plain HTTP does as well, since that is what a local client speaks.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::HeaderMap;
@@ -97,6 +99,11 @@ impl Requested {
         Ok(Requested(key(headers, SOURCE)?.map(Encryption::Key)))
     }
 
+    /// The scope asked for.
+    pub fn scope(&self) -> Option<&str> {
+        self.0.as_ref().and_then(Encryption::scope)
+    }
+
     /// What a new blob of a container is encrypted with.
     ///
     /// # Errors
@@ -174,6 +181,18 @@ fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<String>, 
         return Err(StorageError::invalid_header(sha256_name, sha256));
     }
     Ok(Some(sha256.to_owned()))
+}
+
+/// Judges a scope by those that an account has; absent: every one.
+///
+/// # Errors
+/// 409 `EncryptionScopeNotAvailable`.
+pub fn check_scope(scope: &str, available: Option<&BTreeSet<String>>) -> Result<(), StorageError> {
+    let is_there = |available: &BTreeSet<String>| available.contains(scope);
+    if scope == ACCOUNT_SCOPE || available.is_none_or(is_there) {
+        return Ok(());
+    }
+    Err(ErrorCode::EncryptionScopeNotAvailable.into())
 }
 
 fn compare(stored: Option<&Encryption>, given: Option<&Encryption>) -> Result<(), StorageError> {

@@ -40,6 +40,19 @@ pub fn check(tier: Option<&str>, length: u64, refusal: ErrorCode) -> Result<(), 
     }
 }
 
+/// Judges a tier in place of the one that a blob was given: it can only rise.
+///
+/// # Errors
+/// 409 `CannotChangeToLowerTier`, 409 `BlobTierInadequateForContentLength`.
+pub fn judge(current: Option<&str>, to: &str, length: u64) -> Result<(), StorageError> {
+    let place = |tier: &str| SIZES.iter().position(|(name, _)| *name == tier);
+    if current.and_then(place) > place(to) {
+        return Err(ErrorCode::CannotChangeToLowerTier.into());
+    }
+    let too_small = ErrorCode::BlobTierInadequateForContentLength;
+    check(Some(to), length, too_small)
+}
+
 fn bytes_max(tier: &str) -> Option<u64> {
     let found = SIZES.iter().find(|(name, _)| *name == tier);
     found.map(|(_, most)| *most)
@@ -48,6 +61,24 @@ fn bytes_max(tier: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tier_only_rises() {
+        let (lower, small) = (
+            ErrorCode::CannotChangeToLowerTier,
+            ErrorCode::BlobTierInadequateForContentLength,
+        );
+        for (current, to, length, expected) in [
+            (None, "P4", 512, None),
+            (Some("P10"), "P10", 512, None),
+            (Some("P10"), "P20", 512, None),
+            (Some("P10"), "P6", 512, Some(lower)),
+            (None, "P4", 33 * GIB, Some(small)),
+        ] {
+            let judged = judge(current, to, length).err().map(|error| error.code());
+            assert_eq!(judged, expected, "{current:?} {to}");
+        }
+    }
 
     #[test]
     fn tiers_go_by_length() {

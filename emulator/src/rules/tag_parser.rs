@@ -3,8 +3,8 @@
 //!
 //! Sources: "Manage and find Azure Blob data with blob index tags", "Find Blobs by Tags".
 //! `"key" op 'value'` with `=`, `>`, `>=`, `<`, `<=`; quotes around a simple key may be left out,
-//! as recordings do. AND joins comparisons, parentheses group them. A condition knows `<>` and OR as
-//! well, which binds less than AND; a query knows `@container`.
+//! as recordings do. AND joins comparisons, parentheses group them. A condition knows `<>` and OR
+//! as well, which binds less than AND; a query knows `@container`.
 
 use smalt_protocol::limits::{TAG_KEY_CHARS, TAG_VALUE_CHARS};
 

@@ -1,13 +1,14 @@
 //! Access tiers: which there are, and the way from one to another.
 //!
-//! Sources: "Set Blob Tier"; "Blob rehydration from the archive tier" for how long the way back is.
+//! Sources: "Set Blob Tier"; "Blob rehydration from the archive tier" for how long the way back is;
+//! "Smart tier" for where a smart blob's bytes are.
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use crate::records::Access;
 
 /// Tiers of block blobs.
-pub const BLOCK_BLOB: [&str; 4] = ["Hot", "Cool", COLD, ARCHIVE];
+pub const BLOCK_BLOB: [&str; 5] = [HOT, COOL, COLD, ARCHIVE, SMART];
 /// Tiers of page blobs.
 pub const PAGE_BLOB: [&str; 11] = [
     "P4", "P6", "P10", "P15", "P20", "P30", "P40", "P50", "P60", "P70", "P80",
@@ -17,10 +18,22 @@ pub const ARCHIVE: &str = "Archive";
 /// The usual priority of a way back from the archive.
 pub const STANDARD: &str = "Standard";
 
+/// The tier that follows the use of a blob.
+pub const SMART: &str = "Smart";
+
+const HOT: &str = "Hot";
+const COOL: &str = "Cool";
 const COLD: &str = "Cold";
 const HIGH: &str = "High";
 /// Since this version a block blob can be cold. "Set Blob Tier".
 const COLD_SINCE: ApiVersion = ApiVersion::V2021_12_02;
+/// Since this version a block blob can be smart. Same page.
+const SMART_SINCE: ApiVersion = ApiVersion::V2026_06_06;
+const DAY_S: u64 = 24 * 60 * 60;
+/// A smart blob that was not used for so long is cool, in seconds.
+const SMART_COOL_S: u64 = 30 * DAY_S;
+/// A smart blob that was not used for so long is cold, in seconds.
+const SMART_COLD_S: u64 = 90 * DAY_S;
 /// The longest that a way back of standard priority takes, in seconds.
 const REHYDRATION_STANDARD_S: u64 = 15 * 60 * 60;
 /// The longest that a way back of high priority takes for blobs below 10 GB, in seconds.
@@ -41,7 +54,31 @@ pub fn parse(text: &str, version: ApiVersion) -> Option<&'static str> {
     known
         .into_iter()
         .find(|tier| tier.eq_ignore_ascii_case(text))
-        .filter(|tier| *tier != COLD || version >= COLD_SINCE)
+        .filter(|tier| match *tier {
+            COLD => version >= COLD_SINCE,
+            SMART => version >= SMART_SINCE,
+            _ => true,
+        })
+}
+
+/// Where the bytes of a smart blob are that was used last at this time.
+pub fn smart(used: Timestamp, now: Timestamp) -> &'static str {
+    if now < used.plus_s(SMART_COOL_S) {
+        HOT
+    } else if now < used.plus_s(SMART_COLD_S) {
+        COOL
+    } else {
+        COLD
+    }
+}
+
+/// How long a way back from the archive takes, in seconds.
+pub fn rehydration_s(priority: &str) -> u64 {
+    if priority == HIGH {
+        REHYDRATION_HIGH_S
+    } else {
+        REHYDRATION_STANDARD_S
+    }
 }
 
 /// The priority of this name.
@@ -71,12 +108,7 @@ impl Access {
         let Some(way) = &self.rehydration else {
             return self;
         };
-        let takes_s = if way.priority == HIGH {
-            REHYDRATION_HIGH_S
-        } else {
-            REHYDRATION_STANDARD_S
-        };
-        let ends = way.since.plus_s(takes_s);
+        let ends = way.since.plus_s(rehydration_s(&way.priority));
         if now < ends {
             return self;
         }
@@ -144,12 +176,22 @@ mod tests {
     }
 
     #[test]
+    fn a_smart_blob_cools_down_while_nobody_uses_it() {
+        let used = Timestamp::from_unix_s(1_000);
+        for (days, expected) in [(0, HOT), (29, HOT), (30, COOL), (89, COOL), (90, COLD)] {
+            assert_eq!(smart(used, used.plus_s(days * DAY_S)), expected, "{days}");
+        }
+    }
+
+    #[test]
     fn names_are_read_in_any_case_and_by_version() {
         for (text, version, expected) in [
             ("cool", ApiVersion::LATEST, Some("Cool")),
             ("p10", ApiVersion::LATEST, Some("P10")),
             ("Cold", ApiVersion::V2021_12_02, Some("Cold")),
             ("Cold", ApiVersion::V2020_10_02, None),
+            ("smart", ApiVersion::V2026_06_06, Some(SMART)),
+            ("Smart", ApiVersion::V2026_04_06, None),
             ("Lukewarm", ApiVersion::LATEST, None),
         ] {
             assert_eq!(parse(text, version), expected, "{text}");

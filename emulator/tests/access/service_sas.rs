@@ -406,3 +406,46 @@ async fn the_oldest_signatures_decide_the_version() {
         .await;
     assert_eq!(answer.header("x-ms-version"), world.version.to_string());
 }
+
+/// `ses`: what is written with the signature has its scope, and names no other.
+#[tokio::test]
+async fn a_signature_brings_its_encryption_scope() {
+    let world = World::new().await;
+    let full = AccountSas {
+        version: ApiVersion::LATEST,
+        account: ACCOUNT,
+        services: "b",
+        resource_types: "sco",
+        permissions: "rwd",
+        start: None,
+        expiry: world.now().plus_s(60),
+        ip: "",
+        protocol: "",
+        encryption_scope: "one",
+    };
+    let signed = full.sign(key().as_bytes());
+    let by = By::Sas(&signed);
+    let block = ("x-ms-blob-type", "BlockBlob");
+    let put = world.ask(by, "PUT", "/box/n", &[block], "x").await;
+    assert_eq!(
+        (put.status, put.header("x-ms-encryption-scope")),
+        (201, "one")
+    );
+    let read = world.get(By::Owner, "/box/n").await;
+    assert_eq!(read.header("x-ms-encryption-scope"), "one");
+    let same = [block, ("x-ms-encryption-scope", "one")];
+    assert_eq!(world.ask(by, "PUT", "/box/n", &same, "x").await.status, 201);
+    let other = [block, ("x-ms-encryption-scope", "two")];
+    let refused = world.ask(by, "PUT", "/box/m", &other, "x").await;
+    assert_eq!(refused.outcome(), (403, "AuthorizationFailure"));
+    let fixed = [
+        ("x-ms-default-encryption-scope", "two"),
+        ("x-ms-deny-encryption-scope-override", "true"),
+    ];
+    let path = "/strict?restype=container";
+    assert_eq!(world.owner("PUT", path, &fixed, "").await.status, 201);
+    let refused = world.ask(by, "PUT", "/strict/n", &[block], "x").await;
+    let code = "RequestForbiddenByContainerEncryptionPolicy";
+    assert_eq!(refused.outcome(), (403, code));
+    assert_eq!(world.get(by, "/box/b").await.status, 200);
+}

@@ -217,3 +217,31 @@ async fn either_key_signs_and_no_other_does() {
         );
     }
 }
+
+/// The secondary endpoint is signed for the account, with or without the suffix in the path.
+#[tokio::test]
+async fn the_secondary_is_signed_for_the_account() {
+    let world = World::new().await;
+    let date = world.now().rfc1123();
+    let version = world.version.to_string();
+    let path = "/devstoreaccount1-secondary/box/b";
+    for signed_path in [path, "/devstoreaccount1/box/b"] {
+        let headers = [("x-ms-date", date.as_str()), ("x-ms-version", &version)];
+        let input = SigningInput {
+            service: Service::Blob,
+            scheme: Scheme::SharedKey,
+            version: world.version,
+            method: "GET",
+            account: ACCOUNT,
+            path: signed_path,
+            query: &[],
+            headers: &headers,
+        };
+        let value = authorization(&input, key().as_bytes());
+        let mut headers = headers.to_vec();
+        headers.push(("authorization", &value));
+        let url = format!("http://127.0.0.1:10000{path}");
+        let answer = world.send_to("GET", &url, &headers, "").await;
+        assert_eq!(answer.status, 200, "{signed_path}: {answer:?}");
+    }
+}

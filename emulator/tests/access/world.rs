@@ -171,6 +171,23 @@ impl World {
         answer(self.emulator.call(request).await.unwrap()).await
     }
 
+    /// Sends a request to any address.
+    pub(crate) async fn send_to(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = Bytes::from(body.to_owned());
+        let request = request.body(body::full(body)).unwrap();
+        answer(self.emulator.call(request).await.unwrap()).await
+    }
+
     /// Sends a GET from this address, as a socket would.
     pub(crate) async fn get_from(&self, peer: &str, path: &str) -> Answer {
         let host = ("host", "127.0.0.1:10000");

@@ -45,6 +45,7 @@ async fn a_name_that_is_being_deleted_is_taken_for_creation_only() {
     });
     client.create("events").await;
     assert_eq!(client.try_("DELETE", C, &[]).await, "202");
+    assert_eq!(client.try_("DELETE", C, &[]).await, "202");
     let refused = client.ask("PUT", C, &[], "").await;
     assert_eq!(refused.outcome(), "409 ContainerBeingDeleted");
     assert!(

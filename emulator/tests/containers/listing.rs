@@ -84,7 +84,7 @@ async fn bad_parameters_are_refused() {
 
 #[tokio::test]
 async fn blobs_and_prefixes_stand_in_the_order_of_names() {
-    let client = Client::new();
+    let mut client = Client::new();
     client.create("events").await;
     for blob in ["b", "a/1", "a/2", "c/1", "Z", "a%26%3C"] {
         client.put(&format!("events/{blob}")).await;
@@ -103,9 +103,11 @@ async fn blobs_and_prefixes_stand_in_the_order_of_names() {
     let rest = client.ask("GET", &target, &[], "").await;
     assert_eq!(rest.elements("Name"), ["b", "c/"]);
     assert_eq!(rest.elements("Marker"), [marker.as_str()]);
-    let within = client
-        .ask("GET", &format!("{LIST}&prefix=a/&startFrom=a/2"), &[], "")
-        .await;
+    let target = format!("{LIST}&prefix=a/&startFrom=a/2");
+    let unknown = client.ask("GET", &target, &[], "").await;
+    assert_eq!(unknown.elements("Name"), ["a/1", "a/2"]);
+    client.version = ApiVersion::V2026_02_06;
+    let within = client.ask("GET", &target, &[], "").await;
     assert_eq!(within.elements("Name"), ["a/2"]);
 }
 
@@ -150,4 +152,23 @@ async fn each_version_shows_its_own_elements() {
     assert!(list.text.contains("<Metadata><k>v</k></Metadata>"));
     assert_eq!(list.elements("Last-Modified"), [START.rfc1123()]);
     assert!(!list.elements("Etag")[0].contains('"'));
+}
+
+#[tokio::test]
+async fn an_old_version_is_given_addresses() {
+    let mut client = Client::new();
+    client.create("events").await;
+    client.put("events/a%20b").await;
+    client.version = ApiVersion::V2012_02_12;
+    let account = "http://127.0.0.1:10000/devstoreaccount1";
+    let containers = client.ask("GET", "?comp=list", &[], "").await;
+    let head = format!("<EnumerationResults AccountName=\"{account}/\">");
+    assert!(containers.text.contains(&head), "{}", containers.text);
+    assert_eq!(containers.elements("Url"), [format!("{account}/events")]);
+    let blobs = client
+        .ask("GET", "events?restype=container&comp=list", &[], "")
+        .await;
+    let head = format!("<EnumerationResults ContainerName=\"{account}/events\">");
+    assert!(blobs.text.contains(&head), "{}", blobs.text);
+    assert_eq!(blobs.elements("Url"), [format!("{account}/events/a%20b")]);
 }

@@ -4,4 +4,5 @@ mod client;
 mod leases;
 mod lifecycle;
 mod listing;
+mod restoring;
 mod service;

@@ -62,6 +62,10 @@ async fn copies_share_pages_until_one_of_them_changes() {
     let from = [("x-ms-copy-source", client.url("/disks/d"))];
     let from = [(from[0].0, from[0].1.as_str())];
     assert_eq!(client.send("PUT", "/disks/e", &from, "").await.status, 202);
+    let tiered = [from[0], ("x-ms-access-tier", "P10")];
+    let refused = client.send("PUT", "/disks/f", &tiered, "").await;
+    let code = "AccessTierNotSupportedForBlobType";
+    assert_eq!(refused.outcome(), (400, code));
     put(&client, 512, 512, 'b', &[]).await;
     assert_eq!(
         get(&client, "/disks/e", "bytes=0-2047").await,

@@ -7,4 +7,5 @@ mod disk;
 mod lists;
 #[path = "../support/mod.rs"]
 mod support;
+mod tiers;
 mod writes;

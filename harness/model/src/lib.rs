@@ -68,6 +68,11 @@ impl Model {
         &self.numbers
     }
 
+    /// Leaves numbers out, so that none that is made up from now on was named before.
+    pub fn skip_numbers(&mut self, by: u32) {
+        self.numbers.skip(by);
+    }
+
     /// Does an operation and says what has to be answered.
     pub fn step(&mut self, operation: &Operation) -> Expected {
         match operation {

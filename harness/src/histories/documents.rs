@@ -22,21 +22,21 @@ pub enum Entry {
 
 /// A message as a document shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub struct Message {
     /// `MessageId`.
-    pub(super) id: String,
+    pub id: String,
     /// `PopReceipt`.
-    pub(super) receipt: Option<String>,
+    pub receipt: Option<String>,
     /// `MessageText`.
-    pub(super) text: Option<String>,
+    pub text: Option<String>,
     /// `DequeueCount`.
-    pub(super) dequeue_count: Option<u32>,
+    pub dequeue_count: Option<u32>,
     /// `InsertionTime`, in seconds of the Unix epoch.
-    pub(super) inserted_s: Option<u64>,
+    pub inserted_s: Option<u64>,
     /// `ExpirationTime`, in seconds of the Unix epoch; absent: never.
-    pub(super) expires_s: Option<u64>,
+    pub expires_s: Option<u64>,
     /// `TimeNextVisible`, in seconds of the Unix epoch.
-    pub(super) visible_s: Option<u64>,
+    pub visible_s: Option<u64>,
 }
 
 fn root(body: &[u8]) -> Result<Element<'_>, String> {
@@ -55,7 +55,7 @@ fn seconds(parent: &Element<'_>, name: &str) -> Option<u64> {
 }
 
 /// Entries of List Blobs and the marker of the next page.
-pub(super) fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
+pub fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
     let root = root(body)?;
     let blobs = root.child("Blobs").ok_or("no <Blobs>")?;
     let entry = |element: &Element<'_>| {
@@ -81,7 +81,7 @@ pub(super) fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
 type Blocks = Vec<(Vec<u8>, u64)>;
 
 /// Committed and uncommitted blocks.
-pub(super) fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
+pub fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
     let root = root(body)?;
     let list = |name: &str| -> Result<Blocks, String> {
         let Some(list) = root.child(name) else {
@@ -99,7 +99,7 @@ pub(super) fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
 }
 
 /// Index tags.
-pub(super) fn tags(body: &[u8]) -> Result<Metadata, String> {
+pub fn tags(body: &[u8]) -> Result<Metadata, String> {
     let root = root(body)?;
     let set = root.child("TagSet").ok_or("no <TagSet>")?;
     let tag = |tag: &Element<'_>| {
@@ -110,7 +110,7 @@ pub(super) fn tags(body: &[u8]) -> Result<Metadata, String> {
 }
 
 /// Messages.
-pub(super) fn messages(body: &[u8]) -> Result<Vec<Message>, String> {
+pub fn messages(body: &[u8]) -> Result<Vec<Message>, String> {
     let root = root(body)?;
     let message = |message: &Element<'_>| Message {
         id: text(message, "MessageId").unwrap_or_default(),

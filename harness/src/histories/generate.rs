@@ -22,7 +22,7 @@ const BLOCK_IDS: [&[u8]; 4] = [b"aa", b"bb", b"cc", b"longer"];
 const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, 7 * 24 * 3_600];
 
 /// Random bytes, taken one after the other.
-struct Dice<'a>(&'a [u8]);
+struct Dice<'a>(&'a [u8], Space);
 
 impl Dice<'_> {
     fn byte(&mut self) -> u8 {
@@ -52,9 +52,45 @@ impl Dice<'_> {
     }
 }
 
+/// What a history is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    containers: usize,
+    blobs: usize,
+    queues: usize,
+    /// Time passes.
+    advances: bool,
+    /// The service is stopped and started.
+    restarts: bool,
+}
+
+impl Space {
+    /// Few names, and time.
+    pub const HISTORY: Space = Space {
+        containers: CONTAINERS.len(),
+        blobs: BLOBS.len(),
+        queues: QUEUES.len(),
+        advances: true,
+        restarts: false,
+    };
+    /// The same with restarts.
+    pub const RESTARTS: Space = Space {
+        restarts: true,
+        ..Space::HISTORY
+    };
+    /// One name of each kind in one moment: everybody meets there.
+    pub const BURST: Space = Space {
+        containers: 1,
+        blobs: 1,
+        queues: 1,
+        advances: false,
+        restarts: false,
+    };
+}
+
 /// An operation for the state at hand.
-pub fn choose(model: &Model, restarts: bool, dice: &[u8]) -> Operation {
-    let dice = &mut Dice(dice);
+pub fn choose(model: &Model, space: Space, dice: &[u8]) -> Operation {
+    let dice = &mut Dice(dice, space);
     let has = |name: &&str| model.hint_of_container(name).tag.is_some();
     if !CONTAINERS.iter().any(has) && dice.below(10) < 8 {
         let name = CONTAINERS[0].to_owned();
@@ -63,15 +99,15 @@ pub fn choose(model: &Model, restarts: bool, dice: &[u8]) -> Operation {
     match dice.below(100) {
         0..55 => blob(model, dice),
         55..70 => container(model, dice),
-        70..88 => queue(model, dice),
-        88..93 => Operation::Malformed(
+        88..93 if space.advances => Operation::Malformed(
             dice.one(&Malformed::ALL)
                 .unwrap_or(Malformed::ContainerName),
         ),
-        93..95 if restarts => Operation::Restart,
-        _ => Operation::Advance {
+        93..95 if space.restarts => Operation::Restart,
+        88..100 if space.advances => Operation::Advance {
             seconds: dice.one(&SECONDS).unwrap_or(1),
         },
+        _ => queue(model, dice),
     }
 }
 
@@ -83,13 +119,15 @@ fn metadata(dice: &mut Dice<'_>) -> Metadata {
 }
 
 fn container_name(model: &Model, dice: &mut Dice<'_>) -> String {
-    let there: Vec<&str> = CONTAINERS
-        .into_iter()
+    let all = &CONTAINERS[..dice.1.containers];
+    let there: Vec<&str> = all
+        .iter()
+        .copied()
         .filter(|name| model.hint_of_container(name).tag.is_some())
         .collect();
     // One that is there, most of the time.
     let chosen = if there.is_empty() || dice.chance(8) {
-        dice.one(&CONTAINERS)
+        dice.one(all)
     } else {
         dice.one(&there)
     };
@@ -98,10 +136,11 @@ fn container_name(model: &Model, dice: &mut Dice<'_>) -> String {
 
 fn blob_id(model: &Model, dice: &mut Dice<'_>, there: bool) -> BlobId {
     let container = container_name(model, dice);
-    let all = BLOBS.map(|blob| BlobId {
+    let id = |blob: &&str| BlobId {
         container: container.clone(),
-        blob: blob.to_owned(),
-    });
+        blob: (*blob).to_owned(),
+    };
+    let all: Vec<BlobId> = BLOBS[..dice.1.blobs].iter().map(id).collect();
     let known: Vec<BlobId> = all
         .iter()
         .filter(|id| model.hint_of_blob(id).tag.is_some())
@@ -168,7 +207,8 @@ fn lease_action(active: Option<LeaseId>, dice: &mut Dice<'_>) -> LeaseAction {
 fn container(model: &Model, dice: &mut Dice<'_>) -> Operation {
     let kind = dice.below(12);
     if kind < 2 {
-        let name = dice.one(&CONTAINERS).unwrap_or(CONTAINERS[0]).to_owned();
+        let all = &CONTAINERS[..dice.1.containers];
+        let name = dice.one(all).unwrap_or(CONTAINERS[0]).to_owned();
         return Operation::Container(name, ContainerOperation::Create(metadata(dice)));
     }
     let name = container_name(model, dice);
@@ -313,7 +353,8 @@ fn block_list(
 }
 
 fn queue(model: &Model, dice: &mut Dice<'_>) -> Operation {
-    let name = QUEUES[usize::from(dice.chance(30))];
+    let other = dice.chance(30) && dice.1.queues > 1;
+    let name = QUEUES[usize::from(other)];
     let messages = model.receipts(name);
     if !model.has_queue(name) && dice.below(10) < 7 {
         return Operation::Queue(name.to_owned(), QueueOperation::Create(metadata(dice)));

@@ -5,7 +5,7 @@ use proptest_state_machine::ReferenceStateMachine;
 use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
 
-use super::generate::{DICE, choose};
+use super::generate::{DICE, Space, choose};
 use super::server::START_S;
 
 /// Histories; with `RESTARTS` the service is stopped and started in between.
@@ -22,8 +22,13 @@ impl<const RESTARTS: bool> ReferenceStateMachine for Histories<RESTARTS> {
 
     fn transitions(model: &Model) -> BoxedStrategy<Operation> {
         let model = model.clone();
+        let space = if RESTARTS {
+            Space::RESTARTS
+        } else {
+            Space::HISTORY
+        };
         any::<[u8; DICE]>()
-            .prop_map(move |dice| choose(&model, RESTARTS, &dice))
+            .prop_map(move |dice| choose(&model, space, &dice))
             .boxed()
     }
 

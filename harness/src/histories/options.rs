@@ -147,7 +147,7 @@ pub fn one(
         .build()
         .map_err(|error| refused(error.to_string()))?;
     let server = if restarts {
-        Server::on_disk()
+        Server::on_disk(false)
     } else {
         Server::in_memory()
     };

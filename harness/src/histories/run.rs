@@ -1,6 +1,7 @@
-//! One history: every operation sent, every answer compared, everything that was sent kept.
+//! Operations sent to a server: the whole exchange, what was sent, and one history of it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use smalt_model::vocabulary::{ContainerOperation, Operation};
 use smalt_model::{Expected, Model};
@@ -15,9 +16,98 @@ use super::server::{Answer, START_S, Server};
 
 /// Pages that one listing may take: more is a marker that leads in a circle.
 const PAGES_MAX: usize = 100;
-
 /// Longest body that a transcript shows.
 const BODY_SHOWN_BYTES_MAX: usize = 500;
+
+/// What an operation was answered.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The first answer; of a listing the first page.
+    pub answer: Answer,
+    /// The entries of all pages of a listing.
+    pub entries: Vec<Entry>,
+    /// What was sent, as commands for a shell.
+    transcript: String,
+}
+
+impl Answered {
+    /// Sends an operation that asks something of the service.
+    ///
+    /// # Errors
+    /// When there is no answer, or a listing that does not end.
+    pub async fn to(server: &Server, operation: &Operation, names: &Names) -> Result<Self, String> {
+        let request = render::request(operation, names);
+        let request = request.ok_or_else(|| format!("{operation:?} asks nothing"))?;
+        let mut transcript = String::new();
+        let answer = send(server, &request, &mut transcript).await?;
+        let mut entries = Vec::new();
+        if is_listing(operation) && answer.status == 200 {
+            entries = pages(server, &request, &answer, &mut transcript).await?;
+        }
+        Ok(Answered {
+            answer,
+            entries,
+            transcript,
+        })
+    }
+}
+
+/// Sends operations one after the other and compares every answer.
+pub struct Player {
+    server: Arc<Server>,
+    transcript: String,
+}
+
+impl Player {
+    /// Plays to this server.
+    pub fn new(server: Arc<Server>) -> Self {
+        Player {
+            server,
+            transcript: String::new(),
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> Arc<Server> {
+        self.server.clone()
+    }
+
+    /// All that was sent, as commands for a shell.
+    pub fn transcript(&self) -> &str {
+        &self.transcript
+    }
+
+    /// Sends an operation, and learns the texts of what the service made up.
+    ///
+    /// # Errors
+    /// When the answer is not the expected one.
+    pub async fn play(
+        &mut self,
+        operation: &Operation,
+        expected: &Expected,
+        names: &mut Names,
+    ) -> Result<(), String> {
+        let answered = Answered::to(&self.server, operation, names).await?;
+        self.transcript.push_str(&answered.transcript);
+        check(expected, &answered.answer, &answered.entries, names)
+    }
+
+    /// Time becomes this one.
+    pub fn set_time(&mut self, now_s: u64) {
+        note(&mut self.transcript, &format!("# time is {now_s} s"));
+        self.server.set_time(now_s);
+    }
+
+    /// The server stops and starts.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn restart(&mut self) -> Result<(), String> {
+        note(&mut self.transcript, "# restart");
+        let server = Arc::get_mut(&mut self.server);
+        server.ok_or("somebody else uses the server")?.restart()
+    }
+}
 
 /// A history that was not answered as it must be.
 #[derive(Clone, Debug)]
@@ -37,57 +127,32 @@ pub struct Failure {
 /// # Errors
 /// The first step that was answered wrongly.
 pub async fn run(
-    mut server: Server,
+    server: Server,
     history: &[Operation],
     coverage: &mut Coverage,
 ) -> Result<(), Failure> {
     let mut model = Model::new(START_S);
     let mut names = Names::default();
-    let mut transcript = String::new();
+    let mut player = Player::new(Arc::new(server));
     for (step, operation) in history.iter().enumerate() {
         let expected = model.step(operation);
         coverage.note(operation, &expected);
-        let told = exchange(
-            &mut server,
-            operation,
-            &model,
-            &expected,
-            &mut names,
-            &mut transcript,
-        );
-        told.await.map_err(|difference| Failure {
+        let told = match operation {
+            Operation::Advance { .. } => {
+                player.set_time(model.now_s());
+                Ok(())
+            }
+            Operation::Restart => player.restart(),
+            _ => player.play(operation, &expected, &mut names).await,
+        };
+        told.map_err(|difference| Failure {
             step,
             operation: operation.clone(),
             difference,
-            transcript: transcript.clone(),
+            transcript: player.transcript().to_owned(),
         })?;
     }
     Ok(())
-}
-
-async fn exchange(
-    server: &mut Server,
-    operation: &Operation,
-    model: &Model,
-    expected: &Expected,
-    names: &mut Names,
-    transcript: &mut String,
-) -> Result<(), String> {
-    let Some(request) = render::request(operation, names) else {
-        if *operation == Operation::Restart {
-            note(transcript, "# restart");
-            return server.restart();
-        }
-        note(transcript, &format!("# time is {} s", model.now_s()));
-        server.set_time(model.now_s());
-        return Ok(());
-    };
-    let answer = send(server, &request, transcript).await?;
-    let mut entries = Vec::new();
-    if is_listing(operation) && answer.status == 200 {
-        entries = pages(server, &request, &answer, transcript).await?;
-    }
-    check(expected, &answer, &entries, names)
 }
 
 fn is_listing(operation: &Operation) -> bool {
@@ -126,8 +191,7 @@ async fn send(
 ) -> Result<Answer, String> {
     note(transcript, &curl(request));
     let answer = server.send(request).await?;
-    let code = answer.header("x-ms-error-code").unwrap_or_default();
-    note(transcript, &format!("# {} {code}", answer.status));
+    note(transcript, &format!("# {}", answer.summary()));
     Ok(answer)
 }
 

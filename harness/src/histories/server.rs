@@ -35,6 +35,12 @@ impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
+
+    /// Status and error code.
+    pub fn summary(&self) -> String {
+        let code = self.header("x-ms-error-code").unwrap_or_default();
+        format!("{} {code}", self.status).trim_end().to_owned()
+    }
 }
 
 /// One emulator with its state.
@@ -42,7 +48,13 @@ pub struct Server {
     emulator: Emulator,
     clock: Clock,
     access: Access,
-    dir: Option<TempDir>,
+    dir: Option<Home>,
+}
+
+/// Where the state is kept, and when a write is answered.
+struct Home {
+    dir: TempDir,
+    durable: bool,
 }
 
 impl Server {
@@ -54,16 +66,16 @@ impl Server {
         Self::open(None)
     }
 
-    /// A fresh one that can be restarted.
+    /// A fresh one that can be restarted; `durable` when an answer waits for the disk.
     ///
     /// # Errors
     /// When its directory cannot be made or it does not open.
-    pub fn on_disk() -> Result<Self, String> {
+    pub fn on_disk(durable: bool) -> Result<Self, String> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-        Self::open(Some(dir))
+        Self::open(Some(Home { dir, durable }))
     }
 
-    fn open(dir: Option<TempDir>) -> Result<Self, String> {
+    fn open(dir: Option<Home>) -> Result<Self, String> {
         let clock = Clock::manual(Timestamp::from_unix_s(START_S));
         Ok(Server {
             emulator: emulator(&clock, dir.as_ref())?,
@@ -125,10 +137,11 @@ impl Server {
     }
 }
 
-fn emulator(clock: &Clock, dir: Option<&TempDir>) -> Result<Emulator, String> {
+fn emulator(clock: &Clock, home: Option<&Home>) -> Result<Emulator, String> {
     let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
-    let builder = match dir {
-        Some(dir) => builder.fast(dir.path()),
+    let builder = match home {
+        Some(home) if home.durable => builder.durable(home.dir.path()),
+        Some(home) => builder.fast(home.dir.path()),
         None => builder,
     };
     builder.open().map_err(|error| error.to_string())

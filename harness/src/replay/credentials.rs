@@ -5,6 +5,7 @@ use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::signing::{self};
 use smalt_protocol::{ApiVersion, Service, Timestamp, uri};
 
+use super::delegation::{self, DelegationKey};
 use super::hosts::account_key;
 use super::uri::Url;
 use super::wire::{Headers, Request, Response};
@@ -15,6 +16,10 @@ const WRONG_KEY: &[u8] = b"not the account's key";
 const SAS_PARAMETERS: &[&str] = &[
     "sv", "ss", "srt", "sr", "st", "se", "sp", "sip", "spr", "sig", "si", "tn", "ses",
 ];
+/// Parameters of a service SAS that set headers of the answer.
+const OVERRIDES: [&str; 5] = ["rscc", "rscd", "rsce", "rscl", "rsct"];
+/// Version and permissions of a service SAS that is made anew.
+const STRIPPED: [(&str, &str); 2] = [("sv", "2020-08-04"), ("sp", "racwdt")];
 /// How far around the exchange a SAS reaches whose times the recorder replaced by words.
 const SAS_WINDOW_S: u64 = 3_600;
 
@@ -35,6 +40,10 @@ pub enum Credential {
     BrokenSas,
     /// A SAS of which the recorder kept only fragments: Shared Key takes its place.
     LostSas,
+    /// A service SAS of which the recorder kept the headers that it sets.
+    StrippedSas,
+    /// A bearer token: what a user delegation key is given to.
+    Bearer,
     /// A SAS that the recorder dropped altogether, for other services than the one asked.
     OtherService,
     /// The same, for other types of resource.
@@ -56,6 +65,12 @@ impl Credential {
                 _ if !url.has_param("sp") && !url.has_param("si") => Credential::LostSas,
                 _ => Credential::Sas,
             };
+        }
+        if delegation::asks_for_key(url) && answer.status < 400 {
+            return Credential::Bearer;
+        }
+        if OVERRIDES.iter().any(|name| url.has_param(name)) {
+            return Credential::StrippedSas;
         }
         let unsigned = !request.headers.has("authorization");
         match (answer.status, code.as_str()) {
@@ -83,8 +98,10 @@ pub struct Signer<'a> {
     pub service: Service,
     /// The time at which the request is sent.
     pub now: Timestamp,
-    /// The live value of the user delegation key, if the recording fetched one.
-    pub delegation_key: Option<&'a str>,
+    /// The live user delegation key, if the recording fetched one.
+    pub delegation_key: Option<&'a DelegationKey>,
+    /// The recorded answer to the request.
+    pub answer: Option<&'a Response>,
     /// What a request that names no version is signed by: a part of a batch by the batch's.
     pub version: ApiVersion,
 }
@@ -108,6 +125,14 @@ impl Signer<'_> {
             Credential::Anonymous | Credential::BrokenSas => {}
             Credential::Malformed => headers.push("authorization", "REDACTED"),
             Credential::Sas => self.sign_sas(url),
+            Credential::StrippedSas => self.complete_sas(url),
+            Credential::Bearer => {
+                let token = self
+                    .answer
+                    .map(|answer| delegation::token(answer, self.now));
+                let token = token.unwrap_or_default();
+                headers.push("authorization", format!("Bearer {token}"));
+            }
             Credential::OtherService => self.add_account_sas(url, "q", "sco", "rwdlac"),
             Credential::OtherResourceType => self.add_account_sas(url, "bqt", "o", "rwdlac"),
             Credential::OtherPermission => self.add_account_sas(url, "bqt", "sco", "u"),
@@ -179,6 +204,10 @@ impl Signer<'_> {
             // The target is plain HTTP where production was not.
             url.set_param("spr", "https,http");
         }
+        let delegated = self.delegation_key.filter(|_| url.has_param("skoid"));
+        if let Some(key) = delegated {
+            key.name_in(url);
+        }
         let Ok(Some(sas)) = Sas::parse(&url.decoded_query()) else {
             return;
         };
@@ -200,15 +229,26 @@ impl Signer<'_> {
             snapshot: &snapshot,
         };
         let text = sas.string_to_sign(&target);
-        let signature = match (sas.get("skoid").is_empty(), self.delegation_key) {
-            (false, Some(key)) => {
-                let key = signing::AccountKey::parse(key);
-                key.map(|key| signing::sign(key.as_bytes(), &text))
-                    .unwrap_or_default()
-            }
-            _ => signing::sign(&account_key(self.account), &text),
+        let signature = match delegated {
+            Some(key) => key.sign(&text),
+            None => signing::sign(&account_key(self.account), &text),
         };
         url.set_param("sig", &signature);
+    }
+
+    /// Adds what the recorder took from a service SAS for a blob or one of its snapshots.
+    fn complete_sas(&self, url: &mut Url) {
+        let resource = if url.has_param("snapshot") { "bs" } else { "b" };
+        let expiry = self.now.plus_s(SAS_WINDOW_S).iso_s();
+        let fields = [
+            ("sr", resource),
+            ("se", expiry.as_str()),
+            ("sig", "unsigned"),
+        ];
+        for (name, value) in STRIPPED.into_iter().chain(fields) {
+            url.set_param(name, value);
+        }
+        self.sign_sas(url);
     }
 
     /// Appends an account SAS, valid around now.
@@ -317,6 +357,14 @@ mod tests {
                 Credential::BrokenSas,
             ),
             (Service::Blob, "?sig=R&st=x", 200, "", Credential::LostSas),
+            (Service::Blob, "?rscc=x", 200, "", Credential::StrippedSas),
+            (
+                Service::Blob,
+                "?restype=service&comp=userdelegationkey",
+                200,
+                "",
+                Credential::Bearer,
+            ),
         ] {
             assert_eq!(
                 credential(service, query, status, code),
@@ -334,6 +382,7 @@ mod tests {
             service: Service::Blob,
             now,
             delegation_key: None,
+            answer: None,
             version: UNNAMED,
         };
         let text = "https://account.blob.core.windows.net/c/d/b\

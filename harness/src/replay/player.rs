@@ -10,12 +10,14 @@ use smalt_protocol::{Service, Timestamp};
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
 use super::credentials::{Credential, Signer, UNNAMED};
+use super::delegation::DelegationKey;
+use super::earlier::{self, DeletedContainer, ExistingBlob};
 use super::hosts::Hosts;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
 use super::reruns;
 use super::rules::RULES;
-use super::settings::{self, AccountSettings, ExistingBlob};
+use super::settings::{self, AccountSettings};
 use super::sources::{self, LostSource};
 use super::superset::{self, Superset};
 use super::target::{Target, TargetError};
@@ -58,7 +60,7 @@ struct Player<'a> {
     hosts: Hosts,
     bindings: Bindings,
     now: Timestamp,
-    delegation_key: Option<String>,
+    delegation_key: Option<DelegationKey>,
     /// Names that occur in the requests so far.
     own: BTreeSet<String>,
     dropped: BTreeSet<&'static str>,
@@ -87,9 +89,12 @@ pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
 async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     let hosts = Hosts::of(recording, target.addressing());
     let settings = settings::infer(recording, hosts.accounts());
-    let blobs = settings::existing_blobs(recording);
+    let blobs = earlier::blobs(recording);
+    let deleted = earlier::deleted_containers(recording);
     let start = settings::start_of(recording);
     let start = blobs.first().map_or(start, |oldest| oldest.created);
+    let oldest = deleted.iter().map(|one| one.changed).min();
+    let start = oldest.map_or(start, |oldest| oldest.min(start));
     let mut player = Player {
         recording,
         hosts,
@@ -107,6 +112,9 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
     };
     if let Err(error) = player.target.reset(&settings, start).await {
         player.played.setup_problems.push(error.to_string());
+    }
+    for container in &deleted {
+        player.set_up_deleted(container).await;
     }
     player.set_up(&settings).await;
     for blob in &blobs {
@@ -169,16 +177,34 @@ impl Player<'_> {
         }
     }
 
-    /// Makes a blob at the time when it was created.
-    async fn set_up_blob(&mut self, blob: &ExistingBlob) {
-        self.now = self.now.max(blob.created);
+    /// Makes a container at the time when it was deleted, and deletes it.
+    async fn set_up_deleted(&mut self, container: &DeletedContainer) {
+        let Some(account) = self.hosts.name_of(&container.account).map(str::to_owned) else {
+            return;
+        };
+        let path = format!("/{}?restype=container", uri::encode(&container.name));
+        for (method, at) in [("PUT", container.changed), ("DELETE", container.at)] {
+            self.set_up_at(at).await;
+            self.set_up_one(method, &account, &path, &[], Bytes::new())
+                .await;
+        }
+    }
+
+    /// Moves the clock on to what is made next.
+    async fn set_up_at(&mut self, time: Timestamp) {
+        self.now = self.now.max(time);
         if let Err(error) = self.target.set_clock(self.now).await {
             self.played.setup_problems.push(error.to_string());
         }
+    }
+
+    /// Makes a blob at the time when it was created.
+    async fn set_up_blob(&mut self, blob: &ExistingBlob) {
+        self.set_up_at(blob.created).await;
         let Some(account) = self.hosts.name_of(&blob.account).map(str::to_owned) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
+        let kind = [("x-ms-blob-type", blob.kind)];
         self.set_up_one("PUT", &account, &blob.path, &kind, Bytes::new())
             .await;
     }
@@ -190,10 +216,17 @@ impl Player<'_> {
         let Some((account, _)) = self.hosts.locate(&source.url, near.as_deref()) else {
             return;
         };
-        let kind = [("x-ms-blob-type", "BlockBlob")];
-        let path = source.url.path;
-        self.set_up_one("PUT", &account, &path, &kind, source.content)
-            .await;
+        for (query, headers, has_body) in source.steps() {
+            let path = format!("{}{query}", source.url.path);
+            let headers: Vec<_> = headers.iter().map(|(n, v)| (*n, v.as_str())).collect();
+            let body = if has_body {
+                source.content.clone()
+            } else {
+                Bytes::new()
+            };
+            self.set_up_one("PUT", &account, &path, &headers, body)
+                .await;
+        }
     }
 
     async fn set_up_one(
@@ -230,6 +263,7 @@ impl Player<'_> {
             service,
             now: self.now,
             delegation_key: None,
+            answer: None,
             version: UNNAMED,
         };
         signer.apply(
@@ -269,7 +303,7 @@ impl Player<'_> {
             hosts: &self.hosts,
             bindings: &self.bindings,
             now: self.now,
-            delegation_key: self.delegation_key.as_deref(),
+            delegation_key: self.delegation_key.as_ref(),
             account_listing: self.recording.has_flag("account_listing"),
         };
         let request = match preparer.prepare(interaction) {
@@ -283,7 +317,9 @@ impl Player<'_> {
         if is_not_built(&live) && interaction.response.status != live.status {
             return Outcome::NotBuilt;
         }
-        self.note_delegation_key(&live);
+        if let Some(key) = DelegationKey::of(&live) {
+            self.delegation_key = Some(key);
+        }
         let differences = self.compare(interaction, &live);
         if differences.is_empty() {
             Outcome::Passed
@@ -325,16 +361,6 @@ impl Player<'_> {
                     CALL_TIMEOUT.as_secs()
                 )))
             }
-        }
-    }
-
-    fn note_delegation_key(&mut self, live: &Response) {
-        let text = std::str::from_utf8(&live.body).unwrap_or_default();
-        if let Some((_, rest)) = text.split_once("<UserDelegationKey>")
-            && let Some((_, rest)) = rest.split_once("<Value>")
-            && let Some((value, _)) = rest.split_once("</Value>")
-        {
-            self.delegation_key = Some(value.to_owned());
         }
     }
 }

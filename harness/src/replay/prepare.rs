@@ -5,6 +5,7 @@ use smalt_protocol::{ApiVersion, Timestamp};
 
 use super::bindings::{Bindings, Kind};
 use super::credentials::{Credential, Signer, UNNAMED};
+use super::delegation::DelegationKey;
 use super::hosts::Hosts;
 use super::multipart;
 use super::recording::Interaction;
@@ -29,6 +30,12 @@ pub enum Unpreparable {
     /// The page that it continues was full of other things of the account.
     #[error("continues a page of other things that the account held")]
     ForeignMarker,
+    /// Tokens come over https only.
+    #[error("asks with a token, which this target's http does not take")]
+    TokenOverHttp,
+    /// The key that signs it was never given out.
+    #[error("is signed with a user delegation key that was not given out")]
+    NoDelegationKey,
     /// Its URL names no storage account.
     #[error("not a storage account's URL")]
     ForeignHost,
@@ -43,7 +50,7 @@ pub struct Preparer<'a> {
     /// The emulator's clock.
     pub now: Timestamp,
     /// The live user delegation key, once fetched.
-    pub delegation_key: Option<&'a str>,
+    pub delegation_key: Option<&'a DelegationKey>,
     /// The account held other things as well.
     pub account_listing: bool,
 }
@@ -74,7 +81,10 @@ impl Preparer<'_> {
             self.bindings
                 .substitute(value, name.and_then(parameter_kind))
         });
-        let signer = self.signer(&account, service);
+        let signer = Signer {
+            answer: Some(&interaction.response),
+            ..self.signer(&account, service)
+        };
         let mut headers = self.headers(interaction, &account);
         let body = self.body(interaction, &account);
         if !body.is_empty()
@@ -84,6 +94,12 @@ impl Preparer<'_> {
         }
         url.scheme = self.hosts.map(url.clone(), None).scheme;
         let path = |url: &Url| self.raw_path(url);
+        if credential == Credential::Bearer && url.scheme == "http" {
+            return Err(Unpreparable::TokenOverHttp);
+        }
+        if url.has_param("skoid") && self.delegation_key.is_none() {
+            return Err(Unpreparable::NoDelegationKey);
+        }
         signer.apply(credential, &recorded.method, &mut url, path, &mut headers);
         let url = self.hosts.map(url, None).to_string();
         Ok(Request {
@@ -100,6 +116,7 @@ impl Preparer<'_> {
             service,
             now: self.now,
             delegation_key: self.delegation_key,
+            answer: None,
             version: UNNAMED,
         }
     }

@@ -296,7 +296,12 @@ pub const RULES: &[Rule] = &[
 
 /// Headers that some recorders dropped from every answer, and how that is recognised: a recording
 /// without a single one says nothing about them.
-pub const DROPPED_BY_RECORDERS: &[&str] = &["x-ms-request-id", "x-ms-client-request-id"];
+pub const DROPPED_BY_RECORDERS: &[&str] = &[
+    "x-ms-copy-source",
+    "x-ms-request-id",
+    "x-ms-client-request-id",
+    "server",
+];
 
 /// The rule for a value, and its index in [`RULES`]; `None` means exact. Names in any case.
 ///

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use smalt_protocol::{Service, Timestamp};
 
-use super::properties;
 use super::recording::{Interaction, Recording};
 use super::superset;
 use super::uri::Url;
 use super::wire::{Request, Response};
+use super::{earlier, multipart, properties};
 
 /// Settings of the recorded account that the recording does not make itself. The first group lives
 /// in Azure's management plane, the second is set by a Set Service Properties beforehand.
@@ -28,6 +28,8 @@ pub struct AccountSettings {
     pub version_immutability: bool,
     /// Whether blobs can be given an expiry.
     pub blob_expiry: bool,
+    /// `x-ms-sku-name`, where an answer tells it.
+    pub sku: Option<String>,
     /// Encryption scopes that exist.
     pub encryption_scopes: BTreeSet<String>,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
@@ -130,6 +132,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let delete_type = url.as_ref().and_then(|url| url.param("deletetype"));
         settings.permanent_delete |= ok && delete_type.is_some();
         let comp = url.and_then(|url| url.param("comp"));
+        settings.sku = settings
+            .sku
+            .or(answered("x-ms-sku-name").map(str::to_owned));
         settings.version_immutability |=
             answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
         settings.blob_expiry |= ok && comp.as_deref() == Some("expiry");
@@ -231,14 +236,26 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         being_deleted: false,
     });
     let mut found: Vec<Existing> = listed.collect();
+    let gone = earlier::only_deleted(recording);
     if recording.has_flag("account_listing") {
         let foreign = superset::foreign_names(recording).into_iter();
+        let foreign = foreign.filter(|name| !gone.contains(name));
         found.extend(foreign.map(|name| Existing {
             account: None,
             name,
             being_deleted: false,
         }));
     }
+    let made: BTreeSet<_> = recording.interactions.iter().filter_map(creates).collect();
+    let batched = recording.interactions.iter().flat_map(in_batch);
+    let foreign: BTreeSet<_> = batched
+        .filter(|place| !made.contains(place) && !recording.uncreated.contains(&place.1))
+        .collect();
+    found.extend(foreign.into_iter().map(|(account, name)| Existing {
+        account: Some(account),
+        name,
+        being_deleted: false,
+    }));
     let mut attempted = BTreeSet::new();
     for interaction in &recording.interactions {
         let Some((account, name)) = creates(interaction) else {
@@ -249,7 +266,7 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         }
         let code = interaction.response.error_code().unwrap_or_default();
         let being_deleted = code.ends_with("BeingDeleted");
-        let known = found.iter().any(|one| one.name == name);
+        let known = found.iter().any(|one| one.name == name) || gone.contains(&name);
         if (being_deleted || code.ends_with("AlreadyExists")) && !known {
             found.push(Existing {
                 account: Some(account),
@@ -261,40 +278,26 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     found
 }
 
-/// A blob that exists before a recording starts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ExistingBlob {
-    /// When it was created.
-    pub created: Timestamp,
-    /// The recorded account.
-    pub account: String,
-    /// Its path, encoded.
-    pub path: String,
-}
-
-/// Blobs whose recorded time of creation lies before the recording, oldest first: an overwrite in
-/// the recording keeps that time. Block blobs only.
-pub fn existing_blobs(recording: &Recording) -> Vec<ExistingBlob> {
-    let start = start_of(recording);
-    let mut found = BTreeSet::new();
-    for interaction in &recording.interactions {
-        let answered = |name| interaction.response.headers.get(name);
-        let created = answered("x-ms-creation-time").and_then(Timestamp::parse_rfc1123);
-        let is_block_blob = answered("x-ms-blob-type") == Some("BlockBlob");
-        let Some(created) = created.filter(|created| is_block_blob && *created < start) else {
-            continue;
-        };
-        let url = Url::parse(&interaction.request.url);
-        let account = url.as_ref().and_then(|url| url.account_and_service());
-        if let (Some(url), Some((account, "blob"))) = (&url, account) {
-            found.insert(ExistingBlob {
-                created,
-                account: account.to_owned(),
-                path: url.path.clone(),
-            });
-        }
+/// Account and container of each part of a batch, unless the answer is that there is none.
+fn in_batch(interaction: &Interaction) -> Vec<(String, String)> {
+    let url = Url::parse(&interaction.request.url);
+    let batch = url.filter(|url| url.param("comp").as_deref() == Some("batch"));
+    let account = batch.as_ref().and_then(|url| url.account_and_service());
+    let Some((account, "blob")) = account else {
+        return Vec::new();
+    };
+    let answer = String::from_utf8_lossy(&interaction.response.body);
+    if answer.contains("ContainerNotFound") {
+        return Vec::new();
     }
-    found.into_iter().collect()
+    let mut found = Vec::new();
+    multipart::rewrite(&interaction.request.body, |part| {
+        let path = part.target.trim_start_matches('/');
+        if let Some((container, _)) = path.split_once('/') {
+            found.push((account.to_owned(), container.to_owned()));
+        }
+    });
+    found
 }
 
 /// The recorded account and the name of the container, queue or table that a request tries to
@@ -369,29 +372,6 @@ mod tests {
             found,
             expected.map(|(name, deleting)| (name.to_owned(), deleting))
         );
-    }
-
-    #[test]
-    fn an_older_creation_time_tells_of_a_blob() {
-        let url = |name: &str| format!("https://account.blob.core.windows.net/c/{name}");
-        let described = |created: &str| {
-            let kind = ("x-ms-blob-type", "BlockBlob".to_owned());
-            vec![kind, ("x-ms-creation-time", created.to_owned())]
-        };
-        let older = "Wed, 08 May 2019 00:57:59 GMT";
-        let played = samples::recording(
-            "blob",
-            &[],
-            &[
-                ("HEAD", url("new"), 200, described(samples::DATE)),
-                ("HEAD", url("old"), 200, described(older)),
-                ("GET", url("old"), 200, described(older)),
-            ],
-        );
-        let found = existing_blobs(&played);
-        let paths: Vec<&str> = found.iter().map(|blob| blob.path.as_str()).collect();
-        assert_eq!(paths, ["/c/old"]);
-        assert_eq!(found[0].created.rfc1123(), older);
     }
 
     #[test]

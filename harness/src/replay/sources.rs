@@ -32,8 +32,39 @@ pub struct LostSource {
     pub url: Url,
     /// The recorded URL of the request that copies it.
     pub near: String,
+    /// Its type, where an answer tells; else a block blob.
+    pub kind: String,
     /// Its bytes.
     pub content: Bytes,
+}
+
+/// One request that makes a lost source: query, headers, whether it carries the bytes.
+pub type Step = (&'static str, Vec<(&'static str, String)>, bool);
+
+impl LostSource {
+    /// The requests that make it.
+    pub fn steps(&self) -> Vec<Step> {
+        let kind = ("x-ms-blob-type", self.kind.clone());
+        let octets = "application/octet-stream".to_owned();
+        let media_type = ("x-ms-blob-content-type", octets);
+        let length = self.content.len();
+        match self.kind.as_str() {
+            "AppendBlob" => vec![
+                ("", vec![kind, media_type], false),
+                ("?comp=appendblock", Vec::new(), true),
+            ],
+            "PageBlob" => {
+                let size = ("x-ms-blob-content-length", length.to_string());
+                let range = format!("bytes=0-{}", length.saturating_sub(1));
+                let update = ("x-ms-page-write", "update".to_owned());
+                vec![
+                    ("", vec![kind, media_type, size], false),
+                    ("?comp=page", vec![update, ("x-ms-range", range)], true),
+                ]
+            }
+            _ => vec![("", vec![kind, media_type], true)],
+        }
+    }
 }
 
 /// The lost sources whose bytes are known.
@@ -49,6 +80,7 @@ pub fn lost(recording: &Recording) -> Vec<LostSource> {
         {
             let lost = LostSource {
                 near: request.url.clone(),
+                kind: kind_of(recording, &url.path),
                 content,
                 url: url.clone(),
             };
@@ -66,6 +98,16 @@ pub fn lost(recording: &Recording) -> Vec<LostSource> {
 
 fn is_blob(url: &Url) -> bool {
     matches!(url.account_and_service(), Some((_, "blob"))) && url.segments().len() > 1
+}
+
+/// The type that an answer about a blob tells.
+fn kind_of(recording: &Recording, path: &str) -> String {
+    let mut told = recording.interactions.iter().filter_map(|interaction| {
+        let url = Url::parse(&interaction.request.url)?;
+        let kind = interaction.response.headers.get("x-ms-blob-type")?;
+        (url.path == path).then(|| kind.to_owned())
+    });
+    told.next().unwrap_or_else(|| "BlockBlob".to_owned())
 }
 
 /// The bytes of a source, where a destination that took the same ranges of it was read whole.
@@ -113,19 +155,25 @@ pub fn restored(recording: &Recording) -> Recording {
     restored
 }
 
-/// A Put Blob without a type that was not refused for the lack of one: a copy.
+/// A Put Blob without a type that was not refused for the lack of one, an incremental copy, or a
+/// piece with a range of its source.
 fn lacks_source(interaction: &Interaction) -> bool {
     let request = &interaction.request;
     let Some(url) = Url::parse(&request.url).filter(is_blob) else {
         return false;
     };
     let code = interaction.response.error_code().unwrap_or_default();
+    let has_range = request.headers.has("x-ms-source-range");
     request.method == "PUT"
-        && !url.has_param("comp")
+        && (!url.has_param("comp") || is_incremental(&url) || has_range)
         && !url.has_param("restype")
         && !request.headers.has("x-ms-blob-type")
         && request.body.is_empty()
         && code != "MissingRequiredHeader"
+}
+
+fn is_incremental(url: &Url) -> bool {
+    url.param("comp").as_deref() == Some("incrementalcopy")
 }
 
 /// What the answers say that the source was: the value that was refused, a page of another length
@@ -138,10 +186,14 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
     let own = Url::parse(&interaction.request.url)?;
     let part = |url: &Url| (url.param("snapshot"), url.param("versionid"));
     let before = recording.interactions.get(..index)?.iter().rev();
-    let before = before.filter(|one| one.response.status < 300);
+    let mut before = before.filter(|one| one.response.status < 300);
+    if is_incremental(&own) {
+        return before.find_map(snapshot_of).map(|url| url.to_string());
+    }
     let mut before = before.filter_map(|one| Url::parse(&one.request.url).filter(is_blob));
     let mut source = before.find(|url| url.path != own.path || part(url) != (None, None))?;
-    let length = length_of(recording, index, &source);
+    let is_base = part(&source) == (None, None);
+    let length = length_of(recording, index, &source).filter(|_| is_base);
     if let Some((total, described)) = copied(recording, interaction)
         && length.is_some_and(|length| length != total)
     {
@@ -155,6 +207,14 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
     let query: Vec<_> = query.collect();
     source.query = (!query.is_empty()).then_some(query);
     Some(source.to_string())
+}
+
+/// The snapshot that an interaction took.
+fn snapshot_of(interaction: &Interaction) -> Option<Url> {
+    let taken = interaction.response.headers.get("x-ms-snapshot")?;
+    let mut url = Url::parse(&interaction.request.url)?;
+    url.query = Some(vec![("snapshot".to_owned(), Some(uri::encode(taken)))]);
+    Some(url)
 }
 
 fn refused_value(interaction: &Interaction) -> Option<String> {
@@ -269,5 +329,21 @@ mod tests {
         let found = lost(&recording);
         assert_eq!(found[0].url.path, "/c/lost");
         assert_eq!(found[0].content, "los");
+    }
+    #[test]
+    fn a_piece_with_a_range_is_of_the_blob_before() {
+        let mut recording = samples::recording(
+            "blob",
+            &[],
+            &[
+                ("PUT", url("/c/a"), 201, Vec::new()),
+                ("PUT", url("/c/b?comp=page"), 201, Vec::new()),
+            ],
+        );
+        let headers = &mut recording.interactions[1].request.headers;
+        headers.push("x-ms-source-range", "bytes=0-511");
+        let restored = restored(&recording);
+        let headers = &restored.interactions[1].request.headers;
+        assert_eq!(headers.get(COPY_SOURCE), Some(url("/c/a").as_str()));
     }
 }

@@ -1,9 +1,10 @@
-//! Bodies as trees: XML, JSON, multipart answers of a batch, or plain bytes.
+//! Bodies as trees: XML, JSON, multipart answers of a batch, Avro files, or plain bytes.
 
 use bytes::Bytes;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
+use super::avro;
 use super::json;
 use super::multipart;
 use super::wire::Headers;
@@ -56,6 +57,11 @@ pub fn parse(media_type: Option<&str>, body: &Bytes) -> Tree {
         && let Some(parts) = multipart::parse(body)
     {
         return Tree::Parts(parts);
+    }
+    if media_type.starts_with("avro/")
+        && let Some(file) = avro::unmarked(body)
+    {
+        return Tree::Bytes(file);
     }
     if media_type.contains("json")
         && let Some(value) = json::parse(body)

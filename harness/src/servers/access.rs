@@ -26,7 +26,7 @@ impl Access {
             account: ACCOUNT,
             services: "bqt",
             resource_types: "sco",
-            permissions: "rwdlacupt",
+            permissions: "rwdlacuptf",
             start: None,
             expiry: Timestamp::from_unix_s(EXPIRY_UNIX_S),
             ip: "",

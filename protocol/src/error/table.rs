@@ -62,6 +62,7 @@ error_codes! {
     EntityAlreadyExists 409 "The specified entity already exists.",
     EntityNotFound 404 "The specified entity does not exist.",
     EntityTooLarge 400 "The entity is larger than the maximum size permitted.",
+    ErrorProcessingQueryExpression 400 "The query expression cannot be processed.",
     ExceedsMaxBatchRequestCount 400 "The batch operation exceeds maximum number of allowed subrequests.",
     FeatureVersionMismatch 409 "Stored access policy contains a permission that is not supported by this version.",
     HierarchicalNamespaceNotEnabled 400 "This operation is only supported on a hierarchical namespace account.",

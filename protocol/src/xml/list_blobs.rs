@@ -3,6 +3,7 @@
 use crate::etag::ETag;
 use crate::metadata::Metadata;
 use crate::time::Timestamp;
+use crate::uri;
 use crate::xml::list_queues::{finish_list, push_metadata};
 use crate::xml::write::{ListHead, XmlWriter};
 
@@ -132,6 +133,7 @@ pub struct BlobEntry<'a> {
 pub struct ListBlobsDocument {
     xml: XmlWriter,
     has_entries: bool,
+    address: Option<String>,
 }
 
 impl ListBlobsDocument {
@@ -142,11 +144,13 @@ impl ListBlobsDocument {
         ListBlobsDocument {
             xml,
             has_entries: false,
+            address: head.address(),
         }
     }
 
     /// One blob, snapshot or version.
     pub fn push_blob(&mut self, entry: &BlobEntry<'_>) {
+        let address = self.address.as_deref().map(|base| address(base, entry));
         let xml = self.entries();
         xml.open("Blob");
         xml.name_element("Name", entry.name);
@@ -155,6 +159,7 @@ impl ListBlobsDocument {
         flag(xml, "IsCurrentVersion", entry.is_current_version);
         flag(xml, "HasVersionsOnly", entry.has_versions_only);
         flag(xml, "Deleted", entry.is_deleted);
+        xml.optional("Url", address.as_deref());
         push_properties(xml, entry);
         push_metadata(xml, entry.metadata);
         if let Some(tags) = entry.tags {
@@ -186,6 +191,15 @@ impl ListBlobsDocument {
             self.has_entries = true;
         }
         &mut self.xml
+    }
+}
+
+/// The address of a blob or snapshot.
+fn address(base: &str, entry: &BlobEntry<'_>) -> String {
+    let name = uri::encode_path(entry.name);
+    match entry.snapshot {
+        Some(time) => format!("{base}{name}?snapshot={}", uri::encode_query(time)),
+        None => format!("{base}{name}"),
     }
 }
 

@@ -169,6 +169,7 @@ fn blobs_and_prefixes_are_interleaved() {
         marker: Some("m"),
         max_results: Some(2),
         delimiter: Some("/"),
+        has_addresses: false,
     };
     let mut list = ListBlobsDocument::new(&head);
     list.push_prefix("a/");
@@ -187,4 +188,25 @@ fn blobs_and_prefixes_are_interleaved() {
          <BlobPrefix><Name Encoded=\"true\">c%EF%BF%BF%2F</Name></BlobPrefix></Blobs>\
          <NextMarker>2!4!bmV4dA--</NextMarker></EnumerationResults>"
     );
+}
+
+#[test]
+fn the_older_form_has_addresses() {
+    let head = ListHead {
+        service_endpoint: "https://a/",
+        container_name: Some("c"),
+        has_addresses: true,
+        ..ListHead::default()
+    };
+    let mut list = ListBlobsDocument::new(&head);
+    list.push_blob(&BlobEntry {
+        name: "d/b c",
+        snapshot: Some("2011-03-09T01:42:34.9360000Z"),
+        ..blob()
+    });
+    let body = body_of(list.finish(""));
+    assert!(body.starts_with("<EnumerationResults ContainerName=\"https://a/c\"><Blobs>"));
+    let url =
+        "<Url>https://a/c/d/b%20c?snapshot=2011-03-09T01%3A42%3A34.9360000Z</Url><Properties>";
+    assert!(body.contains(url), "{body}");
 }

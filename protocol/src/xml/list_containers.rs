@@ -39,6 +39,7 @@ pub struct ContainerEntry<'a> {
 pub struct ListContainersDocument {
     xml: XmlWriter,
     has_entries: bool,
+    address: Option<String>,
 }
 
 impl ListContainersDocument {
@@ -49,6 +50,7 @@ impl ListContainersDocument {
         ListContainersDocument {
             xml,
             has_entries: false,
+            address: head.address(),
         }
     }
 
@@ -61,6 +63,9 @@ impl ListContainersDocument {
         }
         xml.open("Container");
         xml.element("Name", entry.name);
+        if let Some(address) = &self.address {
+            xml.element("Url", &format!("{address}{}", entry.name));
+        }
         if let Some(version) = entry.deleted_version {
             xml.element("Deleted", "true");
             xml.element("Version", version);

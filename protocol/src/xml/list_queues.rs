@@ -8,6 +8,7 @@ use crate::xml::write::{ListHead, XmlWriter};
 pub struct ListQueuesDocument {
     xml: XmlWriter,
     has_entries: bool,
+    address: Option<String>,
 }
 
 impl ListQueuesDocument {
@@ -18,6 +19,7 @@ impl ListQueuesDocument {
         ListQueuesDocument {
             xml,
             has_entries: false,
+            address: head.address(),
         }
     }
 
@@ -29,6 +31,9 @@ impl ListQueuesDocument {
         }
         self.xml.open("Queue");
         self.xml.element("Name", name);
+        if let Some(address) = &self.address {
+            self.xml.element("Url", &format!("{address}{name}"));
+        }
         push_metadata(&mut self.xml, metadata);
         self.xml.close("Queue");
     }

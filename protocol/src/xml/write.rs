@@ -28,6 +28,20 @@ pub struct ListHead<'a> {
     pub max_results: Option<u32>,
     /// `delimiter`, for a listing of blobs.
     pub delimiter: Option<&'a str>,
+    /// The form before 2013-08-15: addresses of the account, the container and each entry.
+    pub has_addresses: bool,
+}
+
+impl ListHead<'_> {
+    /// What the addresses of the entries start with, in the form that has them.
+    pub(crate) fn address(&self) -> Option<String> {
+        let endpoint = self.service_endpoint;
+        let address = match self.container_name {
+            Some(container) => format!("{endpoint}{container}/"),
+            None => endpoint.to_owned(),
+        };
+        self.has_addresses.then_some(address)
+    }
 }
 
 impl Default for XmlWriter {
@@ -112,6 +126,14 @@ impl XmlWriter {
     pub fn open_listing(&mut self, head: &ListHead<'_>) {
         let endpoint = ("ServiceEndpoint", head.service_endpoint);
         match head.container_name {
+            Some(name) if head.has_addresses => {
+                let address = format!("{}{name}", head.service_endpoint);
+                self.open_with("EnumerationResults", &[("ContainerName", &address)]);
+            }
+            None if head.has_addresses => {
+                let account = ("AccountName", head.service_endpoint);
+                self.open_with("EnumerationResults", &[account]);
+            }
             Some(name) => {
                 self.open_with("EnumerationResults", &[endpoint, ("ContainerName", name)]);
             }

@@ -188,7 +188,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(--b|\r\n|Content-Type: application/http|[a-z /:]){0,40}") {
+        fn any_text_is_read_or_refused(
+            text in "(--b|\r\n|Content-Type: application/http|[a-z /:]){0,40}",
+        ) {
             let _ = read(&text, "b", 9);
         }
     }

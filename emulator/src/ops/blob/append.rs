@@ -12,6 +12,7 @@ use smalt_protocol::limits::BLOCKS_COMMITTED_MAX;
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use super::guard::{self, Guard};
+use super::headers;
 use super::written::Hashes;
 use super::{content, properties, replace};
 use crate::call::Call;
@@ -110,7 +111,7 @@ impl Append {
         Ok(Append {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             position: Position::of(call)?,
         })
     }
@@ -126,7 +127,7 @@ impl Append {
         let blob = &found.blob;
         self.guard.check_write(blob)?;
         check_append_blob(blob)?;
-        guard::check_changeable(blob)?;
+        guard::check_rewritable(blob)?;
         let policy = &found.container.encryption_scope;
         self.encryption
             .check_write(blob.encryption.as_ref(), policy)?;

@@ -19,6 +19,7 @@ pub mod pages;
 use std::ops::Range;
 
 pub use append::append;
+pub use body::ContentBody;
 pub use located::Located;
 
 use crate::records::BlobContent;

@@ -7,12 +7,15 @@
 use smalt_protocol::{ErrorCode, Metadata, StorageError, Timestamp};
 
 use super::content;
-use super::headers;
 use super::replace::Marks;
 use super::source::{self, Source};
+use super::{guard, headers, immutability};
 use crate::call::Call;
+use crate::config::DefaultTier;
+use crate::faults::Hold;
 use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
+use crate::rules::tier;
 use crate::store::{self, Staged, StoreResult, Transaction};
 
 /// Tiers of a page blob. "Set Blob Tier".
@@ -28,7 +31,9 @@ pub struct Overrides {
     pub takes_metadata: bool,
     tags: Tags,
     tier: Option<String>,
+    priority: &'static str,
     sealed: Option<bool>,
+    marks: Marks,
 }
 
 /// Where the tags of a copy come from.
@@ -50,7 +55,9 @@ impl Overrides {
             takes_metadata: true,
             tags: tags(call)?,
             tier: tier(call)?,
+            priority: headers::rehydrate_priority(call)?,
             sealed: sealed(call)?,
+            marks: immutability::marks(call)?,
         })
     }
 
@@ -83,12 +90,23 @@ impl Overrides {
         }
     }
 
-    /// The seal of the copy of an append blob: the source's, unless the request says otherwise.
+    /// Policy and hold of the request. The seal of the copy of an append blob: the source's, unless
+    /// the request says otherwise.
     pub fn marks(&self, source: &BlobRecord) -> Marks {
         Marks {
             sealed: source.kind == BlobKind::Append && self.sealed.unwrap_or(source.sealed),
-            ..Marks::default()
+            ..self.marks
         }
+    }
+
+    /// How long it takes to bring an archived source back: the copy is pending meanwhile.
+    pub fn thaw(&self, source: &BlobRecord) -> Option<Hold> {
+        let is_archived = guard::check_online(source).is_err();
+        is_archived.then(|| Hold {
+            duration_s: Some(tier::rehydration_s(self.priority)),
+            bytes_per_s: None,
+            failure: None,
+        })
     }
 
     /// Whether a tier is given that makes the bytes readable.
@@ -159,6 +177,10 @@ fn tier(call: &Call) -> Result<Option<String>, StorageError> {
         .iter()
         .find(|tier| tier.eq_ignore_ascii_case(given));
     match page {
+        // Only premium accounts have them.
+        Some(_) if call.settings.default_tier != DefaultTier::Premium => {
+            Err(ErrorCode::AccessTierNotSupportedForBlobType.into())
+        }
         Some(tier) => Ok(Some((*tier).to_owned())),
         None => headers::block_blob_tier(call),
     }

@@ -6,8 +6,9 @@
 //! the blob is empty and its status `pending` until the emulator's clock has come that far.
 //!
 //! Properties, the block list and, unless the request has its own, metadata go along; snapshots,
-//! lease and tier do not. An archived source needs an online tier in the request, and is brought
-//! back at once.
+//! lease and tier do not. An archived source needs an online tier in the request, and the copy is
+//! pending for as long as it takes to bring such a blob back ("Blob rehydration from the archive
+//! tier").
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/copy.json
@@ -128,6 +129,7 @@ impl Write for CopyBlob {
         let staged = source.bytes.take().and_then(|bytes| bytes.staged);
         let content = copied::content(tx, staged, &found)?;
         let key = source.key(tx, stamp.now)?;
+        let thaw = self.overrides.thaw(&found);
         let copy = copied::finished(self.copy_id, source.shown, found.length, stamp.now);
         let new = NewBlob {
             kind: found.kind,
@@ -146,9 +148,9 @@ impl Write for CopyBlob {
         let generation = checked.place.container.generation;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;
         let destination = self.name.key(generation);
-        match source.hold {
+        match source.hold.or(thaw) {
             // A blob that is copied onto itself has nothing to wait for.
-            Some(hold) if key.as_ref() != Some(&destination) => {
+            Some(hold) if key.as_ref() != Some(&destination) && self.version >= COPIES_HAVE_IDS => {
                 pending::hold(tx, blob, destination, key, &hold, stamp)
             }
             _ => Ok(blob),

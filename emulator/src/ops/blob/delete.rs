@@ -101,6 +101,7 @@ impl Write for DeleteBlob {
             BlobPart::Snapshot(_) => {
                 let snapshot = self.address.find(view, stamp.now)?.blob;
                 self.guard.check_conditions(&snapshot)?;
+                guard::check_removable(&snapshot)?;
                 Part::Snapshot(Box::new(snapshot))
             }
             BlobPart::Version(_) => {
@@ -109,6 +110,7 @@ impl Write for DeleteBlob {
                     return Err(ErrorCode::OperationNotAllowedOnRootBlob.into());
                 }
                 self.guard.check_conditions(&version)?;
+                guard::check_removable(&version)?;
                 Part::Version(Box::new(version))
             }
         };
@@ -189,7 +191,11 @@ impl DeleteBlob {
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),
             Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),
-            Snapshots::Refuse | Snapshots::Include => Ok(Part::Base),
+            Snapshots::Refuse | Snapshots::Include => {
+                // Recorded: also where it would stay as a previous version.
+                guard::check_removable(blob)?;
+                Ok(Part::Base)
+            }
         }
     }
 
@@ -213,10 +219,13 @@ impl DeleteBlob {
         let found = found.ok_or(ErrorCode::BlobNotFound)?;
         match found.deleted {
             Some(deleted) if deleted.is_over(stamp.now) => Err(ErrorCode::BlobNotFound.into()),
-            Some(_) => Ok(Doomed {
-                place,
-                part: Part::Deleted(Box::new(found)),
-            }),
+            Some(_) => {
+                guard::check_removable(&found)?;
+                Ok(Doomed {
+                    place,
+                    part: Part::Deleted(Box::new(found)),
+                })
+            }
             None => Err(StorageError::invalid_query(DELETE_TYPE, "permanent", "")),
         }
     }

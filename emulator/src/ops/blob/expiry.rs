@@ -18,7 +18,7 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::tag_index;
-use super::{content, replace, retention};
+use super::{content, pending, replace, retention};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
@@ -66,6 +66,7 @@ impl Write for SetBlobExpiry {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
         guard::check_changeable(&found.blob)?;
+        guard::check_removable(&found.blob)?;
         if let Expiry::At(time) = self.expiry
             && time <= stamp.now
         {
@@ -166,7 +167,9 @@ pub fn remove_expired(
         }
     }
     tag_index::forget(tx, &key, &blob);
-    content::release(tx, blob.content)?;
+    for content in pending::held(&blob) {
+        content::release(tx, content)?;
+    }
     tx.delete(key);
     Ok(steps)
 }

@@ -6,8 +6,8 @@ use smalt_protocol::StorageError;
 
 use super::copied::{self, Overrides};
 use super::guard::Guard;
-use super::headers::BodyHashes;
-use super::replace::{self, Marks, NewBlob};
+use super::headers::{self, BodyHashes};
+use super::replace::{self, NewBlob};
 use super::source::{Request, Source, SourceUrl, Wanted};
 use super::written::Hashes;
 use crate::call::Call;
@@ -57,7 +57,7 @@ impl FromUrl {
         Ok(FromUrl {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
             overrides: Overrides::of(call)?,
             url: SourceUrl::of(call)?,
@@ -153,7 +153,7 @@ impl FromUrl {
             copy,
             encryption: checked.encryption,
             sequence_number: 0,
-            marks: Marks::default(),
+            marks: self.overrides.marks(&found),
         };
         let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
         let generation = checked.place.container.generation;

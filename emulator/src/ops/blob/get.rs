@@ -27,6 +27,7 @@ use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
 use crate::rules::ranges::{RangeHash, Served, WantedRange};
+use crate::rules::tier;
 use crate::store::{Store, View};
 
 /// Recorded answers of this version alone name the snapshot that they are of.
@@ -58,7 +59,7 @@ impl Read for GetBlob {
         Ok(GetBlob {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             wanted: WantedRange::parse(
                 [call.header("x-ms-range")?, call.header("range")?],
                 call.header("x-ms-range-get-content-md5")?,
@@ -89,7 +90,9 @@ impl Read for GetBlob {
     }
 
     fn note(&self, found: &Found, now: Timestamp) -> Option<Note> {
-        if !self.tracks_access {
+        // A smart blob goes by its use, whatever else the account tracks.
+        let is_smart = found.blob.access.tier.as_deref() == Some(tier::SMART);
+        if !self.tracks_access && !is_smart {
             return None;
         }
         last_access::note(&self.address, found.generation, &found.blob, now)
@@ -102,6 +105,7 @@ impl Read for GetBlob {
             is_base: self.address.is_base(),
             is_partial: *is_partial,
             with_tier: false,
+            now: call.arrival,
             with_access: self.tracks_access,
             default_tier: call.settings.default_tier,
         };

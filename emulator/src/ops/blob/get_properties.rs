@@ -14,6 +14,7 @@
 use smalt_protocol::{StorageError, Timestamp};
 
 use super::guard::Guard;
+use super::headers;
 use super::overrides::Overrides;
 use super::properties::{self, Shown};
 use crate::call::Call;
@@ -39,7 +40,7 @@ impl Read for GetBlobProperties {
         Ok(GetBlobProperties {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             overrides: Overrides::of(call),
         })
     }
@@ -57,6 +58,7 @@ impl Read for GetBlobProperties {
             is_base: self.address.is_base(),
             is_partial: false,
             with_tier: true,
+            now: call.arrival,
             with_access: call.settings.last_access_tracking,
             default_tier: call.settings.default_tier,
         };

@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::ops::lookup::Place;
 use crate::records::BlobRecord;
 use crate::rules::conditions::{Conditions, Current};
+use crate::rules::immutability::{self, Change};
 use crate::rules::lease::{self, Leased};
 use crate::rules::pending_copy;
 use crate::rules::tier::ARCHIVE;
@@ -24,6 +25,8 @@ pub struct Guard {
     lease: Option<Uuid>,
     conditions: Conditions,
     version: ApiVersion,
+    /// What is written over stays as a previous version.
+    keeps_versions: bool,
 }
 
 impl Guard {
@@ -60,7 +63,8 @@ impl Guard {
     }
 
     fn new(call: &Call, conditions: Conditions) -> Result<Self, StorageError> {
-        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index tags".
+        // To ask about tags is to read them: "Manage and find Azure Blob data with blob index
+        // tags".
         if conditions.asks_for_tags() && !call.identity.may('t') {
             return Err(ErrorCode::AuthorizationPermissionMismatch.into());
         }
@@ -68,30 +72,41 @@ impl Guard {
             lease: headers::lease_id(call)?,
             conditions,
             version: call.version,
+            keeps_versions: call.settings.versioning,
         })
     }
 
     /// Judges a write that makes the blob or replaces it.
     ///
     /// # Errors
-    /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`,
-    /// `BlobArchived`.
+    /// 412 of lease and conditions, 409 `BlobAlreadyExists`, `PendingCopyOperation`. What is
+    /// archived, or on its way back, is replaced as recorded.
     pub fn check_create(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
         self.unless_leased(self.conditions.check_create(blob.map(Current::from)))?;
-        blob.map_or(Ok(()), check_changeable)
+        blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
     }
 
     /// Judges a copy onto what stands under a name: unmet conditions are the target's.
     ///
     /// # Errors
-    /// As [`Guard::check_create`], but 412 `TargetConditionNotMet`.
+    /// As [`Guard::check_create`], but 412 `TargetConditionNotMet`; 409 `BlobArchived`.
     pub fn check_copy_target(&self, place: &Place) -> Result<(), StorageError> {
         self.check_lease(place)?;
         let blob = place.blob.as_ref();
         self.unless_leased(self.conditions.check_copy_target(blob.map(Current::from)))?;
-        blob.map_or(Ok(()), check_changeable)
+        blob.map_or(Ok(()), check_online)?;
+        blob.map_or(Ok(()), |blob| self.check_replaceable(blob))
+    }
+
+    /// A protected blob is replaced only where it stays as a previous version.
+    fn check_replaceable(&self, blob: &BlobRecord) -> Result<(), StorageError> {
+        check_whole(blob)?;
+        if self.keeps_versions || blob.version_id.is_some() {
+            return Ok(());
+        }
+        check_removable(blob)
     }
 
     /// Recorded: who holds the lease of a blob replaces it under `If-None-Match: *` as well.
@@ -161,11 +176,16 @@ impl Guard {
 /// # Errors
 /// 409 `PendingCopyOperation`, 409 `BlobArchived`, 409 `OperationNotAllowedOnIncrementalCopyBlob`.
 pub fn check_changeable(blob: &BlobRecord) -> Result<(), StorageError> {
+    check_whole(blob)?;
+    check_online(blob)
+}
+
+/// Refuses to touch what copies alone may change.
+fn check_whole(blob: &BlobRecord) -> Result<(), StorageError> {
     if blob.incremental.is_some() {
         return Err(ErrorCode::OperationNotAllowedOnIncrementalCopyBlob.into());
     }
-    check_settled(blob)?;
-    check_online(blob)
+    check_settled(blob)
 }
 
 /// Refuses to touch what a pending copy is still writing.
@@ -177,6 +197,23 @@ pub fn check_settled(blob: &BlobRecord) -> Result<(), StorageError> {
         return Err(ErrorCode::PendingCopyOperation.into());
     }
     Ok(())
+}
+
+/// As [`check_changeable`], for what changes bytes or metadata in place.
+///
+/// # Errors
+/// As [`check_changeable`]; 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
+pub fn check_rewritable(blob: &BlobRecord) -> Result<(), StorageError> {
+    check_changeable(blob)?;
+    immutability::judge(blob.protection, Change::InPlace)
+}
+
+/// Refuses to remove what a legal hold or a policy protects.
+///
+/// # Errors
+/// 409 `BlobImmutableDueToLegalHold`, `BlobImmutableDueToPolicy`.
+pub fn check_removable(blob: &BlobRecord) -> Result<(), StorageError> {
+    immutability::judge(blob.protection, Change::Removal)
 }
 
 /// Refuses to touch the bytes of an archived blob.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::operation::Received;
 use crate::records::ContentHeaders;
+use crate::rules::encryption::{self, Requested};
 use crate::rules::{tags, tier};
 
 /// What a blob is that nobody said anything about. "Put Blob".
@@ -215,6 +216,18 @@ pub fn tags(call: &Call) -> Result<Vec<(String, String)>, StorageError> {
     tags::validate(parsed)
 }
 
+/// The key or scope that a request asks for.
+///
+/// # Errors
+/// As [`Requested::of`]; 409 `EncryptionScopeNotAvailable`.
+pub fn encryption(call: &Call) -> Result<Requested, StorageError> {
+    let requested = Requested::of(&call.headers)?;
+    if let Some(scope) = requested.scope() {
+        encryption::check_scope(scope, call.settings.encryption_scopes.as_ref())?;
+    }
+    Ok(requested)
+}
+
 /// The header of the tier.
 pub const TIER: &str = "x-ms-access-tier";
 
@@ -230,6 +243,16 @@ pub fn tier(call: &Call) -> Result<Option<&'static str>, StorageError> {
     known
         .map(Some)
         .ok_or_else(|| StorageError::invalid_header(TIER, text))
+}
+
+/// `x-ms-rehydrate-priority`; standard where it is not given.
+///
+/// # Errors
+/// 400 `InvalidHeaderValue`.
+pub fn rehydrate_priority(call: &Call) -> Result<&'static str, StorageError> {
+    const NAME: &str = "x-ms-rehydrate-priority";
+    let given = call.header(NAME)?.unwrap_or(tier::STANDARD);
+    tier::parse_priority(given).ok_or_else(|| StorageError::invalid_header(NAME, given))
 }
 
 /// `x-ms-access-tier` of a block blob.

@@ -11,6 +11,7 @@ use crate::keys::Generation;
 use crate::operation::Note;
 use crate::ops::lookup::BlobAddress;
 use crate::records::{BlobRecord, Record};
+use crate::rules::pending_copy;
 
 /// A read within this time of the last access is not noted, in seconds.
 const NOTED_EVERY_S: u64 = 24 * 60 * 60;
@@ -34,7 +35,11 @@ pub fn note(
     let (key, etag) = (address.key(generation, blob), blob.etag);
     Some(Box::new(move |tx, _| {
         // Not another blob that has taken its place since.
-        if let Some(mut blob) = BlobRecord::load(tx, &key)?.filter(|blob| blob.etag == etag) {
+        let Some(mut blob) = BlobRecord::load(tx, &key)? else {
+            return Ok(());
+        };
+        pending_copy::settle(&mut blob, now);
+        if blob.etag == etag {
             blob.last_access = blob.last_access.max(Some(now));
             blob.save(tx, key)?;
         }

@@ -13,6 +13,7 @@
 use smalt_protocol::{Metadata, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
+use super::headers;
 use super::{properties, replace};
 use crate::call::Call;
 use crate::operation::{Read, Write};
@@ -36,7 +37,7 @@ impl Read for GetBlobMetadata {
         Ok(GetBlobMetadata {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
         })
     }
 
@@ -70,7 +71,7 @@ impl Write for SetBlobMetadata {
         Ok(SetBlobMetadata {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             metadata: call.metadata()?,
         })
     }
@@ -78,7 +79,7 @@ impl Write for SetBlobMetadata {
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
-        guard::check_changeable(&found.blob)?;
+        guard::check_rewritable(&found.blob)?;
         let stored = found.blob.encryption.as_ref();
         let policy = &found.container.encryption_scope;
         self.encryption.check_write(stored, policy)?;

@@ -1,7 +1,8 @@
 //! Response headers that a shared access signature sets: `rscc`, `rscd`, `rsce`, `rscl`, `rsct`.
 //!
 //! Source: "Create a service SAS", "Specify query parameters to override response headers". They
-//! are part of what is signed, so that only a signature brings them to bear.
+//! are part of what is signed, by a shared access signature or by the key: nobody in particular
+//! brings them to bear.
 
 use crate::auth::Identity;
 use crate::call::Call;
@@ -20,9 +21,9 @@ const PARAMETERS: [(&str, &str); 5] = [
 pub struct Overrides(Vec<(&'static str, String)>);
 
 impl Overrides {
-    /// What the signature of a call says; nothing for a call without one.
+    /// What a call says whose query is signed or whose caller is known; nothing for nobody.
     pub fn of(call: &Call) -> Self {
-        if !matches!(call.identity, Identity::Sas(_)) {
+        if call.identity == Identity::Anonymous {
             return Overrides::default();
         }
         let given = PARAMETERS.into_iter().filter_map(|(parameter, header)| {

@@ -2,7 +2,7 @@
 //! may write to it, and the answer.
 //!
 //! - [`create`]: a page blob of zeros.
-//! - [`write`], [`clear`], [`from_url`]: change pages.
+//! - [`mod@write`], [`clear`], [`from_url`]: change pages.
 //! - [`ranges`], [`diff`]: tell which pages were written.
 //! - [`incremental`]: copies what changed between snapshots.
 
@@ -108,7 +108,7 @@ impl Target {
                 call.header("x-ms-if-sequence-number-lt")?,
                 call.header("x-ms-if-sequence-number-eq")?,
             ])?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
         })
     }
 
@@ -128,7 +128,7 @@ impl Target {
         self.guard.check_write(blob)?;
         check_kind(blob)?;
         self.sequence.check(blob.sequence_number)?;
-        guard::check_changeable(blob)?;
+        guard::check_rewritable(blob)?;
         let policy = &found.container.encryption_scope;
         self.encryption
             .check_write(blob.encryption.as_ref(), policy)?;

@@ -7,7 +7,7 @@ use smalt_protocol::StorageError;
 
 use super::content;
 use crate::faults::Hold;
-use crate::records::{BlobContent, BlobRecord, CopyStatus, Record};
+use crate::records::{BlobContent, BlobRecord, CopyReader, CopyStatus, Record};
 use crate::rules::pending_copy::{self, SOURCE_CHANGED};
 use crate::store::{Stamp, StoreResult, Transaction};
 
@@ -34,8 +34,16 @@ pub fn hold(
         content::release(tx, unwanted)?;
     }
     blob.save(tx, destination.clone())?;
-    if let Some(source) = source {
-        note(tx, source, destination)?;
+    if let (Some(source), Some(copy)) = (source, &blob.copy) {
+        let copy_id = copy.id.clone();
+        note(
+            tx,
+            source,
+            CopyReader {
+                destination,
+                copy_id,
+            },
+        )?;
     }
     Ok(blob)
 }
@@ -44,15 +52,16 @@ pub fn hold(
 ///
 /// # Errors
 /// The store's own.
-fn note(tx: &mut Transaction<'_>, source: Vec<u8>, destination: Vec<u8>) -> StoreResult<()> {
+fn note(tx: &mut Transaction<'_>, source: Vec<u8>, reader: CopyReader) -> StoreResult<()> {
     let Some(mut blob) = BlobRecord::load(tx, &source)? else {
         return Ok(());
     };
-    blob.copied_to.retain(|key| *key != destination);
-    if blob.copied_to.len() >= READERS_MAX {
-        blob.copied_to.remove(0);
+    let readers = &mut blob.copied_to;
+    readers.retain(|other| other.destination != reader.destination);
+    if readers.len() >= READERS_MAX {
+        readers.remove(0);
     }
-    blob.copied_to.push(destination);
+    readers.push(reader);
     blob.save(tx, source)
 }
 
@@ -62,21 +71,24 @@ fn note(tx: &mut Transaction<'_>, source: Vec<u8>, destination: Vec<u8>) -> Stor
 /// The store's own.
 pub fn fail_readers(
     tx: &mut Transaction<'_>,
-    destinations: &[Vec<u8>],
+    readers: &[CopyReader],
     stamp: &Stamp,
 ) -> Result<(), StorageError> {
-    for key in destinations {
-        let Some(mut blob) = BlobRecord::load(tx, key)? else {
+    for reader in readers {
+        let Some(mut blob) = BlobRecord::load(tx, &reader.destination)? else {
             continue;
         };
         pending_copy::settle(&mut blob, stamp.now);
-        if !pending_copy::is_pending(&blob) {
+        let copy = blob.copy.as_ref();
+        // Another copy may be under way there by now, from somewhere else.
+        let is_same = copy.is_some_and(|copy| copy.id == reader.copy_id);
+        if !is_same || !pending_copy::is_pending(&blob) {
             continue;
         }
         let (status, why) = (CopyStatus::Failed, Some(SOURCE_CHANGED));
         let kept = pending_copy::stop(&mut blob, status, why, stamp);
         content::release(tx, kept)?;
-        blob.save(tx, key.clone())?;
+        blob.save(tx, reader.destination.clone())?;
     }
     Ok(())
 }

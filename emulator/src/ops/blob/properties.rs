@@ -9,11 +9,12 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use smalt_protocol::{ApiVersion, Timestamp};
 
-use super::last_access;
+use super::{immutability, last_access};
 use crate::config::DefaultTier;
 use crate::records::{BlobKind, BlobRecord, ContentHeaders, CopyRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::Encryption;
+use crate::rules::tier as tiers;
 use crate::rules::{page_tier, sequence_number};
 
 /// Lease state and duration. "Version 2012-02-12".
@@ -57,6 +58,8 @@ pub struct Shown {
     pub is_partial: bool,
     /// Get Blob Properties: it alone shows the tier.
     pub with_tier: bool,
+    /// Time of the answer.
+    pub now: Timestamp,
     /// The account tracks the last access.
     pub with_access: bool,
     /// The tier of a block blob that was given none.
@@ -110,6 +113,9 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     if shown.with_access && shown.version >= LAST_ACCESS {
         let name = HeaderName::from_static("x-ms-last-access-time");
         set(headers, name, &last_access::of(blob).rfc1123());
+    }
+    if shown.version >= immutability::SHOWN_SINCE {
+        protection(headers, blob);
     }
     if let Some(expires) = blob.expires.filter(|_| shown.version >= EXPIRES) {
         let name = HeaderName::from_static("x-ms-expiry-time");
@@ -188,6 +194,18 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     }
 }
 
+fn protection(headers: &mut HeaderMap, blob: &BlobRecord) {
+    if let Some(policy) = blob.immutability {
+        let name = HeaderName::from_static(immutability::UNTIL);
+        set(headers, name, &policy.until.rfc1123());
+        fixed(headers, immutability::MODE, policy.mode());
+    }
+    if let Some(hold) = blob.legal_hold {
+        let hold = if hold { "true" } else { "false" };
+        fixed(headers, immutability::HOLD, hold);
+    }
+}
+
 fn append(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
     let name = HeaderName::from_static("x-ms-blob-committed-block-count");
     headers.insert(name, HeaderValue::from(blob.content.blocks()));
@@ -218,6 +236,10 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let inferred = || inferred_tier(blob.kind, blob.length, shown.default_tier, shown.version);
     if let Some(tier) = &access.tier {
         set(headers, name, tier);
+        if tier == tiers::SMART {
+            let place = tiers::smart(last_access::of(blob), shown.now);
+            fixed(headers, "x-ms-smart-access-tier", place);
+        }
     } else if let Some(tier) = inferred() {
         headers.insert(name, HeaderValue::from_static(tier));
         fixed(headers, "x-ms-access-tier-inferred", "true");

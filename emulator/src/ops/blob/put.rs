@@ -17,8 +17,8 @@ use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
-use super::properties;
 use super::replace::{self, Marks, NewBlob};
+use super::{immutability, properties};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::{BlobName, Place};
@@ -36,6 +36,7 @@ pub struct PutBlob {
     guard: Guard,
     encryption: Requested,
     may_overwrite: bool,
+    marks: Marks,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
@@ -68,8 +69,9 @@ impl Write for PutBlob {
         Ok(PutBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
+            marks: immutability::marks(call)?,
             headers,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
@@ -129,7 +131,7 @@ impl Write for PutBlob {
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: Marks::default(),
+            marks: self.marks,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;

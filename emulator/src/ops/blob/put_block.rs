@@ -16,7 +16,7 @@ use smalt_protocol::limits::put_block_bytes_max;
 
 use super::block_id;
 use super::guard::Guard;
-use super::headers::BodyHashes;
+use super::headers::{self, BodyHashes};
 use super::uncommitted::{self, Slot};
 use super::written::{BlockWritten, Hashes};
 use crate::call::Call;
@@ -49,7 +49,7 @@ impl Write for PutBlock {
         Ok(PutBlock {
             name: BlobName::of_write(call)?,
             guard: Guard::of_lease(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             id,
             hashes: BodyHashes::of(call)?,
             bytes_max: put_block_bytes_max(call.version),

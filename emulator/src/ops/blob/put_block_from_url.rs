@@ -16,7 +16,7 @@ use smalt_protocol::{ByteRange, StorageError};
 
 use super::block_id;
 use super::guard::Guard;
-use super::headers::BodyHashes;
+use super::headers::{self, BodyHashes};
 use super::source::{Request, Source, SourceBytes, SourceUrl, Wanted};
 use super::uncommitted::{self, Slot};
 use super::written::{BlockWritten, Hashes};
@@ -55,7 +55,7 @@ impl Write for PutBlockFromUrl {
             id: block_id::of(call)?,
             name: BlobName::of_write(call)?,
             guard: Guard::of_lease(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             url: SourceUrl::of(call)?,
             range: ByteRange::of_source(range.filter(|range| !range.is_empty()))?,
             conditions: Conditions::of_source(&call.headers)?,

@@ -26,7 +26,7 @@ use super::content::blocks;
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
 use super::replace::{self, Marks, NewBlob};
-use super::{block_id, properties, retention, uncommitted, written};
+use super::{block_id, immutability, properties, retention, uncommitted, written};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::{Takes, Write};
@@ -43,6 +43,7 @@ pub struct PutBlockList {
     guard: Guard,
     encryption: Requested,
     may_overwrite: bool,
+    marks: Marks,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
@@ -77,8 +78,9 @@ impl Write for PutBlockList {
         Ok(PutBlockList {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
+            marks: immutability::marks(call)?,
             headers,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
@@ -170,7 +172,7 @@ impl Write for PutBlockList {
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: Marks::default(),
+            marks: self.marks,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, generation, &self.name.blob)?;

@@ -117,6 +117,7 @@ pub fn replace(
         immutability: new.marks.immutability,
         legal_hold: new.marks.legal_hold,
         expires: None,
+        protection: None,
         last_access: None,
         copied_to: Vec::new(),
     };

@@ -71,6 +71,7 @@ impl Write for SetBlobProperties {
         guard::check_changeable(blob)?;
         if self.length.is_some() || self.action.is_some() {
             page::check_kind(blob)?;
+            guard::check_rewritable(blob)?;
         }
         if let Some(length) = self.length {
             let too_long = ErrorCode::ContentLengthLargerThanTierLimit;

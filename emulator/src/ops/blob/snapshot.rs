@@ -15,6 +15,7 @@
 use smalt_protocol::{ApiVersion, ETag, Metadata, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
+use super::headers;
 use super::{content, properties, replace};
 use crate::call::Call;
 use crate::keys;
@@ -52,7 +53,7 @@ impl Write for SnapshotBlob {
         Ok(SnapshotBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             metadata: call.metadata()?,
         })
     }
@@ -80,8 +81,10 @@ impl Write for SnapshotBlob {
             lease: LeaseState::Available,
             snapshots: 0,
             version_id: None,
-            // Gone with its blob, if that expires.
+            // Gone with its blob, if that expires, and not protected with it.
             expires: None,
+            immutability: None,
+            legal_hold: None,
             ..blob.clone()
         };
         if !self.metadata.is_empty() {

@@ -1,8 +1,8 @@
 //! The index of tags: which blobs have which value of a tag.
 //!
 //! Find Blobs by Tags reads it, so that it looks at no blob that does not have the tag. It changes
-//! with the blob, in the same commit: whoever gives a base blob or a previous version other tags, or
-//! takes it away, says so here. What a deleted container had in it goes with its generation.
+//! with the blob, in the same commit: whoever gives a base blob or a previous version other tags,
+//! or takes it away, says so here. What a deleted container had in it goes with its generation.
 
 use smalt_protocol::Timestamp;
 

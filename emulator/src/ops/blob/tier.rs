@@ -14,10 +14,12 @@ use smalt_protocol::{ErrorCode, StorageError};
 use super::guard::{self, Guard};
 use super::headers;
 use crate::call::Call;
+use crate::config::DefaultTier;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobAddress, Found};
 use crate::records::{Access, BlobKind, Record, Rehydration};
 use crate::reply::Reply;
+use crate::rules::page_tier;
 use crate::rules::tier::{self, Move};
 use crate::store::{Stamp, Transaction, View};
 
@@ -27,6 +29,7 @@ pub struct SetBlobTier {
     guard: Guard,
     tier: &'static str,
     priority: &'static str,
+    is_premium: bool,
 }
 
 impl Write for SetBlobTier {
@@ -34,15 +37,13 @@ impl Write for SetBlobTier {
     type Output = Move;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        const PRIORITY: &str = "x-ms-rehydrate-priority";
-        let priority = call.header(PRIORITY)?.unwrap_or(tier::STANDARD);
         Ok(SetBlobTier {
+            is_premium: call.settings.default_tier == DefaultTier::Premium,
             address: BlobAddress::of(call)?,
             guard: Guard::of_write(call)?,
             tier: headers::tier(call)?
                 .ok_or_else(|| StorageError::missing_header(headers::TIER))?,
-            priority: tier::parse_priority(priority)
-                .ok_or_else(|| StorageError::invalid_header(PRIORITY, priority))?,
+            priority: headers::rehydrate_priority(call)?,
         })
     }
 
@@ -57,7 +58,10 @@ impl Write for SetBlobTier {
         let is_block_tier = tier::BLOCK_BLOB.contains(&self.tier);
         match found.blob.kind {
             BlobKind::Block if is_block_tier => {}
-            BlobKind::Page if !is_block_tier => {}
+            BlobKind::Page if !is_block_tier && self.is_premium => {
+                let current = found.blob.access.tier.as_deref();
+                page_tier::judge(current, self.tier, found.blob.length)?;
+            }
             BlobKind::Block => return Err(ErrorCode::InvalidBlobTier.into()),
             _ => return Err(ErrorCode::AccessTierNotSupportedForBlobType.into()),
         }

@@ -78,7 +78,7 @@ pub fn check(
 pub fn check_block_blob(place: &Place) -> Result<(), StorageError> {
     match &place.blob {
         Some(blob) if blob.kind != BlobKind::Block => Err(ErrorCode::InvalidBlobType.into()),
-        Some(blob) => guard::check_changeable(blob),
+        Some(blob) => guard::check_settled(blob),
         None => Ok(()),
     }
 }

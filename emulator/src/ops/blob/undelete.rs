@@ -1,9 +1,9 @@
 //! Undelete Blob: brings back what was deleted softly under a name.
 //!
-//! Source: "Undelete Blob", "Soft delete for blobs". The base blob, every deleted snapshot and every
-//! deleted previous version come back as they were; a lease does not. A blob that has previous
-//! versions only stays without a current one. Where there is nothing to bring back it succeeds, as
-//! long as there is a blob.
+//! Sources: "Undelete Blob", "Soft delete for blobs". The base blob, every deleted snapshot and
+//! every deleted previous version come back as they were; a lease does not. A blob that has
+//! previous versions only stays without a current one. Where there is nothing to bring back it
+//! succeeds, as long as there is a blob.
 //!
 //! ```http
 //! PUT /devstoreaccount1/events/2026/11/21.json?comp=undelete

@@ -18,6 +18,7 @@ use crate::ops::container::access::parse_public_access;
 use crate::ops::lookup::ContainerName;
 use crate::records::{ContainerRecord, PublicAccess, Record};
 use crate::reply::Reply;
+use crate::rules::encryption;
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, Transaction, View};
 
@@ -119,5 +120,8 @@ fn parse_encryption_scope(call: &Call) -> Result<Option<(String, bool)>, Storage
         Some(text) => return Err(StorageError::invalid_header(DENY, text)),
     };
     let scope = call.header("x-ms-default-encryption-scope")?;
+    if let Some(scope) = scope {
+        encryption::check_scope(scope, call.settings.encryption_scopes.as_ref())?;
+    }
     Ok(scope.map(|scope| (scope.to_owned(), deny)))
 }

@@ -3,7 +3,8 @@
 //! Source: "Delete Container". The contents are keyed by the container's generation, which nothing
 //! names any more; `maintain` removes them in steps, at once or, where the account keeps deleted
 //! containers, when it cannot be restored any more. While the name is not free yet (about 30 s in
-//! production, a setting here), creation is refused and everything else does not find it.
+//! production, a setting here), creation is refused, another deletion has nothing to do (as
+//! recorded), and everything else does not find it.
 //!
 //! ```http
 //! DELETE /devstoreaccount1/events?restype=container
@@ -11,7 +12,7 @@
 //! 202 Accepted
 //! ```
 
-use smalt_protocol::StorageError;
+use smalt_protocol::{StorageError, Timestamp};
 use uuid::Uuid;
 
 use super::deleted;
@@ -35,7 +36,8 @@ pub struct DeleteContainer {
 }
 
 impl Write for DeleteContainer {
-    type Checked = ContainerRecord;
+    /// Absent while the container is being deleted already.
+    type Checked = Option<ContainerRecord>;
     type Output = ();
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
@@ -47,19 +49,29 @@ impl Write for DeleteContainer {
         })
     }
 
-    fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<ContainerRecord, StorageError> {
+    fn check(
+        &self,
+        view: &dyn View,
+        stamp: &Stamp,
+    ) -> Result<Option<ContainerRecord>, StorageError> {
+        if self.is_being_deleted(view, stamp.now)? {
+            return Ok(None);
+        }
         let container = self.name.find(view, stamp.now)?;
         check_write(Leased::Container, container.lease, self.lease_id)?;
         self.conditions.check_write((&container).into())?;
-        Ok(container)
+        Ok(Some(container))
     }
 
     fn apply(
         self,
-        mut container: ContainerRecord,
+        container: Option<ContainerRecord>,
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
+        let Some(mut container) = container else {
+            return Ok(());
+        };
         if let Some(days) = self.name.settings.container_retention_days {
             deleted::keep(tx, &self.name, container, days, self.being_deleted_s, stamp)?;
             return Ok(());
@@ -76,5 +88,12 @@ impl Write for DeleteContainer {
 
     fn render((): (), _: &Call) -> Result<Reply, StorageError> {
         Ok(Reply::new(202))
+    }
+}
+
+impl DeleteContainer {
+    fn is_being_deleted(&self, view: &dyn View, now: Timestamp) -> Result<bool, StorageError> {
+        let deleted_at = self.name.load(view)?.and_then(|it| it.deleted_at);
+        Ok(deleted_at.is_some_and(|at| now < at.plus_s(self.being_deleted_s)))
     }
 }

@@ -1,7 +1,7 @@
 //! Containers that were deleted and can be restored: where they wait and what they are called.
 //!
-//! Source: "Soft delete for containers". The version of a deleted container is the time of its
-//! deletion as Windows counts it, in hexadecimal, as recorded.
+//! Source: "Soft delete for containers". The version of a deleted container is a time as Windows
+//! counts it, in hexadecimal, as recorded: here that of its deletion.
 
 use smalt_protocol::Timestamp;
 

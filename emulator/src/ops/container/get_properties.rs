@@ -51,7 +51,7 @@ impl Read for GetContainerProperties {
             .header("x-ms-lease-status", found.lease.status_str())
             .header("x-ms-lease-state", found.lease.state_str())
             .maybe("x-ms-lease-duration", found.lease.duration_str());
-        let reply = Shown::of(&found, call.version).headers(reply);
+        let reply = Shown::of(&found, call).headers(reply);
         Ok(reply.metadata(&found.metadata))
     }
 }

@@ -20,7 +20,7 @@ use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::Read;
-use crate::ops::listing::{check_include, given, includes};
+use crate::ops::listing::{NAMES_ONLY, check_include, given, includes};
 use crate::ops::lookup::ContainerName;
 use crate::ops::paging::{self, Paging};
 use crate::reply::Reply;
@@ -30,20 +30,24 @@ use entry::Shown;
 use marker::Position;
 use walk::{Includes, Item, Range, Walk};
 
-/// What can be included. Nothing here is ever immutable or held.
-const INCLUDES: [&str; 11] = [
-    "snapshots",
-    "metadata",
-    "uncommittedblobs",
-    "copy",
-    "deleted",
-    "tags",
-    "versions",
-    "deletedwithversions",
-    "immutabilitypolicy",
-    "legalhold",
-    "permissions",
+/// What can be included, and since which version. Same page.
+const INCLUDES: [(&str, ApiVersion); 11] = [
+    ("snapshots", ApiVersion::V2009_09_19),
+    ("metadata", ApiVersion::V2009_09_19),
+    ("uncommittedblobs", ApiVersion::V2009_09_19),
+    ("copy", ApiVersion::V2012_02_12),
+    ("deleted", ApiVersion::V2017_07_29),
+    ("tags", ApiVersion::V2019_10_10),
+    ("versions", ApiVersion::V2019_10_10),
+    ("deletedwithversions", ApiVersion::V2020_10_02),
+    ("immutabilitypolicy", ApiVersion::V2020_06_12),
+    ("legalhold", ApiVersion::V2020_06_12),
+    ("permissions", ApiVersion::V2020_06_12),
 ];
+
+/// A listing can start at a name since this version; before, the parameter is none. "Version
+/// 2026-02-06".
+const STARTS_FROM: ApiVersion = ApiVersion::V2026_02_06;
 
 /// The marker is echoed since this version; before, the blob that it names. "Version 2017-04-17".
 const ECHOES_MARKER: ApiVersion = ApiVersion::V2017_04_17;
@@ -80,7 +84,7 @@ impl Read for ListBlobs {
             name: ContainerName::of(call)?,
             delimiter: given(call, "delimiter"),
             start: paging.marker.as_deref().map(Position::parse).transpose()?,
-            start_from: given(call, "startFrom"),
+            start_from: given(call, "startFrom").filter(|_| call.version >= STARTS_FROM),
             paging,
             includes: Includes {
                 snapshots: includes(call, "snapshots"),
@@ -132,6 +136,7 @@ impl Read for ListBlobs {
         let endpoint = call.service_endpoint();
         let prefix = given(call, "prefix");
         let mut list = ListBlobsDocument::new(&ListHead {
+            has_addresses: call.version < NAMES_ONLY,
             service_endpoint: &endpoint,
             container_name: Some(&self.name.container),
             prefix: prefix.as_deref(),

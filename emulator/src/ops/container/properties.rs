@@ -2,6 +2,7 @@
 
 use smalt_protocol::ApiVersion;
 
+use crate::call::Call;
 use crate::records::{ContainerRecord, PublicAccess};
 use crate::reply::Reply;
 use crate::rules::conditions::Current;
@@ -23,16 +24,16 @@ pub struct Shown<'a> {
     pub public_access: Option<&'static str>,
     /// Default encryption scope, and whether requests may not name another.
     pub encryption_scope: Option<(&'a str, bool)>,
-    /// Immutability policy, legal hold: no account has them.
+    /// Immutability policy and legal hold of the container itself: none has them.
     pub immutability: Option<(bool, bool)>,
     /// Whether immutability is by version.
     pub immutable_with_versioning: Option<bool>,
 }
 
 impl<'a> Shown<'a> {
-    /// What this version shows.
-    pub fn of(container: &'a ContainerRecord, version: ApiVersion) -> Self {
-        let since = |first| version >= first;
+    /// What the version of a call shows.
+    pub fn of(container: &'a ContainerRecord, call: &Call) -> Self {
+        let since = |first| call.version >= first;
         let scope = container.encryption_scope.as_ref();
         let scope = scope.map_or((ACCOUNT_SCOPE, false), |(name, deny)| {
             (name.as_str(), *deny)
@@ -42,7 +43,8 @@ impl<'a> Shown<'a> {
             public_access: shown.filter(|_| since(SHOWS_PUBLIC_ACCESS)),
             encryption_scope: since(SHOWS_ENCRYPTION_SCOPE).then_some(scope),
             immutability: since(SHOWS_IMMUTABILITY).then_some((false, false)),
-            immutable_with_versioning: since(SHOWS_IMMUTABLE_VERSIONS).then_some(false),
+            immutable_with_versioning: since(SHOWS_IMMUTABLE_VERSIONS)
+                .then_some(call.settings.version_immutability),
         }
     }
 

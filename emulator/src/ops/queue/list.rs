@@ -16,6 +16,7 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Read;
+use crate::ops::listing::NAMES_ONLY;
 use crate::ops::paging::{self, Paging};
 use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
@@ -85,6 +86,7 @@ impl Read for ListQueues {
     fn render(self, page: Page, call: &Call, _: &Store) -> Result<Reply, StorageError> {
         let endpoint = call.service_endpoint();
         let mut document = ListQueuesDocument::new(&ListHead {
+            has_addresses: call.version < NAMES_ONLY,
             service_endpoint: &endpoint,
             prefix: call.query("prefix"),
             marker: call.query("marker"),

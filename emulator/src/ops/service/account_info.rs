@@ -36,8 +36,7 @@ impl Read for GetAccountInfo {
 
     fn render(self, (): (), call: &Call, _: &Store) -> Result<Reply, StorageError> {
         let reply = Reply::new(200)
-            // With a secondary to read from, as the emulator has one.
-            .header("x-ms-sku-name", "Standard_RAGRS")
+            .header("x-ms-sku-name", call.settings.sku.as_str())
             .header("x-ms-account-kind", "StorageV2");
         let tells = call.version >= TELLS_NAMESPACE;
         Ok(reply.maybe("x-ms-is-hns-enabled", tells.then_some("false")))

@@ -29,6 +29,12 @@ use crate::store::{Store, View};
 
 use search::{Found, Page, Place, SEEN_MAX, Scope, Search};
 
+/// What can be included. What was deleted is in no index.
+const INCLUDES: [(&str, ApiVersion); 3] = [
+    ("none", ApiVersion::V2019_12_12),
+    ("versions", ApiVersion::V2019_12_12),
+    ("deleted", ApiVersion::V2019_12_12),
+];
 /// Before this version a blob had the value of the tag asked for, and no name of it. "Find Blobs by
 /// Tags", response body.
 const SHOWS_TAGS: ApiVersion = ApiVersion::V2020_04_08;
@@ -49,7 +55,7 @@ impl Read for FindBlobs {
     type Output = Page;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        check_include(call, &["none", "versions", "deleted"])?;
+        check_include(call, &INCLUDES)?;
         let text = call.query("where").filter(|text| !text.is_empty());
         let text = text.ok_or_else(|| StorageError::missing_query("where"))?;
         let query = TagQuery::parse(text)?;

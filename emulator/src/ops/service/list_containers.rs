@@ -14,18 +14,25 @@
 use std::ops::ControlFlow;
 
 use smalt_protocol::xml::{BlobLease, ContainerEntry, ListContainersDocument, ListHead};
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Read;
 use crate::ops::container::deleted;
 use crate::ops::container::properties::Shown;
-use crate::ops::listing::{bad_marker, check_include, given, includes};
+use crate::ops::listing::{NAMES_ONLY, bad_marker, check_include, given, includes};
 use crate::ops::paging::{self, Paging};
 use crate::records::{ContainerRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Store, StoreResult, View};
+
+/// What can be included, and since which version. Same page.
+const INCLUDES: [(&str, ApiVersion); 3] = [
+    ("metadata", ApiVersion::V2009_09_19),
+    ("deleted", ApiVersion::V2019_12_12),
+    ("system", ApiVersion::V2020_10_02),
+];
 
 /// Containers of the service itself, listed with `include=system` only.
 const SYSTEM: [&str; 2] = ["$logs", "$blobchangefeed"];
@@ -37,6 +44,7 @@ pub struct ListContainers {
     start: Place,
     system: bool,
     deleted: bool,
+    being_deleted_s: u64,
 }
 
 /// Place of a container in a listing: by name, and within one name deleted ones from the oldest on,
@@ -60,7 +68,7 @@ impl Read for ListContainers {
     type Output = Page;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        check_include(call, &["metadata", "deleted", "system"])?;
+        check_include(call, &INCLUDES)?;
         let paging = Paging::of(call)?;
         let marked = match &paging.marker {
             Some(marker) => marked_place(marker).ok_or_else(bad_marker)?,
@@ -76,6 +84,7 @@ impl Read for ListContainers {
             paging,
             system: includes(call, "system"),
             deleted: includes(call, "deleted"),
+            being_deleted_s: call.being_deleted_s,
         })
     }
 
@@ -99,6 +108,7 @@ impl Read for ListContainers {
         let endpoint = call.service_endpoint();
         let prefix = given(call, "prefix");
         let mut list = ListContainersDocument::new(&ListHead {
+            has_addresses: call.version < NAMES_ONLY,
             service_endpoint: &endpoint,
             prefix: prefix.as_deref(),
             marker: self.paging.marker.as_deref(),
@@ -107,7 +117,7 @@ impl Read for ListContainers {
         });
         let metadata = includes(call, "metadata");
         for (place, container) in &page.containers {
-            let shown = Shown::of(container, call.version);
+            let shown = Shown::of(container, call);
             let kept = container.kept();
             let version = kept.map(|_| deleted::version(place.deleted_at));
             list.push(&ContainerEntry {
@@ -115,7 +125,7 @@ impl Read for ListContainers {
                 deleted_version: version.as_deref(),
                 last_modified: container.last_modified,
                 etag: Some(container.etag),
-                lease: lease(container),
+                lease: lease(container, self.being_deleted_s, page.now),
                 public_access: shown.public_access,
                 encryption_scope: shown.encryption_scope,
                 immutability: shown.immutability,
@@ -199,17 +209,19 @@ impl ListContainers {
     }
 }
 
-/// Recorded: the lease of a deleted container is over, whether or not there was one.
-fn lease(container: &ContainerRecord) -> BlobLease<'static> {
+/// Recorded: a deleted container is leased by the service while its name is taken, and its lease is
+/// over after that.
+fn lease(container: &ContainerRecord, being_deleted_s: u64, now: Timestamp) -> BlobLease<'static> {
     let lease = container.lease;
-    let state = match container.deleted_at {
-        Some(_) => "expired",
-        None => lease.state_str(),
+    let (status, state, duration) = match container.deleted_at {
+        None => (lease.status_str(), lease.state_str(), lease.duration_str()),
+        Some(at) if now < at.plus_s(being_deleted_s) => ("locked", "leased", Some("fixed")),
+        Some(_) => ("unlocked", "expired", None),
     };
     BlobLease {
-        status: Some(lease.status_str()),
+        status: Some(status),
         state: Some(state),
-        duration: lease.duration_str(),
+        duration,
     }
 }
 

@@ -102,3 +102,17 @@ fn a_container_has_a_default_that_may_be_final() {
     );
     assert!(Requested(None).check_write(None, &open).is_ok());
 }
+
+#[test]
+fn only_scopes_of_the_account_are_available() {
+    let scopes = BTreeSet::from(["mine".to_owned()]);
+    for (scope, available, expected) in [
+        ("mine", Some(&scopes), true),
+        ("theirs", Some(&scopes), false),
+        (ACCOUNT_SCOPE, Some(&scopes), true),
+        ("theirs", None, true),
+    ] {
+        let judged = check_scope(scope, available);
+        assert_eq!(judged.is_ok(), expected, "{scope}");
+    }
+}

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use http_body_util::BodyExt;
 use smalt::fetch::FetchError;
 use smalt::header_case::HeaderCase;
-use smalt::{Account, Body, Clock, Config, DefaultTier, Emulator, OAuth};
+use smalt::{Account, Body, Clock, Config, DefaultTier, Emulator, OAuth, Sku};
 use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
@@ -53,6 +53,10 @@ fn account_settings(settings: &AccountSettings) -> smalt::AccountSettings {
         last_access_tracking: settings.last_access_tracking,
         version_immutability: settings.version_immutability,
         blob_expiry: settings.blob_expiry,
+        sku: Sku::ALL
+            .into_iter()
+            .find(|sku| Some(sku.as_str()) == settings.sku.as_deref())
+            .unwrap_or_default(),
         encryption_scopes: Some(settings.encryption_scopes.clone()),
     }
 }

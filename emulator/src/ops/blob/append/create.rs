@@ -17,9 +17,9 @@ use super::require_version;
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::guard::Guard;
-use crate::ops::blob::headers;
 use crate::ops::blob::properties;
 use crate::ops::blob::replace::{self, Marks, NewBlob};
+use crate::ops::blob::{headers, immutability};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
@@ -32,6 +32,7 @@ pub struct CreateAppendBlob {
     guard: Guard,
     encryption: Requested,
     may_overwrite: bool,
+    marks: Marks,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
@@ -53,8 +54,9 @@ impl Write for CreateAppendBlob {
         Ok(CreateAppendBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
+            marks: immutability::marks(call)?,
             headers: headers::content_of_put(call)?,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
@@ -89,7 +91,7 @@ impl Write for CreateAppendBlob {
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: Marks::default(),
+            marks: self.marks,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;

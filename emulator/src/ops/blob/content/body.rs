@@ -38,7 +38,7 @@ impl Open {
 }
 
 /// Yields pieces one after the other.
-pub(super) struct ContentBody {
+pub struct ContentBody {
     store: Store,
     pieces: VecDeque<Piece>,
     open: Option<Open>,
@@ -59,8 +59,11 @@ impl ContentBody {
         self.boxed_unsync()
     }
 
-    /// The next chunk; `None` at the end.
-    pub(super) fn next(&mut self) -> StoreResult<Option<Bytes>> {
+    /// The next bytes; none at the end.
+    ///
+    /// # Errors
+    /// When the disk fails, or the blob is gone.
+    pub fn next(&mut self) -> StoreResult<Option<Bytes>> {
         loop {
             if let Some(open) = &mut self.open
                 && let Some(chunk) = open.next_chunk()?

@@ -127,6 +127,11 @@ impl Located {
         }
     }
 
+    /// The bytes one piece after the other, for whoever reads them himself.
+    pub fn into_chunks(self, store: &Store) -> ContentBody {
+        ContentBody::new(store.clone(), self.pieces, self.length)
+    }
+
     /// All of it in memory: for ranges whose length an operation limits.
     pub fn read_all(&self, store: &Store) -> StoreResult<Bytes> {
         if let [Piece::Held(payload, range)] = self.pieces.as_slice() {

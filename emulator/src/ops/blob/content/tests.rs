@@ -1,5 +1,7 @@
 //! Content through a store: shared, counted, found again in every range.
 
+mod page_bytes;
+
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use proptest::prelude::*;

@@ -19,7 +19,7 @@ use crate::config::DefaultTier;
 use crate::operation::Write;
 use crate::ops::blob::guard::Guard;
 use crate::ops::blob::replace::{self, Marks, NewBlob};
-use crate::ops::blob::{headers, properties};
+use crate::ops::blob::{headers, immutability, properties};
 use crate::ops::lookup::{BlobName, Place};
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
@@ -33,6 +33,7 @@ pub struct CreatePageBlob {
     guard: Guard,
     encryption: Requested,
     may_overwrite: bool,
+    marks: Marks,
     length: u64,
     sequence_number: u64,
     headers: ContentHeaders,
@@ -52,8 +53,9 @@ impl Write for CreatePageBlob {
         Ok(CreatePageBlob {
             name: BlobName::of_write(call)?,
             guard: Guard::of_write(call)?,
-            encryption: Requested::of(&call.headers)?,
+            encryption: headers::encryption(call)?,
             may_overwrite: call.identity.may('w'),
+            marks: immutability::marks(call)?,
             length,
             sequence_number: number.map_or(Ok(0), sequence_number::parse)?,
             headers: headers::content_of_put(call)?,
@@ -94,7 +96,7 @@ impl Write for CreatePageBlob {
             copy: None,
             encryption,
             sequence_number: self.sequence_number,
-            marks: Marks::default(),
+            marks: self.marks,
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;

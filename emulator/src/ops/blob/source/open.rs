@@ -32,6 +32,8 @@ const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
 /// Since this version whoever may read the account reads its blobs as sources of bytes, too. The
 /// tests of Microsoft's SDK for Rust do so in production; recorded: not up to 2021-12-02.
 const TRUSTS_CALLER: ApiVersion = ApiVersion::V2026_04_06;
+/// Since this version a source may be in another account. "Version 2012-02-12".
+const CROSSES_ACCOUNTS: ApiVersion = ApiVersion::V2012_02_12;
 /// The operation whose rights a source needs.
 const READ: &str = "Blob_Download";
 
@@ -75,6 +77,9 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
         return remote::open(core, call, asked).await;
     };
     let is_reference = matches!(asked.wanted, Wanted::Reference);
+    if call.version < CROSSES_ACCOUNTS && target.account != call.account() {
+        return Err(ErrorCode::CopyAcrossAccountsNotSupported.into());
+    }
     // A signature in the URL says what may be read, whoever sends it.
     let is_trusted = call.identity.is_account_wide()
         && target.account == call.account()
@@ -87,6 +92,10 @@ async fn opened(core: &Core, call: &Call, asked: Request) -> Result<Source, Stor
     } else {
         stranger(core, &read)?
     };
+    // To ask about tags is to read them, of a source as of any blob.
+    if call.headers.contains_key("x-ms-source-if-tags") && !identity.may('t') {
+        return Err(refused(&ErrorCode::AuthorizationPermissionMismatch.into()));
+    }
     let address =
         BlobAddress::of(&read).map_err(|error| if is_own { error } else { refused(&error) })?;
     let bytes = match asked.wanted {
@@ -257,6 +266,6 @@ fn stream(content: Content) -> Body {
         Content::Empty | Content::Length(_) => body::empty(),
         Content::Bytes(bytes) => body::full(bytes),
         Content::Payload(reader) => body::payload(reader),
-        Content::Stream { body, .. } => body,
+        Content::Stream { body, .. } | Content::Chunked(body) => body,
     }
 }

@@ -22,7 +22,7 @@ use crate::body::{self, Body};
 use crate::call::Call;
 use crate::core::Core;
 use crate::fetch::FetchError;
-use crate::ops::blob::headers::CONTENT_TYPE_DEFAULT;
+use crate::ops::blob::headers::{CONTENT_TYPE_DEFAULT, encode};
 use crate::records::{BlobKind, BlobRecord, ContentHeaders};
 use crate::stage;
 
@@ -80,7 +80,7 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
     let answer = fetch.fetch(request).await;
     let answer = answer.map_err(|error| unfetched(&error, &shown))?;
     let (head, body) = answer.into_parts();
-    check_status(head.status, &head.headers)?;
+    check_status(head.status, &head.headers, is_reference)?;
     let (body, length) = wanted_of(head.status, &head.headers, body, range, most).await?;
     let mut body = body;
     let received = stage::payload(&core.store, &mut body, length).await;
@@ -90,8 +90,12 @@ pub async fn open(core: &Core, call: &Call, asked: Request) -> Result<Source, St
         _ => error,
     })?;
     let etag = ETag::from_tick(call.arrival);
+    let mut blob = described(&head.headers, length, etag, call);
+    // Recorded of a page that has none: the copy has the MD5 of its bytes.
+    let md5 = blob.headers.content_md5.take();
+    blob.headers.content_md5 = md5.or_else(|| Some(encode(&received.md5)));
     Ok(Source {
-        origin: Origin::Elsewhere(Box::new(described(&head.headers, length, etag, call))),
+        origin: Origin::Elsewhere(Box::new(blob)),
         shown,
         is_own: false,
         may_read_tags: false,
@@ -213,9 +217,17 @@ fn described(headers: &HeaderMap, length: u64, etag: ETag, call: &Call) -> BlobR
 }
 
 /// What the source answered, as the answer to the copy. A refusal of Azure's says why.
-fn check_status(status: StatusCode, headers: &HeaderMap) -> Result<(), StorageError> {
+/// Copy Blob says of conditions that they are the source's, whichever they are.
+fn check_status(
+    status: StatusCode,
+    headers: &HeaderMap,
+    is_reference: bool,
+) -> Result<(), StorageError> {
     if matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
         return Ok(());
+    }
+    if is_reference && matches!(status.as_u16(), 304 | 412) {
+        return Err(ErrorCode::SourceConditionNotMet.into());
     }
     let code = headers
         .get("x-ms-error-code")
@@ -237,7 +249,9 @@ fn check_status(status: StatusCode, headers: &HeaderMap) -> Result<(), StorageEr
 }
 
 fn unfetched(error: &FetchError, shown: &str) -> StorageError {
-    tracing::warn!(%error, source = shown, "a copy source could not be fetched");
+    // What stands in the query may be a secret.
+    let source = shown.split('?').next().unwrap_or_default();
+    tracing::warn!(%error, source, "a copy source could not be fetched");
     match error {
         FetchError::Forbidden(_) => {
             unverified(403).with_message(format!("{UNVERIFIED} On this server {error}."))

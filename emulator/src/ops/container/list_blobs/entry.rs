@@ -43,6 +43,8 @@ pub struct Shown {
     copy: bool,
     default_tier: DefaultTier,
     last_access: bool,
+    immutability_policy: bool,
+    legal_hold: bool,
 }
 
 impl Shown {
@@ -55,6 +57,8 @@ impl Shown {
             tags: includes(call, "tags"),
             copy: includes(call, "copy"),
             default_tier: call.settings.default_tier,
+            immutability_policy: includes(call, "immutabilitypolicy"),
+            legal_hold: includes(call, "legalhold"),
             last_access: call.settings.last_access_tracking && call.version >= LAST_ACCESS,
         }
     }
@@ -93,6 +97,7 @@ impl Shown {
         let tier = self.tier(blob).filter(|_| shows_tier);
         let rehydration = blob.access.rehydration.as_ref().filter(|_| tier.is_some());
         let archive_status = rehydration.map(Rehydration::archive_status);
+        let policy = blob.immutability.filter(|_| self.immutability_policy);
         let tags = u32::try_from(blob.tags.len()).unwrap_or(u32::MAX);
         let is_counted = self.version == SHOWS_NO_TAGS || (tags > 0 && self.since(SHOWS_TAGS));
         list.push_blob(&BlobEntry {
@@ -130,11 +135,12 @@ impl Shown {
             is_sealed: blob.sealed && self.since(SHOWS_TAGS),
             tag_count: is_counted.then_some(tags),
             deletion: deletion(blob, self.now),
+            immutability_policy: policy.map(|policy| (policy.until, policy.mode())),
+            legal_hold: blob.legal_hold.filter(|_| self.legal_hold),
             metadata: self.metadata.then_some(&blob.metadata),
             tags: (self.tags && tags > 0).then_some(blob.tags.as_slice()),
             has_replication_metadata: self.since(SHOWS_TAGS),
             sequence_number: (blob.kind == BlobKind::Page).then_some(blob.sequence_number),
-            ..BlobEntry::default()
         });
     }
 

@@ -129,9 +129,16 @@ fn one_container_may_be_searched_alone() {
 proptest! {
     #[test]
     fn pages_put_together_are_what_a_look_at_every_blob_finds(
-        all in proptest::collection::btree_map((0_u64..3, "[ab]{1,2}"), ("[ab]{0,2}", "[ab]{0,1}"), 0..30),
+        all in proptest::collection::btree_map(
+            (0_u64..3, "[ab]{1,2}"),
+            ("[ab]{0,2}", "[ab]{0,1}"),
+            0..30,
+        ),
         text in prop_oneof![
-            Just("k = 'a'"), Just("k > 'a'"), Just("k >= 'a' AND k < 'b'"), Just("l <= 'a' AND k > ''"),
+            Just("k = 'a'"),
+            Just("k > 'a'"),
+            Just("k >= 'a' AND k < 'b'"),
+            Just("l <= 'a' AND k > ''"),
         ],
         most in 1_usize..6,
         seen_most in 1_usize..8,

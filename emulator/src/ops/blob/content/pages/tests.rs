@@ -235,6 +235,19 @@ fn a_snapshot_shares_all_nodes_and_a_write_makes_four() {
 }
 
 #[test]
+fn what_is_overwritten_whole_is_freed_and_what_is_not_stays() {
+    let store = store();
+    let (content, long) = put(&store, BlobContent::Empty, &(0..8));
+    let (content, _) = put(&store, content, &(2..4));
+    let (content, _) = put(&store, content, &(0..2));
+    assert_eq!(found(&store, content, 7), Some((long, 7 * PAGE_BYTES)));
+    assert_eq!(keys_of(&store, 1), 3);
+    let content = wipe(&store, content, &(4..8), 9);
+    assert_eq!(keys_of(&store, 1), 2);
+    release_all(&store, vec![content]);
+}
+
+#[test]
 fn much_is_released_in_steps() {
     let store = store();
     let mut content = BlobContent::Empty;

@@ -1,0 +1,87 @@
+//! One value over all rows.
+
+use std::cmp::Ordering;
+
+use super::sql::AggregateFunction;
+use super::value::{Fault, Number, Value};
+
+/// What the rows so far come to.
+#[derive(Debug)]
+pub struct Total {
+    function: AggregateFunction,
+    count: i64,
+    sum: Option<Number>,
+    extreme: Option<Value<'static>>,
+}
+
+impl Total {
+    /// Of no rows.
+    pub fn new(function: AggregateFunction) -> Self {
+        Total {
+            function,
+            count: 0,
+            sum: None,
+            extreme: None,
+        }
+    }
+
+    /// Counts a row for `COUNT(*)`.
+    pub fn count_row(&mut self) {
+        self.count += 1;
+    }
+
+    /// Adds the value of a row; null does not count.
+    ///
+    /// # Errors
+    /// Where the value has no place in a sum or an order.
+    pub fn add(&mut self, value: Value<'_>) -> Result<(), Fault> {
+        if value.is_null() {
+            return Ok(());
+        }
+        match self.function {
+            AggregateFunction::Count => {}
+            AggregateFunction::Sum | AggregateFunction::Average => {
+                let number = value.number()?;
+                self.sum = Some(self.sum.map_or(number, |sum| plus(sum, number)));
+            }
+            AggregateFunction::Min => self.keep(value, Ordering::Less)?,
+            AggregateFunction::Max => self.keep(value, Ordering::Greater)?,
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// The value over all rows; null where there was none.
+    pub fn value(self) -> Value<'static> {
+        match self.function {
+            AggregateFunction::Count => Value::Integer(self.count),
+            AggregateFunction::Sum => self.sum.map_or(Value::Null, Value::from),
+            AggregateFunction::Average => {
+                let mean = self.sum.map(|sum| sum.float() / self.count as f64);
+                mean.map_or(Value::Null, Value::Float)
+            }
+            AggregateFunction::Min | AggregateFunction::Max => self.extreme.unwrap_or(Value::Null),
+        }
+    }
+
+    fn keep(&mut self, value: Value<'_>, wanted: Ordering) -> Result<(), Fault> {
+        let is_kept = match &self.extreme {
+            Some(extreme) => value.compare(extreme)? == Some(wanted),
+            None => true,
+        };
+        if is_kept {
+            self.extreme = Some(value.into_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Whole numbers stay whole as long as 64 bits hold the sum.
+fn plus(sum: Number, number: Number) -> Number {
+    if let (Number::Integer(sum), Number::Integer(number)) = (sum, number)
+        && let Some(sum) = sum.checked_add(number)
+    {
+        return Number::Integer(sum);
+    }
+    Number::Float(sum.float() + number.float())
+}

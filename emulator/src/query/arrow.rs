@@ -1,0 +1,257 @@
+//! Rows as an Arrow stream: a schema, then batches of columns.
+//!
+//! Sources: "Arrow columnar format", serialisation and inter-process communication, with its
+//! `Message.fbs` and `Schema.fbs`; recordings for what is sent when, down to the order in which the
+//! tables are built. Of the crates that write all of Arrow, six types and two messages are not
+//! worth the weight.
+
+mod message;
+
+use super::moment::Moment;
+use super::value::{Fault, Number, Value};
+
+/// Digits of a decimal of 128 bits. "Decimal", `Schema.fbs`.
+const PRECISION_MAX: u32 = 38;
+
+/// One field of the schema that the client asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Kind,
+}
+
+/// The types that a schema can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `int64`.
+    Integer,
+    /// `bool`.
+    Boolean,
+    /// `timestamp[ms]`.
+    Timestamp,
+    /// `string`.
+    Text,
+    /// `double`.
+    Float,
+    /// `decimal`.
+    Decimal {
+        /// Digits in all.
+        precision: u32,
+        /// Digits behind the point.
+        scale: u32,
+    },
+}
+
+impl Kind {
+    /// The type of a name.
+    pub fn parse(name: &str, precision: u32, scale: u32) -> Option<Self> {
+        Some(match name {
+            "int64" => Kind::Integer,
+            "bool" => Kind::Boolean,
+            "timestamp[ms]" => Kind::Timestamp,
+            "string" => Kind::Text,
+            "double" => Kind::Float,
+            "decimal" if (1..=PRECISION_MAX).contains(&precision) && scale <= precision => {
+                Kind::Decimal { precision, scale }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// Collects rows and writes them in batches.
+#[derive(Debug)]
+pub struct Writer {
+    fields: Vec<Field>,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+/// The values of one field so far.
+#[derive(Debug, Default)]
+struct Column {
+    /// Values of a fixed length, or text one after the other.
+    data: Vec<u8>,
+    /// Where each text ends; the first begins at 0.
+    ends: Vec<u8>,
+    /// Which rows have a value, and how many have not.
+    valid: Vec<bool>,
+    nulls: usize,
+}
+
+impl Writer {
+    /// A writer of a schema.
+    pub fn new(fields: Vec<Field>) -> Self {
+        let columns = fields.iter().map(|_| Column::default()).collect();
+        Writer {
+            fields,
+            columns,
+            rows: 0,
+        }
+    }
+
+    /// What comes first: the schema, and a batch without rows.
+    pub fn begin(&mut self) -> Vec<u8> {
+        let mut out = message::schema(&self.fields);
+        out.extend_from_slice(&self.batch());
+        out
+    }
+
+    /// Adds a row: its values go into the fields in order, what is left of either is null or
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`Fault::InvalidTypeConversion`]; nothing is added then.
+    pub fn row<'a>(&mut self, values: impl Iterator<Item = Value<'a>>) -> Result<(), Fault> {
+        let mut values = values;
+        let mut cells = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            let value = values.next().unwrap_or(Value::Null);
+            cells.push(Cell::of(&value, field.kind)?);
+        }
+        for (column, (cell, field)) in self.columns.iter_mut().zip(cells.iter().zip(&self.fields)) {
+            column.push(cell, field.kind);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Bytes that are held.
+    pub fn held_bytes(&self) -> usize {
+        self.columns
+            .iter()
+            .map(|column| column.data.len() + column.ends.len() + column.valid.len())
+            .sum()
+    }
+
+    /// The rows since the last call; nothing where there are none.
+    pub fn flush(&mut self) -> Option<Vec<u8>> {
+        (self.rows > 0).then(|| self.batch())
+    }
+
+    fn batch(&mut self) -> Vec<u8> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut body = message::Body::new(rows);
+        for (column, field) in self.columns.iter_mut().zip(&self.fields) {
+            let column = std::mem::take(column);
+            column.write(&mut body, field.kind, rows);
+        }
+        body.finish()
+    }
+}
+
+/// One value, as its bytes.
+enum Cell {
+    Null,
+    Bit(bool),
+    Bytes8([u8; 8]),
+    Bytes16([u8; 16]),
+    Text(String),
+}
+
+impl Cell {
+    fn of(value: &Value<'_>, kind: Kind) -> Result<Self, Fault> {
+        if value.is_null() {
+            return Ok(Cell::Null);
+        }
+        Ok(match kind {
+            Kind::Integer => match value.number()? {
+                Number::Integer(number) => Cell::Bytes8(number.to_le_bytes()),
+                Number::Float(_) => return Err(Fault::InvalidTypeConversion),
+            },
+            Kind::Boolean => Cell::Bit(value.boolean()?),
+            Kind::Timestamp => Cell::Bytes8(value.moment().map(Moment::unix_ms)?.to_le_bytes()),
+            Kind::Text => Cell::Text(value.display().into_owned()),
+            Kind::Float => Cell::Bytes8(value.number()?.float().to_le_bytes()),
+            Kind::Decimal { precision, scale } => {
+                let number = decimal(&value.display(), precision, scale);
+                Cell::Bytes16(number.ok_or(Fault::InvalidTypeConversion)?.to_le_bytes())
+            }
+        })
+    }
+}
+
+/// The digits of a decimal. A whole number is taken as it stands, as recorded: `400` of scale 2 is
+/// sent as 400, which reads 4.00. One with a point is brought to the scale.
+fn decimal(text: &str, precision: u32, scale: u32) -> Option<i128> {
+    let text = text.trim();
+    let number: i128 = match text.split_once('.') {
+        None => text.parse().ok()?,
+        Some((whole, fraction)) => {
+            let scale = usize::try_from(scale).ok()?;
+            let is_fraction = fraction.bytes().all(|byte| byte.is_ascii_digit());
+            if !is_fraction || fraction.len() > scale {
+                return None;
+            }
+            format!("{whole}{fraction:0<scale$}").parse().ok()?
+        }
+    };
+    let limit = 10_i128.checked_pow(precision)?;
+    (-limit < number && number < limit).then_some(number)
+}
+
+impl Column {
+    fn push(&mut self, cell: &Cell, kind: Kind) {
+        let width = match kind {
+            Kind::Integer | Kind::Timestamp | Kind::Float => 8,
+            Kind::Decimal { .. } => 16,
+            Kind::Boolean => 1,
+            Kind::Text => 0,
+        };
+        match cell {
+            Cell::Null => self.data.resize(self.data.len() + width, 0),
+            Cell::Bit(bit) => self.data.push(u8::from(*bit)),
+            Cell::Bytes8(bytes) => self.data.extend_from_slice(bytes),
+            Cell::Bytes16(bytes) => self.data.extend_from_slice(bytes),
+            Cell::Text(text) => self.data.extend_from_slice(text.as_bytes()),
+        }
+        let is_valid = !matches!(cell, Cell::Null);
+        self.valid.push(is_valid);
+        self.nulls += usize::from(!is_valid);
+        if kind == Kind::Text {
+            // A batch is far shorter than 32 bits can count.
+            let end = i32::try_from(self.data.len()).unwrap_or(i32::MAX);
+            self.ends.extend_from_slice(&end.to_le_bytes());
+        }
+    }
+
+    fn write(self, body: &mut message::Body, kind: Kind, rows: usize) {
+        body.node(rows, self.nulls);
+        match self.nulls {
+            0 => body.buffer(&[]),
+            _ => body.buffer(&bits(self.valid.iter().copied())),
+        }
+        match kind {
+            Kind::Boolean => body.buffer(&bits(self.data.iter().map(|byte| *byte != 0))),
+            Kind::Text => {
+                let first = 0_i32.to_le_bytes();
+                let ends = match rows {
+                    0 => Vec::new(),
+                    _ => [first.as_slice(), &self.ends].concat(),
+                };
+                body.buffer(&ends);
+                body.buffer(&self.data);
+            }
+            _ => body.buffer(&self.data),
+        }
+    }
+}
+
+/// Eight to a byte, the lowest first.
+fn bits(values: impl Iterator<Item = bool>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (index, value) in values.enumerate() {
+        if index % 8 == 0 {
+            bytes.push(0);
+        }
+        if let Some(last) = bytes.last_mut() {
+            *last |= u8::from(value) << (index % 8);
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! Delimited text, read record by record from pieces of any size, and written.
+//!
+//! Source: "Query Blob Contents", delimited text configuration; the tests of Microsoft's SDKs:
+//! where records end with `\n` the carriage return before it belongs to the end, and a written
+//! field is quoted only where it needs to be. The usual libraries take one byte for a separator;
+//! here each is a text.
+
+use super::row::Fields;
+use crate::query::runner::RecordTooLong;
+
+/// How records and fields are set apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// Between two fields.
+    pub column: String,
+    /// After each record.
+    pub record: String,
+    /// Around a field that holds other signs.
+    pub quote: Option<u8>,
+    /// Before a sign that stands for itself.
+    pub escape: Option<u8>,
+    /// The first record names the fields.
+    pub has_headers: bool,
+}
+
+impl Default for Dialect {
+    fn default() -> Self {
+        Dialect {
+            column: ",".to_owned(),
+            record: "\n".to_owned(),
+            quote: Some(b'"'),
+            escape: None,
+            has_headers: false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// At the start of a field.
+    Start,
+    /// In a field without quotes, or behind them.
+    Plain,
+    /// Between quotes.
+    Quoted,
+    /// Behind what may be the closing quote.
+    Closed,
+    /// Behind an escape sign, in quotes or not.
+    Escaped(bool),
+}
+
+/// Finds records in a stream of bytes.
+#[derive(Debug)]
+pub struct Reader {
+    dialect: Dialect,
+    /// Bytes that mean something outside of quotes.
+    special: [bool; 256],
+    state: State,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// Where in `bytes` the present field has its last byte that a separator cannot reach.
+    fixed: usize,
+    is_complete: bool,
+    has_begun: bool,
+}
+
+impl Reader {
+    /// A reader of a dialect.
+    pub fn new(dialect: Dialect) -> Self {
+        let mut special = [false; 256];
+        let last = |text: &str| text.as_bytes().last().copied();
+        let signs = [last(&dialect.column), last(&dialect.record), dialect.escape];
+        for sign in signs.into_iter().flatten() {
+            special[usize::from(sign)] = true;
+        }
+        Reader {
+            dialect,
+            special,
+            state: State::Start,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            fixed: 0,
+            is_complete: false,
+            has_begun: false,
+        }
+    }
+
+    /// Takes bytes up to the end of a record; whether one is complete.
+    ///
+    /// # Errors
+    /// Where a record is longer than what is held of one.
+    pub fn next(&mut self, input: &mut &[u8]) -> Result<bool, RecordTooLong> {
+        self.start_over();
+        while let Some((&byte, rest)) = input.split_first() {
+            self.has_begun = true;
+            if self.take_plain(input) {
+                RecordTooLong::check(self.bytes.len())?;
+                continue;
+            }
+            *input = rest;
+            self.take(byte);
+            if self.is_complete {
+                return Ok(true);
+            }
+            RecordTooLong::check(self.bytes.len() + self.ends.len())?;
+        }
+        Ok(false)
+    }
+
+    /// The input has ended; whether a record without its separator is left.
+    pub fn finish(&mut self) -> bool {
+        self.start_over();
+        if !self.has_begun {
+            return false;
+        }
+        self.end_record();
+        true
+    }
+
+    /// The record that is complete.
+    pub fn fields(&self) -> Fields<'_> {
+        Fields::new(&self.bytes, &self.ends)
+    }
+
+    fn start_over(&mut self) {
+        if self.is_complete {
+            self.bytes.clear();
+            self.ends.clear();
+            self.fixed = 0;
+            self.is_complete = false;
+            self.has_begun = false;
+            self.state = State::Start;
+        }
+    }
+
+    /// Takes a run of bytes that mean nothing special.
+    fn take_plain(&mut self, input: &mut &[u8]) -> bool {
+        let run = match self.state {
+            State::Plain => input.iter().position(|b| self.special[usize::from(*b)]),
+            State::Quoted => {
+                let (quote, escape) = (self.dialect.quote, self.dialect.escape);
+                input
+                    .iter()
+                    .position(|b| Some(*b) == quote || Some(*b) == escape)
+            }
+            _ => return false,
+        };
+        let run = run.unwrap_or(input.len());
+        let (plain, rest) = input.split_at(run);
+        self.bytes.extend_from_slice(plain);
+        if self.state == State::Quoted {
+            self.fixed = self.bytes.len();
+        }
+        *input = rest;
+        run > 0
+    }
+
+    fn take(&mut self, byte: u8) {
+        let (quote, escape) = (self.dialect.quote, self.dialect.escape);
+        match self.state {
+            State::Escaped(in_quotes) => {
+                self.literal(byte);
+                self.state = if in_quotes {
+                    State::Quoted
+                } else {
+                    State::Plain
+                };
+            }
+            State::Start if Some(byte) == quote => self.state = State::Quoted,
+            // Two quotes are one that stands for itself.
+            State::Closed if Some(byte) == quote => {
+                self.literal(byte);
+                self.state = State::Quoted;
+            }
+            State::Quoted if Some(byte) == escape && escape != quote => {
+                self.state = State::Escaped(true);
+            }
+            State::Quoted if Some(byte) == quote => self.state = State::Closed,
+            State::Quoted => self.literal(byte),
+            _ if Some(byte) == escape && escape != quote => self.state = State::Escaped(false),
+            _ => self.plain(byte),
+        }
+    }
+
+    /// A byte that no separator reaches over.
+    fn literal(&mut self, byte: u8) {
+        self.bytes.push(byte);
+        self.fixed = self.bytes.len();
+    }
+
+    fn plain(&mut self, byte: u8) {
+        self.state = State::Plain;
+        self.bytes.push(byte);
+        if self.ends_with(|dialect| &dialect.record) {
+            self.bytes
+                .truncate(self.bytes.len() - self.dialect.record.len());
+            let is_line = self.dialect.record == "\n";
+            if is_line && self.bytes.len() > self.fixed && self.bytes.last() == Some(&b'\r') {
+                self.bytes.pop();
+            }
+            self.end_record();
+        } else if self.ends_with(|dialect| &dialect.column) {
+            self.bytes
+                .truncate(self.bytes.len() - self.dialect.column.len());
+            self.end_field();
+        }
+    }
+
+    fn ends_with(&self, separator: impl Fn(&Dialect) -> &String) -> bool {
+        let loose = self.bytes.get(self.fixed..).unwrap_or_default();
+        loose.ends_with(separator(&self.dialect).as_bytes())
+    }
+
+    fn end_field(&mut self) {
+        self.ends.push(self.bytes.len());
+        self.fixed = self.bytes.len();
+        self.state = State::Start;
+    }
+
+    fn end_record(&mut self) {
+        self.end_field();
+        self.is_complete = true;
+    }
+}
+
+/// Writes fields of delimited text.
+#[derive(Debug)]
+pub struct Writer {
+    dialect: Dialect,
+}
+
+impl Writer {
+    /// A writer of a dialect.
+    pub fn new(dialect: Dialect) -> Self {
+        Writer { dialect }
+    }
+
+    /// Whether a first record with the names of the fields is asked for.
+    pub fn has_headers(&self) -> bool {
+        self.dialect.has_headers
+    }
+
+    /// Appends one field; `index` counts from 0.
+    pub fn field(&self, out: &mut Vec<u8>, index: usize, field: &[u8]) {
+        if index > 0 {
+            out.extend_from_slice(self.dialect.column.as_bytes());
+        }
+        match self.dialect.quote {
+            Some(quote) if self.needs_quotes(field, quote) => {
+                out.push(quote);
+                let escape = self.dialect.escape.unwrap_or(quote);
+                for &byte in field {
+                    if byte == quote || byte == escape {
+                        out.push(escape);
+                    }
+                    out.push(byte);
+                }
+                out.push(quote);
+            }
+            Some(_) => out.extend_from_slice(field),
+            None => self.escaped(out, field),
+        }
+    }
+
+    /// Appends the end of a record.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.dialect.record.as_bytes());
+    }
+
+    fn needs_quotes(&self, field: &[u8], quote: u8) -> bool {
+        // Any sign of a separator could make one together with the separator that follows.
+        let separators = [&self.dialect.column, &self.dialect.record];
+        let mut signs = separators
+            .into_iter()
+            .flat_map(|separator| separator.bytes());
+        let is_line = self.dialect.record == "\n";
+        signs.any(|sign| memchr::memchr(sign, field).is_some())
+            || memchr::memchr(quote, field).is_some()
+            || self
+                .dialect
+                .escape
+                .is_some_and(|escape| field.contains(&escape))
+            || (is_line && field.ends_with(b"\r"))
+    }
+
+    /// Without quotes what separates is escaped, where there is a sign for that.
+    fn escaped(&self, out: &mut Vec<u8>, field: &[u8]) {
+        let Some(escape) = self.dialect.escape else {
+            out.extend_from_slice(field);
+            return;
+        };
+        let separators = [&self.dialect.column, &self.dialect.record];
+        for &byte in field {
+            let separates = separators.iter().any(|s| s.as_bytes().contains(&byte));
+            if separates || byte == escape {
+                out.push(escape);
+            }
+            out.push(byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! What an expression comes to for a row.
+
+use std::cmp::Ordering;
+
+use super::functions;
+use super::moment::Moment;
+use super::row::Row;
+use super::sql::{Comparison, DatePart, Expr, Literal, Operator};
+use super::value::{Fault, Number, Value};
+
+/// What an evaluation needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope<'a> {
+    /// The row.
+    pub row: Row<'a>,
+    /// The time of the query.
+    pub now: Moment,
+}
+
+impl<'a> Scope<'a> {
+    /// Whether a condition holds; null does not.
+    ///
+    /// # Errors
+    /// Whatever the row has no answer for.
+    pub fn holds(&self, condition: &'a Expr) -> Result<bool, Fault> {
+        Ok(self.truth(condition)? == Some(true))
+    }
+
+    /// The value of an expression.
+    ///
+    /// # Errors
+    /// Whatever the row has no answer for.
+    pub fn value(&self, expr: &'a Expr) -> Result<Value<'a>, Fault> {
+        Ok(match expr {
+            Expr::Literal(literal) => constant(literal),
+            Expr::Field(name, steps) => self.row.field(name, steps),
+            Expr::Ordinal(ordinal) => self.row.at(*ordinal)?,
+            Expr::And(all) => self.several(all, false)?,
+            Expr::Or(all) => self.several(all, true)?,
+            Expr::Not(one) => truth(self.truth(one)?.map(|value| !value)),
+            Expr::Negate(one) => self.negated(one)?,
+            Expr::Arithmetic(first, rest) => {
+                let first = self.value(first)?;
+                rest.iter().try_fold(first, |left, (operator, right)| {
+                    arithmetic(*operator, &left, &self.value(right)?)
+                })?
+            }
+            Expr::Compare(comparison, left, right) => {
+                let ordering = self.value(left)?.compare(&self.value(right)?)?;
+                truth(ordering.map(|ordering| comparison.accepts(ordering)))
+            }
+            Expr::IsNull(one) => Value::Boolean(self.value(one)?.is_null()),
+            Expr::IsMissing(one) => Value::Boolean(self.is_missing(one)?),
+            Expr::Like(value, pattern, escape) => self.like(value, pattern, escape.as_deref())?,
+            Expr::Between(value, least, greatest) => self.between(value, least, greatest)?,
+            Expr::In(value, list) => self.within(value, list)?,
+            Expr::Case(compared, arms, otherwise) => {
+                return self.case(compared.as_deref(), arms, otherwise.as_deref());
+            }
+            Expr::Cast(one, to) => self.value(one)?.cast(*to)?,
+            Expr::Call(function, arguments) => functions::call(self, *function, arguments)?,
+        })
+    }
+
+    fn truth(&self, expr: &'a Expr) -> Result<Option<bool>, Fault> {
+        let value = self.value(expr)?;
+        match value.is_null() {
+            true => Ok(None),
+            false => value.boolean().map(Some),
+        }
+    }
+
+    /// `AND` and `OR`, of truth values with null in between. Whole numbers are taken bit by bit.
+    fn several(&self, all: &'a [Expr], decides: bool) -> Result<Value<'a>, Fault> {
+        let mut has_null = false;
+        let mut bits = None;
+        for expr in all {
+            let value = self.value(expr)?;
+            match value {
+                Value::Integer(number) => {
+                    bits = Some(match bits {
+                        None => number,
+                        Some(before) if decides => before | number,
+                        Some(before) => before & number,
+                    });
+                }
+                value if value.is_null() => has_null = true,
+                value if value.boolean()? == decides => return Ok(Value::Boolean(decides)),
+                _ => {}
+            }
+        }
+        Ok(match bits {
+            _ if has_null => Value::Null,
+            Some(bits) => Value::Integer(bits),
+            None => Value::Boolean(!decides),
+        })
+    }
+
+    fn negated(&self, one: &'a Expr) -> Result<Value<'a>, Fault> {
+        let value = self.value(one)?;
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        match value.number()? {
+            Number::Integer(number) => {
+                let negated = number.checked_neg().ok_or(Fault::ArithmeticOverflow)?;
+                Ok(Value::Integer(negated))
+            }
+            Number::Float(number) => Ok(Value::Float(-number)),
+        }
+    }
+
+    /// A field beyond the end of a row is missing; that is no fault here.
+    fn is_missing(&self, one: &'a Expr) -> Result<bool, Fault> {
+        match self.value(one) {
+            Err(Fault::InvalidColumnOrdinal) => Ok(true),
+            value => Ok(value? == Value::Missing),
+        }
+    }
+
+    fn like(
+        &self,
+        value: &'a Expr,
+        pattern: &'a Expr,
+        escape: Option<&'a Expr>,
+    ) -> Result<Value<'a>, Fault> {
+        let (value, pattern) = (self.value(value)?, self.value(pattern)?);
+        let escape = escape.map(|escape| self.value(escape)).transpose()?;
+        if value.is_null() || pattern.is_null() || escape.as_ref().is_some_and(Value::is_null) {
+            return Ok(Value::Null);
+        }
+        let escape = match escape {
+            None => None,
+            Some(escape) => {
+                let text = escape.display();
+                let mut characters = text.chars();
+                match (characters.next(), characters.next()) {
+                    (Some(character), None) => Some(character),
+                    _ => return Err(Fault::InvalidTypeConversion),
+                }
+            }
+        };
+        let is_like = functions::like(&value.display(), &pattern.display(), escape);
+        Ok(Value::Boolean(is_like))
+    }
+
+    fn between(
+        &self,
+        value: &'a Expr,
+        least: &'a Expr,
+        greatest: &'a Expr,
+    ) -> Result<Value<'a>, Fault> {
+        let value = self.value(value)?;
+        let from = value.compare(&self.value(least)?)?;
+        let to = value.compare(&self.value(greatest)?)?;
+        let from = from.map(|ordering| ordering != Ordering::Less);
+        let to = to.map(|ordering| ordering != Ordering::Greater);
+        Ok(match (from, to) {
+            (Some(false), _) | (_, Some(false)) => Value::Boolean(false),
+            (Some(true), Some(true)) => Value::Boolean(true),
+            _ => Value::Null,
+        })
+    }
+
+    fn within(&self, value: &'a Expr, list: &'a [Expr]) -> Result<Value<'a>, Fault> {
+        let value = self.value(value)?;
+        let mut has_null = false;
+        for other in list {
+            match value.compare(&self.value(other)?)? {
+                Some(Ordering::Equal) => return Ok(Value::Boolean(true)),
+                Some(_) => {}
+                None => has_null = true,
+            }
+        }
+        Ok(truth((!has_null).then_some(false)))
+    }
+
+    fn case(
+        &self,
+        compared: Option<&'a Expr>,
+        arms: &'a [(Expr, Expr)],
+        otherwise: Option<&'a Expr>,
+    ) -> Result<Value<'a>, Fault> {
+        let compared = compared.map(|expr| self.value(expr)).transpose()?;
+        for (condition, result) in arms {
+            let is_met = match &compared {
+                Some(compared) => {
+                    compared.compare(&self.value(condition)?)? == Some(Ordering::Equal)
+                }
+                None => self.holds(condition)?,
+            };
+            if is_met {
+                return self.value(result);
+            }
+        }
+        otherwise.map_or(Ok(Value::Null), |expr| self.value(expr))
+    }
+}
+
+impl Comparison {
+    fn accepts(self, ordering: Ordering) -> bool {
+        match self {
+            Comparison::Equal => ordering.is_eq(),
+            Comparison::NotEqual => ordering.is_ne(),
+            Comparison::Less => ordering.is_lt(),
+            Comparison::LessOrEqual => ordering.is_le(),
+            Comparison::Greater => ordering.is_gt(),
+            Comparison::GreaterOrEqual => ordering.is_ge(),
+        }
+    }
+}
+
+fn truth(value: Option<bool>) -> Value<'static> {
+    value.map_or(Value::Null, Value::Boolean)
+}
+
+fn constant(literal: &Literal) -> Value<'_> {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Boolean(value) => Value::Boolean(*value),
+        Literal::Integer(number) => Value::Integer(*number),
+        Literal::Float(number) => Value::Float(*number),
+        Literal::Text(text) => Value::Text(text.as_str().into()),
+    }
+}
+
+/// Whole numbers stay whole, as in Transact-SQL; a number of days is added to a time.
+fn arithmetic<'a>(
+    operator: Operator,
+    left: &Value<'_>,
+    right: &Value<'_>,
+) -> Result<Value<'a>, Fault> {
+    if left.is_null() || right.is_null() {
+        return Ok(Value::Null);
+    }
+    if let (Value::Time(_), Operator::Add | Operator::Subtract) = (left, operator) {
+        return days_later(left.moment()?, operator, right);
+    }
+    Ok(match (left.number()?, right.number()?) {
+        (Number::Integer(left), Number::Integer(right)) => {
+            Value::Integer(whole(operator, left, right)?)
+        }
+        (left, right) => Value::Float(fraction(operator, left.float(), right.float())?),
+    })
+}
+
+fn days_later<'a>(
+    moment: Moment,
+    operator: Operator,
+    days: &Value<'_>,
+) -> Result<Value<'a>, Fault> {
+    let sign = if operator == Operator::Add { 1 } else { -1 };
+    let later = match days.number()? {
+        Number::Integer(days) => days
+            .checked_mul(sign)
+            .and_then(|days| moment.plus(DatePart::Day, days)),
+        Number::Float(days) => moment.plus_days(days * sign as f64),
+    };
+    later.map(Value::Time).ok_or(Fault::ArithmeticOverflow)
+}
+
+fn whole(operator: Operator, left: i64, right: i64) -> Result<i64, Fault> {
+    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
+    if is_division && right == 0 {
+        return Err(Fault::DivideByZero);
+    }
+    match operator {
+        Operator::Add => left.checked_add(right),
+        Operator::Subtract => left.checked_sub(right),
+        Operator::Multiply => left.checked_mul(right),
+        Operator::Divide => left.checked_div(right),
+        Operator::Remainder => left.checked_rem(right),
+    }
+    .ok_or(Fault::ArithmeticOverflow)
+}
+
+fn fraction(operator: Operator, left: f64, right: f64) -> Result<f64, Fault> {
+    let is_division = matches!(operator, Operator::Divide | Operator::Remainder);
+    if is_division && right == 0.0 {
+        return Err(Fault::DivideByZero);
+    }
+    let result = match operator {
+        Operator::Add => left + right,
+        Operator::Subtract => left - right,
+        Operator::Multiply => left * right,
+        Operator::Divide => left / right,
+        Operator::Remainder => left % right,
+    };
+    let is_number = result.is_finite();
+    is_number.then_some(result).ok_or(Fault::ArithmeticOverflow)
+}

@@ -1,0 +1,194 @@
+//! Rows as they are answered.
+
+use std::borrow::Cow;
+
+use super::arrow;
+use super::csv;
+use super::request::{Answer, Format};
+use super::row::Row;
+use super::value::{Fault, Value};
+
+/// Writes rows in the format that was asked for.
+#[derive(Debug)]
+pub enum Output {
+    /// Delimited text.
+    Delimited(csv::Writer),
+    /// JSON, with this text after each record.
+    Json(String),
+    /// Arrow.
+    Arrow(Box<arrow::Writer>),
+}
+
+impl From<Answer> for Output {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Text(Format::Delimited(dialect)) => {
+                Output::Delimited(csv::Writer::new(dialect))
+            }
+            Answer::Text(Format::Json(separator)) => Output::Json(separator),
+            Answer::Arrow(fields) => Output::Arrow(Box::new(arrow::Writer::new(fields))),
+        }
+    }
+}
+
+/// The name of a field that has none: its position from 1.
+pub fn ordinal_name(index: usize) -> String {
+    format!("_{}", index + 1)
+}
+
+impl Output {
+    /// Whether a record of names is asked for.
+    pub fn has_headers(&self) -> bool {
+        matches!(self, Output::Delimited(writer) if writer.has_headers())
+    }
+
+    /// The record of names.
+    pub fn header(&self, out: &mut Vec<u8>, names: &[String]) {
+        if let Output::Delimited(writer) = self {
+            for (index, name) in names.iter().enumerate() {
+                writer.field(out, index, name.as_bytes());
+            }
+            writer.end(out);
+        }
+    }
+
+    /// What stands before all rows.
+    pub fn begin(&mut self) -> Vec<u8> {
+        match self {
+            Output::Arrow(writer) => writer.begin(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Bytes of rows that are held here and not written yet.
+    pub fn held_bytes(&self) -> usize {
+        match self {
+            Output::Arrow(writer) => writer.held_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Writes the rows that are held.
+    pub fn flush(&mut self, out: &mut Vec<u8>) {
+        if let Output::Arrow(writer) = self
+            && let Some(batch) = writer.flush()
+        {
+            out.extend_from_slice(&batch);
+        }
+    }
+
+    /// Selected values with their names.
+    ///
+    /// # Errors
+    /// Where a value does not fit into the schema that was asked for.
+    pub fn values(
+        &mut self,
+        out: &mut Vec<u8>,
+        names: &[String],
+        values: &[Value<'_>],
+    ) -> Result<(), Fault> {
+        match self {
+            Output::Arrow(writer) => writer.row(values.iter().cloned())?,
+            Output::Delimited(writer) => {
+                for (index, value) in values.iter().enumerate() {
+                    writer.field(out, index, value.display().as_bytes());
+                }
+                writer.end(out);
+            }
+            Output::Json(separator) => {
+                let named = names.iter().map(|name| Cow::Borrowed(name.as_str()));
+                object(out, named.zip(values));
+                out.extend_from_slice(separator.as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// A row as it is; `names` are those of the header row, where there is one.
+    ///
+    /// # Errors
+    /// As [`Output::values`].
+    pub fn whole(
+        &mut self,
+        out: &mut Vec<u8>,
+        names: &[String],
+        row: Row<'_>,
+    ) -> Result<(), Fault> {
+        match (self, row) {
+            (Output::Arrow(writer), Row::Fields(fields)) => {
+                writer.row(
+                    fields
+                        .iter()
+                        .map(|field| Value::Text(super::row::text(field))),
+                )?;
+            }
+            (Output::Arrow(writer), Row::Json(json)) => {
+                writer.row(json.members().map(|(_, member)| member.value()))?;
+            }
+            (Output::Delimited(writer), Row::Fields(fields)) => {
+                for (index, field) in fields.iter().enumerate() {
+                    writer.field(out, index, field);
+                }
+                writer.end(out);
+            }
+            (Output::Delimited(writer), Row::Json(json)) => {
+                for (index, (_, member)) in json.members().enumerate() {
+                    writer.field(out, index, member.value().display().as_bytes());
+                }
+                writer.end(out);
+            }
+            (Output::Json(separator), Row::Fields(fields)) => {
+                let named = fields.iter().enumerate().map(|(index, field)| {
+                    let name = match names.get(index) {
+                        Some(name) => Cow::Borrowed(name.as_str()),
+                        None => Cow::Owned(ordinal_name(index)),
+                    };
+                    (name, Value::Text(super::row::text(field)))
+                });
+                object(out, named);
+                out.extend_from_slice(separator.as_bytes());
+            }
+            // The recorded tests get each record back as it was, white space included.
+            (Output::Json(separator), Row::Json(json)) => {
+                out.extend_from_slice(json.raw());
+                out.extend_from_slice(separator.as_bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is missing is left out.
+fn object<'a, V: std::borrow::Borrow<Value<'a>>>(
+    out: &mut Vec<u8>,
+    members: impl Iterator<Item = (Cow<'a, str>, V)>,
+) {
+    out.push(b'{');
+    let mut is_first = true;
+    for (name, value) in members {
+        let value = value.borrow();
+        if *value == Value::Missing {
+            continue;
+        }
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
+        }
+        string(out, &name);
+        out.push(b':');
+        match value {
+            Value::Missing | Value::Null => out.extend_from_slice(b"null"),
+            Value::Boolean(_) | Value::Integer(_) | Value::Float(_) => {
+                out.extend_from_slice(value.display().as_bytes());
+            }
+            Value::Text(text) => string(out, text),
+            Value::Time(moment) => string(out, &moment.iso()),
+            Value::Json(json) => out.extend_from_slice(json.raw()),
+        }
+    }
+    out.push(b'}');
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}

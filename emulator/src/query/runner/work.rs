@@ -1,0 +1,252 @@
+//! What is done to the rows of a query: judged, selected, added up, written.
+
+use smalt_protocol::{StorageError, Timestamp};
+
+use super::RESULT_BYTES_MAX;
+use crate::query::aggregate::Total;
+use crate::query::avro::Frames;
+use crate::query::evaluate::Scope;
+use crate::query::json::Json;
+use crate::query::moment::Moment;
+use crate::query::output::{Output, ordinal_name};
+use crate::query::row::Row;
+use crate::query::split::Split;
+use crate::query::sql::{Column, Expr, Name, Select, Statement, Step, refuse, syntax_error};
+use crate::query::value::{Fault, Value};
+
+/// What is done to rows.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) statement: Statement,
+    pub(super) output: Output,
+    pub(super) frames: Frames,
+    pub(super) results: Vec<u8>,
+    names: Vec<String>,
+    /// The first record holds names and is still to come.
+    pub(super) awaits_header: bool,
+    aggregate: Option<Total>,
+    pub(super) split: Option<Split>,
+    pub(super) rows_left: Option<u64>,
+    now: Moment,
+}
+
+impl Work {
+    pub(super) fn new(
+        statement: Statement,
+        output: Output,
+        frames: Frames,
+        now: Timestamp,
+    ) -> Result<Self, StorageError> {
+        let now =
+            Moment::of(now).ok_or_else(|| StorageError::internal("a time beyond reckoning"))?;
+        let aggregate = match &statement.select {
+            Select::Aggregate(aggregate) => Some(Total::new(aggregate.function)),
+            _ => None,
+        };
+        let split = match statement.select {
+            Select::Split(bytes) => Some(Split::new(bytes)),
+            _ => None,
+        };
+        // An aggregate is one row: the limit is on what it is answered with.
+        let rows_left = statement.limit;
+        Ok(Work {
+            statement,
+            output,
+            frames,
+            results: Vec::new(),
+            names: Vec::new(),
+            awaits_header: false,
+            aggregate,
+            split,
+            rows_left,
+            now,
+        })
+    }
+
+    /// Gives the fields of delimited text their positions. `header` is the first record, where it
+    /// holds names.
+    pub(super) fn bind(&mut self, header: Option<Vec<String>>) -> Result<(), StorageError> {
+        self.awaits_header = false;
+        let mut header = header.unwrap_or_default();
+        if let Some(first) = header.first_mut()
+            && let Some(unmarked) = first.strip_prefix('\u{feff}')
+        {
+            *first = unmarked.to_owned();
+        }
+        self.name_columns(Some(&header));
+        let mut refused = None;
+        self.statement.each_expr(&mut |expr| {
+            let Expr::Field(name, steps) = expr else {
+                return;
+            };
+            let found = header.iter().position(|field| name.matches(field));
+            match found.or_else(|| name.ordinal()) {
+                Some(position) if steps.is_empty() => *expr = Expr::Ordinal(position),
+                Some(_) => refused = Some(syntax_error()),
+                None if header.is_empty() => refused = Some(refuse(NO_HEADER)),
+                None => {
+                    let told = format!("The header row has no column {}.", name.text);
+                    refused = Some(refuse(&told));
+                }
+            }
+        });
+        match refused {
+            Some(refused) => Err(refused),
+            None => {
+                self.write_header(header);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn write_header(&mut self, header: Vec<String>) {
+        if matches!(self.statement.select, Select::All) {
+            self.names = header;
+        }
+        if self.output.has_headers() && !self.names.is_empty() {
+            self.output.header(&mut self.results, &self.names);
+        }
+    }
+
+    /// What selected values are called: as the query says, as the field is called, or by position.
+    /// `header` is that of delimited text.
+    pub(super) fn name_columns(&mut self, header: Option<&[String]>) {
+        let name = |(index, column): (usize, &Column)| match (&column.alias, &column.value) {
+            (Some(alias), _) => alias.clone(),
+            (None, Expr::Field(name, steps)) => {
+                field_name(name, steps, header).unwrap_or_else(|| ordinal_name(index))
+            }
+            _ => ordinal_name(index),
+        };
+        self.names = match &self.statement.select {
+            Select::All => Vec::new(),
+            Select::Columns(columns) => columns.iter().enumerate().map(name).collect(),
+            Select::Aggregate(aggregate) => {
+                vec![aggregate.alias.clone().unwrap_or_else(|| ordinal_name(0))]
+            }
+            Select::Split(_) => vec![ordinal_name(0)],
+        };
+    }
+
+    /// The rows of a JSON record: whatever lies at the path. Whether enough was found.
+    pub(super) fn rows(&mut self, json: Json<'_>, path: &[Step], position: u64) -> bool {
+        match path.split_first() {
+            None => self.row(Row::Json(json), position),
+            Some((Step::Each, rest)) => json.items().any(|item| self.rows(item, rest, position)),
+            Some((Step::Item(index), rest)) => {
+                let item = json.item(*index);
+                item.is_some_and(|item| self.rows(item, rest, position))
+            }
+            Some((Step::Member(name), rest)) => {
+                let member = json.member(name);
+                member.is_some_and(|member| self.rows(member, rest, position))
+            }
+        }
+    }
+
+    /// Takes a row. Whether enough was found.
+    pub(super) fn row(&mut self, row: Row<'_>, position: u64) -> bool {
+        match self.try_row(row) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(fault) => {
+                let (name, description) = fault.describe();
+                self.frames.error(false, name, description, position);
+                return false;
+            }
+        }
+        if self.results.len() + self.output.held_bytes() >= RESULT_BYTES_MAX {
+            self.send();
+        }
+        match &mut self.rows_left {
+            Some(left) if self.aggregate.is_none() => {
+                *left -= 1;
+                *left == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the row remains.
+    fn try_row(&mut self, row: Row<'_>) -> Result<bool, Fault> {
+        let scope = Scope { row, now: self.now };
+        if let Some(condition) = &self.statement.condition
+            && !scope.holds(condition)?
+        {
+            return Ok(false);
+        }
+        match &self.statement.select {
+            Select::All => self.output.whole(&mut self.results, &self.names, row)?,
+            Select::Columns(columns) => {
+                let values: Result<Vec<Value<'_>>, Fault> = columns
+                    .iter()
+                    .map(|column| scope.value(&column.value))
+                    .collect();
+                self.output
+                    .values(&mut self.results, &self.names, &values?)?;
+            }
+            Select::Aggregate(aggregate) => {
+                if let Some(total) = &mut self.aggregate {
+                    match &aggregate.of {
+                        Some(of) => total.add(scope.value(of)?)?,
+                        None => total.count_row(),
+                    }
+                }
+            }
+            Select::Split(_) => {}
+        }
+        Ok(true)
+    }
+
+    pub(super) fn batch(&mut self, bytes: Option<u64>) {
+        if let Some(bytes) = bytes {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            self.one_value(Value::Integer(bytes));
+        }
+    }
+
+    /// A row of one value that is of no place in the blob.
+    fn one_value(&mut self, value: Value<'_>) {
+        let written = self.output.values(&mut self.results, &self.names, &[value]);
+        if let Err(fault) = written {
+            let (name, description) = fault.describe();
+            self.frames.error(false, name, description, 0);
+        }
+    }
+
+    /// What is known only at the end.
+    pub(super) fn conclude(&mut self) {
+        if let Some(total) = self.aggregate.take()
+            && self.rows_left != Some(0)
+        {
+            self.one_value(total.value());
+        }
+        let rest = self.split.as_mut().and_then(Split::rest);
+        self.batch(rest);
+    }
+
+    pub(super) fn send(&mut self) {
+        self.output.flush(&mut self.results);
+        if !self.results.is_empty() {
+            self.frames.data(&self.results);
+            self.results.clear();
+        }
+    }
+}
+
+/// As users are told it.
+const NO_HEADER: &str =
+    "Column names can be used only if 'hasHeader' is set in the config and there is a header row.";
+
+/// The last name on the way to a field; of delimited text as the header row writes it.
+fn field_name(name: &Name, steps: &[Step], header: Option<&[String]>) -> Option<String> {
+    let last = steps.iter().rev().find_map(|step| match step {
+        Step::Member(name) => Some(name),
+        _ => None,
+    });
+    let name = last.unwrap_or(name);
+    match header {
+        Some(header) => header.iter().find(|field| name.matches(field)).cloned(),
+        None => Some(name.text.clone()),
+    }
+}

@@ -1,0 +1,135 @@
+//! What immutability policies and legal holds of single versions forbid.
+//!
+//! Sources: "Store business-critical blob data with immutable storage", "Set Blob Immutability
+//! Policy". A version under a hold or a policy can be neither removed nor changed in place; one
+//! whose policy is over can be removed. A hold is judged first.
+
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use crate::records::Immutability;
+
+/// What protects a blob at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protection {
+    /// A legal hold, with or without a policy.
+    LegalHold,
+    /// A policy.
+    Policy,
+    /// A policy that is over.
+    PastPolicy,
+}
+
+/// What is to be done to a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Other bytes or metadata in the same version.
+    InPlace,
+    /// The version is gone, or on its way.
+    Removal,
+}
+
+/// What protects a blob with this policy and this hold.
+pub fn protection(
+    policy: Option<Immutability>,
+    hold: Option<bool>,
+    now: Timestamp,
+) -> Option<Protection> {
+    match policy {
+        _ if hold == Some(true) => Some(Protection::LegalHold),
+        Some(policy) if now < policy.until => Some(Protection::Policy),
+        Some(_) => Some(Protection::PastPolicy),
+        None => None,
+    }
+}
+
+/// Judges a change.
+///
+/// # Errors
+/// 409 `BlobImmutableDueToLegalHold`, 409 `BlobImmutableDueToPolicy`.
+pub fn judge(protection: Option<Protection>, change: Change) -> Result<(), StorageError> {
+    match (protection, change) {
+        (None, _) | (Some(Protection::PastPolicy), Change::Removal) => Ok(()),
+        (Some(Protection::LegalHold), _) => Err(ErrorCode::BlobImmutableDueToLegalHold.into()),
+        (Some(_), _) => Err(ErrorCode::BlobImmutableDueToPolicy.into()),
+    }
+}
+
+/// Judges a policy in place of another, or none: a locked one can only be extended.
+///
+/// # Errors
+/// 409 `BlobImmutableDueToPolicy`.
+pub fn judge_policy(
+    current: Option<Immutability>,
+    wanted: Option<Immutability>,
+) -> Result<(), StorageError> {
+    let Some(current) = current.filter(|current| current.locked) else {
+        return Ok(());
+    };
+    match wanted {
+        Some(wanted) if wanted.locked && wanted.until >= current.until => Ok(()),
+        _ => Err(ErrorCode::BlobImmutableDueToPolicy.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(until_s: u64, locked: bool) -> Immutability {
+        Immutability {
+            until: Timestamp::from_unix_s(until_s),
+            locked,
+        }
+    }
+
+    #[test]
+    fn holds_and_policies_forbid_what_they_should() {
+        let (due_to_policy, due_to_hold) = (
+            Err(ErrorCode::BlobImmutableDueToPolicy),
+            Err(ErrorCode::BlobImmutableDueToLegalHold),
+        );
+        let now = Timestamp::from_unix_s(100);
+        for (policy, hold, in_place, removal) in [
+            (None, None, Ok(()), Ok(())),
+            (None, Some(false), Ok(()), Ok(())),
+            (None, Some(true), due_to_hold, due_to_hold),
+            (Some(policy(101, false)), None, due_to_policy, due_to_policy),
+            (
+                Some(policy(101, true)),
+                Some(true),
+                due_to_hold,
+                due_to_hold,
+            ),
+            (Some(policy(100, true)), None, due_to_policy, Ok(())),
+            (
+                Some(policy(100, false)),
+                Some(true),
+                due_to_hold,
+                due_to_hold,
+            ),
+        ] {
+            let protection = protection(policy, hold, now);
+            for (change, expected) in [(Change::InPlace, in_place), (Change::Removal, removal)] {
+                let judged = judge(protection, change).map_err(|error| error.code());
+                assert_eq!(judged, expected, "{policy:?} {hold:?} {change:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_locked_policy_is_only_extended() {
+        for (current, wanted, expected) in [
+            (None, Some(policy(1, true)), true),
+            (Some(policy(5, false)), Some(policy(1, false)), true),
+            (Some(policy(5, false)), None, true),
+            (Some(policy(5, true)), Some(policy(6, true)), true),
+            (Some(policy(5, true)), Some(policy(5, true)), true),
+            (Some(policy(5, true)), Some(policy(4, true)), false),
+            (Some(policy(5, true)), Some(policy(6, false)), false),
+            (Some(policy(5, true)), None, false),
+        ] {
+            let judged = judge_policy(current, wanted).is_ok();
+            assert_eq!(judged, expected, "{current:?} {wanted:?}");
+        }
+    }
+}
