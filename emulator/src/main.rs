@@ -5,10 +5,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser as _};
 use smalt::cli::{Cli, Durability};
-use smalt::fetch::SourceRules;
-use smalt::http::SourceClient;
-use smalt::server::Server;
-use smalt::{Emulator, log};
+use smalt::log;
+use smalt::server::{self, Server};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -33,11 +31,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: &Cli) -> anyhow::Result<()> {
-    let rules = SourceRules::new(cli.copy_source_allow.clone());
-    let sources = SourceClient::new(rules).context("TLS cannot be set up")?;
-    let builder = Emulator::builder()
-        .config(cli.config()?)
-        .fetch_sources_by(sources);
+    let builder = server::builder(cli)?;
     let emulator = match (cli.in_memory_persistence, cli.mode) {
         (true, _) => builder,
         (false, Durability::Durable) => builder.durable(&cli.location),

@@ -14,8 +14,9 @@ use crate::cli::Cli;
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::disk::SystemDisk;
-use crate::emulator::Emulator;
-use crate::http::{self, Listener, Patience};
+use crate::emulator::{Builder, Emulator};
+use crate::fetch::SourceRules;
+use crate::http::{self, Listener, Patience, SourceClient};
 
 /// How often background work is looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
@@ -32,6 +33,18 @@ pub struct Server {
     addresses: [SocketAddr; 4],
     /// The certificate of smalt's own, if one is served.
     made: Option<Development>,
+}
+
+/// An emulator as the command line has it, but for where it keeps its state.
+///
+/// # Errors
+/// What is wrong with the accounts, or with TLS for the sources of copies.
+pub fn builder(cli: &Cli) -> anyhow::Result<Builder> {
+    let rules = SourceRules::new(cli.copy_source_allow.clone());
+    let sources = SourceClient::new(rules).context("TLS cannot be set up")?;
+    Ok(Emulator::builder()
+        .config(cli.config()?)
+        .fetch_sources_by(sources))
 }
 
 impl Server {

@@ -65,7 +65,7 @@ async fn submit(client: &Client, path: &str, requests: &[String]) -> Answer {
 /// Content-ID, status line and error code of each part.
 fn parts(answer: &Answer) -> Vec<(String, String, String)> {
     assert_eq!(answer.status, 202, "{:?}", answer.body);
-    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
     let (_, boundary) = answer
         .header("content-type")
         .split_once("boundary=")

@@ -35,7 +35,7 @@ async fn find(client: &Client, query: &str) -> Answer {
 /// `box/a box/b`.
 fn names(answer: &Answer) -> String {
     assert_eq!(answer.status, 200, "{:?}", answer.body);
-    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
     let element = |text: &str, name: &str| {
         let (_, rest) = text.split_once(&format!("<{name}>")).unwrap();
         rest.split('<').next().unwrap().to_owned()

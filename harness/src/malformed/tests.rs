@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser as _;
-use smalt::Emulator;
 use smalt::cli::Cli;
-use smalt::server::Server;
+use smalt::server::{self, Server};
 
 use super::runner::Runner;
 use super::subject::Addresses;
@@ -34,8 +33,8 @@ async fn every_malformed_request_gets_its_answer() {
         .concat();
     let flags = ["smalt", "--silent", "--stallTimeoutMs", "200"].map(str::to_owned);
     let cli = Cli::try_parse_from(flags.into_iter().chain(ports)).unwrap();
-    let emulator = Emulator::builder().config(cli.config().unwrap()).open();
-    let server = Server::bind(&cli, emulator.unwrap()).await.unwrap();
+    let emulator = server::builder(&cli).unwrap().open().unwrap();
+    let server = Server::bind(&cli, emulator).await.unwrap();
     let [blob, queue, table, control] = server.addresses();
     let serving = tokio::spawn(server.run());
     let addresses = Addresses {

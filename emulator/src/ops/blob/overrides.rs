@@ -21,9 +21,9 @@ const PARAMETERS: [(&str, &str); 5] = [
 pub struct Overrides(Vec<(&'static str, String)>);
 
 impl Overrides {
-    /// What a call says whose query is signed or whose caller is known; nothing for nobody.
+    /// What the signature of a call says; nothing for a call without one.
     pub fn of(call: &Call) -> Self {
-        if call.identity == Identity::Anonymous {
+        if !matches!(call.identity, Identity::Sas(_)) {
             return Overrides::default();
         }
         let given = PARAMETERS.into_iter().filter_map(|(parameter, header)| {
