@@ -29,7 +29,7 @@ async fn deleted(client: &Client) -> Vec<(String, String, String)> {
         .await;
     let of = |part: &str, name: &str| {
         let text = part.split(&format!("<{name}>")).nth(1);
-        text.map_or("", |text| text.split('<').next().unwrap())
+        text.map_or("", |text| text.split('<').next().unwrap_or_default())
             .to_owned()
     };
     let parts = listed.text.split("<Container>").skip(1);
