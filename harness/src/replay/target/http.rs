@@ -79,7 +79,7 @@ impl Target for OverHttp {
 
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
         self.control("DELETE", "/state", &json!({})).await?;
-        let body = json!({
+        let mut body = json!({
             "public_access": !settings.public_access_forbidden,
             "default_tier": if settings.default_tier_cool { "Cool" } else { "Hot" },
             "versioning": settings.versioning,
@@ -89,6 +89,9 @@ impl Target for OverHttp {
             "blob_expiry": settings.blob_expiry,
             "encryption_scopes": settings.encryption_scopes,
         });
+        if let Some(sku) = &settings.sku {
+            body["sku"] = json!(sku);
+        }
         for name in &settings.accounts {
             self.control("PUT", &format!("/accounts/{name}"), &body)
                 .await?;
