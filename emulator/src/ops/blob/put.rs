@@ -16,9 +16,10 @@ use smalt_protocol::limits::put_blob_bytes_max;
 use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
 use super::guard::Guard;
-use super::headers::{self, BodyHashes};
 use super::replace::{self, Marks, NewBlob};
-use super::{immutability, properties};
+use super::upload::Upload;
+use super::written::Hashes;
+use super::{headers, immutability, properties};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::lookup::{BlobName, Place};
@@ -41,16 +42,13 @@ pub struct PutBlob {
     metadata: Metadata,
     tags: Vec<(String, String)>,
     tier: Option<String>,
-    hashes: BodyHashes,
-    bytes_max: u64,
-    received: Option<Received>,
+    upload: Upload,
 }
 
 /// The new blob, and what its bytes hash to.
 pub struct Written {
     blob: BlobRecord,
-    md5: [u8; 16],
-    crc64: [u8; 8],
+    hashes: Hashes,
 }
 
 impl Write for PutBlob {
@@ -60,11 +58,11 @@ impl Write for PutBlob {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         require_block_blob(call)?;
         let headers = headers::content_of_put(call)?;
-        let mut hashes = BodyHashes::of(call)?;
+        let mut upload = Upload::of(call, put_blob_bytes_max(call.version))?;
         // The hash that is to be stored is verified in place of `Content-MD5`, which is ignored
         // then. "Windows Azure Blob MD5 Overview".
         if let Some(stored) = &headers.content_md5 {
-            hashes.md5 = Some(headers::parse_md5(stored)?);
+            upload.given.md5 = Some(headers::parse_md5(stored)?);
         }
         Ok(PutBlob {
             name: BlobName::of_write(call)?,
@@ -76,22 +74,16 @@ impl Write for PutBlob {
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
             tier: headers::block_blob_tier(call)?,
-            hashes,
-            bytes_max: put_blob_bytes_max(call.version),
-            received: None,
+            upload,
         })
     }
 
     fn takes(&self) -> Takes {
-        Takes::Payload {
-            most: self.bytes_max,
-        }
+        self.upload.takes()
     }
 
     fn payload(&mut self, received: Received) -> Result<(), StorageError> {
-        self.hashes.check(&received)?;
-        self.received = Some(received);
-        Ok(())
+        self.upload.receive(received)
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
@@ -111,15 +103,13 @@ impl Write for PutBlob {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Written, StorageError> {
-        let received = self
-            .received
-            .ok_or_else(|| StorageError::internal("a blob is put without its body"))?;
+        let (staged, hashes) = self.upload.into_bytes()?;
         let mut headers = self.headers;
-        headers.content_md5 = Some(headers::encode(&received.md5));
+        headers.content_md5 = Some(headers::encode(&hashes.md5));
         let new = NewBlob {
             kind: BlobKind::Block,
-            length: received.length,
-            content: adopt(tx, received.staged)?,
+            length: staged.len(),
+            content: adopt(tx, staged)?,
             headers,
             metadata: self.metadata,
             tags: self.tags,
@@ -135,18 +125,15 @@ impl Write for PutBlob {
         };
         let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
         replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
-        Ok(Written {
-            blob,
-            md5: received.md5,
-            crc64: received.crc64,
-        })
+        Ok(Written { blob, hashes })
     }
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
-        let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&written.crc64));
+        let hashes = written.hashes;
+        let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&hashes.crc64));
         let reply = Reply::new(201)
             .version(written.blob.etag, written.blob.last_modified)
-            .header("content-md5", headers::encode(&written.md5))
+            .header("content-md5", headers::encode(&hashes.md5))
             .maybe("x-ms-content-crc64", crc64);
         let reply = properties::with_version(reply, &written.blob, call.version);
         let encryption = written.blob.encryption.as_ref();
