@@ -214,13 +214,15 @@ impl Timestamp {
             Some((date, time)) => (date, Some(time)),
             None => (text, None),
         };
-        let mut parts = date.split('-');
+        let [.., b'-', _, _, b'-', _, _] = date.as_bytes() else {
+            return None;
+        };
         let (year, month, day) = (
-            number(parts.next()?)?,
-            number(parts.next()?)?,
-            number(parts.next()?)?,
+            number(date.get(..4)?)?,
+            number(date.get(5..7)?)?,
+            number(date.get(8..10)?)?,
         );
-        if parts.next().is_some() || date.len() != 10 {
+        if date.len() != 10 {
             return None;
         }
         let mut civil = Civil {
