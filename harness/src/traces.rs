@@ -17,4 +17,9 @@ pub mod scrub;
 pub mod tee;
 pub mod upstream;
 
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod mutations;
+
 pub use options::{Options, run_command};
