@@ -130,7 +130,7 @@ const MUTATIONS: &[(&str, usize, Edit, Aspect)] = &[
     (
         "blob/container",
         7,
-        Body("https://account.", "https://other."),
+        Body("account.blob.", "account.queue."),
         Aspect::Body,
     ),
     ("blob/container", 6, Empty, Aspect::Body),
@@ -276,6 +276,7 @@ fn edit(answers: &mut [Response], n: usize, edit: Edit) {
 #[tokio::test]
 async fn every_mutation_is_caught() {
     let mut distinct = BTreeSet::new();
+    let mut missed = Vec::new();
     for (name, n, change, aspect) in MUTATIONS {
         let what = format!("{name}: answer {n}: {change:?}");
         assert!(distinct.insert(what.clone()), "{what} stands there twice");
@@ -292,13 +293,13 @@ async fn every_mutation_is_caught() {
             Outcome::Failed(differences) => differences.iter().any(|d| d.aspect == *aspect),
             _ => false,
         };
-        assert!(seen, "{what}: {:?}", played.outcomes[*n]);
-        let before = &played.outcomes[..*n];
-        assert!(
-            before.iter().all(|o| *o == Outcome::Passed),
-            "{what}: {before:?}"
-        );
+        let earlier = played.outcomes[..*n].iter();
+        let mut false_alarms = earlier.filter(|outcome| **outcome != Outcome::Passed);
+        if !seen || false_alarms.next().is_some() {
+            missed.push(format!("{what}: {:?}", played.outcomes));
+        }
     }
+    assert!(missed.is_empty(), "{}", missed.join("\n\n"));
     assert!(distinct.len() >= 30);
 }
 

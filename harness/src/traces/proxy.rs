@@ -212,3 +212,109 @@ fn unavailable(error: &UpstreamError) -> Answer {
     *answer.status_mut() = http::StatusCode::BAD_GATEWAY;
     answer
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: usize = 1024 * 1024;
+
+    /// A service that gives back what it gets, `/cut` without its end.
+    async fn echo(request: http::Request<Incoming>) -> http::Response<Full<Bytes>> {
+        let is_cut = request.uri().path() == "/cut";
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let mut answer = http::Response::builder().status(201);
+        if is_cut {
+            answer = answer.header("content-length", "9999");
+        }
+        answer.header("x-ms-b", "2").body(Full::new(body)).unwrap()
+    }
+
+    /// The address of an [`echo`].
+    async fn service() -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let service = hyper::service::service_fn(|request| async move {
+                    Ok::<_, Infallible>(echo(request).await)
+                });
+                let http = hyper::server::conn::http1::Builder::new();
+                tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        format!("http://{at}")
+    }
+
+    /// A proxy in front of a service, and a client of the proxy.
+    async fn proxied(target: &str) -> (Arc<Proxy>, Upstream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = format!("http://{}", listener.local_addr().unwrap());
+        let proxy = Proxy::new(Upstream::at(target).unwrap(), |_| {});
+        tokio::spawn(Arc::clone(&proxy).serve(listener));
+        (proxy, Upstream::at(&at).unwrap())
+    }
+
+    async fn send(client: &Upstream, path: &str, body: Bytes) -> (u16, Option<Bytes>) {
+        let request = http::Request::put(path).header("host", "here");
+        let request = request.header("x-ms-a", "1").body(Full::new(body)).unwrap();
+        let answer = client.send(request).await.unwrap();
+        let status = answer.status().as_u16();
+        (
+            status,
+            answer.collect().await.ok().map(|body| body.to_bytes()),
+        )
+    }
+
+    /// What the client gets is what the service gave, and the log holds both sides of it.
+    #[tokio::test]
+    async fn passes_on_and_writes_down() {
+        let (proxy, client) = proxied(&service().await).await;
+        let large = Bytes::from(vec![7; MEBIBYTE]);
+        let bodies = [Bytes::new(), Bytes::from("abc"), large];
+        for body in &bodies {
+            let answered = send(&client, "/account/c?x=1", body.clone()).await;
+            assert_eq!(answered, (201, Some(body.clone())));
+        }
+        let log = proxy.log();
+        assert_eq!((log.len(), log.answered(2)), (bodies.len(), bodies.len()));
+        assert_eq!(log.lost, Vec::<String>::new());
+        for (seen, body) in log.ordered().iter().zip(&bodies) {
+            assert_eq!((&seen.request_body, &seen.response_body), (body, body));
+            assert_eq!(
+                (seen.method.as_str(), seen.target.as_str()),
+                ("PUT", "/account/c?x=1")
+            );
+            let has = |headers: &[(String, String)], name| headers.iter().any(|(n, _)| n == name);
+            assert!(has(&seen.request_headers, "x-ms-a") && seen.host == "here");
+            assert!(has(&seen.response_headers, "x-ms-b"));
+        }
+    }
+
+    /// An answer that broke off, and a service that is not there, are named and not recorded.
+    #[tokio::test]
+    async fn what_went_wrong_is_named() {
+        let (proxy, client) = proxied(&service().await).await;
+        let request = http::Request::put("/cut").body(Full::new(Bytes::from("abc")));
+        if let Ok(answer) = client.send(request.unwrap()).await {
+            assert!(answer.collect().await.is_err());
+        }
+        assert!(proxy.log().is_empty());
+        assert!(
+            proxy.log().lost[0].starts_with("PUT /cut: "),
+            "{:?}",
+            proxy.log().lost
+        );
+        let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let target = format!("http://{}", gone.local_addr().unwrap());
+        drop(gone);
+        let (proxy, client) = proxied(&target).await;
+        let (status, _) = send(&client, "/c?sig=s3cret", Bytes::new()).await;
+        assert_eq!((status, proxy.log().len()), (502, 0));
+        let lost = proxy.log().lost.join("");
+        assert!(
+            lost.starts_with("PUT /c: ") && !lost.contains("s3cret"),
+            "{lost}"
+        );
+    }
+}
