@@ -98,11 +98,7 @@ impl Write for PutBlob {
             headers,
             metadata: self.metadata,
             tags: self.tags,
-            access: Access {
-                changed: self.tier.as_ref().map(|_| stamp.now),
-                tier: self.tier,
-                rehydration: None,
-            },
+            access: Access::given(self.tier, stamp.now),
             copy: None,
             encryption,
             sequence_number: 0,

@@ -154,11 +154,7 @@ impl Write for PutBlockList {
             headers: self.headers,
             metadata: self.metadata,
             tags: self.tags,
-            access: Access {
-                changed: self.tier.as_ref().map(|_| stamp.now),
-                tier: self.tier,
-                rehydration: None,
-            },
+            access: Access::given(self.tier, stamp.now),
             copy: None,
             encryption,
             sequence_number: 0,
