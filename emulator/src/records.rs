@@ -51,6 +51,12 @@ pub trait Record: Serialize + DeserializeOwned {
     }
 }
 
+/// What a field without a value of its own is left out by: a record then takes the time and the
+/// space of what it says.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl Record for ContainerRecord {}
 impl Record for BlobRecord {}
 impl Record for BlockRecord {}

@@ -276,7 +276,7 @@ fn check_reach(
         if access.account_sas.is_empty() {
             return Err(unauthorised(call, ErrorCode::AuthorizationFailure));
         }
-        if !sas.get("srt").contains(access.scope.letter()) {
+        if !access.any_scope && !sas.get("srt").contains(access.scope.letter()) {
             return Err(ErrorCode::AuthorizationResourceTypeMismatch.into());
         }
     }
