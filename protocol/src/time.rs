@@ -49,6 +49,8 @@ impl Timestamp {
     pub const MAX: Timestamp = Timestamp(3_155_378_975_999_999_999);
     /// 0001-01-01T00:00:00Z.
     pub const MIN: Timestamp = Timestamp(0);
+    /// 1601-01-01T00:00:00Z, where the times of Windows begin. "FILETIME structure".
+    pub const WINDOWS_EPOCH: Timestamp = Timestamp(504_911_232_000_000_000);
     /// 1970-01-01T00:00:00Z.
     pub const UNIX_EPOCH: Timestamp = Timestamp(UNIX_EPOCH_TICKS);
 

@@ -1,4 +1,7 @@
 //! Shared access signatures of an account, of one resource, or of a user.
+//!
+//! Sources: "Create a service SAS", "Create an account SAS", "Create a user delegation SAS",
+//! "Define a stored access policy"; recordings for the order of refusals.
 
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::permissions::Permissions;

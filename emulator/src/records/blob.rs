@@ -272,6 +272,17 @@ pub struct Access {
     pub rehydration: Option<Rehydration>,
 }
 
+impl Access {
+    /// That of a new block blob: the tier that it was given, if any.
+    pub fn given(tier: Option<String>, now: Timestamp) -> Self {
+        Access {
+            changed: tier.as_ref().map(|_| now),
+            tier,
+            rehydration: None,
+        }
+    }
+}
+
 /// An archived blob that was given an online tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rehydration {

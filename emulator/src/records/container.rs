@@ -1,4 +1,6 @@
 //! Containers.
+//!
+//! Their contents stand under the generation, not under the name: see `keys`.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::xml::SignedIdentifier;

@@ -129,9 +129,7 @@ impl Target {
         check_kind(blob)?;
         self.sequence.check(blob.sequence_number)?;
         guard::check_rewritable(blob)?;
-        let policy = &found.container.encryption_scope;
-        self.encryption
-            .check_write(blob.encryption.as_ref(), policy)?;
+        guard::check_encryption(&self.encryption, &found)?;
         if self.range.end > blob.length {
             return Err(ErrorCode::InvalidPageRange.into());
         }

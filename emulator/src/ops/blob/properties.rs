@@ -135,6 +135,12 @@ pub fn with_version(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Rep
     reply.maybe(VERSION_ID, id.map(Timestamp::iso_ticks))
 }
 
+/// Says which version a write of content or metadata made, and what it was encrypted with.
+pub fn written(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
+    let reply = with_version(reply, blob, version);
+    encrypted(reply, blob.encryption.as_ref(), version)
+}
+
 /// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
 /// the client's own key or scope.
 pub fn encrypted(reply: Reply, encryption: Option<&Encryption>, version: ApiVersion) -> Reply {

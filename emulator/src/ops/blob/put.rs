@@ -13,19 +13,19 @@
 //! ```
 
 use smalt_protocol::limits::put_blob_bytes_max;
-use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
+use smalt_protocol::{ApiVersion, Metadata, StorageError};
 
-use super::guard::Guard;
-use super::replace::{self, Marks, NewBlob};
+use super::creation::{self, Creation};
+use super::replace::NewBlob;
 use super::upload::Upload;
 use super::written::Hashes;
-use super::{headers, immutability, properties};
+use super::{headers, properties};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
-use crate::ops::lookup::{BlobName, Place};
+use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
-use crate::rules::encryption::{Encryption, Requested};
+use crate::rules::encryption::Encryption;
 use crate::store::{self, Staged, Stamp, Transaction, View};
 
 /// Since this version the answer carries the CRC64 of the content. "Version 2019-02-02".
@@ -33,11 +33,7 @@ pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 
 /// Put Blob of a block blob.
 pub struct PutBlob {
-    name: BlobName,
-    guard: Guard,
-    encryption: Requested,
-    may_overwrite: bool,
-    marks: Marks,
+    creation: Creation,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
@@ -65,11 +61,7 @@ impl Write for PutBlob {
             upload.given.md5 = Some(headers::parse_md5(stored)?);
         }
         Ok(PutBlob {
-            name: BlobName::of_write(call)?,
-            guard: Guard::of_write(call)?,
-            encryption: headers::encryption(call)?,
-            may_overwrite: call.identity.may('w'),
-            marks: immutability::marks(call)?,
+            creation: Creation::of(call)?,
             headers,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
@@ -87,14 +79,7 @@ impl Write for PutBlob {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
-        let place = self.name.find_place(view, stamp.now)?;
-        if place.blob.is_some() && !self.may_overwrite {
-            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
-        }
-        self.guard.check_create(&place)?;
-        let policy = &place.container.encryption_scope;
-        let encryption = self.encryption.of_new(policy)?;
-        Ok((place, encryption))
+        self.creation.check(view, stamp)
     }
 
     fn apply(
@@ -113,18 +98,13 @@ impl Write for PutBlob {
             headers,
             metadata: self.metadata,
             tags: self.tags,
-            access: Access {
-                changed: self.tier.as_ref().map(|_| stamp.now),
-                tier: self.tier,
-                rehydration: None,
-            },
+            access: Access::given(self.tier, stamp.now),
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: self.marks,
+            marks: self.creation.marks,
         };
-        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
-        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
+        let blob = creation::make(tx, &self.creation.name, &place, new, stamp)?;
         Ok(Written { blob, hashes })
     }
 
@@ -135,9 +115,7 @@ impl Write for PutBlob {
             .version(written.blob.etag, written.blob.last_modified)
             .header("content-md5", headers::encode(&hashes.md5))
             .maybe("x-ms-content-crc64", crc64);
-        let reply = properties::with_version(reply, &written.blob, call.version);
-        let encryption = written.blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, &written.blob, call.version))
     }
 }
 

@@ -7,9 +7,9 @@
 //! no account of this emulator is fetched, where the emulator was given something to fetch with.
 //!
 //! - [`url`]: the header, taken apart and resolved.
-//! - [`open`]: authorises, and hashes or stages what the operation wants of the bytes.
+//! - [`mod@open`]: authorises, and hashes or stages what the operation wants of the bytes.
 //! - `range`: what the operations ask and take that write a range of a source.
-//! - `remote`: the same as [`open`] for a source that is elsewhere.
+//! - `remote`: the same as [`mod@open`] for a source that is elsewhere.
 
 mod open;
 mod range;

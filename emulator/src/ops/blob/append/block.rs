@@ -22,9 +22,6 @@ use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
 
-/// 1601-01-01T00:00:00Z, where the times of Windows begin.
-const FILE_TIMES_FROM: Timestamp = Timestamp::from_ticks(504_911_232_000_000_000);
-
 /// Append Block.
 pub struct AppendBlock {
     append: Append,
@@ -79,7 +76,7 @@ impl Write for AppendBlock {
 /// refused instead of not matching.
 fn check_tag_is_a_time(call: &Call) -> Result<(), StorageError> {
     let tag = call.header("if-match")?.and_then(ETag::parse);
-    if tag.is_some_and(|tag| tag < ETag::from_tick(FILE_TIMES_FROM)) {
+    if tag.is_some_and(|tag| tag < ETag::from_tick(Timestamp::WINDOWS_EPOCH)) {
         return Err(StorageError::new(ErrorCode::OutOfRangeInput)
             .with_message("One of the request inputs is out of range."));
     }
