@@ -149,8 +149,9 @@ impl<'a> Common<'a> {
 
     /// Of a refusal. Recorded: what is refused before the version was looked at is answered under
     /// none: who could not be told apart, a resource without an operation, and a snapshot whose
-    /// time is none. The last is not told the code in a header either, nor is nobody in particular who
-    /// names no version. Two ways to name a version are refused without a look at the client's id.
+    /// time is none. The last is not told the code in a header either, nor is nobody in particular
+    /// who names no version. Snapshot and version at once are refused before the client's id is
+    /// read.
     pub fn of_refusal(call: &'a Call, error: &StorageError, now: Timestamp) -> Self {
         let common = Self::of(call, now);
         let names_snapshot = ("QueryParameterName", "snapshot".to_owned());
