@@ -262,7 +262,7 @@ mod tests {
         let status = answer.status().as_u16();
         (
             status,
-            answer.collect().await.ok().map(|body| body.to_bytes()),
+            answer.collect().await.ok().map(http_body_util::Collected::to_bytes),
         )
     }
 
