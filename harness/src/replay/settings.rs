@@ -99,6 +99,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         ..AccountSettings::default()
     };
     let mut sets_retention = false;
+    // With versioning on, the deletion of a blob that leaves an earlier version is not permanent
+    // either; a permanent one, unless asked for, tells that nothing deleted is kept.
+    let mut keeps_nothing = false;
     let mut sets_cors = false;
     for interaction in &recording.interactions {
         let (request, response) = (&interaction.request, &interaction.response);
@@ -131,6 +134,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let url = Url::parse(&request.url);
         let delete_type = url.as_ref().and_then(|url| url.param("deletetype"));
         settings.permanent_delete |= ok && delete_type.is_some();
+        keeps_nothing |= !sets_retention
+            && delete_type.is_none()
+            && answered("x-ms-delete-type-permanent") == Some("true");
         let comp = url.and_then(|url| url.param("comp"));
         settings.sku = settings
             .sku
@@ -144,6 +150,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
             sets_cors |= body.contains("<Cors");
         }
     }
+    settings.blob_soft_delete &= !keeps_nothing;
     settings
 }
 
