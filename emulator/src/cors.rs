@@ -6,6 +6,8 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
+use smalt_protocol::ErrorCode;
+
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
@@ -22,6 +24,10 @@ const ALWAYS_EXPOSED: [&str; 7] = [
     "date",
     "transfer-encoding",
 ];
+
+/// Operations of blobs and containers whose answers name as exposed exactly what they have, by
+/// `comp`. Recorded.
+const EXACT: [&str; 4] = ["pagelist", "tags", "blobs", "seal"];
 
 /// Adds what the service's rules say. A preflight has said it already.
 ///
@@ -67,16 +73,29 @@ fn expose(grant: &Grant<'_>, call: &Call, response: &mut Response<Body>) {
     let own = own.filter(|name| !is_late(name, call, response));
     let own = own.map(HeaderName::as_str);
     let own = own.filter(|name| !ALWAYS_EXPOSED.contains(name));
+    let has_id = response.headers().contains_key("x-ms-client-request-id");
+    let is_late_id = |name: &&str| *name == "x-ms-client-request-id" && !has_id;
+    let is_exact = is_exact(call, response);
     // Recorded: what is refused before the version was looked at comes from another server.
     let is_versioned = response.headers().contains_key("x-ms-version");
     let always = ALWAYS_EXPOSED.into_iter();
     let always = always.filter(|name| is_versioned || !["server", "x-ms-version"].contains(name));
+    let always = always.filter(|name| !is_exact || !is_late_id(name));
     let all = always.chain(own);
     let names = cors::exposed(grant.rule, all);
     if let (false, Ok(names)) = (names.is_empty(), HeaderValue::from_str(&names)) {
         let headers = response.headers_mut();
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, names);
     }
+}
+
+/// Recorded: the younger operations, and what is refused as early as their requests are read, name
+/// what is there and nothing else.
+fn is_exact(call: &Call, response: &Response<Body>) -> bool {
+    let refused_early = ErrorCode::MutuallyExclusiveQueryParameters.as_str();
+    let code = response.headers().get("x-ms-error-code");
+    code.is_some_and(|code| code == refused_early)
+        || EXACT.contains(&(call.query("comp").unwrap_or_default()))
 }
 
 /// Recorded: what is written after the names were gathered is not among them. It is all that
@@ -89,6 +108,7 @@ fn is_late(name: &HeaderName, call: &Call, response: &Response<Body>) -> bool {
         || *name == ACCESS_CONTROL_ALLOW_CREDENTIALS
         || *name == VARY
         || *name == CONTENT_RANGE
-        || (*name == CONTENT_TYPE && (status.as_u16() >= 400 || is_settings))
+        || (*name == CONTENT_TYPE
+            && (is_settings || (status.as_u16() >= 400 && !is_exact(call, response))))
         || (is_partial && ["content-md5", "x-ms-content-crc64"].contains(&name.as_str()))
 }

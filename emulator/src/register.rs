@@ -149,11 +149,15 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
     }
     if comp.is_empty() {
         return match call.query("restype") {
-            Some(restype) => StorageError::invalid_query("restype", restype, ""),
+            // Recorded: `restype` is known, and it is the missing `comp` that is named.
+            Some("service" | "container" | "account") => {
+                StorageError::no_such_operation("comp", "")
+            }
+            Some(restype) => StorageError::no_such_operation("restype", restype),
             None => ErrorCode::UnsupportedHttpVerb.into(),
         };
     }
-    StorageError::invalid_query("comp", comp, "")
+    StorageError::no_such_operation("comp", comp)
 }
 
 impl Entry {

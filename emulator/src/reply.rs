@@ -148,26 +148,37 @@ impl<'a> Common<'a> {
     }
 
     /// Of a refusal. Recorded: what is refused before the version was looked at is answered under
-    /// none: who could not be told apart, and a snapshot whose time is none. The latter is not told
-    /// the code in a header either, nor is nobody in particular who names no version.
+    /// none: who could not be told apart, a resource without an operation, and a snapshot whose
+    /// time is none. The last is not told the code in a header either, nor is nobody in particular
+    /// who names no version. Snapshot and version at once are refused before the client's id is
+    /// read.
     pub fn of_refusal(call: &'a Call, error: &StorageError, now: Timestamp) -> Self {
         let common = Self::of(call, now);
         let names_snapshot = ("QueryParameterName", "snapshot".to_owned());
+        let no_operation = [
+            ("QueryParameterName", "comp".to_owned()),
+            ("QueryParameterValue", String::new()),
+        ];
         let (knows_version, tells_code) = match error.code() {
             ErrorCode::InvalidAuthenticationInfo | ErrorCode::AuthorizationServiceMismatch => {
                 (false, true)
             }
             ErrorCode::InvalidQueryParameterValue => {
+                let elements = error.elements();
+                let is_none = elements.starts_with(&no_operation);
                 let is_time = call.query("snapshot").is_some_and(|s| moment(s).is_some());
-                let knows = is_time || !error.elements().contains(&names_snapshot);
-                (knows, knows)
+                let knows = is_time || !elements.contains(&names_snapshot);
+                (knows && !is_none, knows)
             }
             ErrorCode::ResourceNotFound => (call.version_known, call.version_known),
             _ => (true, true),
         };
+        let is_read_early = error.code() == ErrorCode::MutuallyExclusiveQueryParameters;
+        let client_request_id = common.client_request_id.filter(|_| !is_read_early);
         Common {
             version: common.version.filter(|_| knows_version),
             tells_code: tells_code && (common.tells_code || !knows_version),
+            client_request_id,
             ..common
         }
     }

@@ -110,6 +110,12 @@ impl StorageError {
         }
     }
 
+    /// The same where the value asks for an operation that there is not: the service then has an
+    /// element for the reason, and nothing in it, as recorded.
+    pub fn no_such_operation(name: &str, value: &str) -> Self {
+        Self::invalid_query(name, value, "").with_element("Reason", "")
+    }
+
     /// 400 `OutOfRangeQueryParameterValue` with the permitted range.
     pub fn query_out_of_range(name: &str, value: &str, least: i64, most: i64) -> Self {
         Self::new(ErrorCode::OutOfRangeQueryParameterValue)

@@ -217,13 +217,15 @@ impl Timestamp {
             Some((date, time)) => (date, Some(time)),
             None => (text, None),
         };
-        let mut parts = date.split('-');
+        let [.., b'-', _, _, b'-', _, _] = date.as_bytes() else {
+            return None;
+        };
         let (year, month, day) = (
-            number(parts.next()?)?,
-            number(parts.next()?)?,
-            number(parts.next()?)?,
+            number(date.get(..4)?)?,
+            number(date.get(5..7)?)?,
+            number(date.get(8..10)?)?,
         );
-        if parts.next().is_some() || date.len() != 10 {
+        if date.len() != 10 {
             return None;
         }
         let mut civil = Civil {
@@ -424,6 +426,8 @@ mod tests {
             ),
             ("2019-02-29", None),
             ("2019-13-01", None),
+            ("19-0005-09", None),
+            ("2019-05-0ü", None),
             ("2019-05-09T10:20", None),
             ("2019-05-09T24:00Z", None),
             ("09.05.2019", None),

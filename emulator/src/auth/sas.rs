@@ -178,18 +178,22 @@ fn below_directory(call: &Call) -> &str {
 
 fn check_signature(call: &Call, account: &Account, sas: &Sas) -> Result<(), StorageError> {
     let target = sas_target(call, sas);
+    let delegated;
     let keys = match sas.kind() {
-        SasKind::UserDelegation => delegation_keys(call, account, sas)?,
-        SasKind::Account | SasKind::Service => account.keys.clone(),
+        SasKind::UserDelegation => {
+            delegated = delegation_keys(call, account, sas)?;
+            &delegated
+        }
+        SasKind::Account | SasKind::Service => &account.keys,
     };
-    let mut refusal = refused("The account has no key.");
-    for key in &keys {
+    let mut refusal = None;
+    for key in keys {
         match sas.verify(&target, key.as_bytes()) {
             Ok(()) => return Ok(()),
-            Err(error) => refusal = error,
+            Err(error) => refusal = Some(error),
         }
     }
-    Err(refusal)
+    Err(refusal.unwrap_or_else(|| refused("The account has no key.")))
 }
 
 /// The key that a user delegation SAS names, made again from each of the account's keys.

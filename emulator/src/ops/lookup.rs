@@ -17,6 +17,11 @@ use crate::records::{BlobRecord, ContainerRecord, Record};
 use crate::rules::{immutability, pending_copy};
 use crate::store::View;
 
+/// Query parameter of a snapshot.
+const SNAPSHOT: &str = "snapshot";
+/// Query parameter of a version.
+const VERSION: &str = "versionid";
+
 /// A container by account and name. Its name is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerName {
@@ -86,10 +91,12 @@ impl BlobName {
     /// # Errors
     /// 400 `InvalidQueryParameterValue` where the call names one.
     pub fn of_write(call: &Call) -> Result<Self, StorageError> {
-        for part in ["snapshot", "versionid"] {
-            if let Some(value) = call.query(part).filter(|value| !value.is_empty()) {
-                return Err(StorageError::invalid_query(part, value, ""));
-            }
+        let named = |part| call.query(part).filter(|value| !value.is_empty());
+        if let Some(snapshot) = named(SNAPSHOT) {
+            return Err(StorageError::invalid_query(SNAPSHOT, snapshot, ""));
+        }
+        if let Some(version) = named(VERSION) {
+            return Err(refused_version(version, "A version cannot be written."));
         }
         Self::of(call)
     }
@@ -174,10 +181,12 @@ impl BlobAddress {
         let part = match (call.query("snapshot"), call.query("versionid")) {
             (Some(_), Some(_)) => return Err(ErrorCode::MutuallyExclusiveQueryParameters.into()),
             (Some(snapshot), None) if !snapshot.is_empty() => {
-                BlobPart::Snapshot(parse_moment("snapshot", snapshot)?)
+                let refused = || StorageError::invalid_query(SNAPSHOT, snapshot, "");
+                BlobPart::Snapshot(moment(snapshot).ok_or_else(refused)?)
             }
             (None, Some(version)) if !version.is_empty() => {
-                BlobPart::Version(parse_moment("versionid", version)?)
+                let refused = || refused_version(version, "Not a valid version ID.");
+                BlobPart::Version(moment(version).ok_or_else(refused)?)
             }
             _ => BlobPart::Base,
         };
@@ -237,12 +246,13 @@ impl BlobAddress {
     }
 }
 
-/// The time of a snapshot or version: `2019-10-02T16:42:30.9555693Z`.
-fn parse_moment(name: &str, text: &str) -> Result<Timestamp, StorageError> {
-    moment(text).ok_or_else(|| StorageError::invalid_query(name, text, ""))
+/// A version that a request may not name. Recorded: it comes with a reason, a snapshot without.
+pub fn refused_version(version: &str, reason: &str) -> StorageError {
+    StorageError::invalid_query(VERSION, version, reason)
 }
 
-/// A whole time, with date, time of day and zone.
+/// A whole time, with date, time of day and zone: that of a snapshot or version,
+/// `2019-10-02T16:42:30.9555693Z`.
 pub fn moment(text: &str) -> Option<Timestamp> {
     let is_whole = text.contains(['T', 't']) && text.ends_with(['Z', 'z']);
     Timestamp::parse_iso(text).filter(|_| is_whole)

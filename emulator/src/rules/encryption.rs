@@ -175,8 +175,8 @@ fn key(headers: &HeaderMap, names: [&'static str; 3]) -> Result<Option<String>, 
     }
     let bytes = BASE64.decode(key).ok();
     let bytes = bytes.filter(|bytes| bytes.len() == KEY_BYTES);
-    // What stands in the header is a secret: it is not repeated.
-    let bytes = bytes.ok_or_else(|| StorageError::invalid_header(key_name, ""))?;
+    // Recorded: every refused header is repeated, to none but who sent it.
+    let bytes = bytes.ok_or_else(|| StorageError::invalid_header(key_name, key))?;
     if BASE64.encode(Sha256::digest(bytes)) != sha256 {
         return Err(StorageError::invalid_header(sha256_name, sha256));
     }

@@ -171,8 +171,7 @@ fn flatten(expression: TagExpression, into: &mut Vec<Comparison>) {
 }
 
 fn refused(text: &str, reason: &str) -> StorageError {
-    StorageError::invalid_query(WHERE, text, "")
-        .with_message(format!("Error parsing query{reason}"))
+    StorageError::invalid_query(WHERE, text, &format!("Error parsing query{reason}"))
 }
 
 #[cfg(test)]
@@ -233,7 +232,7 @@ mod tests {
     fn what_is_no_query_is_refused_in_the_service_s_words() {
         let eleven: Vec<_> = (0..11).map(|n| format!("t{n}='1'")).collect();
         let eleven = eleven.join(" AND ");
-        for (text, message) in [
+        for (text, reason) in [
             (
                 "a='1' AND (b='1' OR b='2')",
                 "Error parsing query at or near character position 18: unexpected 'OR'",
@@ -256,7 +255,8 @@ mod tests {
         ] {
             let error = TagQuery::parse(text).unwrap_err();
             assert_eq!(error.status(), 400);
-            assert_eq!(error.message(), message);
+            let told = error.elements().last().cloned();
+            assert_eq!(told, Some(("Reason", reason.to_owned())));
         }
     }
 

@@ -46,7 +46,7 @@ impl Write for AbortCopy {
             name: BlobName::of_write(call)?,
             guard: Guard::of_lease(call)?,
             copy_id: Uuid::parse_str(id)
-                .map_err(|_| StorageError::invalid_query("copyid", id, ""))?,
+                .map_err(|_| StorageError::invalid_query("copyid", id, "Not a valid copy ID."))?,
         })
     }
 

@@ -17,7 +17,7 @@ use super::retention::{self, Spot};
 use super::{pending, replace, uncommitted};
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::lookup::{BlobAddress, BlobPart, Place};
+use crate::ops::lookup::{self, BlobAddress, BlobPart, Place};
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -79,8 +79,7 @@ impl Write for DeleteBlob {
         let address = BlobAddress::of(call)?;
         let snapshots = parse_snapshots(call)?;
         if !address.is_base() && snapshots != Snapshots::Refuse {
-            let part = call.query("snapshot").unwrap_or_default();
-            return Err(StorageError::invalid_query("snapshot", part, ""));
+            return Err(has_no_snapshots(call));
         }
         Ok(DeleteBlob {
             address,
@@ -242,6 +241,17 @@ impl DeleteBlob {
             blob.save(tx, self.address.name.key(place.container.generation))?;
         }
         Ok(())
+    }
+}
+
+/// What is said of the snapshots of something that is no base blob.
+fn has_no_snapshots(call: &Call) -> StorageError {
+    match call.query("versionid") {
+        Some(version) => lookup::refused_version(version, "A version has no snapshots."),
+        None => {
+            let snapshot = call.query("snapshot").unwrap_or_default();
+            StorageError::invalid_query("snapshot", snapshot, "A snapshot has no snapshots.")
+        }
     }
 }
 

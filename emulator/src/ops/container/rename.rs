@@ -44,7 +44,7 @@ impl Write for RenameContainer {
         const SOURCE: &str = "x-ms-source-container-name";
         let source = call.required_header(SOURCE)?;
         if call.version >= UNKNOWN {
-            return Err(StorageError::invalid_query("comp", "rename", ""));
+            return Err(StorageError::no_such_operation("comp", "rename"));
         }
         names::validate_container_name(source)
             .map_err(|_| StorageError::invalid_header(SOURCE, source))?;

@@ -28,7 +28,7 @@ impl Read for GetServiceStats {
         if call.target.secondary {
             Ok(GetServiceStats)
         } else {
-            Err(StorageError::invalid_query("comp", "stats", ""))
+            Err(StorageError::no_such_operation("comp", "stats"))
         }
     }
 

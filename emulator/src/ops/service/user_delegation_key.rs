@@ -51,7 +51,7 @@ impl Read for GetUserDelegationKey {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         if call.version < known_since(call.service()) {
-            return Err(StorageError::invalid_query("comp", "userdelegationkey", ""));
+            return Err(StorageError::no_such_operation("comp", "userdelegationkey"));
         }
         let Identity::Entra(principal) = call.identity else {
             return Err(StorageError::internal("the register asks for a token"));

@@ -87,7 +87,8 @@ impl Read for GetPageRangesDiff {
 /// The time of the earlier snapshot.
 fn previous(call: &Call) -> Result<Timestamp, StorageError> {
     if let Some(time) = call.query(TIME) {
-        return moment(time).ok_or_else(|| StorageError::invalid_query(TIME, time, ""));
+        return moment(time)
+            .ok_or_else(|| StorageError::invalid_query(TIME, time, "Not a valid snapshot time."));
     }
     let url = call.required_header(URL)?;
     snapshot_of(url, call).ok_or_else(|| StorageError::invalid_header(URL, url))
