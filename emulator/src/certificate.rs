@@ -11,6 +11,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
+use smalt_protocol::time::DAY_S;
 use smalt_protocol::{Service, Timestamp};
 
 use crate::disk::{self, Disk};
@@ -19,7 +20,6 @@ use crate::disk::{self, Disk};
 pub const VALID_DAYS: u64 = 820;
 /// How long before its end a pair is replaced, in days.
 const RENEWED_DAYS: u64 = 30;
-const DAY_S: u64 = 24 * 3_600;
 
 /// Certificate of the authority, in PEM: what clients have to trust.
 pub const CA_FILE: &str = "ca.pem";

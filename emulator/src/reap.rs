@@ -16,7 +16,6 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use smalt_protocol::Timestamp;
-use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 
 use crate::keys::{self, Generation, Holds};
 use crate::ops::blob::content::{self, pages};
@@ -31,7 +30,6 @@ use crate::store::{self, Store, StoreResult, Transaction, View};
 const COMMIT_STEPS_MAX: usize = 256;
 /// Blobs with uncommitted blocks that one run looks at.
 const UNCOMMITTED_SEEN_MAX: usize = 4_096;
-const DAY_S: u64 = 24 * 60 * 60;
 
 /// An entry of the store.
 type Entry = (Vec<u8>, Bytes);
@@ -246,15 +244,11 @@ fn old_uncommitted(
         *next = seen.last().map(|(key, _)| [key.as_slice(), &[0]].concat());
     }
     for (key, value) in seen {
-        if is_old(&UncommittedRecord::decode(&value)?, now) {
+        if !UncommittedRecord::decode(&value)?.is_kept(now) {
             old.push(key);
         }
     }
     Ok(old)
-}
-
-fn is_old(record: &UncommittedRecord, now: Timestamp) -> bool {
-    now >= record.touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S)
 }
 
 /// Removes up to `most` uncommitted blocks of a blob and, after the last, its record.
@@ -264,8 +258,8 @@ fn drop_blocks(
     now: Timestamp,
     most: usize,
 ) -> StoreResult<usize> {
-    let Some(mut record) = UncommittedRecord::load(tx, key)?.filter(|record| is_old(record, now))
-    else {
+    let record = UncommittedRecord::load(tx, key)?;
+    let Some(mut record) = record.filter(|record| !record.is_kept(now)) else {
         return Ok(0);
     };
     let blocks = keys::blocks(keys::generation(key), &keys::blob_name(key));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use smalt_protocol::ETag;
 use smalt_protocol::limits::PAGE_BYTES;
+use smalt_protocol::time::DAY_S;
 
 use super::*;
 use crate::clock::Clock;

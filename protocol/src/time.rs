@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub const TICKS_PER_SECOND: u64 = 10_000_000;
 /// Ticks from 0001-01-01 to the Unix epoch.
 pub const UNIX_EPOCH_TICKS: u64 = 621_355_968_000_000_000;
-const SECONDS_PER_DAY: u64 = 86_400;
+/// Seconds in a day.
+pub const DAY_S: u64 = 86_400;
 const DAYS_FROM_0001_TO_1970: i64 = 719_162;
 
 /// A point in time, in 100 ns ticks since 0001-01-01T00:00:00Z.
@@ -134,7 +135,7 @@ impl Timestamp {
             "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
         ];
         let c = self.civil();
-        let day = DAY[(self.0 / TICKS_PER_SECOND / SECONDS_PER_DAY % 7) as usize];
+        let day = DAY[(self.0 / TICKS_PER_SECOND / DAY_S % 7) as usize];
         let month = MONTH[c.month as usize - 1];
         let mut text = String::with_capacity("Thu, 09 May 2019 00:57:59 GMT".len());
         text.extend([day, ", "]);
@@ -262,8 +263,8 @@ impl Timestamp {
 
     fn civil(self) -> Civil {
         let seconds = self.0 / TICKS_PER_SECOND;
-        let (year, month, day) = date_of((seconds / SECONDS_PER_DAY) as i64);
-        let in_day = (seconds % SECONDS_PER_DAY) as u32;
+        let (year, month, day) = date_of((seconds / DAY_S) as i64);
+        let in_day = (seconds % DAY_S) as u32;
         Civil {
             year,
             month,
@@ -382,7 +383,7 @@ fn from_civil(c: Civil) -> Option<Timestamp> {
     if date_of(days) != (c.year, c.month, c.day) {
         return None;
     }
-    let seconds = days as u64 * SECONDS_PER_DAY
+    let seconds = days as u64 * DAY_S
         + u64::from(c.hour) * 3_600
         + u64::from(c.minute) * 60
         + u64::from(c.second);

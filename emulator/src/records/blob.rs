@@ -1,6 +1,8 @@
 //! Blobs, snapshots, blocks.
 
 use serde::{Deserialize, Serialize};
+use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
+use smalt_protocol::time::DAY_S;
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use super::is_default;
@@ -151,8 +153,6 @@ pub struct Deleted {
     /// How long it is kept after that, in days.
     pub retention_days: u32,
 }
-
-const DAY_S: u64 = 24 * 60 * 60;
 
 impl Deleted {
     /// When it is gone for good.
@@ -417,4 +417,11 @@ pub struct UncommittedRecord {
     /// What the client had the blocks encrypted with.
     #[serde(default, skip_serializing_if = "is_default")]
     pub encryption: Option<Encryption>,
+}
+
+impl UncommittedRecord {
+    /// Whether the blocks still count: they do for a week after the last one. "Put Block".
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        now < self.touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S)
+    }
 }

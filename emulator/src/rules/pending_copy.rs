@@ -4,14 +4,13 @@
 //! will have then in its record; nothing runs meanwhile. Whoever looks at the blob settles it: once
 //! the time has come, the blob is what it was going to be, since that moment.
 
-use smalt_protocol::time::TICKS_PER_SECOND;
+use smalt_protocol::time::{DAY_S, TICKS_PER_SECOND};
 use smalt_protocol::{ETag, Timestamp};
 
 use crate::faults::Hold;
 use crate::records::{BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus, PendingCopy};
 use crate::store::Stamp;
 
-const DAY_S: u64 = 24 * 60 * 60;
 /// What is not copied within two weeks fails. "Copy Blob".
 const LONGEST_S: u64 = 14 * DAY_S;
 /// What is said of it. Same page.

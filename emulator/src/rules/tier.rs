@@ -3,6 +3,7 @@
 //! Sources: "Set Blob Tier"; "Blob rehydration from the archive tier" for how long the way back is;
 //! "Smart tier" for where a smart blob's bytes are.
 
+use smalt_protocol::time::DAY_S;
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use crate::records::Access;
@@ -29,7 +30,6 @@ const HIGH: &str = "High";
 const COLD_SINCE: ApiVersion = ApiVersion::V2021_12_02;
 /// Since this version a block blob can be smart. Same page.
 const SMART_SINCE: ApiVersion = ApiVersion::V2026_06_06;
-const DAY_S: u64 = 24 * 60 * 60;
 /// A smart blob that was not used for so long is cool, in seconds.
 const SMART_COOL_S: u64 = 30 * DAY_S;
 /// A smart blob that was not used for so long is cold, in seconds.

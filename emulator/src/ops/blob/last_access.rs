@@ -6,6 +6,7 @@
 //! cost at most one small commit a day, which is as durable as any other.
 
 use smalt_protocol::Timestamp;
+use smalt_protocol::time::DAY_S;
 
 use crate::keys::Generation;
 use crate::operation::Note;
@@ -14,7 +15,7 @@ use crate::records::{BlobRecord, Record};
 use crate::rules::pending_copy;
 
 /// A read within this time of the last access is not noted, in seconds.
-const NOTED_EVERY_S: u64 = 24 * 60 * 60;
+const NOTED_EVERY_S: u64 = DAY_S;
 
 /// `x-ms-last-access-time`.
 pub fn of(blob: &BlobRecord) -> Timestamp {

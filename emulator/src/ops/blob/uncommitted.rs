@@ -4,9 +4,8 @@
 //! and are forgotten when a week passes without another one.
 
 use std::ops::ControlFlow;
-use std::time::Duration;
 
-use smalt_protocol::limits::{BLOCKS_UNCOMMITTED_DAYS, BLOCKS_UNCOMMITTED_MAX};
+use smalt_protocol::limits::BLOCKS_UNCOMMITTED_MAX;
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
@@ -16,8 +15,6 @@ use crate::ops::lookup::{BlobName, Place};
 use crate::records::{BlobKind, BlockRecord, Record, UncommittedRecord};
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, PayloadId, Stamp, StoreResult, Transaction, View};
-
-const KEPT: Duration = Duration::from_secs(BLOCKS_UNCOMMITTED_DAYS * 24 * 60 * 60);
 
 /// Where a block goes, and what is there already.
 pub struct Slot {
@@ -161,7 +158,7 @@ pub fn record(
     now: Timestamp,
 ) -> StoreResult<Option<UncommittedRecord>> {
     let record = UncommittedRecord::load(view, &keys::uncommitted(generation, blob))?;
-    Ok(record.filter(|record| now.since(record.touched) < KEPT))
+    Ok(record.filter(|record| record.is_kept(now)))
 }
 
 /// The uncommitted blocks of a name, in the order of their ids.

@@ -11,7 +11,6 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
-use smalt_protocol::limits::BLOCKS_UNCOMMITTED_DAYS;
 
 use self::source::{JUMPING_CHUNK, Source};
 use super::marker::Position;
@@ -19,8 +18,6 @@ use crate::keys::{self, Generation};
 use crate::records::{BlobRecord, Record, UncommittedRecord};
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
-
-const DAY_S: u64 = 24 * 60 * 60;
 
 /// What a listing walks over.
 #[derive(Clone, Debug)]
@@ -249,10 +246,7 @@ fn has_expired(view: &dyn View, now: Timestamp) -> StoreResult<bool> {
 fn is_shown(kind: Kind, value: &Bytes, includes: Includes, now: Timestamp) -> StoreResult<bool> {
     match kind {
         Kind::Blob => Ok(true),
-        Kind::Uncommitted => {
-            let touched = UncommittedRecord::decode(value)?.touched;
-            Ok(now < touched.plus_s(BLOCKS_UNCOMMITTED_DAYS * DAY_S))
-        }
+        Kind::Uncommitted => Ok(UncommittedRecord::decode(value)?.is_kept(now)),
         Kind::Deleted | Kind::Snapshot | Kind::Version => {
             Ok(match BlobRecord::decode(value)?.deleted {
                 Some(deleted) => includes.deleted && !deleted.is_over(now),
