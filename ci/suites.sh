@@ -24,7 +24,7 @@ python_packages() {
     [ ! -e "$venv/installed" ] || return 0
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check "adlfs==$adlfs_version" \
-        'azure-storage-blob>=12.24,<13' aiohttp docker pytest pytest-asyncio pytest-mock \
+        'azure-storage-blob>=12.24,<13' aiohttp pytest pytest-asyncio pytest-mock \
         pytest-timeout pandas dask pyarrow
     touch "$venv/installed"
 }
@@ -39,7 +39,7 @@ report() {
     fi
 }
 
-# The suite's own emulator would come from Docker; --host names ours.
+# Its tests start an emulator by Docker: a stand-in lets them, and --host names ours.
 suite_adlfs() {
     local expected=(test_ls test_find) source=$build/adlfs-$adlfs_version log=$build/adlfs.log
     python_packages
@@ -51,10 +51,11 @@ suite_adlfs() {
     )
     start_smalt adlfs
     sed -i "s#^HOST = .*#HOST = \"$adlfs_blob\"#" "$source/adlfs/tests/constants.py"
-    (cd "$source" && "$venv/bin/python" -m pytest -q -p no:cacheprovider -o addopts= \
+    local stand_in=$PWD/ci/suites/no_docker
+    (cd "$source" && PYTHONPATH=$stand_in "$venv/bin/python" -m pytest -q -p no:cacheprovider -o addopts= \
         --host "$adlfs_blob" --timeout 120 --tb=short -rf adlfs/tests) >"$log" 2>&1 || true
     local failed
-    failed=$(grep -E '^FAILED' "$log" | sed 's/.*::\([a-z_A-Z0-9]*\).*/\1/' | sort -u)
+    failed=$({ grep -E '^(FAILED|ERROR)' "$log" || true; } | sed 's/.*::\([a-z_A-Z0-9]*\).*/\1/' | sort -u)
     for name in $failed; do
         [[ " ${expected[*]} " == *" $name "* ]] || { echo "  $name" && failures=$((failures + 1)); }
     done

@@ -52,7 +52,9 @@ pub fn arrive(
         host,
         raw_path: head.uri.path(),
         socket: socket.service,
-        names_container: ["container", "account"].contains(&restype.to_ascii_lowercase().as_str()),
+        names_container: ["container", "account"]
+            .iter()
+            .any(|container| restype.eq_ignore_ascii_case(container)),
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
@@ -63,13 +65,13 @@ pub fn arrive(
         None => default_version(core, &target)?,
     };
     check_client_request_id(&head.headers)?;
-    let scheme = if socket.secure { "https" } else { "http" };
+    let scheme = if socket.secure { "https://" } else { "http://" };
     let declared = head
         .headers
         .get(CONTENT_LENGTH)
         .and_then(|v| v.to_str().ok()?.parse().ok());
     Ok(Call {
-        origin: format!("{scheme}://{host}"),
+        origin: [scheme, host].concat(),
         body_length: declared.or_else(|| body.size_hint().exact()),
         method: head.method,
         settings: core.settings(&target.account),

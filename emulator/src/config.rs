@@ -1,4 +1,8 @@
 //! Settings of an emulator.
+//!
+//! [`Config`] is fixed when an emulator is opened. [`AccountSettings`] are what Azure keeps in its
+//! management plane; they can change while it runs:
+//! [`Emulator::change_settings`](crate::Emulator::change_settings).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -21,18 +21,24 @@
 //! ```
 //!
 //! # Features
-//! - `server` (default): loopback servers, TLS, the control endpoint, the binary.
+//! - `server` (default): loopback servers, TLS, the control endpoint, a client for copy sources,
+//!   the binary.
 //! - `sdk`: `Emulator::sdk_transport`, the HTTP client for Microsoft's Rust SDK.
 //!
 //! # Layout
-//! - [`emulator`]: the library's face, [`Emulator`].
+//! - [`emulator`]: the library's face, [`Emulator`]. [`config`]: accounts and their settings.
 //! - `pipeline`: one request's life. `arrival` and `target` are the way in, `register` names the
 //!   operations, `auth` decides who may, `stage` streams bodies in, `reply` is the way out.
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
-//!   what the store keeps.
+//!   what the store keeps; `reap`: how it goes. `query`: SQL over the bytes of a blob.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
 //! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
-//!   elsewhere.
+//!   elsewhere; [`faults`]: what goes wrong on request.
+//!
+//! # Errors
+//! What Azure refuses is a response, not an error: status, code and message as Azure gives them.
+//! [`Emulator::call`] itself fails only with [`ConnectionLost`], where a fault rule asked for it.
+//! [`Builder::open`] says why a store cannot be opened.
 
 #![expect(
     unreachable_pub,

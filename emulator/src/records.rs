@@ -51,6 +51,12 @@ pub trait Record: Serialize + DeserializeOwned {
     }
 }
 
+/// What a field without a value of its own is left out by: a record then takes the time and the
+/// space of what it says.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl Record for ContainerRecord {}
 impl Record for BlobRecord {}
 impl Record for BlockRecord {}
@@ -62,3 +68,68 @@ impl Record for Tombstone {}
 impl Record for QueueRecord {}
 impl Record for ServiceProperties {}
 impl Record for MessageRecord {}
+
+#[cfg(test)]
+mod tests {
+    use smalt_protocol::{ETag, Timestamp};
+
+    use super::*;
+    use crate::rules::lease::LeaseState;
+
+    fn plain() -> BlobRecord {
+        let created = Timestamp::from_unix_s(1_700_000_000);
+        BlobRecord::new(BlobKind::Block, ETag::from_tick(created), created)
+    }
+
+    #[test]
+    fn a_record_says_only_what_is_special() {
+        let (plain, mut sealed) = (plain(), plain());
+        sealed.sealed = true;
+        let text = |record: &BlobRecord| {
+            let encoded = record.encode().unwrap();
+            assert_eq!(BlobRecord::decode(&encoded).unwrap(), *record);
+            String::from_utf8_lossy(&encoded).into_owned()
+        };
+        for field in ["tags", "lease", "access", "sealed", "copied_to"] {
+            assert!(!text(&plain).contains(field), "{field}");
+        }
+        assert!(text(&sealed).contains("sealed"));
+    }
+
+    /// Stores of earlier releases name every field.
+    #[test]
+    fn a_record_that_names_every_field_is_the_same() {
+        #[derive(Serialize)]
+        struct Earlier {
+            kind: BlobKind,
+            created: Timestamp,
+            etag: ETag,
+            last_modified: Timestamp,
+            length: u64,
+            content: BlobContent,
+            headers: ContentHeaders,
+            tags: Vec<(String, String)>,
+            lease: LeaseState,
+            copy: Option<CopyRecord>,
+            sealed: bool,
+            version_id: Option<Timestamp>,
+        }
+        let plain = plain();
+        let earlier = Earlier {
+            kind: plain.kind,
+            created: plain.created,
+            etag: plain.etag,
+            last_modified: plain.last_modified,
+            length: 0,
+            content: BlobContent::Empty,
+            headers: ContentHeaders::default(),
+            tags: Vec::new(),
+            lease: LeaseState::default(),
+            copy: None,
+            sealed: false,
+            version_id: None,
+        };
+        let encoded = rmp_serde::to_vec_named(&earlier).unwrap();
+        assert_eq!(BlobRecord::decode(&encoded).unwrap(), plain);
+    }
+}

@@ -215,7 +215,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
-    insert(&mut headers, DATE, &common.now.rfc1123());
+    insert(&mut headers, DATE, common.now.rfc1123());
     insert(&mut headers, SERVER, server(common.service));
     let mut id = Uuid::encode_buffer();
     let id: &str = common.request_id.hyphenated().encode_lower(&mut id);
@@ -224,7 +224,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
         insert(
             &mut headers,
             HeaderName::from_static("x-ms-version"),
-            &version.to_string(),
+            version.to_string(),
         );
     }
     if let Some(echo) = common.client_request_id {
@@ -282,8 +282,8 @@ fn server(service: Service) -> &'static str {
     }
 }
 
-fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
+    if let Ok(value) = value.try_into() {
         headers.insert(name, value);
     }
 }

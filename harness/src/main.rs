@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{bench, bursts, certificate, crash, histories, malformed, replay, scenario};
+use smalt_harness::{
+    bench, bursts, certificate, crash, histories, malformed, replay, scenario, traces,
+};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -17,6 +19,8 @@ struct Cli {
 enum Command {
     /// Replay recorded traffic of the real service and compare every answer.
     Replay(replay::Options),
+    /// Record what a client and a service say to each other, without secrets, as a trace.
+    Record(traces::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
     /// Send requests that no client should send, and check each answer.
@@ -56,6 +60,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
+        Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),

@@ -1,4 +1,7 @@
 //! Entity tags: `"0x8D6D4173A7F45B7"`, the hexadecimal tick of the write that made the version.
+//!
+//! Source: *Specifying Conditional Headers for Blob Service Operations* for the form; recordings
+//! for what the number counts: see [`time`](crate::time).
 
 use std::fmt;
 

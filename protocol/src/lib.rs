@@ -24,6 +24,15 @@
 //!   headers and queries, read and written.
 //! - [`xml`]: documents, one file per family, over one bounded reader and one writer.
 //! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
+//!
+//! # Conventions
+//! - Lengths, offsets and limits are counts of bytes unless a name says otherwise; units stand last
+//!   in names (`_bytes_max`, `_s`). A [`Timestamp`] counts ticks of 100 ns.
+//! - What a client may send and the service refuses is a [`StorageError`] with Azure's status, code
+//!   and message. Each function says which under *Errors*.
+//! - Each rule names its source: a page of Microsoft's REST reference in italics, or *recorded*,
+//!   which is an answer of the production service. Where the two differ, what was recorded counts.
+//! - What changed with a version takes an [`ApiVersion`] or is left to the caller.
 
 pub mod conditions;
 pub mod connection_string;

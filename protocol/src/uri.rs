@@ -60,7 +60,7 @@ pub fn parse_query(raw: &str) -> Result<Query, StorageError> {
         .filter(|parameter| !parameter.is_empty())
         .map(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let value = if is_base64(name) {
+            let value = if !value.contains('+') || is_base64(name) {
                 percent_decode(value)?
             } else {
                 percent_decode(&value.replace('+', " "))?

@@ -191,8 +191,14 @@ impl ApiVersion {
 
 impl fmt::Display for ApiVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = (self.0 / 10_000, self.0 / 100 % 100, self.0 % 100);
-        write!(f, "{year:04}-{month:02}-{day:02}")
+        // The digits stand in the number as they are written; every answer names a version.
+        let mut text = *b"0000-00-00";
+        let mut left = self.0;
+        for place in [9, 8, 6, 5, 3, 2, 1, 0] {
+            text[place] += (left % 10) as u8;
+            left /= 10;
+        }
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

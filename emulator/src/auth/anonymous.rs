@@ -1,4 +1,6 @@
 //! Requests without credentials: what a container's public access opens to anybody.
+//!
+//! Source: "Configure anonymous read access"; recordings for the 404 that hides what is private.
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 

@@ -1,4 +1,6 @@
 //! Shared Key and Shared Key Lite, and the date that they sign.
+//!
+//! Source: "Authorize with Shared Key". The signed date may be 15 minutes off, either way.
 
 use http::header::DATE;
 use smalt_protocol::signing::sas::refused;

@@ -1,6 +1,12 @@
-//! Operations on blobs, and what they share: [`content`] holds the bytes, [`replace`] puts a base
-//! blob in place of another, [`headers`] reads and [`properties`] renders what describes a blob,
-//! [`guard`] judges leases and conditions.
+//! Operations on blobs, and what they share.
+//!
+//! - Requests: [`headers`] reads what describes a blob, [`guard`] judges leases and conditions,
+//!   [`creation`] who may make a blob under a name.
+//! - Bytes: [`upload`] takes them from a body, [`source`] from another blob or URL; [`content`]
+//!   holds them; [`uncommitted`] keeps blocks that no list has committed.
+//! - State: [`replace`] puts a base blob in place of another, [`retention`] decides what stays of
+//!   the old one, [`tag_index`] follows its tags, [`pending`] settles a copy that takes its time.
+//! - Answers: [`properties`] describes a blob, [`written`] the bytes that were taken.
 
 pub mod abort_copy;
 pub mod append;
@@ -9,6 +15,7 @@ pub mod content;
 pub mod copied;
 pub mod copy;
 pub mod copy_from_url;
+pub mod creation;
 pub mod delete;
 pub mod expiry;
 pub mod from_url;
@@ -22,6 +29,7 @@ pub mod last_access;
 pub mod lease;
 pub mod legal_hold;
 pub mod metadata;
+pub mod new_block;
 pub mod overrides;
 pub mod page;
 pub mod pending;
@@ -44,4 +52,5 @@ pub(crate) mod testing;
 pub mod tier;
 pub mod uncommitted;
 pub mod undelete;
+pub mod upload;
 pub mod written;

@@ -1,6 +1,12 @@
-//! Operations on containers.
+//! Operations on containers, and what they share.
+//!
+//! - [`access`] and [`properties`] read and render what describes a container, [`change`] is how
+//!   it changes.
+//! - [`deleted`] finds containers that were deleted and can be restored.
+//! - [`list_blobs`] lists what is in one.
 
 pub mod access;
+pub mod change;
 pub mod create;
 pub mod delete;
 pub mod deleted;

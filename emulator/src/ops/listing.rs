@@ -1,4 +1,6 @@
 //! What the listings of containers and blobs share: includes and markers.
+//!
+//! Sources: "List Containers", "List Blobs".
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 

@@ -1,4 +1,9 @@
 //! Finding what a request addresses, with Azure's own refusal where it is not there.
+//!
+//! A name becomes a place, a place a blob: [`ContainerName`] and [`BlobName`] are valid names,
+//! [`Place`] is a container and what stands in it under a name, [`Found`] a blob that is there.
+//! [`BlobAddress`] may name a snapshot or a version instead. Whatever depends on time (leases,
+//! tiers, pending copies, expiry) is settled here, so that no operation sees what is over.
 
 use std::sync::Arc;
 

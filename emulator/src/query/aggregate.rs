@@ -1,4 +1,6 @@
 //! One value over all rows.
+//!
+//! Source: "Query acceleration SQL language reference", aggregate expressions.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,7 @@
 //! What an expression comes to for a row.
+//!
+//! Source: "Query acceleration SQL language reference". Logic has three values: what is unknown for
+//! a row does not select it.
 
 use std::cmp::Ordering;
 

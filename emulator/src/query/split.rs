@@ -1,4 +1,6 @@
 //! `sys.split`: where a blob can be cut so that no record is.
+//!
+//! Source: "Query acceleration SQL language reference", `sys.split`.
 
 /// Adds records up to batches.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
+use super::is_default;
 use crate::rules::encryption::Encryption;
 use crate::rules::immutability::Protection;
 use crate::rules::lease::LeaseState;
@@ -24,68 +25,68 @@ pub struct BlobRecord {
     /// Where the bytes are.
     pub content: BlobContent,
     /// Content headers.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub headers: ContentHeaders,
     /// User metadata.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: Metadata,
     /// Index tags.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tags: Vec<(String, String)>,
     /// Lease; always available in a snapshot.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub lease: LeaseState,
     /// The last copy into this blob.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub copy: Option<CopyRecord>,
     /// Access tier.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub access: Access,
     /// How many snapshots stand beside the base blob.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub snapshots: u64,
     /// What the client had it encrypted with.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub encryption: Option<Encryption>,
     /// `x-ms-blob-sequence-number` of a page blob.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sequence_number: u64,
     /// The tick of the write that made the blob anew. Snapshots have that of their blob: pages can
     /// be compared as long as it is the same.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub origin: u64,
     /// What Incremental Copy Blob copied into the blob.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub incremental: Option<IncrementalCopy>,
     /// Append Blob Seal was called.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub sealed: bool,
     /// `x-ms-version-id`; absent where the account kept no versions at the last write.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub version_id: Option<Timestamp>,
     /// A previous version: another one, or none, is the current one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_previous: bool,
     /// Deleted softly: when, and how long it is kept.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub deleted: Option<Deleted>,
     /// Immutability policy of the version.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub immutability: Option<Immutability>,
     /// Legal hold: neither changed nor deleted.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub legal_hold: Option<bool>,
     /// Set Blob Expiry: from then on it is gone.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub expires: Option<Timestamp>,
     /// What protects it at the time of the look-up.
     #[serde(skip)]
     pub protection: Option<Protection>,
     /// The last read that was noted, where the account tracks reads; writes count besides.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub last_access: Option<Timestamp>,
     /// Pending copies that read from this blob.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub copied_to: Vec<CopyReader>,
 }
 
@@ -238,22 +239,22 @@ impl BlobContent {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentHeaders {
     /// `Content-Type`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content_type: Option<String>,
     /// `Content-Encoding`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content_encoding: Option<String>,
     /// `Content-Language`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content_language: Option<String>,
     /// `Content-MD5`, base64.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content_md5: Option<String>,
     /// `Cache-Control`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cache_control: Option<String>,
     /// `Content-Disposition`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub content_disposition: Option<String>,
 }
 
@@ -261,14 +262,25 @@ pub struct ContentHeaders {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Access {
     /// Set explicitly; absent: the account's default, inferred.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tier: Option<String>,
     /// When it was last set.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub changed: Option<Timestamp>,
     /// On its way from the archive to another tier.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub rehydration: Option<Rehydration>,
+}
+
+impl Access {
+    /// That of a new block blob: the tier that it was given, if any.
+    pub fn given(tier: Option<String>, now: Timestamp) -> Self {
+        Access {
+            changed: tier.as_ref().map(|_| now),
+            tier,
+            rehydration: None,
+        }
+    }
 }
 
 /// An archived blob that was given an online tier.
@@ -303,10 +315,10 @@ pub struct CopyRecord {
     /// When it ended.
     pub completed: Option<Timestamp>,
     /// Why it failed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub description: Option<String>,
     /// What a pending copy will come to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub pending: Option<PendingCopy>,
 }
 
@@ -403,6 +415,6 @@ pub struct UncommittedRecord {
     /// Length that every block id of the blob has, in bytes.
     pub id_length: u32,
     /// What the client had the blocks encrypted with.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub encryption: Option<Encryption>,
 }

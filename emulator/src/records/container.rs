@@ -1,9 +1,12 @@
 //! Containers.
+//!
+//! Their contents stand under the generation, not under the name: see `keys`.
 
 use serde::{Deserialize, Serialize};
 use smalt_protocol::xml::SignedIdentifier;
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
+use super::is_default;
 use crate::keys::Generation;
 use crate::rules::lease::LeaseState;
 use crate::store::Stamp;
@@ -18,25 +21,25 @@ pub struct ContainerRecord {
     /// Last change of the container itself.
     pub last_modified: Timestamp,
     /// User metadata.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: Metadata,
     /// Who may read without credentials.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub public_access: PublicAccess,
     /// Stored access policies.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub policies: Vec<SignedIdentifier>,
     /// Lease.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub lease: LeaseState,
     /// Set when it was deleted and its name is not free yet.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub deleted_at: Option<Timestamp>,
     /// How long a deleted container can be restored, in days.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub retention_days: Option<u32>,
     /// Default encryption scope, and whether requests may name another.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub encryption_scope: Option<(String, bool)>,
 }
 

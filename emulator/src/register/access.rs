@@ -61,6 +61,8 @@ pub enum Anonymous {
 pub struct Access {
     /// Resource type of an account SAS.
     pub scope: Scope,
+    /// Whether an account SAS of any resource type will do.
+    pub any_scope: bool,
     /// Permission letters of an account SAS, any of them; empty: no SAS can do it.
     pub account_sas: &'static str,
     /// Permission letters of a service SAS, any of them; empty: no service SAS can do it.
@@ -78,6 +80,7 @@ impl Access {
     pub const fn service(account_sas: &'static str) -> Self {
         Access {
             scope: Scope::Service,
+            any_scope: false,
             account_sas,
             service_sas: "",
             refined: None,
@@ -125,6 +128,13 @@ impl Access {
     #[must_use]
     pub const fn refined(mut self, refine: fn(&Call) -> Option<&'static str>) -> Self {
         self.refined = Some(refine);
+        self
+    }
+
+    /// Whatever resource type an account SAS has: the parts of a batch are judged one by one.
+    #[must_use]
+    pub const fn with_any_scope(mut self) -> Self {
+        self.any_scope = true;
         self
     }
 

@@ -8,5 +8,7 @@ mod permissions;
 mod secrets;
 mod service_sas;
 mod shared_key;
+#[path = "../support/mod.rs"]
+mod support;
 mod tokens;
 mod world;

@@ -12,9 +12,10 @@ use smalt::{Clock, Config, Emulator, OAuth, Socket, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::signing::{AccountKey, sign};
 use smalt_protocol::{ApiVersion, Service, uri};
+
+use crate::support::signature;
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
 pub(crate) const START_S: u64 = 1_700_000_000;
@@ -131,7 +132,8 @@ impl World {
         let value = match by {
             By::Owner => {
                 all.push(("x-ms-date", &date));
-                self.signature(method, &path, &all)
+                let target = format!("/{ACCOUNT}{path}");
+                signature(self.version, (ACCOUNT, key()), method, &target, &all)
             }
             By::Token(token) => format!("Bearer {token}"),
             By::Nobody | By::Sas(_) => String::new(),
@@ -140,22 +142,6 @@ impl World {
             all.push(("authorization", &value));
         }
         self.send("https", method, &path, &all, body).await
-    }
-
-    fn signature(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
-        let target = format!("/{ACCOUNT}{path}");
-        let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
-        let input = SigningInput {
-            service: Service::Blob,
-            scheme: Scheme::SharedKey,
-            version: self.version,
-            method,
-            account: ACCOUNT,
-            path: raw_path,
-            query: &uri::parse_query(query).unwrap(),
-            headers,
-        };
-        authorization(&input, key().as_bytes())
     }
 
     /// Sends a request as it stands, over this scheme.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use smalt::{Clock, Config, Emulator, Timestamp, body};
+use smalt_protocol::ApiVersion;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
-use smalt_protocol::{ApiVersion, Service, uri};
+
+use crate::support::signature;
 
 /// The time that every test starts at.
 pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
@@ -96,7 +97,6 @@ impl Client {
         headers: &[(&str, &str)],
         content: &str,
     ) -> Answer {
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let date = self.clock.wall().rfc1123();
         let (version, length) = (self.version.to_string(), content.len().to_string());
         let mut all = headers.to_vec();
@@ -105,19 +105,9 @@ impl Client {
             ("x-ms-version", &version),
             ("content-length", &length),
         ]);
-        let signed = authorization(
-            &SigningInput {
-                service: Service::Blob,
-                scheme: Scheme::SharedKey,
-                version: self.version,
-                method,
-                account: EMULATOR_ACCOUNT_NAME,
-                path,
-                query: &uri::parse_query(query).unwrap(),
-                headers: &all,
-            },
-            AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap().as_bytes(),
-        );
+        let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap();
+        let by = (EMULATOR_ACCOUNT_NAME, key);
+        let signed = signature(self.version, by, method, target, &all);
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://127.0.0.1:10000{target}"))

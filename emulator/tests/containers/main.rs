@@ -6,3 +6,5 @@ mod lifecycle;
 mod listing;
 mod restoring;
 mod service;
+#[path = "../support/mod.rs"]
+mod support;

@@ -156,7 +156,6 @@ impl Client {
     ) -> Answer {
         let body = body.into();
         let target = format!("/{}{path}", self.account);
-        let (raw_path, query) = target.split_once('?').unwrap_or((&target, ""));
         let (date, version) = (self.now().rfc1123(), self.version.to_string());
         let length = body.len().to_string();
         let mut all = vec![
@@ -165,19 +164,8 @@ impl Client {
             ("content-length", length.as_str()),
         ];
         all.extend_from_slice(headers);
-        let signature = authorization(
-            &SigningInput {
-                service: Service::Blob,
-                scheme: Scheme::SharedKey,
-                version: self.version,
-                method,
-                account: self.account,
-                path: raw_path,
-                query: &uri::parse_query(query).unwrap(),
-                headers: &all,
-            },
-            self.key().as_bytes(),
-        );
+        let by = (self.account, self.key());
+        let signature = signature(self.version, by, method, &target, &all);
         all.push(("authorization", signature.as_str()));
         self.send_as_is(method, &target, &all, body).await
     }
@@ -205,6 +193,29 @@ impl Client {
             body: body.collect().await.unwrap().to_bytes(),
         }
     }
+}
+
+/// The `Authorization` of a request to the Blob service by the owner of an account, whose name and
+/// key are given; `target` is path and query.
+pub(crate) fn signature(
+    version: ApiVersion,
+    (account, key): (&str, AccountKey),
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> String {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let input = SigningInput {
+        service: Service::Blob,
+        scheme: Scheme::SharedKey,
+        version,
+        method,
+        account,
+        path,
+        query: &uri::parse_query(query).unwrap(),
+        headers,
+    };
+    authorization(&input, key.as_bytes())
 }
 
 impl Answer {

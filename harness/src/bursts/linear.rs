@@ -142,3 +142,6 @@ fn fingerprint(state: &State) -> u64 {
     format!("{state:?}").hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;

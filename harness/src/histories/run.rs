@@ -31,6 +31,15 @@ pub struct Answered {
 }
 
 impl Answered {
+    /// An answer that nobody sent: for tests of what judges answers.
+    pub fn of(answer: Answer) -> Self {
+        Answered {
+            answer,
+            entries: Vec::new(),
+            transcript: String::new(),
+        }
+    }
+
     /// Sends an operation that asks something of the service.
     ///
     /// # Errors

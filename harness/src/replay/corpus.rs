@@ -1,15 +1,18 @@
-//! The directory of recordings, and the report's file: the one place of the replay that touches
-//! files.
+//! The directory of recordings and traces, and the files that are written: the one place of both
+//! that touches files.
 #![expect(
     clippy::disallowed_methods,
-    reason = "recordings come from files, the report goes to one"
+    reason = "recordings come from files, reports and traces go to them"
 )]
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use smalt_protocol::Service;
+
 use super::recording::{self, LoadError, Recording};
+use crate::traces::{convert, format};
 
 /// Why a corpus cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +38,9 @@ pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
             let path = entry.map_err(|e| CorpusError::Io(next.clone(), e))?.path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|e| e == "jsonl")
+            } else if path
+                .extension()
+                .is_some_and(|e| e == "jsonl" || e == "ndjson")
                 && let Ok(relative) = path.strip_prefix(dir)
             {
                 names.push(relative.to_string_lossy().replace('\\', "/"));
@@ -46,20 +51,34 @@ pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
     Ok(names)
 }
 
-/// Reads one recording.
+/// Reads one recording, in the corpus's format or our own.
 ///
 /// # Errors
 /// When the file cannot be read or is not a recording.
 pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
     let path = dir.join(name);
     let text = fs::read_to_string(&path).map_err(|e| CorpusError::Io(path, e))?;
+    if format::is_trace(&text) {
+        return Ok(convert::recording(name, &text)?);
+    }
     Ok(recording::parse(name, &text)?)
 }
 
-/// Writes the JSON report.
+/// Writes a report or a trace.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_report(path: &Path, json: &str) -> Result<(), CorpusError> {
-    fs::write(path, json).map_err(|e| CorpusError::Io(path.to_owned(), e))
+pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
+    fs::write(path, text).map_err(|e| CorpusError::Io(path.to_owned(), e))
+}
+
+/// A service by its name, as command lines take it.
+///
+/// # Errors
+/// With the names that there are.
+pub fn service(text: &str) -> Result<Service, String> {
+    let found = Service::ALL
+        .into_iter()
+        .find(|service| service.as_str() == text);
+    found.ok_or_else(|| "blob, queue or table".to_owned())
 }

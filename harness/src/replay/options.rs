@@ -37,7 +37,7 @@ pub struct Options {
     #[arg(long, default_value = "inproc")]
     pub target: String,
     /// Only recordings of this service: blob, queue or table.
-    #[arg(long, value_parser = service)]
+    #[arg(long, value_parser = corpus::service)]
     pub service: Option<Service>,
     /// Only recordings whose path contains this.
     #[arg(long, value_name = "SUBSTRING")]
@@ -89,13 +89,6 @@ pub struct Threshold {
     pub rate: Rate,
     /// In percent.
     pub percent_min: f64,
-}
-
-fn service(text: &str) -> Result<Service, String> {
-    let found = Service::ALL
-        .into_iter()
-        .find(|service| service.as_str() == text);
-    found.ok_or_else(|| "blob, queue or table".to_owned())
 }
 
 fn threshold(text: &str) -> Result<Threshold, String> {
@@ -255,7 +248,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     );
     println!("took {:.1} s", begun.elapsed().as_secs_f64());
     if let Some(path) = &options.json {
-        corpus::write_report(path, &serde_json::to_string_pretty(&report)?)?;
+        corpus::write(path, &serde_json::to_string_pretty(&report)?)?;
     }
     let misses = missed(&report, &options.require);
     for miss in &misses {

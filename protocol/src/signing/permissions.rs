@@ -1,4 +1,7 @@
 //! Permission letters of a SAS or a stored access policy (`sp`, `Permission`).
+//!
+//! Source: *Create a service SAS*, *Create an account SAS*, tables of permissions. A set knows
+//! letters only: which operation needs which is decided by whoever evaluates it.
 
 use std::fmt;
 

@@ -1,4 +1,6 @@
 //! Block lists: the body of Put Block List, the answer of Get Block List.
+//!
+//! Source: *Put Block List*, *Get Block List*. Ids are Base64 as sent; sizes are in bytes.
 
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::BLOCKS_COMMITTED_MAX;

@@ -1,4 +1,7 @@
 //! The answer to List Blobs: blobs and prefixes interleaved in the order of their names.
+//!
+//! Source: *List Blobs*; recordings for the order of elements and for empty ones. Which of them a
+//! version shows is decided by whoever fills the entries.
 
 use crate::etag::ETag;
 use crate::metadata::Metadata;

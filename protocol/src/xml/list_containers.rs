@@ -1,4 +1,7 @@
 //! The answer to List Containers.
+//!
+//! Source: *List Containers*; recordings for the order of elements. Which of them a version shows
+//! is decided by whoever fills the entries.
 
 use crate::etag::ETag;
 use crate::metadata::Metadata;

@@ -1,4 +1,6 @@
 //! The answer to List Queues.
+//!
+//! Source: *List Queues*; recordings for the order of elements.
 
 use crate::metadata::Metadata;
 use crate::xml::write::{ListHead, XmlWriter};

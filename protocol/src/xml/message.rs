@@ -1,4 +1,7 @@
 //! Messages of a queue: the body of Put and Update Message, the answers of Put, Get and Peek.
+//!
+//! Source: *Put Message*, *Update Message*, *Get Messages*, *Peek Messages*; recordings for the
+//! order of elements.
 
 use crate::error::StorageError;
 use crate::time::Timestamp;

@@ -1,4 +1,7 @@
 //! Page lists: the answer of Get Page Ranges.
+//!
+//! Source: *Get Page Ranges*. Ranges are counts of bytes; the document names the first and the last
+//! byte of each.
 
 use std::ops::Range;
 

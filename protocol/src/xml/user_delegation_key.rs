@@ -1,4 +1,6 @@
 //! The key that signs user delegation SAS: what is asked for, and the answer.
+//!
+//! Source: *Get User Delegation Key*.
 
 use crate::error::{ErrorCode, StorageError};
 use crate::time::Timestamp;

@@ -1,4 +1,6 @@
 //! A writer of documents in the service's style: byte order mark, one line, `<Empty />`.
+//!
+//! Source: recordings, for all of it. Text is escaped here and nowhere else.
 
 use std::borrow::Cow;
 

@@ -128,9 +128,7 @@ impl Append {
         self.guard.check_write(blob)?;
         check_append_blob(blob)?;
         guard::check_rewritable(blob)?;
-        let policy = &found.container.encryption_scope;
-        self.encryption
-            .check_write(blob.encryption.as_ref(), policy)?;
+        guard::check_encryption(&self.encryption, &found)?;
         if blob.sealed {
             return Err(ErrorCode::BlobIsSealed.into());
         }

@@ -22,10 +22,11 @@
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
 use super::copied::{self, Overrides};
+use super::creation;
 use super::guard::{self, Guard};
 use super::pending;
 use super::properties;
-use super::replace::{self, NewBlob};
+use super::replace::NewBlob;
 use super::source::{Request, Source, SourceUrl, Wanted};
 use crate::call::Call;
 use crate::operation::Write;
@@ -144,10 +145,8 @@ impl Write for CopyBlob {
             encryption: Requested::default().of_new(&checked.place.container.encryption_scope)?,
             sequence_number: found.sequence_number,
         };
-        let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
-        let generation = checked.place.container.generation;
-        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
-        let destination = self.name.key(generation);
+        let blob = creation::make(tx, &self.name, &checked.place, new, stamp)?;
+        let destination = self.name.key(checked.place.container.generation);
         match source.hold.or(thaw) {
             // A blob that is copied onto itself has nothing to wait for.
             Some(hold) if key.as_ref() != Some(&destination) && self.version >= COPIES_HAVE_IDS => {

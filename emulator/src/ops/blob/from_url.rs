@@ -5,9 +5,10 @@
 use smalt_protocol::StorageError;
 
 use super::copied::{self, Overrides};
+use super::creation;
 use super::guard::Guard;
 use super::headers::{self, BodyHashes};
-use super::replace::{self, NewBlob};
+use super::replace::NewBlob;
 use super::source::{Request, Source, SourceUrl, Wanted};
 use super::written::Hashes;
 use crate::call::Call;
@@ -155,9 +156,7 @@ impl FromUrl {
             sequence_number: 0,
             marks: self.overrides.marks(&found),
         };
-        let blob = replace::replace(tx, &self.name, &checked.place, new, stamp)?;
-        let generation = checked.place.container.generation;
-        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
+        let blob = creation::make(tx, &self.name, &checked.place, new, stamp)?;
         Ok(Written {
             blob,
             hashes: Hashes {

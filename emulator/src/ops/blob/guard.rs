@@ -8,9 +8,10 @@ use uuid::Uuid;
 
 use super::headers;
 use crate::call::Call;
-use crate::ops::lookup::Place;
+use crate::ops::lookup::{Found, Place};
 use crate::records::BlobRecord;
 use crate::rules::conditions::{Conditions, Current};
+use crate::rules::encryption::Requested;
 use crate::rules::immutability::{self, Change};
 use crate::rules::lease::{self, Leased};
 use crate::rules::pending_copy;
@@ -206,6 +207,16 @@ pub fn check_settled(blob: &BlobRecord) -> Result<(), StorageError> {
 pub fn check_rewritable(blob: &BlobRecord) -> Result<(), StorageError> {
     check_changeable(blob)?;
     immutability::judge(blob.protection, Change::InPlace)
+}
+
+/// Refuses to write with another key or scope than the blob is encrypted with, or than its
+/// container allows.
+///
+/// # Errors
+/// As [`Requested::check_write`].
+pub fn check_encryption(requested: &Requested, found: &Found) -> Result<(), StorageError> {
+    let stored = found.blob.encryption.as_ref();
+    requested.check_write(stored, &found.container.encryption_scope)
 }
 
 /// Refuses to remove what a legal hold or a policy protects.

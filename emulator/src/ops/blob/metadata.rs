@@ -80,9 +80,7 @@ impl Write for SetBlobMetadata {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_write(&found.blob)?;
         guard::check_rewritable(&found.blob)?;
-        let stored = found.blob.encryption.as_ref();
-        let policy = &found.container.encryption_scope;
-        self.encryption.check_write(stored, policy)?;
+        guard::check_encryption(&self.encryption, &found)?;
         Ok(found)
     }
 
@@ -106,8 +104,6 @@ impl Write for SetBlobMetadata {
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         let reply = Reply::new(200).version(blob.etag, blob.last_modified);
-        let reply = properties::with_version(reply, &blob, call.version);
-        let encryption = blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, &blob, call.version))
     }
 }

@@ -22,7 +22,7 @@ use smalt_protocol::{ApiVersion, ByteRange, ErrorCode, StorageError, Timestamp};
 
 use super::guard::{self, Guard};
 use super::written::Hashes;
-use super::{headers, properties, replace};
+use super::{content, headers, properties, replace};
 use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::ops::lookup::{BlobName, Found};
@@ -30,7 +30,7 @@ use crate::records::{BlobContent, BlobKind, BlobRecord};
 use crate::reply::Reply;
 use crate::rules::encryption::{Encryption, Requested};
 use crate::rules::sequence_number::{self, Conditions};
-use crate::store::{Stamp, Transaction, View};
+use crate::store::{self, Staged, Stamp, Transaction, View};
 
 /// The header that names the length of a page blob.
 pub const LENGTH: &str = "x-ms-blob-content-length";
@@ -129,13 +129,29 @@ impl Target {
         check_kind(blob)?;
         self.sequence.check(blob.sequence_number)?;
         guard::check_rewritable(blob)?;
-        let policy = &found.container.encryption_scope;
-        self.encryption
-            .check_write(blob.encryption.as_ref(), policy)?;
+        guard::check_encryption(&self.encryption, &found)?;
         if self.range.end > blob.length {
             return Err(ErrorCode::InvalidPageRange.into());
         }
         Ok(found)
+    }
+
+    /// Writes bytes to the pages.
+    ///
+    /// # Errors
+    /// The store's own.
+    fn write(
+        &self,
+        found: Found,
+        staged: Staged,
+        hashes: Hashes,
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Written, StorageError> {
+        let payload = store::adopt(tx, staged)?;
+        let content = content::pages::write(tx, found.blob.content, self.range.clone(), payload)?;
+        let blob = self.keep(tx, found, content, stamp)?;
+        Ok(Written { blob, hashes })
     }
 
     /// Stores the blob with new content.
@@ -155,6 +171,12 @@ impl Target {
         };
         replace::touch(tx, &self.name, found.container.generation, blob, stamp)
     }
+}
+
+/// The blob, and what the bytes hash to that were written to its pages.
+pub struct Written {
+    blob: BlobRecord,
+    hashes: Hashes,
 }
 
 /// The range of a request: whole pages.
@@ -180,17 +202,21 @@ fn reply(status: u16, blob: &BlobRecord) -> Reply {
         .header(sequence_number::NAME, blob.sequence_number.to_string())
 }
 
-/// Adds what the written bytes hash to, and what they are encrypted with.
-fn with_hashes(reply: Reply, blob: &BlobRecord, hashes: Hashes, call: &Call) -> Reply {
-    let encryption = blob.encryption.as_ref();
-    // Recorded: under a scope, and in premium accounts, the MD5 is answered in any version.
-    let is_scoped = matches!(encryption, Some(Encryption::Scope(_)));
-    let is_premium = call.settings.default_tier == DefaultTier::Premium;
-    let by_md5 = is_scoped || is_premium || call.version == ANSWERS_MD5;
-    let reply = if by_md5 {
-        reply.header("content-md5", headers::encode(&hashes.md5))
-    } else {
-        hashes.answer(reply, call.version)
-    };
-    properties::encrypted(reply, encryption, call.version)
+impl Written {
+    /// The answer: besides what every write to pages says, what the bytes hash to, and what they
+    /// are encrypted with.
+    fn reply(&self, call: &Call) -> Reply {
+        let encryption = self.blob.encryption.as_ref();
+        // Recorded: under a scope, and in premium accounts, the MD5 is answered in any version.
+        let is_scoped = matches!(encryption, Some(Encryption::Scope(_)));
+        let is_premium = call.settings.default_tier == DefaultTier::Premium;
+        let by_md5 = is_scoped || is_premium || call.version == ANSWERS_MD5;
+        let reply = reply(201, &self.blob);
+        let reply = if by_md5 {
+            reply.header("content-md5", headers::encode(&self.hashes.md5))
+        } else {
+            self.hashes.answer(reply, call.version)
+        };
+        properties::encrypted(reply, encryption, call.version)
+    }
 }

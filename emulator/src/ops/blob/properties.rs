@@ -76,8 +76,8 @@ pub fn describe(status: u16, blob: &BlobRecord, shown: Shown) -> Reply {
 
 fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-    set(headers, ETAG, &blob.etag.quoted());
-    set(headers, LAST_MODIFIED, &blob.last_modified.rfc1123());
+    set(headers, ETAG, blob.etag.quoted());
+    set(headers, LAST_MODIFIED, blob.last_modified.rfc1123());
     fixed(headers, "x-ms-blob-type", blob.kind.as_str());
     content(headers, &blob.headers, shown);
     if shown.version >= ENCRYPTED {
@@ -88,11 +88,11 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
     if shown.version >= CREATION_TIME {
         let name = HeaderName::from_static("x-ms-creation-time");
-        set(headers, name, &blob.created.rfc1123());
+        set(headers, name, blob.created.rfc1123());
     }
     if let (Some(id), true) = (blob.version_id, shown.version >= VERSIONS) {
         let name = HeaderName::from_static(VERSION_ID);
-        set(headers, name, &id.iso_ticks());
+        set(headers, name, id.iso_ticks());
         if !blob.is_previous {
             fixed(headers, "x-ms-is-current-version", "true");
         }
@@ -112,14 +112,14 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
     if shown.with_access && shown.version >= LAST_ACCESS {
         let name = HeaderName::from_static("x-ms-last-access-time");
-        set(headers, name, &last_access::of(blob).rfc1123());
+        set(headers, name, last_access::of(blob).rfc1123());
     }
     if shown.version >= immutability::SHOWN_SINCE {
         protection(headers, blob);
     }
     if let Some(expires) = blob.expires.filter(|_| shown.version >= EXPIRES) {
         let name = HeaderName::from_static("x-ms-expiry-time");
-        set(headers, name, &expires.rfc1123());
+        set(headers, name, expires.rfc1123());
     }
     if let Some(record) = &blob.copy
         && shown.version >= LEASES
@@ -133,6 +133,12 @@ fn describe_in(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
 pub fn with_version(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
     let id = blob.version_id.filter(|_| version >= VERSIONS);
     reply.maybe(VERSION_ID, id.map(Timestamp::iso_ticks))
+}
+
+/// Says which version a write of content or metadata made, and what it was encrypted with.
+pub fn written(reply: Reply, blob: &BlobRecord, version: ApiVersion) -> Reply {
+    let reply = with_version(reply, blob, version);
+    encrypted(reply, blob.encryption.as_ref(), version)
 }
 
 /// Says what a write of content or metadata was encrypted with: `x-ms-request-server-encrypted` and
@@ -155,7 +161,7 @@ fn pages(headers: &mut HeaderMap, blob: &BlobRecord) {
     if let Some(incremental) = &blob.incremental {
         fixed(headers, "x-ms-incremental-copy", "true");
         let name = HeaderName::from_static("x-ms-copy-destination-snapshot");
-        set(headers, name, &incremental.snapshot.iso_ticks());
+        set(headers, name, incremental.snapshot.iso_ticks());
     }
 }
 
@@ -178,7 +184,7 @@ fn content(headers: &mut HeaderMap, content: &ContentHeaders, shown: Shown) {
         ),
     ] {
         if let Some(value) = value {
-            set(headers, name, value);
+            set(headers, name, value.as_str());
         }
     }
 }
@@ -197,7 +203,7 @@ fn lease(headers: &mut HeaderMap, blob: &BlobRecord, version: ApiVersion) {
 fn protection(headers: &mut HeaderMap, blob: &BlobRecord) {
     if let Some(policy) = blob.immutability {
         let name = HeaderName::from_static(immutability::UNTIL);
-        set(headers, name, &policy.until.rfc1123());
+        set(headers, name, policy.until.rfc1123());
         fixed(headers, immutability::MODE, policy.mode());
     }
     if let Some(hold) = blob.legal_hold {
@@ -235,7 +241,7 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     let name = HeaderName::from_static("x-ms-access-tier");
     let inferred = || inferred_tier(blob.kind, blob.length, shown.default_tier, shown.version);
     if let Some(tier) = &access.tier {
-        set(headers, name, tier);
+        set(headers, name, tier.as_str());
         if tier == tiers::SMART {
             let place = tiers::smart(last_access::of(blob), shown.now);
             fixed(headers, "x-ms-smart-access-tier", place);
@@ -246,14 +252,14 @@ fn tier(headers: &mut HeaderMap, blob: &BlobRecord, shown: Shown) {
     }
     if let Some(changed) = access.changed {
         let name = HeaderName::from_static("x-ms-access-tier-change-time");
-        set(headers, name, &changed.rfc1123());
+        set(headers, name, changed.rfc1123());
     }
     if let Some(rehydration) = &access.rehydration {
         let name = HeaderName::from_static("x-ms-archive-status");
-        set(headers, name, &rehydration.archive_status());
+        set(headers, name, rehydration.archive_status());
         if shown.version >= PRIORITY {
             let name = HeaderName::from_static("x-ms-rehydrate-priority");
-            set(headers, name, &rehydration.priority);
+            set(headers, name, rehydration.priority.as_str());
         }
     }
 }
@@ -273,7 +279,7 @@ fn copy(headers: &mut HeaderMap, copy: &CopyRecord) {
     ];
     for (name, text) in texts {
         if let Some(text) = text {
-            set(headers, HeaderName::from_static(name), &text);
+            set(headers, HeaderName::from_static(name), text);
         }
     }
 }
@@ -285,9 +291,9 @@ fn fixed(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
     );
 }
 
-/// A value that HTTP cannot carry is left out.
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+/// A value that HTTP cannot carry is left out. One that is made for the header is not copied.
+fn set(headers: &mut HeaderMap, name: HeaderName, value: impl TryInto<HeaderValue>) {
+    if let Ok(value) = value.try_into() {
         headers.insert(name, value);
     }
 }

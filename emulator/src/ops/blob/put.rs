@@ -13,18 +13,19 @@
 //! ```
 
 use smalt_protocol::limits::put_blob_bytes_max;
-use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
+use smalt_protocol::{ApiVersion, Metadata, StorageError};
 
-use super::guard::Guard;
-use super::headers::{self, BodyHashes};
-use super::replace::{self, Marks, NewBlob};
-use super::{immutability, properties};
+use super::creation::{self, Creation};
+use super::replace::NewBlob;
+use super::upload::Upload;
+use super::written::Hashes;
+use super::{headers, properties};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
-use crate::ops::lookup::{BlobName, Place};
+use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
-use crate::rules::encryption::{Encryption, Requested};
+use crate::rules::encryption::Encryption;
 use crate::store::{self, Staged, Stamp, Transaction, View};
 
 /// Since this version the answer carries the CRC64 of the content. "Version 2019-02-02".
@@ -32,25 +33,18 @@ pub const ANSWERS_CRC64: ApiVersion = ApiVersion::V2019_02_02;
 
 /// Put Blob of a block blob.
 pub struct PutBlob {
-    name: BlobName,
-    guard: Guard,
-    encryption: Requested,
-    may_overwrite: bool,
-    marks: Marks,
+    creation: Creation,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
     tier: Option<String>,
-    hashes: BodyHashes,
-    bytes_max: u64,
-    received: Option<Received>,
+    upload: Upload,
 }
 
 /// The new blob, and what its bytes hash to.
 pub struct Written {
     blob: BlobRecord,
-    md5: [u8; 16],
-    crc64: [u8; 8],
+    hashes: Hashes,
 }
 
 impl Write for PutBlob {
@@ -60,49 +54,32 @@ impl Write for PutBlob {
     fn parse(call: &Call) -> Result<Self, StorageError> {
         require_block_blob(call)?;
         let headers = headers::content_of_put(call)?;
-        let mut hashes = BodyHashes::of(call)?;
+        let mut upload = Upload::of(call, put_blob_bytes_max(call.version))?;
         // The hash that is to be stored is verified in place of `Content-MD5`, which is ignored
         // then. "Windows Azure Blob MD5 Overview".
         if let Some(stored) = &headers.content_md5 {
-            hashes.md5 = Some(headers::parse_md5(stored)?);
+            upload.given.md5 = Some(headers::parse_md5(stored)?);
         }
         Ok(PutBlob {
-            name: BlobName::of_write(call)?,
-            guard: Guard::of_write(call)?,
-            encryption: headers::encryption(call)?,
-            may_overwrite: call.identity.may('w'),
-            marks: immutability::marks(call)?,
+            creation: Creation::of(call)?,
             headers,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
             tier: headers::block_blob_tier(call)?,
-            hashes,
-            bytes_max: put_blob_bytes_max(call.version),
-            received: None,
+            upload,
         })
     }
 
     fn takes(&self) -> Takes {
-        Takes::Payload {
-            most: self.bytes_max,
-        }
+        self.upload.takes()
     }
 
     fn payload(&mut self, received: Received) -> Result<(), StorageError> {
-        self.hashes.check(&received)?;
-        self.received = Some(received);
-        Ok(())
+        self.upload.receive(received)
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
-        let place = self.name.find_place(view, stamp.now)?;
-        if place.blob.is_some() && !self.may_overwrite {
-            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
-        }
-        self.guard.check_create(&place)?;
-        let policy = &place.container.encryption_scope;
-        let encryption = self.encryption.of_new(policy)?;
-        Ok((place, encryption))
+        self.creation.check(view, stamp)
     }
 
     fn apply(
@@ -111,46 +88,34 @@ impl Write for PutBlob {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Written, StorageError> {
-        let received = self
-            .received
-            .ok_or_else(|| StorageError::internal("a blob is put without its body"))?;
+        let (staged, hashes) = self.upload.into_bytes()?;
         let mut headers = self.headers;
-        headers.content_md5 = Some(headers::encode(&received.md5));
+        headers.content_md5 = Some(headers::encode(&hashes.md5));
         let new = NewBlob {
             kind: BlobKind::Block,
-            length: received.length,
-            content: adopt(tx, received.staged)?,
+            length: staged.len(),
+            content: adopt(tx, staged)?,
             headers,
             metadata: self.metadata,
             tags: self.tags,
-            access: Access {
-                changed: self.tier.as_ref().map(|_| stamp.now),
-                tier: self.tier,
-                rehydration: None,
-            },
+            access: Access::given(self.tier, stamp.now),
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: self.marks,
+            marks: self.creation.marks,
         };
-        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
-        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
-        Ok(Written {
-            blob,
-            md5: received.md5,
-            crc64: received.crc64,
-        })
+        let blob = creation::make(tx, &self.creation.name, &place, new, stamp)?;
+        Ok(Written { blob, hashes })
     }
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
-        let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&written.crc64));
+        let hashes = written.hashes;
+        let crc64 = (call.version >= ANSWERS_CRC64).then(|| headers::encode(&hashes.crc64));
         let reply = Reply::new(201)
             .version(written.blob.etag, written.blob.last_modified)
-            .header("content-md5", headers::encode(&written.md5))
+            .header("content-md5", headers::encode(&hashes.md5))
             .maybe("x-ms-content-crc64", crc64);
-        let reply = properties::with_version(reply, &written.blob, call.version);
-        let encryption = written.blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, &written.blob, call.version))
     }
 }
 

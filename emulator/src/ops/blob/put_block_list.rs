@@ -20,30 +20,26 @@ use bytes::Bytes;
 use md5::{Digest, Md5};
 use smalt_protocol::limits::BLOCK_LIST_BODY_BYTES_MAX;
 use smalt_protocol::xml::read_block_list;
-use smalt_protocol::{ErrorCode, Metadata, StorageError};
+use smalt_protocol::{Metadata, StorageError};
 
 use super::content::blocks;
-use super::guard::Guard;
+use super::creation::{self, Creation};
 use super::headers::{self, BodyHashes};
-use super::replace::{self, Marks, NewBlob};
-use super::{block_id, immutability, properties, retention, uncommitted, written};
+use super::replace::NewBlob;
+use super::{block_id, properties, retention, uncommitted, written};
 use crate::call::Call;
 use crate::keys;
 use crate::operation::{Takes, Write};
-use crate::ops::lookup::{BlobName, Place};
+use crate::ops::lookup::Place;
 use crate::records::{Access, BlobKind, BlobRecord, CommittedBlock, ContentHeaders};
 use crate::reply::Reply;
 use crate::rules::block_list::{self, Chosen, Entry};
-use crate::rules::encryption::{Encryption, Requested};
+use crate::rules::encryption::Encryption;
 use crate::store::{Stamp, Transaction, View};
 
 /// Put Block List.
 pub struct PutBlockList {
-    name: BlobName,
-    guard: Guard,
-    encryption: Requested,
-    may_overwrite: bool,
-    marks: Marks,
+    creation: Creation,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
@@ -76,11 +72,7 @@ impl Write for PutBlockList {
             .content_type
             .get_or_insert_with(|| headers::CONTENT_TYPE_DEFAULT.to_owned());
         Ok(PutBlockList {
-            name: BlobName::of_write(call)?,
-            guard: Guard::of_write(call)?,
-            encryption: headers::encryption(call)?,
-            may_overwrite: call.identity.may('w'),
-            marks: immutability::marks(call)?,
+            creation: Creation::of(call)?,
             headers,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
@@ -115,14 +107,11 @@ impl Write for PutBlockList {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Checked, StorageError> {
-        let place = self.name.find_place(view, stamp.now)?;
-        if place.blob.is_some() && !self.may_overwrite {
-            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
-        }
-        self.guard.check_create(&place)?;
+        let place = self.creation.check_place(view, stamp)?;
         uncommitted::check_block_blob(&place)?;
         let generation = place.container.generation;
-        let new = uncommitted::read(view, generation, &self.name.blob, stamp.now)?;
+        let blob = &self.creation.name.blob;
+        let new = uncommitted::read(view, generation, blob, stamp.now)?;
         let old = match &place.blob {
             Some(blob) => blocks::read(view, blob.content)?,
             None => Vec::new(),
@@ -148,13 +137,14 @@ impl Write for PutBlockList {
             chosen,
         } = checked;
         let generation = place.container.generation;
+        let name = &self.creation.name;
         let dissolved = match &mut place.blob {
-            Some(old) if !retention::keeps_replaced(tx, &self.name.container, old)? => {
+            Some(old) if !retention::keeps_replaced(tx, &name.container, old)? => {
                 references::dissolve(tx, old)?
             }
             _ => Vec::new(),
         };
-        let key = |id: &[u8]| keys::block(generation, &self.name.blob, id);
+        let key = |id: &[u8]| keys::block(generation, &name.blob, id);
         references::take(tx, &chosen, &dissolved, key)?;
         let list: Vec<CommittedBlock> = chosen.into_iter().map(|chosen| chosen.block).collect();
         let new = NewBlob {
@@ -164,18 +154,13 @@ impl Write for PutBlockList {
             headers: self.headers,
             metadata: self.metadata,
             tags: self.tags,
-            access: Access {
-                changed: self.tier.as_ref().map(|_| stamp.now),
-                tier: self.tier,
-                rehydration: None,
-            },
+            access: Access::given(self.tier, stamp.now),
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: self.marks,
+            marks: self.creation.marks,
         };
-        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
-        replace::drop_uncommitted(tx, generation, &self.name.blob)?;
+        let blob = creation::make(tx, name, &place, new, stamp)?;
         Ok(Committed {
             blob,
             hashes: self.hashes,
@@ -188,9 +173,7 @@ impl Write for PutBlockList {
             Some(hashes) => hashes.answer(reply, call.version),
             None => reply,
         };
-        let reply = properties::with_version(reply, &committed.blob, call.version);
-        let encryption = committed.blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, &committed.blob, call.version))
     }
 }
 
@@ -204,16 +187,17 @@ impl PutBlockList {
     ) -> Result<Option<Encryption>, StorageError> {
         let policy = &place.container.encryption_scope;
         let generation = place.container.generation;
-        let blocks = uncommitted::record(view, generation, &self.name.blob, stamp.now)?;
+        let (encryption, blob) = (&self.creation.encryption, &self.creation.name.blob);
+        let blocks = uncommitted::record(view, generation, blob, stamp.now)?;
         let stored = match (&blocks, &place.blob) {
             (Some(blocks), _) => Some(blocks.encryption.as_ref()),
             (None, Some(blob)) => Some(blob.encryption.as_ref()),
             (None, None) => None,
         };
         if let Some(stored) = stored {
-            self.encryption.check_write(stored, policy)?;
+            encryption.check_write(stored, policy)?;
         }
-        self.encryption.of_new(policy)
+        encryption.of_new(policy)
     }
 }
 

@@ -105,9 +105,7 @@ impl Write for PutBlobFromUrl {
         let blob = &written.blob;
         let reply = Reply::new(201).version(blob.etag, blob.last_modified);
         let reply = written.hashes.answer(reply, call.version);
-        let reply = properties::with_version(reply, blob, call.version);
-        let encryption = blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, blob, call.version))
     }
 }
 

@@ -62,9 +62,7 @@ impl Write for SnapshotBlob {
         let found = self.name.find(view, stamp.now)?;
         self.guard.check_use(&found.blob)?;
         guard::check_changeable(&found.blob)?;
-        let stored = found.blob.encryption.as_ref();
-        let policy = &found.container.encryption_scope;
-        self.encryption.check_write(stored, policy)?;
+        guard::check_encryption(&self.encryption, &found)?;
         Ok(found)
     }
 

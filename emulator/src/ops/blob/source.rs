@@ -7,16 +7,19 @@
 //! no account of this emulator is fetched, where the emulator was given something to fetch with.
 //!
 //! - [`url`]: the header, taken apart and resolved.
-//! - [`open`]: authorises, and hashes or stages what the operation wants of the bytes.
-//! - `remote`: the same for a source that is elsewhere.
+//! - [`mod@open`]: authorises, and hashes or stages what the operation wants of the bytes.
+//! - `range`: what the operations ask and take that write a range of a source.
+//! - `remote`: the same as [`mod@open`] for a source that is elsewhere.
 
 mod open;
+mod range;
 mod remote;
 pub mod url;
 
 use smalt_protocol::{ByteRange, ETag, ErrorCode, StorageError, Timestamp};
 
 pub use open::open;
+pub use range::{RANGE, SourceRange};
 pub use url::SourceUrl;
 
 use crate::faults::Hold;

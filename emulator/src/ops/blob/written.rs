@@ -5,9 +5,8 @@
 
 use smalt_protocol::ApiVersion;
 
-use super::{headers, properties};
+use super::headers;
 use crate::reply::Reply;
-use crate::rules::encryption::Encryption;
 
 /// Since this version the CRC64 is answered. "Version 2019-02-02".
 const CRC64: ApiVersion = ApiVersion::V2019_02_02;
@@ -31,23 +30,6 @@ impl Hashes {
         } else {
             reply.header("x-ms-content-crc64", headers::encode(&self.crc64))
         }
-    }
-}
-
-/// A block that was kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlockWritten {
-    /// Hashes of its bytes.
-    pub hashes: Hashes,
-    /// What the client had it encrypted with.
-    pub encryption: Option<Encryption>,
-}
-
-impl BlockWritten {
-    /// The answer of Put Block and Put Block From URL.
-    pub fn reply(&self, version: ApiVersion) -> Reply {
-        let reply = self.hashes.answer(Reply::new(201), version);
-        properties::encrypted(reply, self.encryption.as_ref(), version)
     }
 }
 

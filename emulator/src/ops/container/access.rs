@@ -1,4 +1,6 @@
 //! Public access and its header, `x-ms-blob-public-access`.
+//!
+//! Source: "Set Container ACL". An account may rule out public access altogether.
 
 use smalt_protocol::{ErrorCode, StorageError};
 

@@ -11,14 +11,14 @@ use crate::records::{ContainerRecord, Deleted, Record};
 use crate::rules::lease::LeaseState;
 use crate::store::{Stamp, StoreResult, Transaction};
 
-/// 1601-01-01, where Windows' count of 100 ns starts.
-const FILE_TIME_ZERO: Timestamp = Timestamp::from_ticks(504_911_232_000_000_000);
 /// Digits of a version.
 const VERSION_DIGITS: usize = 16;
 
 /// `x-ms-deleted-container-version` of a container that was deleted then: `01D934E8B074DD9C`.
 pub fn version(deleted_at: Timestamp) -> String {
-    let ticks = deleted_at.ticks().saturating_sub(FILE_TIME_ZERO.ticks());
+    let ticks = deleted_at
+        .ticks()
+        .saturating_sub(Timestamp::WINDOWS_EPOCH.ticks());
     format!("{ticks:0VERSION_DIGITS$X}")
 }
 
@@ -26,7 +26,7 @@ pub fn version(deleted_at: Timestamp) -> String {
 pub fn parse_version(text: &str) -> Option<Timestamp> {
     let is_hex = text.len() == VERSION_DIGITS && text.bytes().all(|b| b.is_ascii_hexdigit());
     let ticks = u64::from_str_radix(text, 16).ok().filter(|_| is_hex)?;
-    let ticks = ticks.checked_add(FILE_TIME_ZERO.ticks())?;
+    let ticks = ticks.checked_add(Timestamp::WINDOWS_EPOCH.ticks())?;
     Some(Timestamp::from_ticks(ticks))
 }
 

@@ -1,4 +1,6 @@
 //! Properties of a container as responses and listings show them, by version.
+//!
+//! Sources: "Get Container Properties", "List Containers"; recordings.
 
 use smalt_protocol::ApiVersion;
 

@@ -14,24 +14,18 @@ use bytes::Bytes;
 use smalt_protocol::StorageError;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
-use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::{Takes, Write};
 use crate::ops::container::access::parse_public_access;
-use crate::ops::leasing::lease_id;
-use crate::ops::lookup::ContainerName;
-use crate::records::{ContainerRecord, PublicAccess, Record};
+use crate::ops::container::change::{self, Change};
+use crate::records::{ContainerRecord, PublicAccess};
 use crate::reply::Reply;
-use crate::rules::conditions::Conditions;
-use crate::rules::lease::{Leased, check_read};
 use crate::store::{Stamp, Transaction, View};
 
 /// Set Container ACL.
 pub struct SetContainerAcl {
-    name: ContainerName,
-    lease_id: Option<Uuid>,
-    conditions: Conditions,
+    change: Change,
     public_access: PublicAccess,
     policies: Vec<SignedIdentifier>,
 }
@@ -42,9 +36,7 @@ impl Write for SetContainerAcl {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(SetContainerAcl {
-            name: ContainerName::of(call)?,
-            lease_id: lease_id(call)?,
-            conditions: Conditions::of_write(&call.headers)?,
+            change: Change::of(call)?,
             public_access: parse_public_access(call)?,
             policies: Vec::new(),
         })
@@ -62,10 +54,7 @@ impl Write for SetContainerAcl {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<ContainerRecord, StorageError> {
-        let container = self.name.find(view, stamp.now)?;
-        check_read(Leased::Container, container.lease, self.lease_id)?;
-        self.conditions.check_write((&container).into())?;
-        Ok(container)
+        self.change.check(view, stamp)
     }
 
     fn apply(
@@ -76,12 +65,10 @@ impl Write for SetContainerAcl {
     ) -> Result<ContainerRecord, StorageError> {
         container.public_access = self.public_access;
         container.policies = self.policies;
-        container.touch(stamp);
-        container.save(tx, self.name.key())?;
-        Ok(container)
+        self.change.keep(container, tx, stamp)
     }
 
     fn render(changed: ContainerRecord, _: &Call) -> Result<Reply, StorageError> {
-        Ok(Reply::new(200).version(changed.etag, changed.last_modified))
+        Ok(change::reply(&changed))
     }
 }

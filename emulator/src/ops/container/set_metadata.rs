@@ -11,23 +11,17 @@
 //! ```
 
 use smalt_protocol::{Metadata, StorageError};
-use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::leasing::lease_id;
-use crate::ops::lookup::ContainerName;
-use crate::records::{ContainerRecord, Record};
+use crate::ops::container::change::{self, Change};
+use crate::records::ContainerRecord;
 use crate::reply::Reply;
-use crate::rules::conditions::Conditions;
-use crate::rules::lease::{Leased, check_read};
 use crate::store::{Stamp, Transaction, View};
 
 /// Set Container Metadata.
 pub struct SetContainerMetadata {
-    name: ContainerName,
-    lease_id: Option<Uuid>,
-    conditions: Conditions,
+    change: Change,
     metadata: Metadata,
 }
 
@@ -37,18 +31,13 @@ impl Write for SetContainerMetadata {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(SetContainerMetadata {
-            name: ContainerName::of(call)?,
-            lease_id: lease_id(call)?,
-            conditions: Conditions::of_write(&call.headers)?,
+            change: Change::of(call)?,
             metadata: call.metadata()?,
         })
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<ContainerRecord, StorageError> {
-        let container = self.name.find(view, stamp.now)?;
-        check_read(Leased::Container, container.lease, self.lease_id)?;
-        self.conditions.check_write((&container).into())?;
-        Ok(container)
+        self.change.check(view, stamp)
     }
 
     fn apply(
@@ -58,12 +47,10 @@ impl Write for SetContainerMetadata {
         stamp: &Stamp,
     ) -> Result<ContainerRecord, StorageError> {
         container.metadata = self.metadata;
-        container.touch(stamp);
-        container.save(tx, self.name.key())?;
-        Ok(container)
+        self.change.keep(container, tx, stamp)
     }
 
     fn render(changed: ContainerRecord, _: &Call) -> Result<Reply, StorageError> {
-        Ok(Reply::new(200).version(changed.etag, changed.last_modified))
+        Ok(change::reply(&changed))
     }
 }

@@ -1,4 +1,7 @@
 //! Makers of signed queries: what a client appends to a URL.
+//!
+//! Source: *Create a service SAS*, *Create an account SAS*. The strings that are signed are those
+//! that [`Sas::verify`](super::Sas::verify) puts together.
 
 use super::{Bound, Sas, SasKind, SasTarget};
 use crate::service::Service;

@@ -17,6 +17,9 @@ const ACCOUNT: &str = "(account)";
 /// Not a parameter: an empty last line.
 const END: &str = "(end)";
 
+/// Room for what most strings need.
+const USUAL_BYTES: usize = 256;
+
 const HEAD: &[&str] = &["sp", "st", "se", RESOURCE];
 const DELEGATION: &[&str] = &["skoid", "sktid", "skt", "ske", "sks", "skv"];
 const HEADERS: &[&str] = &["rscc", "rscd", "rsce", "rscl", "rsct"];
@@ -29,19 +32,23 @@ pub(super) fn string_to_sign(sas: &Sas, target: &SasTarget<'_>) -> String {
     } else {
         ""
     };
-    let lines: Vec<&str> = layout(sas, target.service)
-        .into_iter()
-        .map(|field| match field {
-            RESOURCE => resource.as_str(),
-            SNAPSHOT => snapshot,
-            ACCOUNT => target.account,
-            END => "",
-            "srh" => sas.bound.headers.as_str(),
-            "srq" => sas.bound.parameters.as_str(),
-            field => sas.get(field),
-        })
-        .collect();
-    lines.join("\n")
+    let line = |field| match field {
+        RESOURCE => resource.as_str(),
+        SNAPSHOT => snapshot,
+        ACCOUNT => target.account,
+        END => "",
+        "srh" => sas.bound.headers.as_str(),
+        "srq" => sas.bound.parameters.as_str(),
+        field => sas.get(field),
+    };
+    let mut text = String::with_capacity(USUAL_BYTES);
+    for (at, field) in layout(sas, target.service).into_iter().enumerate() {
+        if at > 0 {
+            text.push('\n');
+        }
+        text.push_str(line(field));
+    }
+    text
 }
 
 /// The fields of this SAS in signing order.

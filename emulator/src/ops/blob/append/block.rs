@@ -17,22 +17,16 @@ use smalt_protocol::{ETag, ErrorCode, StorageError, Timestamp};
 use super::{Append, Appended};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
-use crate::ops::blob::headers::BodyHashes;
-use crate::ops::blob::written::Hashes;
+use crate::ops::blob::upload::Upload;
 use crate::ops::lookup::Found;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
-
-/// 1601-01-01T00:00:00Z, where the times of Windows begin.
-const FILE_TIMES_FROM: Timestamp = Timestamp::from_ticks(504_911_232_000_000_000);
 
 /// Append Block.
 pub struct AppendBlock {
     append: Append,
     length: u64,
-    hashes: BodyHashes,
-    bytes_max: u64,
-    received: Option<Received>,
+    upload: Upload,
 }
 
 impl Write for AppendBlock {
@@ -47,22 +41,16 @@ impl Write for AppendBlock {
         Ok(AppendBlock {
             append: Append::of(call)?,
             length: call.body_length.unwrap_or_default(),
-            hashes: BodyHashes::of(call)?,
-            bytes_max: append_block_bytes_max(call.version),
-            received: None,
+            upload: Upload::of(call, append_block_bytes_max(call.version))?,
         })
     }
 
     fn takes(&self) -> Takes {
-        Takes::Payload {
-            most: self.bytes_max,
-        }
+        self.upload.takes()
     }
 
     fn payload(&mut self, received: Received) -> Result<(), StorageError> {
-        self.hashes.check(&received)?;
-        self.received = Some(received);
-        Ok(())
+        self.upload.receive(received)
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
@@ -75,15 +63,8 @@ impl Write for AppendBlock {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Appended, StorageError> {
-        let received = self
-            .received
-            .ok_or_else(|| StorageError::internal("a block is appended without its body"))?;
-        let hashes = Hashes {
-            md5: received.md5,
-            crc64: received.crc64,
-            by_md5: self.hashes.md5.is_some(),
-        };
-        self.append.apply(found, received.staged, hashes, tx, stamp)
+        let (staged, hashes) = self.upload.into_bytes()?;
+        self.append.apply(found, staged, hashes, tx, stamp)
     }
 
     fn render(appended: Appended, call: &Call) -> Result<Reply, StorageError> {
@@ -95,7 +76,7 @@ impl Write for AppendBlock {
 /// refused instead of not matching.
 fn check_tag_is_a_time(call: &Call) -> Result<(), StorageError> {
     let tag = call.header("if-match")?.and_then(ETag::parse);
-    if tag.is_some_and(|tag| tag < ETag::from_tick(FILE_TIMES_FROM)) {
+    if tag.is_some_and(|tag| tag < ETag::from_tick(Timestamp::WINDOWS_EPOCH)) {
         return Err(StorageError::new(ErrorCode::OutOfRangeInput)
             .with_message("One of the request inputs is out of range."));
     }

@@ -12,29 +12,22 @@
 //! x-ms-blob-committed-block-count: 2
 //! ```
 
+use smalt_protocol::StorageError;
 use smalt_protocol::limits::append_block_bytes_max;
-use smalt_protocol::{ByteRange, StorageError};
 
 use super::{Append, Appended};
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::blob::headers::BodyHashes;
-use crate::ops::blob::source::{Request, Source, SourceBytes, SourceUrl, Wanted};
+use crate::ops::blob::source::{Request, Source, SourceRange};
 use crate::ops::blob::written::Hashes;
 use crate::ops::lookup::Found;
 use crate::reply::Reply;
-use crate::rules::conditions::Conditions;
-use crate::store::{Staged, Stamp, Transaction, View};
+use crate::store::{Stamp, Transaction, View};
 
 /// Append Block From URL.
 pub struct AppendBlockFromUrl {
     append: Append,
-    url: SourceUrl,
-    range: Option<ByteRange>,
-    conditions: Conditions,
-    hashes: BodyHashes,
-    bytes_max: u64,
-    bytes: Option<SourceBytes>,
+    source: SourceRange,
 }
 
 impl Write for AppendBlockFromUrl {
@@ -46,41 +39,22 @@ impl Write for AppendBlockFromUrl {
             let length = length.to_string();
             return Err(StorageError::invalid_header("Content-Length", &length));
         }
-        let range = call.header("x-ms-source-range")?;
         Ok(AppendBlockFromUrl {
             append: Append::of(call)?,
-            url: SourceUrl::of(call)?,
-            range: ByteRange::of_source(range.filter(|range| !range.is_empty()))?,
-            conditions: Conditions::of_source(&call.headers)?,
-            hashes: BodyHashes::of_source(call)?,
-            bytes_max: append_block_bytes_max(call.version),
-            bytes: None,
+            source: SourceRange::of(call, append_block_bytes_max(call.version))?,
         })
     }
 
     fn source(&self) -> Option<Request> {
-        Some(Request {
-            url: self.url.clone(),
-            wanted: Wanted::Range {
-                conditions: self.conditions.clone(),
-                range: self.range,
-                most: self.bytes_max,
-            },
-        })
+        Some(self.source.request())
     }
 
     fn sourced(&mut self, source: Source) -> Result<(), StorageError> {
-        if let Some(bytes) = &source.bytes {
-            self.hashes.check_hashes(bytes.md5, bytes.crc64)?;
-        }
-        self.bytes = source.bytes;
-        Ok(())
+        self.source.sourced(source)
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
-        let staged = self.bytes.as_ref().and_then(|bytes| bytes.staged.as_ref());
-        let length = staged.map_or(0, Staged::len);
-        self.append.check(view, stamp, length)
+        self.append.check(view, stamp, self.source.length())
     }
 
     fn apply(
@@ -89,15 +63,12 @@ impl Write for AppendBlockFromUrl {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Appended, StorageError> {
-        let missing = || StorageError::internal("a block is appended without its source");
-        let bytes = self.bytes.ok_or_else(missing)?;
-        let staged = bytes.staged.ok_or_else(missing)?;
-        // Recorded: the MD5 in every version, but the CRC64 to conditions on the source.
-        let by_md5 = self.hashes.md5.is_some() || self.conditions == Conditions::default();
+        let has_conditions = self.source.has_conditions();
+        let (staged, hashes) = self.source.into_bytes()?;
         let hashes = Hashes {
-            md5: bytes.md5,
-            crc64: bytes.crc64,
-            by_md5,
+            // Recorded: the MD5 in every version, but the CRC64 to conditions on the source.
+            by_md5: hashes.by_md5 || !has_conditions,
+            ..hashes
         };
         self.append.apply(found, staged, hashes, tx, stamp)
     }

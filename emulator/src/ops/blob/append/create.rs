@@ -16,23 +16,18 @@ use smalt_protocol::{ErrorCode, Metadata, StorageError};
 use super::require_version;
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::blob::guard::Guard;
-use crate::ops::blob::properties;
-use crate::ops::blob::replace::{self, Marks, NewBlob};
-use crate::ops::blob::{headers, immutability};
-use crate::ops::lookup::{BlobName, Place};
+use crate::ops::blob::creation::{self, Creation};
+use crate::ops::blob::replace::NewBlob;
+use crate::ops::blob::{headers, properties};
+use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
-use crate::rules::encryption::{Encryption, Requested};
+use crate::rules::encryption::Encryption;
 use crate::store::{Stamp, Transaction, View};
 
 /// Put Blob of an append blob.
 pub struct CreateAppendBlob {
-    name: BlobName,
-    guard: Guard,
-    encryption: Requested,
-    may_overwrite: bool,
-    marks: Marks,
+    creation: Creation,
     headers: ContentHeaders,
     metadata: Metadata,
     tags: Vec<(String, String)>,
@@ -52,11 +47,7 @@ impl Write for CreateAppendBlob {
             return Err(ErrorCode::AccessTierNotSupportedForBlobType.into());
         }
         Ok(CreateAppendBlob {
-            name: BlobName::of_write(call)?,
-            guard: Guard::of_write(call)?,
-            encryption: headers::encryption(call)?,
-            may_overwrite: call.identity.may('w'),
-            marks: immutability::marks(call)?,
+            creation: Creation::of(call)?,
             headers: headers::content_of_put(call)?,
             metadata: call.metadata()?,
             tags: headers::tags(call)?,
@@ -64,14 +55,7 @@ impl Write for CreateAppendBlob {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
-        let place = self.name.find_place(view, stamp.now)?;
-        if place.blob.is_some() && !self.may_overwrite {
-            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
-        }
-        self.guard.check_create(&place)?;
-        let policy = &place.container.encryption_scope;
-        let encryption = self.encryption.of_new(policy)?;
-        Ok((place, encryption))
+        self.creation.check(view, stamp)
     }
 
     fn apply(
@@ -91,17 +75,13 @@ impl Write for CreateAppendBlob {
             copy: None,
             encryption,
             sequence_number: 0,
-            marks: self.marks,
+            marks: self.creation.marks,
         };
-        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
-        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
-        Ok(blob)
+        creation::make(tx, &self.creation.name, &place, new, stamp)
     }
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         let reply = Reply::new(201).version(blob.etag, blob.last_modified);
-        let reply = properties::with_version(reply, &blob, call.version);
-        let encryption = blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, &blob, call.version))
     }
 }

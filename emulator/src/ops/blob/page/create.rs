@@ -17,23 +17,19 @@ use smalt_protocol::{ErrorCode, Metadata, StorageError};
 use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::operation::Write;
-use crate::ops::blob::guard::Guard;
-use crate::ops::blob::replace::{self, Marks, NewBlob};
-use crate::ops::blob::{headers, immutability, properties};
-use crate::ops::lookup::{BlobName, Place};
+use crate::ops::blob::creation::{self, Creation};
+use crate::ops::blob::replace::NewBlob;
+use crate::ops::blob::{headers, properties};
+use crate::ops::lookup::Place;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, ContentHeaders};
 use crate::reply::Reply;
-use crate::rules::encryption::{Encryption, Requested};
+use crate::rules::encryption::Encryption;
 use crate::rules::{page_tier, sequence_number, tier};
 use crate::store::{Stamp, Transaction, View};
 
 /// Put Blob of a page blob.
 pub struct CreatePageBlob {
-    name: BlobName,
-    guard: Guard,
-    encryption: Requested,
-    may_overwrite: bool,
-    marks: Marks,
+    creation: Creation,
     length: u64,
     sequence_number: u64,
     headers: ContentHeaders,
@@ -51,11 +47,7 @@ impl Write for CreatePageBlob {
         let length = super::length(call)?;
         let number = call.header(sequence_number::NAME)?;
         Ok(CreatePageBlob {
-            name: BlobName::of_write(call)?,
-            guard: Guard::of_write(call)?,
-            encryption: headers::encryption(call)?,
-            may_overwrite: call.identity.may('w'),
-            marks: immutability::marks(call)?,
+            creation: Creation::of(call)?,
             length,
             sequence_number: number.map_or(Ok(0), sequence_number::parse)?,
             headers: headers::content_of_put(call)?,
@@ -66,13 +58,7 @@ impl Write for CreatePageBlob {
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Self::Checked, StorageError> {
-        let place = self.name.find_place(view, stamp.now)?;
-        if place.blob.is_some() && !self.may_overwrite {
-            return Err(ErrorCode::UnauthorizedBlobOverwrite.into());
-        }
-        self.guard.check_create(&place)?;
-        let encryption = self.encryption.of_new(&place.container.encryption_scope)?;
-        Ok((place, encryption))
+        self.creation.check(view, stamp)
     }
 
     fn apply(
@@ -96,18 +82,14 @@ impl Write for CreatePageBlob {
             copy: None,
             encryption,
             sequence_number: self.sequence_number,
-            marks: self.marks,
+            marks: self.creation.marks,
         };
-        let blob = replace::replace(tx, &self.name, &place, new, stamp)?;
-        replace::drop_uncommitted(tx, place.container.generation, &self.name.blob)?;
-        Ok(blob)
+        creation::make(tx, &self.creation.name, &place, new, stamp)
     }
 
     fn render(blob: BlobRecord, call: &Call) -> Result<Reply, StorageError> {
         let reply = Reply::new(201).version(blob.etag, blob.last_modified);
-        let reply = properties::with_version(reply, &blob, call.version);
-        let encryption = blob.encryption.as_ref();
-        Ok(properties::encrypted(reply, encryption, call.version))
+        Ok(properties::written(reply, &blob, call.version))
     }
 }
 

@@ -18,27 +18,19 @@
 use smalt_protocol::limits::PUT_PAGE_BYTES_MAX;
 use smalt_protocol::{ByteRange, ErrorCode, StorageError};
 
-use super::Target;
-use super::write::Written;
+use super::{Target, Written};
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::blob::content::pages;
-use crate::ops::blob::headers::BodyHashes;
-use crate::ops::blob::source::{self, Request, Source, SourceBytes, SourceUrl, Wanted};
+use crate::ops::blob::source::{self, RANGE, Request, Source, SourceRange, SourceUrl};
 use crate::ops::blob::written::Hashes;
 use crate::ops::lookup::Found;
 use crate::reply::Reply;
-use crate::rules::conditions::Conditions;
-use crate::store::{self, Stamp, Transaction, View};
+use crate::store::{Stamp, Transaction, View};
 
 /// Put Page From URL.
 pub struct PutPageFromUrl {
     target: Target,
-    url: SourceUrl,
-    range: ByteRange,
-    conditions: Conditions,
-    hashes: BodyHashes,
-    bytes: Option<SourceBytes>,
+    source: SourceRange,
 }
 
 impl Write for PutPageFromUrl {
@@ -46,12 +38,11 @@ impl Write for PutPageFromUrl {
     type Output = Written;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        const SOURCE_RANGE: &str = "x-ms-source-range";
         let target = Target::of(call, "update")?;
         super::refuse_body(call)?;
         let url = SourceUrl::of(call)?;
-        let given = call.required_header(SOURCE_RANGE)?;
-        let refused = || StorageError::invalid_header(SOURCE_RANGE, given);
+        let given = call.required_header(RANGE)?;
+        let refused = || StorageError::invalid_header(RANGE, given);
         let range = ByteRange::of_source(Some(given))?.ok_or_else(refused)?;
         if range.length() != Some(target.length()) {
             return Err(refused());
@@ -62,23 +53,12 @@ impl Write for PutPageFromUrl {
         }
         Ok(PutPageFromUrl {
             target,
-            url,
-            range,
-            conditions: Conditions::of_source(&call.headers)?,
-            hashes: BodyHashes::of_source(call)?,
-            bytes: None,
+            source: SourceRange::at(call, url, Some(range), PUT_PAGE_BYTES_MAX)?,
         })
     }
 
     fn source(&self) -> Option<Request> {
-        Some(Request {
-            url: self.url.clone(),
-            wanted: Wanted::Range {
-                conditions: self.conditions.clone(),
-                range: Some(self.range),
-                most: PUT_PAGE_BYTES_MAX,
-            },
-        })
+        Some(self.source.request())
     }
 
     fn sourced(&mut self, source: Source) -> Result<(), StorageError> {
@@ -88,12 +68,10 @@ impl Write for PutPageFromUrl {
                 // The source ends within the range.
                 return Err(source::refused(&ErrorCode::InvalidRange.into()));
             }
-            let judged = self.hashes.check_hashes(bytes.md5, bytes.crc64);
-            // Recorded: unlike Put Page, it does not say what it calculated.
-            judged.map_err(|error| StorageError::new(error.code()))?;
         }
-        self.bytes = source.bytes;
-        Ok(())
+        // Recorded: unlike Put Page, it does not say what it calculated.
+        let judged = self.source.sourced(source);
+        judged.map_err(|error| StorageError::new(error.code()))
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
@@ -106,28 +84,14 @@ impl Write for PutPageFromUrl {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Written, StorageError> {
-        let missing = || StorageError::internal("pages are put without their source");
-        let bytes = self.bytes.ok_or_else(missing)?;
-        let payload = store::adopt(tx, bytes.staged.ok_or_else(missing)?)?;
-        let range = self.target.range.clone();
-        let content = pages::write(tx, found.blob.content, range, payload)?;
-        let blob = self.target.keep(tx, found, content, stamp)?;
-        let hashes = Hashes {
-            md5: bytes.md5,
-            crc64: bytes.crc64,
-            // Recorded in all versions: the MD5, unless the request goes by the other.
-            by_md5: self.hashes.crc64.is_none(),
-        };
-        Ok(Written { blob, hashes })
+        // Recorded in all versions: the MD5, unless the request goes by the other.
+        let by_md5 = !self.source.has_crc64();
+        let (staged, hashes) = self.source.into_bytes()?;
+        let hashes = Hashes { by_md5, ..hashes };
+        self.target.write(found, staged, hashes, tx, stamp)
     }
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
-        let Written { blob, hashes } = written;
-        Ok(super::with_hashes(
-            super::reply(201, &blob),
-            &blob,
-            hashes,
-            call,
-        ))
+        Ok(written.reply(call))
     }
 }

@@ -1,20 +1,17 @@
 //! The page of a page list that a request asks for, and the document that answers it.
 //!
-//! Source: "Get Page Ranges". Pages of a list exist since 2020-10-02. Markers have the form of the
-//! recordings, `2!16!MDAwMDA0ITIwNDgh`: a length, and in Base64 `000004!2048!`, where the next page
-//! starts.
+//! Source: "Get Page Ranges". Pages of a list exist since 2020-10-02. A [`marker`] holds where the
+//! next page starts: `2!16!MDAwMDA0ITIwNDgh`.
 
 use std::ops::Range;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use smalt_protocol::limits::PAGE_BYTES;
 use smalt_protocol::xml::PageListDocument;
 use smalt_protocol::{ApiVersion, ByteRange, ErrorCode, StorageError};
 
 use crate::call::Call;
 use crate::ops::listing::{bad_marker, given};
-use crate::ops::paging;
+use crate::ops::{marker, paging};
 use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::pages::{Kind, Ranges};
@@ -97,7 +94,7 @@ impl Wanted {
         }
         match found.next {
             Some(_) if !self.is_paged => return Err(ErrorCode::OperationTimedOut.into()),
-            Some(next) => document.next_marker(&marker(next)),
+            Some(next) => document.next_marker(&marker_of(next)),
             None if self.shows_end => document.next_marker(""),
             None => {}
         }
@@ -107,26 +104,14 @@ impl Wanted {
     }
 }
 
-fn marker(next: u64) -> String {
-    let next = next.to_string();
-    let text = format!("{:06}!{next}!", next.len());
-    let encoded = STANDARD.encode(text).replace('=', "-");
-    format!("2!{}!{encoded}", encoded.len())
+fn marker_of(next: u64) -> String {
+    marker::write(&[&next.to_string()])
 }
 
-fn parse_marker(marker: &str) -> Result<u64, StorageError> {
-    let read = |marker: &str| {
-        let (length, encoded) = marker.strip_prefix("2!")?.split_once('!')?;
-        (length.parse() == Ok(encoded.len())).then_some(())?;
-        let text = STANDARD.decode(encoded.replace('-', "=")).ok()?;
-        let text = String::from_utf8(text).ok()?;
-        let (digits, next) = text.strip_suffix('!')?.split_once('!')?;
-        (digits.parse() == Ok(next.len())).then_some(())?;
-        next.parse()
-            .ok()
-            .filter(|next: &u64| next.is_multiple_of(PAGE_BYTES))
-    };
-    read(marker).ok_or_else(bad_marker)
+fn parse_marker(text: &str) -> Result<u64, StorageError> {
+    let next = marker::read(text).and_then(|[next]| next.parse().ok());
+    let next = next.filter(|next: &u64| next.is_multiple_of(PAGE_BYTES));
+    next.ok_or_else(bad_marker)
 }
 
 #[cfg(test)]
@@ -136,9 +121,9 @@ mod tests {
 
     #[test]
     fn markers_have_the_form_of_the_recordings() {
-        assert_eq!(marker(2048), "2!16!MDAwMDA0ITIwNDgh");
+        assert_eq!(marker_of(2048), "2!16!MDAwMDA0ITIwNDgh");
         for next in [0, 512, 8_796_093_021_696] {
-            assert_eq!(parse_marker(&marker(next)), Ok(next));
+            assert_eq!(parse_marker(&marker_of(next)), Ok(next));
         }
         for text in [
             "2048",
@@ -168,7 +153,7 @@ mod tests {
             let wanted = Wanted::of(&call(&[], &headers)).unwrap();
             assert_eq!(wanted.bytes(length).ok(), expected, "{range:?} of {length}");
         }
-        let marked = Wanted::of(&call(&[("marker", &marker(2048))], &[])).unwrap();
+        let marked = Wanted::of(&call(&[("marker", &marker_of(2048))], &[])).unwrap();
         assert_eq!(marked.bytes(4096).unwrap(), 2048..4096);
         assert_eq!(marked.bytes(1024).unwrap(), 1024..1024);
     }

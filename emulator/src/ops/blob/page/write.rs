@@ -16,30 +16,18 @@
 use smalt_protocol::StorageError;
 use smalt_protocol::limits::PUT_PAGE_BYTES_MAX;
 
-use super::Target;
+use super::{Target, Written};
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
-use crate::ops::blob::content::pages;
-use crate::ops::blob::headers::BodyHashes;
-use crate::ops::blob::written::Hashes;
+use crate::ops::blob::upload::Upload;
 use crate::ops::lookup::Found;
-use crate::records::BlobRecord;
 use crate::reply::Reply;
-use crate::store::{self, Stamp, Transaction, View};
+use crate::store::{Stamp, Transaction, View};
 
 /// Put Page.
 pub struct PutPage {
     target: Target,
-    hashes: BodyHashes,
-    received: Option<Received>,
-}
-
-/// The blob, and what the written bytes hash to.
-pub struct Written {
-    /// The blob.
-    pub blob: BlobRecord,
-    /// Hashes of the bytes.
-    pub hashes: Hashes,
+    upload: Upload,
 }
 
 impl Write for PutPage {
@@ -55,21 +43,16 @@ impl Write for PutPage {
         }
         Ok(PutPage {
             target,
-            hashes: BodyHashes::of(call)?,
-            received: None,
+            upload: Upload::of(call, PUT_PAGE_BYTES_MAX)?,
         })
     }
 
     fn takes(&self) -> Takes {
-        Takes::Payload {
-            most: PUT_PAGE_BYTES_MAX,
-        }
+        self.upload.takes()
     }
 
     fn payload(&mut self, received: Received) -> Result<(), StorageError> {
-        self.hashes.check(&received)?;
-        self.received = Some(received);
-        Ok(())
+        self.upload.receive(received)
     }
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Found, StorageError> {
@@ -82,28 +65,11 @@ impl Write for PutPage {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<Written, StorageError> {
-        let received = self
-            .received
-            .ok_or_else(|| StorageError::internal("pages are put without their bytes"))?;
-        let payload = store::adopt(tx, received.staged)?;
-        let range = self.target.range.clone();
-        let content = pages::write(tx, found.blob.content, range, payload)?;
-        let blob = self.target.keep(tx, found, content, stamp)?;
-        let hashes = Hashes {
-            md5: received.md5,
-            crc64: received.crc64,
-            by_md5: self.hashes.md5.is_some(),
-        };
-        Ok(Written { blob, hashes })
+        let (staged, hashes) = self.upload.into_bytes()?;
+        self.target.write(found, staged, hashes, tx, stamp)
     }
 
     fn render(written: Written, call: &Call) -> Result<Reply, StorageError> {
-        let Written { blob, hashes } = written;
-        Ok(super::with_hashes(
-            super::reply(201, &blob),
-            &blob,
-            hashes,
-            call,
-        ))
+        Ok(written.reply(call))
     }
 }

@@ -5,6 +5,7 @@ use smalt_protocol::xml::BlockSource;
 
 use super::super::testing::{call, run, store};
 use super::*;
+use crate::ops::lookup::BlobName;
 use crate::records::{BlockRecord, Record, UncommittedRecord};
 use crate::store::{self, PayloadId, Staged, Store};
 

@@ -1,4 +1,7 @@
 //! Opening a source before the commit: who may read it, and what its bytes are.
+//!
+//! Sources: "Copy Blob", "Put Block From URL"; recordings. The source is read as Get Blob reads it,
+//! by an identity of its own.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};

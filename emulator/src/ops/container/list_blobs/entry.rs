@@ -1,4 +1,6 @@
 //! One item of a listing as its version shows it.
+//!
+//! Source: "List Blobs"; recordings for what each version shows.
 
 use smalt_protocol::xml::{BlobContent, BlobCopy, BlobEntry, BlobLease, ListBlobsDocument};
 use smalt_protocol::{ApiVersion, Timestamp};

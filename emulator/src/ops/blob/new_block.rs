@@ -1,0 +1,78 @@
+//! A block to come: what Put Block and Put Block From URL have in common.
+//!
+//! Sources: "Put Block", "Put Block From URL". They take a lease id and no conditions.
+
+use smalt_protocol::{ApiVersion, StorageError};
+
+use super::guard::Guard;
+use super::uncommitted::{self, Slot};
+use super::written::Hashes;
+use super::{headers, properties};
+use crate::call::Call;
+use crate::ops::lookup::BlobName;
+use crate::reply::Reply;
+use crate::rules::encryption::{Encryption, Requested};
+use crate::store::{Staged, Stamp, Transaction, View};
+
+/// Where a block is to go, and on what terms.
+pub struct NewBlock {
+    name: BlobName,
+    guard: Guard,
+    encryption: Requested,
+    id: Vec<u8>,
+}
+
+/// A block that was kept.
+pub struct Written {
+    hashes: Hashes,
+    encryption: Option<Encryption>,
+}
+
+impl NewBlock {
+    /// Reads a request to put a block of this id.
+    ///
+    /// # Errors
+    /// 400 for a name or headers that are not what they should be.
+    pub fn of(call: &Call, id: Vec<u8>) -> Result<Self, StorageError> {
+        Ok(NewBlock {
+            name: BlobName::of_write(call)?,
+            guard: Guard::of_lease(call)?,
+            encryption: headers::encryption(call)?,
+            id,
+        })
+    }
+
+    /// The place of the block, if it may be put there.
+    ///
+    /// # Errors
+    /// As [`uncommitted::check`].
+    pub fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<Slot, StorageError> {
+        let (guard, encryption) = (&self.guard, &self.encryption);
+        uncommitted::check(view, &self.name, guard, encryption, &self.id, stamp.now)
+    }
+
+    /// Puts it there.
+    ///
+    /// # Errors
+    /// The store's own.
+    pub fn keep(
+        &self,
+        slot: Slot,
+        (staged, hashes): (Staged, Hashes),
+        tx: &mut Transaction<'_>,
+        stamp: &Stamp,
+    ) -> Result<Written, StorageError> {
+        let block = uncommitted::block(tx, staged)?;
+        let encryption = slot.encryption().cloned();
+        uncommitted::keep(tx, &self.name, &self.id, slot, block, stamp)?;
+        Ok(Written { hashes, encryption })
+    }
+}
+
+impl Written {
+    /// The answer of both operations.
+    pub fn reply(&self, version: ApiVersion) -> Reply {
+        let reply = self.hashes.answer(Reply::new(201), version);
+        properties::encrypted(reply, self.encryption.as_ref(), version)
+    }
+}

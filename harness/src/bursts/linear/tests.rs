@@ -1,0 +1,127 @@
+//! The search finds what is an order, and refuses what is none.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+use smalt_model::vocabulary::{
+    BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
+};
+
+use super::*;
+use crate::histories::server::{Answer, START_S};
+
+/// A container without blobs, and an empty queue.
+fn start() -> State {
+    let mut model = Model::new(START_S);
+    let create = ContainerOperation::Create(Metadata::new());
+    model.step(&Operation::Container("con0".to_owned(), create));
+    let create = QueueOperation::Create(Metadata::new());
+    model.step(&Operation::Queue("que0".to_owned(), create));
+    State {
+        model,
+        names: Names::default(),
+    }
+}
+
+fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> Answered {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.insert(*name, HeaderValue::from_static(value));
+    }
+    Answered::of(Answer {
+        status,
+        headers: map,
+        body: Bytes::new(),
+    })
+}
+
+fn on_blob(operation: BlobOperation) -> Operation {
+    let id = BlobId {
+        container: "con0".to_owned(),
+        blob: "b0".to_owned(),
+    };
+    Operation::Blob(id, operation)
+}
+
+fn put(called: u64, returned: Option<u64>, tag: &'static str) -> Call {
+    let content = Content { seed: 0, length: 0 };
+    let headers = [
+        ("etag", tag),
+        ("last-modified", "Tue, 14 Nov 2023 22:13:20 GMT"),
+    ];
+    Call {
+        client: 0,
+        operation: on_blob(BlobOperation::Put(
+            content,
+            Metadata::new(),
+            Guard::default(),
+        )),
+        called,
+        returned: returned.map(|at| (at, answer(201, &headers))),
+    }
+}
+
+/// Set Blob Tags shows whether there is a blob, and nothing else.
+fn tags(called: u64, returned: u64, is_there: bool) -> Call {
+    let answer = if is_there {
+        answer(204, &[])
+    } else {
+        answer(404, &[("x-ms-error-code", "BlobNotFound")])
+    };
+    Call {
+        client: 1,
+        operation: on_blob(BlobOperation::SetTags(Metadata::new(), None)),
+        called,
+        returned: Some((returned, answer)),
+    }
+}
+
+#[test]
+fn real_time_binds_what_does_not_overlap() {
+    let one = "\"0x8DBE55A1E3F8000\"";
+    for (what, calls, expected) in [
+        (
+            "seen after",
+            vec![put(0, Some(1), one), tags(2, 3, true)],
+            true,
+        ),
+        ("lost", vec![put(0, Some(1), one), tags(2, 3, false)], false),
+        (
+            "seen before it began",
+            vec![tags(0, 1, true), put(2, Some(3), one)],
+            false,
+        ),
+        (
+            "overlaps, seen",
+            vec![put(0, Some(3), one), tags(1, 2, true)],
+            true,
+        ),
+        (
+            "overlaps, not seen",
+            vec![put(0, Some(3), one), tags(1, 2, false)],
+            true,
+        ),
+        (
+            "no answer, seen",
+            vec![put(0, None, one), tags(1, 2, true)],
+            true,
+        ),
+        (
+            "no answer, never",
+            vec![put(0, None, one), tags(1, 2, false)],
+            true,
+        ),
+        (
+            "seen, then not",
+            vec![put(0, None, one), tags(1, 2, true), tags(3, 4, false)],
+            false,
+        ),
+        (
+            "one tag twice",
+            vec![put(0, Some(3), one), put(1, Some(2), one)],
+            false,
+        ),
+    ] {
+        let order = linearize(&start(), &calls);
+        assert_eq!(order.is_ok(), expected, "{what}: {order:?}");
+    }
+}

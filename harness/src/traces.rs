@@ -1,0 +1,25 @@
+//! Traces: traffic recorded in a format of our own (`docs/traces.md`), and the proxy that records.
+//!
+//! # Layout
+//! - [`format`](mod@format): the lines of a file, their checksum; [`body`]: bodies, large ones as
+//!   what makes them again.
+//! - [`convert`]: a trace as the recording that [`crate::replay`] plays.
+//! - [`scrub`]: what was seen on the wire without secrets, the account renamed.
+//! - [`proxy`], [`tee`], [`upstream`]: what stands between a client and a service and writes down.
+//! - [`options`]: the command `harness record`.
+
+pub mod body;
+pub mod convert;
+pub mod format;
+pub mod options;
+pub mod proxy;
+pub mod scrub;
+pub mod tee;
+pub mod upstream;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod mutations;
+
+pub use options::{Options, run_command};

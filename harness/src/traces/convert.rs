@@ -1,0 +1,106 @@
+//! A trace as the recording that a replay plays.
+
+use smalt_protocol::{Service, Timestamp};
+
+use super::body::Body;
+use super::format::{Exchange, Trace};
+use crate::replay::recording::{Interaction, LoadError, Recording};
+use crate::replay::uri::Url;
+use crate::replay::wire::{Headers, Request, Response};
+
+/// Header lines before the first exchange.
+const LINES_BEFORE: usize = 2;
+
+/// Reads a trace and makes it a recording.
+///
+/// # Errors
+/// With the line that is wrong.
+pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
+    let trace = Trace::parse(name, text)?;
+    let service = trace.header.service;
+    let mut interactions = Vec::with_capacity(trace.exchanges.len());
+    for (n, exchange) in trace.exchanges.iter().enumerate() {
+        let read = interaction(n, service, exchange).map_err(|problem| LoadError {
+            file: name.to_owned(),
+            line: n + LINES_BEFORE,
+            problem,
+        })?;
+        interactions.push(read);
+    }
+    let versioned = interactions
+        .iter()
+        .any(|one| one.response.headers.has("x-ms-version-id"));
+    let flags = versioned.then(|| "account_versioning_on".to_owned());
+    Ok(Recording {
+        name: name.to_owned(),
+        service,
+        sdk: trace.header.target,
+        flags: flags.into_iter().collect(),
+        notes: Vec::new(),
+        uncreated: trace.header.uncreated,
+        interactions,
+    })
+}
+
+fn interaction(n: usize, service: Service, exchange: &Exchange) -> Result<Interaction, String> {
+    let (request, response) = (&exchange.request, &exchange.response);
+    let url = Url::parse(&request.url).ok_or_else(|| format!("not a URL: {}", request.url))?;
+    let bytes = |body: &Option<Body>| {
+        let bytes = body.as_ref().map(Body::bytes).transpose();
+        bytes
+            .map(Option::unwrap_or_default)
+            .map_err(|e| e.to_string())
+    };
+    let request = Request {
+        method: request.method.clone(),
+        url: request.url.clone(),
+        headers: headers(&request.headers),
+        body: bytes(&request.body)?,
+    };
+    let response = Response {
+        status: response.status,
+        headers: headers(&response.headers),
+        body: bytes(&response.body)?,
+    };
+    let date = response.headers.get("date");
+    let date = date.ok_or("the response has no Date")?;
+    let date = Timestamp::parse_rfc1123(date).ok_or_else(|| format!("not a date: {date}"))?;
+    Ok(Interaction {
+        n,
+        operation: operation(service, &request, &url),
+        request,
+        response,
+        date,
+    })
+}
+
+fn headers(pairs: &[(String, String)]) -> Headers {
+    pairs.iter().map(|(n, v)| (n, v.as_str())).collect()
+}
+
+/// What a request does, in the words of its line: `PUT blob comp=block`.
+fn operation(service: Service, request: &Request, url: &Url) -> String {
+    let place = match (service, url.segments().as_slice()) {
+        (_, []) => "service",
+        (_, [root]) if root.is_empty() => "service",
+        (Service::Blob, [_]) if url.has_param("restype") => "container",
+        (Service::Blob, _) => "blob",
+        (Service::Queue, [_]) => "queue",
+        (Service::Queue, [_, _]) => "messages",
+        (Service::Queue, _) => "message",
+        (Service::Table, _) => "table",
+    };
+    let mut text = format!("{} {place}", request.method);
+    if let Some(comp) = url.param("comp") {
+        text += &format!(" comp={comp}");
+    }
+    for name in ["x-ms-lease-action", "x-ms-blob-type", "x-ms-page-write"] {
+        if let Some(value) = request.headers.get(name) {
+            text += &format!(" {value}");
+        }
+    }
+    if request.headers.has("x-ms-copy-source") {
+        text += " copy";
+    }
+    text
+}

@@ -1,0 +1,309 @@
+//! The matcher must see every kind of difference: each row changes one thing in one answer of a
+//! recorded trace, and the replay of that trace must fail there, in that aspect.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::fixtures::load;
+use crate::replay::compare::Aspect;
+use crate::replay::player::{Outcome, play};
+use crate::replay::target::mirror::Mirror;
+use crate::replay::wire::Response;
+
+/// One change to an answer.
+#[derive(Clone, Copy, Debug)]
+enum Edit {
+    /// Another status.
+    Status(u16),
+    /// A header less.
+    Drop(&'static str),
+    /// A header more, or another value.
+    Set(&'static str, &'static str),
+    /// The value that the header has in the answer of this number.
+    From(&'static str, usize),
+    /// Another text in the body, once.
+    Body(&'static str, &'static str),
+    /// The contents of these two elements, the first of their kind, in each other's place.
+    Swap(&'static str),
+    /// The body of the answer of this number.
+    BodyFrom(usize),
+    /// No body.
+    Empty,
+}
+use Edit::{Body, BodyFrom, Drop, Empty, From, Set, Status, Swap};
+
+const BOM: &str = "\u{feff}";
+const ETAG: &str = "\"0x8D00000000000FF\"";
+const LEASE: &str = "99999999-2222-3333-4444-555555555555";
+const LONG_AGO: &str = "Thu, 09 May 2019 00:57:59 GMT";
+
+/// Trace, answer, change, aspect.
+const MUTATIONS: &[(&str, usize, Edit, Aspect)] = &[
+    ("blob/container", 0, Status(200), Aspect::Status),
+    ("blob/container", 1, Status(412), Aspect::Status),
+    ("blob/container", 0, Drop("etag"), Aspect::HeaderNames),
+    (
+        "blob/container",
+        4,
+        Drop("x-ms-meta-b"),
+        Aspect::HeaderNames,
+    ),
+    (
+        "blob/container",
+        4,
+        Drop("x-ms-request-id"),
+        Aspect::HeaderNames,
+    ),
+    ("blob/container", 4, Drop("date"), Aspect::HeaderNames),
+    (
+        "blob/container",
+        0,
+        Set("x-ms-extra", "1"),
+        Aspect::HeaderNames,
+    ),
+    (
+        "blob/container",
+        4,
+        Set("x-ms-meta-b", "3"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/container",
+        4,
+        Set("x-ms-lease-state", "leased"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/container",
+        0,
+        Set("x-ms-version", "2019-02-02"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/container",
+        0,
+        Set("date", LONG_AGO),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/container",
+        0,
+        Set("last-modified", LONG_AGO),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/container",
+        0,
+        Set("etag", "0x8D00000000000FF"),
+        Aspect::HeaderValues,
+    ),
+    ("blob/container", 3, From("etag", 0), Aspect::Relations),
+    ("blob/container", 4, Set("etag", ETAG), Aspect::Relations),
+    (
+        "blob/container",
+        1,
+        Set("x-ms-error-code", "BlobNotFound"),
+        Aspect::Code,
+    ),
+    (
+        "blob/container",
+        1,
+        Body("already exists", "is there"),
+        Aspect::Body,
+    ),
+    (
+        "blob/container",
+        1,
+        Body("<Code>ContainerA", "<Code>BlobA"),
+        Aspect::Body,
+    ),
+    (
+        "blob/container",
+        7,
+        Body("<Name>box<", "<Name>bax<"),
+        Aspect::Body,
+    ),
+    ("blob/container", 7, Body("<b>2</b>", ""), Aspect::Body),
+    ("blob/container", 7, Body(BOM, ""), Aspect::Body),
+    (
+        "blob/container",
+        7,
+        Body("account.blob.", "account.queue."),
+        Aspect::Body,
+    ),
+    ("blob/container", 6, Empty, Aspect::Body),
+    ("blob/block_blob", 3, Body("hello", "hellO"), Aspect::Body),
+    ("blob/block_blob", 3, Body("hello", "hell"), Aspect::Body),
+    (
+        "blob/block_blob",
+        4,
+        Set("content-range", "bytes 0-2/5"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/block_blob",
+        2,
+        Set("content-md5", "AAAA"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/block_blob",
+        2,
+        Set("x-ms-content-crc64", "AAAA"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/block_blob",
+        5,
+        Set("content-length", "7"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/block_blob",
+        5,
+        Drop("x-ms-access-tier-inferred"),
+        Aspect::HeaderNames,
+    ),
+    ("blob/block_blob", 7, From("etag", 2), Aspect::Relations),
+    ("blob/block_blob", 12, Body("red", "blue"), Aspect::Body),
+    ("blob/block_blob", 16, Swap("Name"), Aspect::Body),
+    ("blob/block_blob", 16, Swap("Etag"), Aspect::Relations),
+    ("blob/block_blob", 17, BodyFrom(16), Aspect::Body),
+    (
+        "blob/snapshots",
+        6,
+        Body("<Snapshot>2026", "<Snapshot>2025"),
+        Aspect::Relations,
+    ),
+    (
+        "blob/snapshots",
+        3,
+        Drop("x-ms-snapshot"),
+        Aspect::HeaderNames,
+    ),
+    ("blob/snapshots", 5, From("etag", 4), Aspect::Relations),
+    (
+        "blob/leases",
+        6,
+        Set("x-ms-lease-id", LEASE),
+        Aspect::Relations,
+    ),
+    (
+        "blob/leases",
+        9,
+        Set("x-ms-lease-time", "9"),
+        Aspect::HeaderValues,
+    ),
+    (
+        "blob/batch",
+        5,
+        Body("202 Accepted", "404 Not Found"),
+        Aspect::Body,
+    ),
+    (
+        "blob/batch",
+        5,
+        Body("Content-ID: 0", "Content-ID: 1"),
+        Aspect::Body,
+    ),
+    (
+        "queue/messages",
+        5,
+        Body("<DequeueCount>1", "<DequeueCount>2"),
+        Aspect::Body,
+    ),
+    ("queue/messages", 4, Swap("MessageId"), Aspect::Relations),
+    ("queue/messages", 4, Swap("MessageText"), Aspect::Body),
+    ("queue/messages", 9, BodyFrom(10), Aspect::Relations),
+    ("queue/messages", 11, BodyFrom(10), Aspect::Body),
+    (
+        "queue/messages",
+        6,
+        Drop("x-ms-popreceipt"),
+        Aspect::HeaderNames,
+    ),
+    (
+        "queue/messages",
+        14,
+        Drop("x-ms-approximate-messages-count"),
+        Aspect::HeaderNames,
+    ),
+];
+
+fn text(answer: &Response) -> String {
+    String::from_utf8(answer.body.to_vec()).unwrap()
+}
+
+/// The first two `<element>` with each other's contents.
+fn swapped(body: &str, element: &str) -> String {
+    let (open, close) = (format!("<{element}>"), format!("</{element}>"));
+    let mut spans = body.match_indices(&open).map(|(at, _)| {
+        let from = at + open.len();
+        (from, from + body[from..].find(&close).unwrap())
+    });
+    let (a, b) = (spans.next().unwrap(), spans.next().unwrap());
+    let (one, two) = (&body[a.0..a.1], &body[b.0..b.1]);
+    [&body[..a.0], two, &body[a.1..b.0], one, &body[b.1..]].concat()
+}
+
+fn edit(answers: &mut [Response], n: usize, edit: Edit) {
+    let body = match edit {
+        Status(status) => {
+            answers[n].status = status;
+            return;
+        }
+        Drop(name) => return answers[n].headers.remove(name),
+        Set(name, value) => return answers[n].headers.set(name, value),
+        From(name, other) => {
+            let value = answers[other].headers.get(name).unwrap().to_owned();
+            return answers[n].headers.set(name, value);
+        }
+        Body(from, to) => text(&answers[n]).replacen(from, to, 1),
+        Swap(element) => swapped(&text(&answers[n]), element),
+        BodyFrom(other) => text(&answers[other]),
+        Empty => String::new(),
+    };
+    if answers[n].headers.has("content-length") {
+        let length = body.len().to_string();
+        answers[n].headers.set("content-length", length);
+    }
+    answers[n].body = Bytes::from(body);
+}
+
+/// Every change is seen where it was made, as what it is, and nothing before it.
+#[tokio::test]
+async fn every_mutation_is_caught() {
+    let mut distinct = BTreeSet::new();
+    let mut missed = Vec::new();
+    for (name, n, change, aspect) in MUTATIONS {
+        let what = format!("{name}: answer {n}: {change:?}");
+        assert!(distinct.insert(what.clone()), "{what} stands there twice");
+        let recorded = load(name);
+        let mut changed = recorded.clone();
+        let mut answers: Vec<Response> = answers_of(&recorded);
+        edit(&mut answers, *n, *change);
+        assert_ne!(answers, answers_of(&recorded), "{what} changes nothing");
+        for (interaction, answer) in changed.interactions.iter_mut().zip(answers) {
+            interaction.response = answer;
+        }
+        let played = play(Arc::new(Mirror::of(&changed)), &recorded).await;
+        let seen = match &played.outcomes[*n] {
+            Outcome::Failed(differences) => differences.iter().any(|d| d.aspect == *aspect),
+            _ => false,
+        };
+        let earlier = played.outcomes[..*n].iter();
+        let mut false_alarms = earlier.filter(|outcome| **outcome != Outcome::Passed);
+        if !seen || false_alarms.next().is_some() {
+            missed.push(format!("{what}: {:?}", played.outcomes));
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n\n"));
+    assert!(distinct.len() >= 30);
+}
+
+fn answers_of(recording: &crate::replay::recording::Recording) -> Vec<Response> {
+    let answers = recording.interactions.iter();
+    answers.map(|one| one.response.clone()).collect()
+}
