@@ -305,6 +305,27 @@ async fn copies_are_refused_as_recorded() {
     }
 }
 
+/// Recorded: a source in another account that nobody may read.
+#[tokio::test]
+async fn a_private_source_is_not_there_until_it_is_refused() {
+    let client = Client::new();
+    client.send("PUT", "/box?restype=container", &[], "").await;
+    let put = [("x-ms-blob-type", "BlockBlob")];
+    client.send("PUT", "/box/b", &put, "text").await;
+    let other = client.of_other_account();
+    other.send("PUT", "/box?restype=container", &[], "").await;
+    let source = client.url("/box/b");
+    for (version, status) in [
+        (ApiVersion::V2018_11_09, 404),
+        (ApiVersion::V2019_12_12, 404),
+        (ApiVersion::V2020_10_02, 401),
+    ] {
+        let copy = [("x-ms-copy-source", source.as_str())];
+        let answer = other.under(version).send("PUT", "/box/b", &copy, "").await;
+        assert_eq!(answer.outcome(), (status, "CannotVerifyCopySource"));
+    }
+}
+
 /// Recorded: what asks for no operation at all has its reason empty, and where not even `comp` is
 /// there, the version is not looked at; a refused version comes with a reason.
 #[tokio::test]

@@ -35,6 +35,9 @@ const TELLS_CONDITIONS: ApiVersion = ApiVersion::V2019_07_07;
 /// Since this version whoever may read the account reads its blobs as sources of bytes, too. The
 /// tests of Microsoft's SDK for Rust do so in production; recorded: not up to 2021-12-02.
 const TRUSTS_CALLER: ApiVersion = ApiVersion::V2026_04_06;
+/// Since this version a source that nobody may read is refused with a challenge, as the same read
+/// by itself is since 2019-12-12. Recorded: that version finds no such source.
+const CHALLENGES: ApiVersion = ApiVersion::V2020_02_10;
 /// Since this version a source may be in another account. "Version 2012-02-12".
 const CROSSES_ACCOUNTS: ApiVersion = ApiVersion::V2012_02_12;
 /// The operation whose rights a source needs.
@@ -173,7 +176,12 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
 fn stranger(core: &Core, read: &Call) -> Result<Identity, StorageError> {
     let entry = register::by_id(Service::Blob, READ)
         .ok_or_else(|| StorageError::internal("the register has no Get Blob"))?;
-    auth::authorise(core, read, entry).map_err(|error| refused(&error))
+    auth::authorise(core, read, entry).map_err(|error| match error.code() {
+        ErrorCode::NoAuthenticationInformation if read.version < CHALLENGES => {
+            refused(&ErrorCode::ResourceNotFound.into())
+        }
+        _ => refused(&error),
+    })
 }
 
 /// Recorded: why a condition on the source of a range did not hold was not told at first.
