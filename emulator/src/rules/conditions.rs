@@ -121,12 +121,8 @@ impl Conditions {
     /// # Errors
     /// 412 `ConditionNotMet`.
     pub fn check_write(&self, current: Current<'_>) -> Result<(), StorageError> {
-        let mut judged = self.clone();
-        judged.headers.if_none_match = judged
-            .headers
-            .if_none_match
-            .filter(|condition| *condition != TagCondition::Any);
-        judged.demand(current, ErrorCode::ConditionNotMet)
+        let is_unknown = self.asks_for_creation() || self.none_matches(current);
+        self.demand(current, is_unknown, ErrorCode::ConditionNotMet)
     }
 
     /// Judges a write that makes the resource, or replaces it.
@@ -136,9 +132,7 @@ impl Conditions {
     /// `ConditionNotMet`, also for `If-Match` where it is not.
     pub fn check_create(&self, current: Option<Current<'_>>) -> Result<(), StorageError> {
         match current {
-            Some(_) if self.headers.if_none_match == Some(TagCondition::Any) => {
-                Err(ErrorCode::BlobAlreadyExists.into())
-            }
+            Some(_) if self.asks_for_creation() => Err(ErrorCode::BlobAlreadyExists.into()),
             Some(current) => self.check_write(current),
             // Nothing to compare with: only a tag, or tags, can be missed.
             None if self.headers.if_match.is_some() || self.tags.is_some() => {
@@ -172,7 +166,8 @@ impl Conditions {
     /// # Errors
     /// 412 `SourceConditionNotMet`; `ConditionNotMet` when it is the tags' that is not.
     pub fn check_source(&self, current: Current<'_>) -> Result<(), StorageError> {
-        self.demand(current, ErrorCode::SourceConditionNotMet)
+        let is_unknown = self.none_matches(current);
+        self.demand(current, is_unknown, ErrorCode::SourceConditionNotMet)
     }
 
     /// Judges the destination of a copy.
@@ -182,8 +177,9 @@ impl Conditions {
     /// `TargetConditionNotMet`; `ConditionNotMet` when it is the tags' that is not.
     pub fn check_copy_target(&self, current: Option<Current<'_>>) -> Result<(), StorageError> {
         match current {
-            Some(current) if self.headers.if_none_match != Some(TagCondition::Any) => {
-                self.demand(current, ErrorCode::TargetConditionNotMet)
+            Some(current) if !self.asks_for_creation() => {
+                let is_unknown = self.none_matches(current);
+                self.demand(current, is_unknown, ErrorCode::TargetConditionNotMet)
             }
             None if self.headers.if_match.is_some() => Err(ErrorCode::TargetConditionNotMet.into()),
             _ => self.check_create(current),
@@ -246,15 +242,26 @@ impl Conditions {
         Ok(self)
     }
 
-    fn demand(&self, current: Current<'_>, unmet: ErrorCode) -> Result<(), StorageError> {
+    /// Judges everything but `If-None-Match`, of which the caller says whether it is met.
+    fn demand(
+        &self,
+        current: Current<'_>,
+        is_unknown: bool,
+        unmet: ErrorCode,
+    ) -> Result<(), StorageError> {
         if !self.tags_hold(current) {
             return Err(ErrorCode::ConditionNotMet.into());
         }
         let holds = self.matches(current)
-            && self.none_matches(current)
+            && is_unknown
             && self.modified(current)
             && self.unmodified(current);
         if holds { Ok(()) } else { Err(unmet.into()) }
+    }
+
+    /// `If-None-Match: *`: only if the resource is not there.
+    fn asks_for_creation(&self) -> bool {
+        self.headers.if_none_match == Some(TagCondition::Any)
     }
 
     fn matches(&self, current: Current<'_>) -> bool {
