@@ -162,6 +162,23 @@ impl Guard {
         self.conditions.check_read(blob.into())
     }
 
+    /// Judges a write to a blob or, where `is_base` is not, to a snapshot or version: it has no
+    /// lease.
+    ///
+    /// # Errors
+    /// 412 of lease and conditions.
+    pub fn check_write_to_part(
+        &self,
+        blob: &BlobRecord,
+        is_base: bool,
+    ) -> Result<(), StorageError> {
+        if is_base {
+            self.check_write(blob)
+        } else {
+            self.check_conditions(blob)
+        }
+    }
+
     /// Judges the conditions of a write only: of a snapshot, which has no lease.
     ///
     /// # Errors

@@ -49,11 +49,8 @@ impl Write for SetBlobTier {
 
     fn check(&self, view: &dyn View, stamp: &Stamp) -> Result<(Found, Move), StorageError> {
         let found = self.address.find(view, stamp.now)?;
-        if self.address.is_base() {
-            self.guard.check_write(&found.blob)?;
-        } else {
-            self.guard.check_conditions(&found.blob)?;
-        }
+        self.guard
+            .check_write_to_part(&found.blob, self.address.is_base())?;
         guard::check_settled(&found.blob)?;
         let is_block_tier = tier::BLOCK_BLOB.contains(&self.tier);
         match found.blob.kind {
