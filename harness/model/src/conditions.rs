@@ -68,10 +68,6 @@ pub fn check_read(condition: Option<Condition>, current: Current) -> Result<(), 
     let Some(condition) = condition else {
         return Ok(());
     };
-    if condition == Condition::IfNoneMatch(None) {
-        // It could never be met; since 2016-05-31 it is said so.
-        return Err(ErrorCode::UnsatisfiableCondition.into());
-    }
     if holds(condition, current) {
         return Ok(());
     }
@@ -82,7 +78,8 @@ pub fn check_read(condition: Option<Condition>, current: Current) -> Result<(), 
     Err(Refusal(ErrorCode::ConditionNotMet, status))
 }
 
-/// Whether a read can be refused before anything is looked up.
+/// Whether a read can be refused before anything is looked up: `If-None-Match: *` could never be
+/// met, and since 2016-05-31 it is said so.
 pub fn check_readable(condition: Option<Condition>) -> Result<(), Refusal> {
     match condition {
         Some(Condition::IfNoneMatch(None)) => Err(ErrorCode::UnsatisfiableCondition.into()),

@@ -81,28 +81,11 @@ pub async fn burst(seed: u64, shape: Shape) -> Result<Outcome, String> {
 fn next(model: &Model, random: &mut ChaCha8Rng) -> Operation {
     let mut dice = [0; DICE];
     random.fill_bytes(&mut dice);
-    match choose(model, Space::BURST, &dice) {
-        Operation::Container(
-            name,
-            ContainerOperation::List {
-                prefix,
-                delimited,
-                snapshots,
-                uncommitted,
-                ..
-            },
-        ) => Operation::Container(
-            name,
-            ContainerOperation::List {
-                prefix,
-                delimited,
-                snapshots,
-                uncommitted,
-                page: ONE_PAGE,
-            },
-        ),
-        operation => operation,
+    let mut operation = choose(model, Space::BURST, &dice);
+    if let Operation::Container(_, ContainerOperation::List { page, .. }) = &mut operation {
+        *page = ONE_PAGE;
     }
+    operation
 }
 
 async fn run(

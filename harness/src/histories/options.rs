@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::ProgressBar;
+use proptest::strategy::Strategy as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
 use smalt_model::vocabulary::Operation;
@@ -102,27 +103,17 @@ pub fn campaign(
         done();
         judged.map_err(|failure| TestCaseError::fail(failure.difference))
     };
-    let outcome = if restarts {
-        let strategy = Histories::<true>::sequential_strategy(1..=operations);
-        runner
-            .run(&strategy, |(_, history, seen)| judge(&history, seen))
-            .map_err(|error| smallest(error, |(_, history, _)| history))
+    let strategy = if restarts {
+        Histories::<true>::sequential_strategy(1..=operations).boxed()
     } else {
-        let strategy = Histories::<false>::sequential_strategy(1..=operations);
-        runner
-            .run(&strategy, |(_, history, seen)| judge(&history, seen))
-            .map_err(|error| smallest(error, |(_, history, _)| history))
+        Histories::<false>::sequential_strategy(1..=operations).boxed()
     };
+    let outcome = runner.run(&strategy, |(_, history, seen)| judge(&history, seen));
     coverage.add(&reached.into_inner());
-    outcome.map_err(|history| report(seed, restarts, &history))
-}
-
-/// The history that proptest shrank a failure to; none where it gave up.
-fn smallest<T>(error: TestError<T>, history: impl Fn(T) -> Vec<Operation>) -> Vec<Operation> {
-    match error {
-        TestError::Fail(_, value) => history(value),
-        TestError::Abort(_) => Vec::new(),
-    }
+    outcome.map_err(|error| match error {
+        TestError::Fail(_, (_, smallest, _)) => report(seed, restarts, &smallest),
+        TestError::Abort(reason) => format!("seed {seed}: the generator gave up: {reason}"),
+    })
 }
 
 /// Runs one history on a fresh server, on a runtime of its own.
@@ -166,6 +157,6 @@ fn report(seed: u64, restarts: bool, history: &[Operation]) -> String {
             failure.operation,
             failure.difference
         ),
-        Ok(()) => format!("seed {seed}: the generator gave up"),
+        Ok(()) => format!("seed {seed}: a history failed once, and not again: {history:?}"),
     }
 }

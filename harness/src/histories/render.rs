@@ -184,6 +184,7 @@ fn part(id: &BlobId, snapshot: Option<smalt_model::vocabulary::Moment>, names: &
 
 fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
     let comp = |comp: &str| Request::blob(Method::PUT, format!("{}?comp={comp}", path(id)));
+    let get = |comp: &str| Request::blob(Method::GET, format!("{}?comp={comp}", path(id)));
     match operation {
         BlobOperation::Put(content, metadata, guard) => Request::blob(Method::PUT, path(id))
             .with("x-ms-blob-type", "BlockBlob")
@@ -194,15 +195,9 @@ fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
             snapshot,
             range,
             guard,
-        } => {
-            let range = range.map(|(first, last)| match last {
-                Some(last) => format!("bytes={first}-{last}"),
-                None => format!("bytes={first}-"),
-            });
-            Request::blob(Method::GET, part(id, *snapshot, names))
-                .maybe("x-ms-range", range)
-                .guard(names, *guard)
-        }
+        } => Request::blob(Method::GET, part(id, *snapshot, names))
+            .maybe("x-ms-range", range.map(bytes))
+            .guard(names, *guard),
         BlobOperation::Head { snapshot, guard } => {
             Request::blob(Method::HEAD, part(id, *snapshot, names)).guard(names, *guard)
         }
@@ -228,9 +223,16 @@ fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
         BlobOperation::Lease(action, condition) => {
             lease(comp("lease"), *action, names).condition(names, "", *condition)
         }
-        BlobOperation::PutBlock(..)
-        | BlobOperation::PutBlockList(..)
-        | BlobOperation::GetBlockList { .. } => blocks(id, operation, names),
+        BlobOperation::PutBlock(block, content, lease) => comp(&put_block(block))
+            .lease(names, *lease)
+            .body(content.bytes()),
+        BlobOperation::PutBlockList(list, metadata, guard) => comp("blocklist")
+            .metadata(metadata)
+            .guard(names, *guard)
+            .body(block_list(list)),
+        BlobOperation::GetBlockList { lease } => {
+            get("blocklist&blocklisttype=all").lease(names, *lease)
+        }
         BlobOperation::Copy {
             source,
             snapshot,
@@ -245,34 +247,18 @@ fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
         BlobOperation::SetTags(tags, lease) => {
             comp("tags").lease(names, *lease).body(tag_set(tags))
         }
-        BlobOperation::GetTags(lease) => {
-            Request::blob(Method::GET, format!("{}?comp=tags", path(id))).lease(names, *lease)
-        }
+        BlobOperation::GetTags(lease) => get("tags").lease(names, *lease),
     }
 }
 
-fn blocks(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
-    let put = |comp: &str| Request::blob(Method::PUT, format!("{}?comp={comp}", path(id)));
-    match operation {
-        BlobOperation::PutBlock(block, content, lease) => put(&format!(
-            "block&blockid={}",
-            encode_query(&BASE64.encode(block))
-        ))
-        .lease(names, *lease)
-        .body(content.bytes()),
-        BlobOperation::PutBlockList(list, metadata, guard) => put("blocklist")
-            .metadata(metadata)
-            .guard(names, *guard)
-            .body(block_list(list)),
-        operation => {
-            let lease = match operation {
-                BlobOperation::GetBlockList { lease } => *lease,
-                _ => None,
-            };
-            let path = format!("{}?comp=blocklist&blocklisttype=all", path(id));
-            Request::blob(Method::GET, path).lease(names, lease)
-        }
-    }
+/// First byte and, unless to the end, last byte, as a range.
+fn bytes((first, last): (u64, Option<u64>)) -> String {
+    let last = last.map_or_else(String::new, |last| last.to_string());
+    format!("bytes={first}-{last}")
+}
+
+fn put_block(block: &[u8]) -> String {
+    format!("block&blockid={}", encode_query(&BASE64.encode(block)))
 }
 
 fn block_list(list: &[(BlockSource, Vec<u8>)]) -> String {
