@@ -10,6 +10,7 @@
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
+//! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
@@ -21,4 +22,5 @@ pub mod malformed;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
+pub mod testing;
 pub mod traces;
