@@ -82,6 +82,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod planted;
 mod query;
 mod reap;
 mod records;

@@ -8,6 +8,7 @@ use http::HeaderMap;
 use smalt_protocol::conditions::{ConditionHeaders, ConditionSubject, TagCondition};
 use smalt_protocol::{ApiVersion, ETag, ErrorCode, StorageError, Timestamp};
 
+use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::rules::tag_condition::TagExpression;
 
@@ -132,7 +133,9 @@ impl Conditions {
     /// `ConditionNotMet`, also for `If-Match` where it is not.
     pub fn check_create(&self, current: Option<Current<'_>>) -> Result<(), StorageError> {
         match current {
-            Some(_) if self.asks_for_creation() => Err(ErrorCode::BlobAlreadyExists.into()),
+            Some(_) if self.asks_for_creation() && !planted("if-none-match-ignored") => {
+                Err(ErrorCode::BlobAlreadyExists.into())
+            }
             Some(current) => self.check_write(current),
             // Nothing to compare with: only a tag, or tags, can be missed.
             None if self.headers.if_match.is_some() || self.tags.is_some() => {
