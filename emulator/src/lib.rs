@@ -84,6 +84,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod planted;
 mod query;
 mod reap;
 mod records;

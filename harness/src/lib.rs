@@ -11,6 +11,7 @@
 //! - [`histories`]: random histories of one client, judged by the model.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
 //! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
+//! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
@@ -19,6 +20,7 @@ pub mod certificate;
 pub mod crash;
 pub mod histories;
 pub mod malformed;
+pub mod planted;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
