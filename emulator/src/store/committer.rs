@@ -15,6 +15,7 @@ use super::commit::{Group, Stamps, Work, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
+use super::failpoint;
 use super::keys;
 use super::shared::{Published, Shared, Unmasked};
 use super::view::Writes;
@@ -86,6 +87,7 @@ impl Committer {
     pub(super) fn run(&mut self, mut group: Vec<Box<dyn Work>>) {
         let outcome = self.shared.writable().and_then(|()| {
             let (writes, held) = self.collect(&mut group);
+            failpoint::reach("commit.collected");
             self.publish(&writes, &held)
         });
         self.shared.stats.count_group(group.len());
@@ -143,15 +145,20 @@ impl Committer {
         let engine = Arc::clone(&self.shared.published.read().engine);
         if self.shared.is_durable() {
             self.shared.extents.sync(held)?;
+            failpoint::reach("commit.payloads_durable");
         }
         let mask = old_values(engine.as_ref(), writes)?;
         self.shared.published.write().mask = mask;
+        failpoint::reach("commit.masked");
         engine.apply(writes)?;
+        failpoint::reach("commit.applied");
         if self.shared.is_durable() {
             engine.sync()?;
+            failpoint::reach("commit.durable");
         }
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
+        failpoint::reach("commit.published");
         Ok(())
     }
 
@@ -173,6 +180,7 @@ impl Committer {
             )
         };
         drop(old);
+        failpoint::reach("reset.published");
         self.shared.last_now.store(0, Ordering::Release);
         let last = self
             .shared

@@ -15,6 +15,7 @@ use sled::IVec;
 use super::config::{FAST_LOSS_MS_MAX, Mode};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
+use super::failpoint;
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile};
 
@@ -105,6 +106,7 @@ impl Engine for SledEngine {
 
     fn sync(&self) -> StoreResult<()> {
         self.db.flush().map_err(to_store_error)?;
+        failpoint::reach("commit.flushed");
         self.file.sync_data().map_err(io_error)
     }
 

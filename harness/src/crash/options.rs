@@ -41,8 +41,9 @@ const HEADING: &str = "round  killed after  acknowledged  in flight   ready    b
                        lost  corrupt";
 
 fn line(round: &Round) -> String {
+    let (lost, corrupt) = round.lost_and_corrupt();
     format!(
-        "{:>5}  {:>9} ms  {:>12}  {:>9}  {:>3} ms  {:>7}  {:>8}  {:>4}  {:>7}",
+        "{:>5}  {:>9} ms  {:>12}  {:>9}  {:>3} ms  {:>7}  {:>8}  {lost:>4}  {corrupt:>7}",
         round.number,
         round.killed_after_ms,
         round.acknowledged,
@@ -50,8 +51,6 @@ fn line(round: &Round) -> String {
         round.ready_ms,
         round.blobs,
         round.messages,
-        round.lost.len(),
-        round.corrupt.len(),
     )
 }
 
@@ -81,11 +80,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         }
         let round = run.round(number).await?;
         println!("{}", line(&round));
-        for text in round.lost.iter().take(SHOWN) {
-            println!("       lost: {text}");
-        }
-        for text in round.corrupt.iter().take(SHOWN) {
-            println!("       corrupt: {text}");
+        for flaw in round.flaws.iter().take(SHOWN) {
+            println!("       {flaw}");
         }
         rounds.push(round);
     }
@@ -93,8 +89,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         files::write_report(path, &serde_json::to_string_pretty(&rounds)?)?;
     }
     let acknowledged: u64 = rounds.iter().map(|round| round.acknowledged).sum();
-    let lost: usize = rounds.iter().map(|round| round.lost.len()).sum();
-    let corrupt: usize = rounds.iter().map(|round| round.corrupt.len()).sum();
+    let flaws = rounds.iter().map(Round::lost_and_corrupt);
+    let (lost, corrupt) = flaws.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     println!(
         "{acknowledged} acknowledged operations, seed {}",
         options.seed
