@@ -71,16 +71,20 @@ impl Committer {
                     let _ = answer.send(self.reset());
                 }
                 Request::Close(answer) => {
-                    let _ = answer.send(self.shared.sync_all());
+                    let _ = answer.send(self.sync_all());
                     return;
                 }
             }
             next = next.or_else(|| requests.recv().ok());
         }
         // Every handle is gone without a close: fast mode still has something to write.
-        if let Err(error) = self.shared.sync_all() {
+        if let Err(error) = self.sync_all() {
             tracing::error!(%error, "the store could not be closed");
         }
+    }
+
+    fn sync_all(&self) -> StoreResult<()> {
+        guarded(|| self.shared.sync_all()).inspect_err(|error| self.shared.fail(error))
     }
 
     /// Runs a group of commits, publishes it and answers it.
@@ -109,17 +113,14 @@ impl Committer {
 
     fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
-            // sled panics when its own invariants break: the process and its readers go on.
-            let published = catch_unwind(AssertUnwindSafe(|| {
+            let published = guarded(|| {
                 if self.shared.is_volatile() {
                     self.publish_in_memory(writes, held)
                 } else {
                     self.publish_on_disk(writes, held)
                 }
-            }));
-            published
-                .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
-                .inspect_err(|error| self.shared.fail(error))?;
+            });
+            published.inspect_err(|error| self.shared.fail(error))?;
             self.shared.stats.count_writes(writes);
         }
         let now = self.stamps.last().now.ticks();
@@ -166,7 +167,7 @@ impl Committer {
     pub(super) fn reset(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
         // After a failure it is unknown which of the two engines a restart would find.
-        let empty = self.shared.home.next_engine();
+        let empty = guarded(|| self.shared.home.next_engine());
         let empty = empty.inspect_err(|error| self.shared.fail(error))?;
         let old = {
             let mut published = self.shared.published.write();
@@ -188,6 +189,12 @@ impl Committer {
         self.stamps = Stamps::new(self.shared.clock.clone(), last);
         self.shared.home.remove_others()
     }
+}
+
+/// sled panics when its own invariants break: the committer, its readers and the process go on.
+fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
+    catch_unwind(AssertUnwindSafe(f))
+        .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
 }
 
 fn old_values(engine: &dyn Engine, writes: &Writes) -> StoreResult<Writes> {

@@ -46,6 +46,9 @@ impl SledEngine {
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
         let db = open_unlocked(&config)?;
+        // sled never syncs its settings, and does not open without them.
+        let settings = disk.open(&dir.join("conf"), true).map_err(io_error)?;
+        settings.sync_data().map_err(io_error)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })

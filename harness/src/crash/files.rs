@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens a file to append to it.
 ///
@@ -89,4 +89,33 @@ pub fn bytes_in(dir: &Path) -> u64 {
         .filter(fs::Metadata::is_file)
         .map(|found| found.len())
         .sum()
+}
+
+/// Directories in a directory, in the order of their names.
+///
+/// # Errors
+/// The system's.
+pub fn dirs_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = entries(dir)?;
+    all.retain(|path| path.is_dir());
+    Ok(all)
+}
+
+/// Files in a directory, in the order of their names.
+///
+/// # Errors
+/// The system's.
+pub fn files_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = entries(dir)?;
+    all.retain(|path| path.is_file());
+    Ok(all)
+}
+
+fn entries(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        all.push(entry?.path());
+    }
+    all.sort();
+    Ok(all)
 }

@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::campaign;
 use super::round::{Round, Run};
 use crate::servers::files;
 use crate::servers::smalt::{Launch, binary};
@@ -29,7 +30,23 @@ pub struct Options {
     /// `durable`; `fast` promises less, and is expected to fail.
     #[arg(long, default_value = "durable")]
     pub mode: String,
-    /// Write the rounds to this file.
+    /// Instead of rounds: kill so many children that need no sockets, at random moments. A tenth of
+    /// the time of a round each.
+    #[arg(long, value_name = "COUNT")]
+    pub kills: Option<u64>,
+    /// Instead of rounds: let children die at every named step of the store. Needs a build with
+    /// `--features failpoints`.
+    #[arg(long)]
+    pub failpoints: bool,
+    /// Instead of rounds: what a loss of power can leave at the sync boundaries of so many
+    /// workloads. Linux only; needs `cargo build -p smalt-shim`.
+    #[arg(long, value_name = "WORKLOADS")]
+    pub images: Option<u64>,
+    /// Instead of rounds: full disks, failing syncs and short transfers. Linux only; needs
+    /// `cargo build -p smalt-shim`.
+    #[arg(long)]
+    pub errors: bool,
+    /// Write what was found to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -64,6 +81,10 @@ fn line(round: &Round) -> String {
     reason = "a command talks to its caller"
 )]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if campaign::is_asked(options) {
+        let options = options.clone();
+        return tokio::task::spawn_blocking(move || campaign::run(&options)).await?;
+    }
     let temporary = tempfile::tempdir()?;
     let location = options.location.clone();
     let launch = Launch {
