@@ -21,6 +21,7 @@ use super::commit::read_stamp;
 use super::config::{Mode, StoreConfig};
 use super::engine::{Engine, MemoryEngine};
 use super::error::{OpenError, StoreError, StoreResult};
+use super::failpoint;
 use super::keys;
 use super::sled_engine::SledEngine;
 use super::view::{Stamp, View, Visit, Writes};
@@ -83,6 +84,7 @@ impl Home {
             index: AtomicU64::new(FIRST_INDEX),
             dir,
         };
+        failpoint::reach("open.locked");
         let engine = files.open_current()?;
         Ok((Home::Files(files), engine))
     }
@@ -135,7 +137,9 @@ impl Files {
         let settle = || {
             let tick = read_stamp(&Bare(engine.as_ref()))?.tick;
             self.disk.sync_dir(&self.dir).map_err(io_error)?;
+            failpoint::reach("open.names_synced");
             self.note(tick.ticks()).map_err(io_error)?;
+            failpoint::reach("open.noted");
             self.remove_others().map_err(io_error)
         };
         settle().map_err(|error: StoreError| self.cannot_open(&error))?;
@@ -155,6 +159,7 @@ impl Files {
                 return Err(Unusable::Damaged("its records are gone".to_owned()));
             }
             begin(engine.as_ref()).map_err(refused)?;
+            failpoint::reach("open.engine_begun");
             return Ok(engine);
         };
         let [version] = keys::numbers(&found).map_err(refused)?;
@@ -182,6 +187,7 @@ impl Files {
     ) -> Result<Box<dyn Engine>, OpenError> {
         let backup = self.back_up(index);
         let backup = backup.map_err(|error| self.damaged(&cause, None, &error))?;
+        failpoint::reach("recover.backed_up");
         tracing::warn!(%cause, backup = %backup.display(), "the store is damaged: recovering");
         let retry = index + 1;
         let copied = self
@@ -189,6 +195,7 @@ impl Files {
             .remove_dir(&self.engine_dir(retry))
             .and_then(|()| self.copy_dir(&backup, &self.engine_dir(retry), is_snapshot));
         copied.map_err(|error| self.damaged(&cause, Some(&backup), &error))?;
+        failpoint::reach("recover.copied");
         match self.open_index(retry, format) {
             Ok(engine) => {
                 self.index.store(retry, Ordering::Relaxed);
@@ -236,10 +243,12 @@ impl Files {
             .map_err(io_error)?;
         let engine = self.engine(next)?;
         begin(engine.as_ref())?;
+        failpoint::reach("reset.engine_begun");
         self.disk.sync_dir(&self.dir).map_err(io_error)?;
         self.index.store(next, Ordering::Relaxed);
         // From here on a restart finds the empty engine.
         self.note(0).map_err(io_error)?;
+        failpoint::reach("reset.noted");
         Ok(engine)
     }
 

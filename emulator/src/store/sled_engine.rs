@@ -15,6 +15,7 @@ use sled::IVec;
 use super::config::{FAST_LOSS_MS_MAX, Mode};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
+use super::failpoint;
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile};
 
@@ -45,6 +46,9 @@ impl SledEngine {
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
         let db = open_unlocked(&config)?;
+        // sled never syncs its settings, and does not open without them.
+        let settings = disk.open(&dir.join("conf"), true).map_err(io_error)?;
+        settings.sync_data().map_err(io_error)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })
@@ -105,6 +109,7 @@ impl Engine for SledEngine {
 
     fn sync(&self) -> StoreResult<()> {
         self.db.flush().map_err(to_store_error)?;
+        failpoint::reach("commit.flushed");
         self.file.sync_data().map_err(io_error)
     }
 
