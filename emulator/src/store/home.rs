@@ -175,8 +175,8 @@ impl Files {
         Ok(engine)
     }
 
-    /// sled fails on an empty or damaged snapshot although its log is whole: it is tried without,
-    /// in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
+    /// sled fails on an empty or damaged snapshot, or on settings that were cut short, although its
+    /// log is whole: it is tried without, in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
     /// zeroed what follows the last whole record of a segment; copying before each start
     /// would cost time in proportion to the store.)
     fn recover(
@@ -193,7 +193,7 @@ impl Files {
         let copied = self
             .disk
             .remove_dir(&self.engine_dir(retry))
-            .and_then(|()| self.copy_dir(&backup, &self.engine_dir(retry), is_snapshot));
+            .and_then(|()| self.copy_without_expendable(&backup, &self.engine_dir(retry)));
         copied.map_err(|error| self.damaged(&cause, Some(&backup), &error))?;
         failpoint::reach("recover.copied");
         match self.open_index(retry, format) {
@@ -218,15 +218,21 @@ impl Files {
         }
         let part = self.dir.join(format!("damaged-{index}.part"));
         self.disk.remove_dir(&part)?;
-        self.copy_dir(&self.engine_dir(index), &part, |_| false)?;
+        self.copy_dir(&self.engine_dir(index), &part, &|_| false)?;
         self.disk.rename(&part, &backup)?;
         self.disk.sync_dir(&self.dir)?;
         Ok(backup)
     }
 
-    fn copy_dir(&self, from: &Path, to: &Path, skip: fn(&Path) -> bool) -> io::Result<()> {
+    fn copy_without_expendable(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let disk = self.disk.as_ref();
+        self.copy_dir(from, to, &|file| SledEngine::is_expendable(disk, file))
+    }
+
+    fn copy_dir(&self, from: &Path, to: &Path, skip: &dyn Fn(&Path) -> bool) -> io::Result<()> {
+        self.disk.create_dir(to)?;
         for path in files_below(from)? {
-            if skip(&path) {
+            if skip(&from.join(&path)) {
                 continue;
             }
             let target = to.join(&path);
@@ -397,11 +403,6 @@ fn is_empty(view: &dyn View) -> StoreResult<bool> {
         std::ops::ControlFlow::Break(())
     })?;
     Ok(empty)
-}
-
-fn is_snapshot(path: &Path) -> bool {
-    let name = path.file_name().map(std::ffi::OsStr::to_string_lossy);
-    name.is_some_and(|name| name.starts_with("snap."))
 }
 
 fn cannot_open(path: &Path, error: &dyn std::fmt::Display) -> OpenError {

@@ -31,7 +31,7 @@ const CHECK_AFTER_S: u64 = 30;
 /// The clock moves on by so much with each operation.
 const OPERATION: Duration = Duration::from_millis(1);
 /// Segments of this size roll, fill up with garbage and are compacted within a few operations.
-pub const SEGMENT_BYTES: u64 = 2 * 1024 * 1024;
+pub const SEGMENT_BYTES: u64 = 128 * 1024;
 /// Steps of maintenance at a time.
 const MAINTENANCE_BUDGET: usize = 20;
 
@@ -171,7 +171,11 @@ impl Worker {
         // What the child sees twice is for the parent to say, who knows all rounds.
         let unique = Unique::default();
         let mut random = stream(options.seed, options.round, worker as u64);
-        let mut is_writable = self.client.create().await.is_ok();
+        if let Err(error) = self.client.create().await {
+            // There is nothing to work on.
+            return self.judge_refusal(&error);
+        }
+        let mut is_writable = true;
         let mut done = 0;
         while options.operations.is_none_or(|most| done < most) {
             done += 1;

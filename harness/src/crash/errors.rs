@@ -13,8 +13,10 @@ use super::kill::{End, Stage};
 use super::property::{Flaw, Property};
 use super::shim::{self, Failure};
 
-/// Operations of a child: enough that every kind of file is written, synced and rolled.
-const OPERATIONS: u64 = 40;
+/// Connections of a child: what fails, fails for a group of commits.
+const CONNECTIONS: usize = 3;
+/// Operations of each: enough that every kind of file is written, synced and rolled.
+const OPERATIONS: u64 = 16;
 /// The first call that fails, one child each.
 const NTH: [u64; 6] = [1, 2, 4, 9, 20, 45];
 
@@ -103,7 +105,7 @@ fn one(
     files::remove(dir)?;
     files::make_dir(dir)?;
     let dir = std::path::absolute(dir)?;
-    let mut stage = Stage::new(program.to_owned(), dir, seed + failure.nth, 1);
+    let mut stage = Stage::new(program.to_owned(), dir, seed + failure.nth, CONNECTIONS);
     let mut options = stage.next()?;
     options.operations = Some(OPERATIONS);
     options.close = true;

@@ -148,6 +148,7 @@ pub fn run(
     files::remove(&said)?;
     let mut child = Command::new(program)
         .args(arguments(options))
+        .env("RUST_BACKTRACE", "0")
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())

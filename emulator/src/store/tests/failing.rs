@@ -87,7 +87,7 @@ fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
     commit(&requests, "old").unwrap();
     panics.store(true, Ordering::Release);
     for _ in 0..3 {
-        assert_eq!(commit(&requests, "new").unwrap_err().status().as_u16(), 500);
+        assert_eq!(commit(&requests, "new").unwrap_err().status(), 500);
     }
     panics.store(false, Ordering::Release);
     // What is on disk is unknown: it takes no more, even if it could.
@@ -136,7 +136,7 @@ async fn calls_that_fail_cost_what_they_were_made_for() {
     let disk = Arc::new(Faults::default());
     let store = durable_on(dir.path(), &disk);
     let first = put_payload(&store, &pattern(1, 200_000)).await.unwrap();
-    for (call, ending) in [(Call::Write, ".seg"), (Call::Open, "00000002.seg")] {
+    for (call, ending) in [(Call::Write, ".seg"), (Call::Open, "00000003.seg")] {
         disk.fail_calls(Some((call, ending)));
         put_payload(&store, &pattern(2, 200_000)).await.unwrap_err();
         put(&store, b"\x20key", b"value").await.unwrap();
