@@ -48,6 +48,11 @@ impl Actor {
         Self::new("owner".to_owned(), false)
     }
 
+    /// Somebody else who takes messages, and forgets them.
+    pub fn stranger() -> Arc<Self> {
+        Self::new("stranger".to_owned(), false)
+    }
+
     fn new(name: String, is_worker: bool) -> Arc<Self> {
         Arc::new(Actor {
             name,

@@ -4,7 +4,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::http::{ClientOptions, Url};
+use azure_storage_queue::{QueueServiceClient, QueueServiceClientOptions};
+use bytes::Bytes;
 use proptest::prelude::*;
+use smalt::config::Config;
 use smalt::faults::{Fault, Rule};
 use smalt::{Emulator, Timestamp};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
@@ -12,6 +17,7 @@ use smalt_protocol::signing::AccountKey;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Clock, Credential, RetrySettings, Settings, SystemClock, TokioClock,
+    Transport, TransportError,
 };
 
 use super::bent::{Bend, Bent};
@@ -51,10 +57,27 @@ impl World {
     /// # Errors
     /// In words, when the emulator does not open.
     pub fn in_process(seed: u64) -> Result<Self, String> {
+        Self::open(Config::default(), seed)
+    }
+
+    /// The same, where messages that become visible at the same time come in any order.
+    ///
+    /// # Errors
+    /// In words, when the emulator does not open.
+    pub fn in_process_shuffled(seed: u64) -> Result<Self, String> {
+        let config = Config {
+            shuffle_messages: true,
+            ..Config::default()
+        };
+        Self::open(config, seed)
+    }
+
+    fn open(config: Config, seed: u64) -> Result<Self, String> {
         let start = Timestamp::from_unix_s(START_UNIX_S);
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start));
         let key = AccountKey::parse(DEAD_ACCOUNT_KEY).ok_or("the key of the account for dead")?;
         let emulator = Emulator::builder()
+            .config(config)
             .clock(smalt::Clock::tokio(start))
             .account(DEAD_ACCOUNT_NAME, key)
             .seed(seed)
@@ -98,6 +121,40 @@ impl World {
         self.accounts[which as usize].name()
     }
 
+    /// The clock of the run.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    /// Whether time is virtual: then everything takes exactly as long as it was planned to.
+    pub fn is_virtual(&self) -> bool {
+        self.emulator.is_some()
+    }
+
+    /// Deletes a queue of the account that is worked on; nothing over sockets.
+    ///
+    /// # Errors
+    /// In words, when the service refuses.
+    pub async fn delete_queue(&self, queue: &str) -> Result<(), String> {
+        let Some(emulator) = &self.emulator else {
+            return Ok(());
+        };
+        let options = QueueServiceClientOptions {
+            client_options: ClientOptions {
+                transport: Some(emulator.sdk_transport()),
+                ..ClientOptions::default()
+            },
+            ..QueueServiceClientOptions::default()
+        };
+        let endpoint = format!("http://127.0.0.1:10001/{}/", self.name(Which::Main));
+        let endpoint = Url::parse(&endpoint).map_err(|error| error.to_string())?;
+        let service = QueueServiceClient::new(endpoint, None, Some(options));
+        let queue = service.and_then(|service| service.queue_client(queue));
+        let queue = queue.map_err(|error| error.to_string())?;
+        let deleted = queue.delete(None).await;
+        deleted.map(|_| ()).map_err(|error| error.to_string())
+    }
+
     /// An account as an actor speaks to it; only workers are bent.
     ///
     /// # Errors
@@ -109,14 +166,30 @@ impl World {
         seed: u64,
         bend: Option<Bend>,
     ) -> Result<Arc<dyn Storage>, String> {
+        self.storage_at(which, actor, seed, bend, &Place::default())
+    }
+
+    /// The same from somewhere else.
+    ///
+    /// # Errors
+    /// In words, when the account cannot be opened.
+    pub fn storage_at(
+        &self,
+        which: Which,
+        actor: &Arc<Actor>,
+        seed: u64,
+        bend: Option<Bend>,
+        place: &Place,
+    ) -> Result<Arc<dyn Storage>, String> {
         let settings = Settings {
-            clock: Arc::clone(&self.clock),
+            clock: Arc::clone(place.clock.as_ref().unwrap_or(&self.clock)),
             retry: self.retry,
             seed: Some(seed),
             ..Settings::default()
         };
         let account = self.accounts[which as usize].clone();
-        let storage = AzureStorage::open(account, self.wire.transport(actor), settings)
+        let transport = Lagging::over(self.wire.transport(actor), place.lag);
+        let storage = AzureStorage::open(account, transport, settings)
             .map_err(|error| error.to_string())?;
         Ok(match bend.filter(|_| actor.is_worker) {
             Some(bend) => Arc::new(Bent::new(Arc::new(storage), bend)),
@@ -157,6 +230,44 @@ impl World {
         }
         self.wire.note("harness", super::history::Happening::Calm);
         faults
+    }
+}
+
+/// Where a worker runs.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// The clock there; the run's own where there is none.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// How long a request takes to the service, and an answer back.
+    pub lag: Duration,
+}
+
+/// A way to the service that takes its time.
+#[derive(Debug)]
+struct Lagging {
+    inner: Arc<dyn Transport>,
+    lag: Duration,
+}
+
+impl Lagging {
+    fn over(inner: Arc<dyn Transport>, lag: Duration) -> Arc<dyn Transport> {
+        if lag.is_zero() {
+            return inner;
+        }
+        Arc::new(Lagging { inner, lag })
+    }
+}
+
+#[async_trait]
+impl Transport for Lagging {
+    async fn round_trip(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        tokio::time::sleep(self.lag).await;
+        let answer = self.inner.round_trip(request).await;
+        tokio::time::sleep(self.lag).await;
+        answer
     }
 }
 
