@@ -25,11 +25,11 @@ pub use shape::{Mode, Shape};
 
 use self::life::Crew;
 use self::plan::WAVE_FIRST;
+use super::actor::Actor;
 use super::bent::Bend;
 use super::campaign::{Run, Scenario, Violation};
 use super::history::Happening;
-use super::wire::Actor;
-use super::world::{self, Place, Which, World};
+use super::world::{self, Which, World};
 
 /// How long the trouble lasts.
 const TROUBLE_S: u64 = 150;
@@ -44,6 +44,7 @@ pub struct Listen;
 impl Scenario for Listen {
     type Plan = ListenPlan;
     const NAME: &'static str = "listen";
+    const SOMETIMES: &'static [&'static str] = check::SOMETIMES;
 
     fn plans() -> BoxedStrategy<ListenPlan> {
         plan::plans().boxed()
@@ -99,13 +100,7 @@ pub async fn run_in(
     let plan = Arc::new(plan.clone());
     let owner = Owner {
         storage: world.storage(Which::Main, &Actor::owner(), plan.seed, None)?,
-        stranger: world.storage_at(
-            Which::Main,
-            &Actor::stranger(),
-            plan.seed,
-            None,
-            &Place::default(),
-        )?,
+        stranger: world.storage(Which::Main, &Actor::stranger(), plan.seed, None)?,
         world,
         plan: &plan,
         names,
@@ -116,15 +111,11 @@ pub async fn run_in(
     let begun = Instant::now();
     owner.trouble(&crew, begun).await?;
     crew.repair_clocks();
-    let faults = world.calm();
+    let (faults, mut violations) = world.calm();
     let emptied = owner.peace(&crew).await?;
     owner.stage(Stage::End);
-    let mut violations: Vec<Violation> = crew
-        .end()
-        .await
-        .into_iter()
-        .map(|why| Violation::of_run("LL1", why))
-        .collect();
+    let wrong = crew.end().await.into_iter();
+    violations.extend(wrong.map(|why| Violation::of_run("LL1", why)));
     let history = world.wire.history();
     let (more, marks) = check::check(&history, &plan, names, world.is_virtual());
     violations.extend(more);

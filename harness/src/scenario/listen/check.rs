@@ -18,8 +18,39 @@ use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
+use crate::scenario::marks::{Marks, mark};
 
-type Marks = BTreeMap<&'static str, u64>;
+/// What a campaign must have seen.
+pub(super) const SOMETIMES: &[&str] = &[
+    "503 with Retry-After",
+    "answer lost: delete",
+    "answer lost: get",
+    "answer lost: put",
+    "answer lost: update",
+    "clock off beyond the visibility",
+    "clock refused",
+    "connection reset",
+    "copy in the poison queue",
+    "expired",
+    "expiry alarm",
+    "handled again after it was done",
+    "handler dropped",
+    "handler panicked",
+    "lock lost while its handler ran",
+    "lock renewed",
+    "machine slept",
+    "poisoned after a crash",
+    "queue deleted",
+    "queue missing",
+    "receipt mismatch",
+    "told to stop with work in flight",
+    "trigger sent",
+    "watchdog woke",
+    "worker died",
+];
+
+/// Answers with this fault are no answers.
+const GARBLED: &str = "answer garbled";
 
 /// What is known about one message.
 #[derive(Default)]
@@ -72,6 +103,11 @@ pub(super) fn check(
         judge.event(number, event);
     }
     judge.end();
+    let shape = &plan.shape;
+    let off = |skew: &i32| skew.unsigned_abs() > u32::from(shape.visibility_s);
+    if shape.skew_s.iter().take(usize::from(shape.workers)).any(off) {
+        judge.mark("clock off beyond the visibility");
+    }
     let (mut violations, mut marks) = (judge.violations, judge.marks);
     if is_virtual {
         owners::check(history, plan, names, &mut violations, &mut marks);
@@ -80,8 +116,9 @@ pub(super) fn check(
     (violations, marks)
 }
 
-fn mark(marks: &mut Marks, name: &'static str) {
-    *marks.entry(name).or_default() += 1;
+/// Whether the sender learned from the answer, at once: not from one that made no sense.
+fn is_told(exchange: &Exchange) -> bool {
+    exchange.delivered && exchange.fault != Some(GARBLED)
 }
 
 /// The messages of a get's answer: id, receipt, dequeue count, hidden until, expires.
@@ -134,7 +171,7 @@ impl Judge<'_> {
             Happening::Crashed => self.crashed(&event.actor),
             Happening::Listener(seen) => self.seen(seen),
             Happening::Started { id, count, body } => self.started(number, (id, *count, body)),
-            Happening::Ended { id, verdict } => {
+            Happening::Handled { id, verdict } => {
                 self.mark(match *verdict {
                     "ok" => "handler done",
                     "panic" => "handler panicked",
@@ -188,7 +225,7 @@ impl Judge<'_> {
         if actor != "owner" {
             self.mark_fate(exchange);
         }
-        if exchange.delivered {
+        if is_told(exchange) {
             self.told(actor, exchange);
         }
     }

@@ -29,7 +29,7 @@ struct Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        let ended = Happening::Ended {
+        let ended = Happening::Handled {
             id: std::mem::take(&mut self.id),
             verdict: self.verdict,
         };

@@ -1,52 +1,34 @@
 //! The listeners of a run: each lives, dies or is told to stop, and lives again.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use smalt_listener::{Decision, Listener, Observer, PoolStatus, Waker};
-use smalt_protocol::Timestamp;
-use smalt_sleeve::Clock;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::handler::Scripted;
 use super::plan::ListenPlan;
 use super::{Names, Seen};
+use crate::scenario::actor::Actor;
 use crate::scenario::bent::Bend;
 use crate::scenario::history::Happening;
-use crate::scenario::wire::{Actor, Wire};
-use crate::scenario::world::{self, Place, Which, World};
+use crate::scenario::wire::Wire;
+use crate::scenario::world::{self, Which, World};
 
 /// A worker that died or was replaced is started again after this long.
 const RESTART_S: u64 = 5;
 /// Beyond this the service refuses what was dated by a clock (15 minutes).
-const SKEW_MAX_S: i64 = 900;
-
-/// A clock that is off.
-#[derive(Debug)]
-struct Skewed {
-    right: Arc<dyn Clock>,
-    off_s: AtomicI64,
-}
-
-impl Clock for Skewed {
-    fn now(&self) -> Timestamp {
-        let off_s = self.off_s.load(Ordering::Relaxed);
-        let off = std::time::Duration::from_secs(off_s.unsigned_abs());
-        if off_s < 0 {
-            self.right.now().minus(off)
-        } else {
-            self.right.now().plus(off)
-        }
-    }
-}
+const SKEW_MAX_S: u32 = 900;
 
 /// What one listener is told.
 #[derive(Clone, Copy, Debug, Default)]
 struct Orders {
     /// How often it was told to make room for a successor.
     replaced: u64,
+    /// Whether its clock has been set right.
+    repaired: bool,
     /// No successor any more.
     over: bool,
 }
@@ -56,7 +38,7 @@ pub(super) struct Crew {
     wire: Arc<Wire>,
     queue: String,
     orders: Vec<watch::Sender<Orders>>,
-    clocks: Vec<Arc<Skewed>>,
+    skew_s: Vec<i32>,
     wakers: Arc<Mutex<BTreeMap<String, Waker>>>,
     lives: JoinSet<Result<(), String>>,
 }
@@ -73,20 +55,17 @@ impl Crew {
             wire: Arc::clone(&world.wire),
             queue: names.queue.clone(),
             orders: Vec::new(),
-            clocks: Vec::new(),
+            skew_s: Vec::new(),
             wakers: Arc::default(),
             lives: JoinSet::new(),
         };
         for worker in 0..plan.shape.workers {
             // One channel each: several waiters of one channel are woken in no certain order.
             let (orders, told) = watch::channel(Orders::default());
-            let off_s = plan.shape.skew_s.get(usize::from(worker)).copied();
-            let clock = Arc::new(Skewed {
-                right: world.clock(),
-                off_s: AtomicI64::new(off_s.unwrap_or(0).into()),
-            });
+            let skew_s = plan.shape.skew_s.get(usize::from(worker)).copied();
+            let skew_s = skew_s.unwrap_or(0);
             crew.orders.push(orders);
-            crew.clocks.push(Arc::clone(&clock));
+            crew.skew_s.push(skew_s);
             let lives = Lives {
                 worker,
                 world: world.clone(),
@@ -94,7 +73,7 @@ impl Crew {
                 names: names.clone(),
                 bend,
                 told,
-                clock,
+                skew_s,
                 wakers: Arc::clone(&crew.wakers),
             };
             crew.lives.spawn(lives.live());
@@ -123,11 +102,14 @@ impl Crew {
         }
     }
 
-    /// Sets the clocks right that the service does not bear.
+    /// Sets the clocks right that the service does not bear, and starts their listeners anew.
     pub(super) fn repair_clocks(&self) {
-        for clock in &self.clocks {
-            if clock.off_s.load(Ordering::Relaxed).abs() > SKEW_MAX_S {
-                clock.off_s.store(0, Ordering::Relaxed);
+        for (orders, skew_s) in self.orders.iter().zip(&self.skew_s) {
+            if skew_s.unsigned_abs() > SKEW_MAX_S {
+                orders.send_modify(|orders| {
+                    orders.repaired = true;
+                    orders.replaced += 1;
+                });
             }
         }
     }
@@ -153,17 +135,23 @@ struct Lives {
     names: Names,
     bend: Option<Bend>,
     told: watch::Receiver<Orders>,
-    clock: Arc<Skewed>,
+    skew_s: i32,
     wakers: Arc<Mutex<BTreeMap<String, Waker>>>,
 }
 
 impl Lives {
     async fn live(self) -> Result<(), String> {
         for number in 0u64.. {
-            let actor = Actor::worker(format!("listener-{}.{number}", self.worker));
+            let skew_s = if self.told.borrow().repaired {
+                0
+            } else {
+                self.skew_s
+            };
+            let actor = Actor::skewed(format!("listener-{}.{number}", self.worker), skew_s);
             let listener = self.listener(&actor, number)?;
             locked(&self.wakers).insert(actor.name.clone(), listener.waker());
             let ended = self.one_life(&actor, &listener).await;
+            actor.ended();
             locked(&self.wakers).remove(&actor.name);
             drop(listener);
             if ended? && self.told.borrow().over {
@@ -182,9 +170,12 @@ impl Lives {
         let replaced = told.borrow().replaced;
         let stop = async move {
             let due = |orders: &Orders| orders.over || orders.replaced > replaced;
-            // A channel that is closed cannot tell any more.
-            let _ = told.wait_for(due).await;
-            wire.note(&actor.name, Happening::Listener(Seen::ToldToStop));
+            tokio::select! {
+                biased;
+                // A channel that is closed cannot tell any more.
+                _ = told.wait_for(due) => wire.note(&actor.name, Happening::ToldToStop),
+                () = actor.told_to_stop() => {}
+            }
         };
         tokio::select! {
             biased;
@@ -200,13 +191,10 @@ impl Lives {
 
     fn listener(&self, actor: &Arc<Actor>, number: u64) -> Result<Listener, String> {
         let seed = self.plan.seed ^ (u64::from(self.worker) << 32) ^ (number << 16);
-        let place = Place {
-            clock: Some(Arc::clone(&self.clock) as Arc<dyn Clock>),
-            lag: std::time::Duration::from_millis(self.plan.shape.lag_ms),
-        };
+        let lag = Duration::from_millis(self.plan.shape.lag_ms);
         let storage = self
             .world
-            .storage_at(Which::Main, actor, seed, self.bend, &place)?;
+            .storage_afar(Which::Main, actor, seed, self.bend, lag)?;
         let wire = Arc::clone(&self.world.wire);
         let handler = Arc::new(Scripted {
             wire: Arc::clone(&wire),

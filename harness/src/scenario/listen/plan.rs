@@ -6,12 +6,44 @@ use proptest::prelude::*;
 use smalt_listener::config::Policy;
 
 use super::shape::{Shape, shapes};
+use crate::scenario::faults::{self, Kind, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
 /// Time that a handler has; a hanging one is cancelled after it.
 pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 /// Requests of the workers among which mishaps are planned.
 const REQUESTS_MAX: u16 = 60;
+/// What goes wrong on the wire.
+const MENU: Menu = Menu {
+    aims: &[
+        (Operation::Any, "", REQUESTS_MAX),
+        (Operation::Change, "", 20),
+        (Operation::Take, "", 20),
+        (Operation::Renew, "", 8),
+        (Operation::Settle, "", 8),
+        (Operation::Send, "", 4),
+    ],
+    acts: 0,
+    kinds: &[
+        Kind::Unreachable,
+        Kind::AnswerLost,
+        Kind::AnswerCut,
+        Kind::AnswerGarbled,
+        Kind::Twice,
+        Kind::Refused,
+        Kind::LateRequest,
+        Kind::LateAnswer,
+        Kind::Pause,
+        Kind::Outage,
+        Kind::CrashBefore,
+        Kind::CrashAfter,
+        Kind::CrashLater,
+        Kind::Stop,
+    ],
+    late_s: 90,
+    most: 10,
+};
+
 /// Messages of the plan have smaller numbers; those of the wave, from here on.
 pub(super) const WAVE_FIRST: usize = 1_000;
 
@@ -172,9 +204,25 @@ impl ListenPlan {
         }
     }
 
+    /// Whether requests may be held up or lost on their way, so that the history does not show
+    /// when they were sent, or that they were.
+    pub fn hides_requests(&self) -> bool {
+        let hidden = |mishap: &Mishap| {
+            matches!(
+                mishap,
+                Mishap::Unreachable | Mishap::LateRequest(_) | Mishap::Pause(_) | Mishap::Outage(_)
+            )
+        };
+        let late = |rule: &smalt::faults::Rule| {
+            matches!(rule.fault, smalt::faults::Fault::Latency { .. })
+        };
+        let faults = &self.trouble.faults;
+        faults.iter().any(|fault| hidden(&fault.mishap)) || self.trouble.rules.iter().any(late)
+    }
+
     /// Whether nothing goes wrong in it.
     pub fn is_calm(&self) -> bool {
-        let faults = !self.trouble.mishaps.is_empty() || !self.trouble.rules.is_empty();
+        let faults = !self.trouble.faults.is_empty() || !self.trouble.rules.is_empty();
         !faults && self.acts.is_empty() && self.shape.skew_s == [0; 3]
     }
 }
@@ -234,8 +282,8 @@ fn waves() -> impl Strategy<Value = Wave> {
 
 /// All plans.
 pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
-    let trouble = (world::mishaps(REQUESTS_MAX, 0), world::rules(&OPERATIONS))
-        .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
+    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
+        .prop_map(|(faults, rules)| Trouble { faults, rules });
     let parts = (any::<u64>(), messages(), shapes(), acts(), waves(), trouble);
     parts.prop_map(|(seed, mut messages, mut shape, mut acts, wave, trouble)| {
         for message in &mut messages {

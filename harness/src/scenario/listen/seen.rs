@@ -25,8 +25,6 @@ pub enum Seen {
     },
     /// A trigger reached it.
     Woken,
-    /// It is told to stop.
-    ToldToStop,
     /// It has stopped.
     Left(Ended),
     /// It and all others stood still for so many seconds, their machine asleep.

@@ -138,7 +138,8 @@ impl Shape {
 
 /// All shapes.
 pub(super) fn shapes() -> impl Strategy<Value = Shape> {
-    let counts = (1u8..4, 4u16..30, 1u32..5, 1u32..9, 1u32..5);
+    let visibility_s = prop_oneof![5 => 4u16..30, 1 => 60u16..120];
+    let counts = (1u8..4, visibility_s, 1u32..5, 1u32..9, 1u32..5);
     let flags = (
         any::<bool>(),
         prop_oneof![3 => Just(true), 1 => Just(false)],

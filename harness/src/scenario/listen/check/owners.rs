@@ -7,12 +7,13 @@ use std::time::Duration;
 use smalt_listener::{Ended, Outcome};
 use smalt_protocol::Timestamp;
 
-use super::{Marks, Taken, mark, never_expires, taken};
+use super::{Taken, is_told, never_expires, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;
 use crate::scenario::listen::shape::RETRY_S;
 use crate::scenario::listen::{Names, Seen};
+use crate::scenario::marks::{Marks, mark};
 
 /// Times on the wire have whole seconds.
 const ROUNDING: Duration = Duration::from_secs(1);
@@ -106,7 +107,7 @@ impl Hands<'_> {
         match &event.what {
             Happening::Exchange(exchange) => {
                 self.sent(number, event, exchange);
-                if exchange.delivered {
+                if is_told(exchange) {
                     self.told(event, exchange);
                 }
             }
@@ -122,7 +123,14 @@ impl Hands<'_> {
             }
             Happening::Calm => self.calm = true,
             Happening::Started { id, count, .. } => self.started(number, event, id, *count),
-            Happening::Ended { id, verdict } => self.ended(number, event, id, verdict),
+            Happening::Handled { id, verdict } => self.ended(number, event, id, verdict),
+            Happening::ToldToStop => {
+                let mine = |owner: &Owner| owner.actor == event.actor && owner.is_running();
+                if self.owners.iter().any(mine) {
+                    mark(self.marks, "told to stop with work in flight");
+                }
+            }
+            Happening::Ended(_) => {}
             Happening::Listener(seen) => self.seen(number, event, seen),
         }
     }
@@ -135,12 +143,6 @@ impl Hands<'_> {
             }
             Seen::Left(ended) => {
                 self.ends.insert(event.actor.clone(), End::Left(*ended));
-            }
-            Seen::ToldToStop => {
-                let mine = |owner: &&Owner| owner.actor == event.actor && owner.is_running();
-                if self.owners.iter().any(|owner| mine(&owner)) {
-                    mark(self.marks, "told to stop with work in flight");
-                }
             }
             Seen::Decided {
                 id,
@@ -200,7 +202,8 @@ impl Hands<'_> {
             return;
         };
         let (until, got_at) = (self.owners[at].until, self.owners[at].got_at);
-        if exchange.sent > until.plus(ROUNDING) && !self.slept_since(got_at) {
+        let known = self.calm || !self.plan.hides_requests();
+        if exchange.sent > until.plus(ROUNDING) && known && !self.slept_since(got_at) {
             let what = format!("{} copies {id}, which it had until {}", event.actor, until.iso_s());
             self.violated("LS4", number, what);
         }
@@ -329,8 +332,9 @@ impl Hands<'_> {
         if !shape.renew {
             let what = format!("{} ran {id} beyond {}", event.actor, until.iso_s());
             self.violated("LS4", number, what);
-        } else if (shape.visibility_s, shape.rate_per_s) >= TRIES_FROM
+        } else if shape.visibility_s >= TRIES_FROM.0
             && shape.rate_per_s >= TRIES_FROM.1
+            && !self.plan.hides_requests()
             && asked.plus(LAST_ATTEMPT) < until
         {
             let what = format!("{} gave up {id} at {}", event.actor, asked.iso_ticks());

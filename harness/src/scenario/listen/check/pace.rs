@@ -7,11 +7,12 @@ use std::time::Duration;
 use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
-use super::{Marks, mark, taken};
+use super::{is_told, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;
 use crate::scenario::listen::{Mode, Names, Seen, Stage};
+use crate::scenario::marks::{Marks, mark};
 
 /// Get Messages: most at once, and longest visibility timeout in seconds (7 days).
 const GET_COUNT_MAX: u64 = 32;
@@ -104,7 +105,12 @@ impl Pace<'_> {
                     self.exchange(number, event, exchange, life, stage);
                 }
                 Happening::Started { .. } => life.running += 1,
-                Happening::Ended { .. } => life.running = life.running.saturating_sub(1),
+                Happening::Handled { .. } => life.running = life.running.saturating_sub(1),
+                Happening::ToldToStop => {
+                    life.told_at = Some(event.at);
+                    life.empty_at = None;
+                    life.woken_at = None;
+                }
                 Happening::Crashed => {
                     lives.remove(event.actor.as_str());
                 }
@@ -142,11 +148,6 @@ impl Pace<'_> {
                 if due && life.since.is_some() && life.woken_at.is_none() {
                     life.woken_at = Some(event.at);
                 }
-            }
-            Seen::ToldToStop => {
-                life.told_at = Some(event.at);
-                life.empty_at = None;
-                life.woken_at = None;
             }
             Seen::Left(_) => {
                 let grace = Duration::from_secs(u64::from(self.plan.shape.grace_s));
@@ -204,7 +205,7 @@ impl Pace<'_> {
         }
         life.sent.push(exchange.sent);
         let failed = match &exchange.fate {
-            Fate::Answered(answer) => answer.status >= 500 || !exchange.delivered,
+            Fate::Answered(answer) => answer.status >= 500 || !is_told(exchange),
             Fate::NoAnswer(_) => true,
         };
         if failed {
@@ -253,7 +254,7 @@ impl Pace<'_> {
                 self.violated("LS8", number, format!("{gap:?} after a failed get"));
             }
         }
-        let answer = exchange.done().filter(|_| exchange.delivered);
+        let answer = exchange.done().filter(|_| is_told(exchange));
         let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
         life.empty_at = (empty && alone).then_some(event.at);
         life.failed_at = None;
@@ -318,7 +319,10 @@ impl Pace<'_> {
             }
             let until = at.plus(Duration::from_secs(1));
             let failed = life.failed.iter().filter(|f| **f <= until).count();
-            if count as f64 > allowed + failed as f64 && self.slept(*at, until).is_zero() {
+            // Requests that were held up come all at once.
+            let known = self.is_exact(*at) || !self.plan.hides_requests();
+            let asleep = !self.slept(Timestamp::MIN, until).is_zero() && !self.is_exact(*at);
+            if count as f64 > allowed + failed as f64 && known && !asleep {
                 let what = format!("{count} requests in a second, {allowed:.0} allowed");
                 return self.violated("LS9", number, what);
             }
