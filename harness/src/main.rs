@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, crash, histories, malformed, replay, scenario, traces,
+    bench, bursts, certificate, crash, histories, malformed, planted, replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.
@@ -36,6 +36,8 @@ enum Command {
     Histories(histories::Options),
     /// Run a few clients at once and look for an order of their calls that the model agrees to.
     Bursts(bursts::Options),
+    /// Switch on one planted bug after the other and see that a check catches it.
+    Planted(planted::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
     Certificate(certificate::Certificate),
     /// Print a shared access signature of an account.
@@ -51,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Scenario(options) => scenario::run_command(&options),
         Command::Bursts(options) => bursts::run_command(&options),
         Command::Histories(options) => histories::run_command(&options),
+        Command::Planted(options) => planted::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;
             Ok(ExitCode::SUCCESS)

@@ -116,6 +116,19 @@ fn planted_bugs_are_where_the_list_says() {
 }
 
 #[test]
+fn planted_bugs_are_in_the_table() {
+    let mut documents = Tree::get().documents.iter();
+    let page = documents.find(|document| document.path == "docs/planted.md");
+    hold(
+        "docs/planted.md has a row for every planted bug: ci/planted.sh --markdown",
+        planted::table(
+            page.map_or("", |page| &page.text),
+            smalt_planted::bugs().map(|(_, bug)| bug),
+        ),
+    );
+}
+
+#[test]
 fn no_product_has_planted_bugs() {
     hold(
         "the feature `planted` is off unless somebody asks for it by name",

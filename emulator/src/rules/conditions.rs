@@ -169,7 +169,7 @@ impl Conditions {
     /// # Errors
     /// 412 `SourceConditionNotMet`; `ConditionNotMet` when it is the tags' that is not.
     pub fn check_source(&self, current: Current<'_>) -> Result<(), StorageError> {
-        let is_unknown = self.none_matches(current);
+        let is_unknown = self.none_matches(current) || planted("source-condition-ignored");
         self.demand(current, is_unknown, ErrorCode::SourceConditionNotMet)
     }
 
@@ -269,7 +269,7 @@ impl Conditions {
 
     fn matches(&self, current: Current<'_>) -> bool {
         let wanted = self.headers.if_match.as_ref();
-        wanted.is_none_or(|tags| tags.names(current.etag))
+        wanted.is_none_or(|tags| tags.names(current.etag) || planted("if-match-ignored"))
     }
 
     fn none_matches(&self, current: Current<'_>) -> bool {
@@ -280,7 +280,11 @@ impl Conditions {
     /// A header names whole seconds, so whole seconds are compared.
     fn modified(&self, current: Current<'_>) -> bool {
         let since = self.headers.if_modified_since;
-        since.is_none_or(|since| current.last_modified.floor_s() > since)
+        let changed = match planted("modified-since-unrounded") {
+            true => current.last_modified,
+            false => current.last_modified.floor_s(),
+        };
+        since.is_none_or(|since| changed > since)
     }
 
     fn unmodified(&self, current: Current<'_>) -> bool {

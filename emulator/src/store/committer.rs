@@ -118,7 +118,11 @@ impl Committer {
             }));
             published
                 .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
-                .inspect_err(|error| self.shared.fail(error))?;
+                .inspect_err(|error| {
+                    if !planted("failure-forgotten") {
+                        self.shared.fail(error);
+                    }
+                })?;
             self.shared.stats.count_writes(writes);
         }
         let now = self.stamps.last().now.ticks();
@@ -142,11 +146,13 @@ impl Committer {
 
     fn publish_on_disk(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let engine = Arc::clone(&self.shared.published.read().engine);
-        if self.shared.is_durable() {
+        if self.shared.is_durable() && !planted("payload-not-synced") {
             self.shared.extents.sync(held)?;
         }
         let mask = old_values(engine.as_ref(), writes)?;
-        self.shared.published.write().mask = mask;
+        if !planted("unsynced-visible") {
+            self.shared.published.write().mask = mask;
+        }
         engine.apply(writes)?;
         if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;

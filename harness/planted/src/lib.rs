@@ -6,7 +6,7 @@
 //! without the feature that is the constant `false`, and nothing of this package is in a product.
 //!
 //! At most one bug is switched on: on a thread ([`plant`]), so that tests can run side by side, or
-//! in the whole process ([`plant_in_process`]), where a runner has the process to itself.
+//! in the whole process, where the environment names it ([`VARIABLE`]).
 //!
 //! # Layout
 //! - [`emulator`], [`store`], [`sleeve`], [`sweeper`], [`listener`]: the list, one file per area.
@@ -19,7 +19,7 @@ pub mod store;
 pub mod sweeper;
 pub mod switch;
 
-pub use switch::{Active, Planted, is_active, plant, plant_in_process, struck};
+pub use switch::{Active, Planted, VARIABLE, is_active, plant, struck};
 
 /// One mistake.
 #[derive(Debug, PartialEq, Eq)]

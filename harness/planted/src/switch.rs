@@ -2,16 +2,19 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::Bug;
+use crate::{Bug, find};
+
+/// Names the bug that is on in the whole process.
+pub const VARIABLE: &str = "SMALT_PLANTED";
 
 thread_local! {
     static ON_THREAD: Cell<Option<&'static Bug>> = const { Cell::new(None) };
 }
 
-static IN_PROCESS: OnceLock<&'static Bug> = OnceLock::new();
+static IN_PROCESS: LazyLock<Option<&'static Bug>> = LazyLock::new(from_environment);
 static STRUCK: AtomicU64 = AtomicU64::new(0);
 
 /// Whether the bug of this name is on. What a planted line asks.
@@ -37,15 +40,15 @@ pub fn plant(bug: &'static Bug) -> Planted {
     Active(Some(bug)).here()
 }
 
-/// Switches a bug on in the whole process, for good.
-///
-/// # Errors
-/// The bug that is on already.
-pub fn plant_in_process(bug: &'static Bug) -> Result<(), &'static Bug> {
-    match IN_PROCESS.set(bug) {
-        Ok(()) => Ok(()),
-        Err(_) => Err(IN_PROCESS.get().copied().unwrap_or(bug)),
+/// A name that is none must not pass for a run without any bug.
+fn from_environment() -> Option<&'static Bug> {
+    let id = std::env::var(VARIABLE).ok().filter(|id| !id.is_empty())?;
+    let bug = find(&id);
+    if bug.is_none() {
+        eprintln!("{VARIABLE}: no planted bug is called {id}; `harness planted --list` names them");
+        std::process::exit(2);
     }
+    bug
 }
 
 /// What is on, to be carried to another thread.
@@ -55,7 +58,7 @@ pub struct Active(Option<&'static Bug>);
 impl Active {
     /// What is on here.
     pub fn get() -> Self {
-        Active(ON_THREAD.get().or_else(|| IN_PROCESS.get().copied()))
+        Active(ON_THREAD.get().or(*IN_PROCESS))
     }
 
     /// The same is on, on this thread, until the guard is dropped.

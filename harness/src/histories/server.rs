@@ -1,5 +1,7 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -12,6 +14,8 @@ use crate::servers::access::Access;
 
 /// When every history begins, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
+/// How long a second has lasted when something happens.
+const PAST_THE_SECOND: Duration = Duration::from_millis(400);
 /// Ids need not differ between histories, only within one.
 const SEED: u64 = 1;
 /// What every request names.
@@ -76,7 +80,7 @@ impl Server {
     }
 
     fn open(dir: Option<Home>) -> Result<Self, String> {
-        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let clock = Clock::manual(moment(START_S));
         Ok(Server {
             emulator: emulator(&clock, dir.as_ref())?,
             clock,
@@ -87,7 +91,7 @@ impl Server {
 
     /// Sets the time, in seconds of the Unix epoch.
     pub fn set_time(&self, now_s: u64) {
-        self.clock.set(Timestamp::from_unix_s(now_s));
+        self.clock.set(moment(now_s));
     }
 
     /// Stops and starts again on the same state. What is kept in memory only has no restart.
@@ -135,6 +139,12 @@ impl Server {
             body: body.to_bytes(),
         })
     }
+}
+
+/// A second of the model. Times that the service shows are whole seconds, its clock never is: a
+/// comparison that forgets to round them has to show.
+fn moment(now_s: u64) -> Timestamp {
+    Timestamp::from_unix_s(now_s).plus(PAST_THE_SECOND)
 }
 
 fn emulator(clock: &Clock, home: Option<&Home>) -> Result<Emulator, String> {

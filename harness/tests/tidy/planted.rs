@@ -60,6 +60,35 @@ fn site(source: &Source, line: &str, column: usize, unseen: &mut Vec<&Bug>) -> R
     Ok(())
 }
 
+/// Where the table of what catches what stands.
+const PAGE: &str = "docs/planted.md";
+/// What encloses the table.
+const TABLE: [&str; 2] = ["<!-- planted: begin -->", "<!-- planted: end -->"];
+
+/// Bugs that the page's table does not name once, and rows of bugs that are gone.
+pub(crate) fn table(page: &str, bugs: impl Iterator<Item = &'static Bug>) -> Vec<Finding> {
+    let mut unseen: Vec<&Bug> = bugs.collect();
+    let mut findings = Vec::new();
+    let mut is_inside = false;
+    for (at, line) in page.lines().enumerate() {
+        is_inside = (is_inside || line == TABLE[0]) && line != TABLE[1];
+        let Some((_, rest)) = line.split_once('`').filter(|_| is_inside) else {
+            continue;
+        };
+        let id = rest.split('`').next().unwrap_or_default();
+        match unseen.iter().position(|bug| bug.id == id) {
+            Some(known) => drop(unseen.swap_remove(known)),
+            None => {
+                let what = format!("`{id}` is not in the list, or has a second row");
+                findings.push(Finding::new(PAGE, at + 1, what));
+            }
+        }
+    }
+    let missing = unseen.iter();
+    findings.extend(missing.map(|bug| Finding::new(PAGE, 0, format!("no row for `{}`", bug.id))));
+    findings
+}
+
 /// Ways for the planted bugs into a product.
 pub(crate) fn features(manifests: &[Manifest]) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -154,6 +183,20 @@ mod tests {
             [&ONE].into_iter(),
         );
         assert_eq!(elsewhere[0].what, "`one` belongs into a.rs");
+    }
+
+    #[test]
+    fn a_bug_has_one_row() {
+        let told = |rows: &str| {
+            let page = format!("`other`\n{}\n{rows}{}\n`other`\n", TABLE[0], TABLE[1]);
+            let findings = table(&page, [&ONE].into_iter());
+            let told = findings.iter().map(ToString::to_string);
+            told.collect::<Vec<_>>()
+        };
+        assert_eq!(told("| emulator `one` | `x` is wrong. |\n"), [""; 0]);
+        assert_eq!(told(""), ["docs/planted.md:0: no row for `one`"]);
+        let again = "docs/planted.md:4: `one` is not in the list, or has a second row";
+        assert_eq!(told("| emulator `one` |\n| emulator `one` |\n"), [again]);
     }
 
     fn found(package: &str, lines: &str) -> usize {
