@@ -10,6 +10,7 @@
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
+//! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
 //! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
@@ -23,4 +24,5 @@ pub mod planted;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
+pub mod testing;
 pub mod traces;

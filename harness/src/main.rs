@@ -23,6 +23,9 @@ enum Command {
     Record(traces::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
+    /// The process that `crash` lets die.
+    #[command(hide = true)]
+    CrashChild(crash::ChildOptions),
     /// Send requests that no client should send, and check each answer.
     Malformed(malformed::Options),
     /// Measure smalt beside a bare hyper server, and beside Azurite.
@@ -65,6 +68,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),
         Command::Echo(options) => block_on(bench::echo::run_command(&options)),
