@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bindings::Bindings;
 use super::hosts::Hosts;
@@ -14,7 +14,7 @@ use super::value::{Context, Unequal};
 use super::wire::{Headers, Response};
 
 /// What is compared, each counted on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
     /// The target did not answer at all.

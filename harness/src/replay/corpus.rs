@@ -64,11 +64,22 @@ pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
     Ok(recording::parse(name, &text)?)
 }
 
-/// Writes a report or a trace.
+/// Reads a text: a ledger, a document, a recording of another tool.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read(path: &Path) -> Result<String, CorpusError> {
+    fs::read_to_string(path).map_err(|e| CorpusError::Io(path.to_owned(), e))
+}
+
+/// Writes a report or a trace, and the directory that it belongs in.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(|e| CorpusError::Io(dir.to_owned(), e))?;
+    }
     fs::write(path, text).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 

@@ -16,7 +16,14 @@ const LINES_BEFORE: usize = 2;
 /// # Errors
 /// With the line that is wrong.
 pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
-    let trace = Trace::parse(name, text)?;
+    of_trace(name, Trace::parse(name, text)?)
+}
+
+/// Makes a trace a recording.
+///
+/// # Errors
+/// With the line that is wrong.
+pub fn of_trace(name: &str, trace: Trace) -> Result<Recording, LoadError> {
     let service = trace.header.service;
     let mut interactions = Vec::with_capacity(trace.exchanges.len());
     for (n, exchange) in trace.exchanges.iter().enumerate() {
