@@ -62,7 +62,8 @@ impl Place<'_> {
         let is_left = self.left == SMALT;
         let left = self.interaction.response.status;
         let other = differences.iter().find(|d| d.aspect == Aspect::Status);
-        let right = other.and_then(|d| d.live.parse().ok()).unwrap_or(left);
+        let right = other.and_then(|d| d.live.parse().ok());
+        let right = right.unwrap_or(left);
         let statuses = if is_left {
             (left, right)
         } else {
@@ -89,20 +90,45 @@ impl Place<'_> {
                 other,
             }
         };
-        differences.iter().map(finding).collect()
+        primary(differences).iter().map(finding).collect()
     }
+}
+
+/// What does not follow from something else: another status brings other headers and another body,
+/// another error code another text.
+fn primary(differences: &[Difference]) -> Vec<Difference> {
+    let of = |aspect| differences.iter().find(|d| d.aspect == aspect);
+    let code = of(Aspect::Code);
+    if let Some(status) = of(Aspect::Status) {
+        let both = |status: &str, code: Option<&String>| match code {
+            Some(code) if !code.is_empty() => format!("{status} {code}"),
+            _ => status.to_owned(),
+        };
+        return vec![Difference {
+            recorded: both(&status.recorded, code.map(|code| &code.recorded)),
+            live: both(&status.live, code.map(|code| &code.live)),
+            ..status.clone()
+        }];
+    }
+    let follows = |difference: &&Difference| {
+        code.is_some()
+            && difference.aspect != Aspect::Code
+            && (difference.at == "x-ms-error-code" || difference.at.starts_with("/Error"))
+    };
+    let own = differences.iter().filter(|d| !follows(d));
+    own.cloned().collect()
 }
 
 impl Finding {
     /// Whether the two services are in different states from here on, so that what follows says
-    /// nothing.
-    pub fn parts_ways(&self) -> bool {
+    /// nothing. A history uses an ETag again at once; a trace is short enough to go on.
+    pub fn parts_ways(&self, lane: Lane) -> bool {
         let (smalt, other) = self.statuses;
         let reads = ["GET ", "HEAD "]
             .iter()
             .any(|m| self.operation.starts_with(m));
         let one_did_it = (smalt < 300) != (other < 300);
-        self.aspect == Aspect::Relations
+        (self.aspect == Aspect::Relations && lane == Lane::Histories)
             || self.aspect == Aspect::Call
             || (self.aspect == Aspect::Status && one_did_it && !reads)
     }

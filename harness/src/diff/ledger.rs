@@ -75,6 +75,19 @@ pub struct Ledger {
     /// The entries.
     #[serde(default, rename = "difference")]
     pub entries: Vec<Entry>,
+    /// Traces that Azurite is not asked.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A trace that cannot be asked of Azurite.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LeftOut {
+    /// Its name: `blob/versions`.
+    pub script: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// Why a ledger is of no use.
@@ -110,6 +123,11 @@ impl Ledger {
             }
         }
         Ok(ledger)
+    }
+
+    /// Whether a trace is left out.
+    pub fn leaves_out(&self, script: &str) -> bool {
+        self.left_out.iter().any(|one| one.script == script)
     }
 
     /// The first entry that explains a finding.

@@ -107,7 +107,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let begun = tokio::time::Instant::now();
-    let (names, seen) = ask(options).await?;
+    let (names, seen) = ask(options, &ledger).await?;
     if let Some(dir) = &options.keep {
         keep(dir, &seen)?;
     }
@@ -170,7 +170,7 @@ fn whole_lanes(options: &Options) -> BTreeSet<Lane> {
 }
 
 /// Asks both sides everything.
-async fn ask(options: &Options) -> anyhow::Result<(BTreeSet<String>, Seen)> {
+async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<String>, Seen)> {
     let binaries = Binaries {
         smalt: options.smalt.clone(),
         azurite: options.azurite.clone(),
@@ -183,6 +183,9 @@ async fn ask(options: &Options) -> anyhow::Result<(BTreeSet<String>, Seen)> {
             made(options).await?,
         ),
     };
+    if options.right == Side::Azurite {
+        asked.retain(|script| !ledger.leaves_out(&script.name));
+    }
     if let Some(part) = &options.only {
         asked.retain(|script| script.name.contains(part));
     }

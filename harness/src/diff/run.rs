@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smalt::Clock;
 
 use super::capture::Capture;
-use super::finding::{Finding, Lane, Place};
+use super::finding::{Finding, Place};
 use super::scripts::Script;
 use super::shift;
 use super::side::Standing;
@@ -85,9 +85,9 @@ pub async fn compare(
             interaction,
         };
         let findings = place.findings(differences);
-        let parted = findings.iter().any(Finding::parts_ways);
+        let parted = findings.iter().any(|one| one.parts_ways(script.lane));
         compared.findings.extend(findings);
-        if parted && script.lane == Lane::Histories {
+        if parted {
             break;
         }
     }

@@ -322,11 +322,19 @@ impl Run<'_, '_> {
             let names: Vec<&str> = element.children.iter().map(|c| c.name.as_str()).collect();
             names.join(" ")
         };
-        if names(recorded) != names(live) {
-            return self.report(Aspect::Body, &at, names(recorded), names(live));
+        if names(recorded) == names(live) {
+            for (r, l) in recorded.children.iter().zip(&live.children) {
+                self.element(&at, &recorded.name, r, l);
+            }
+            return;
         }
-        for (r, l) in recorded.children.iter().zip(&live.children) {
-            self.element(&at, &recorded.name, r, l);
+        self.report(Aspect::Body, &at, names(recorded), names(live));
+        // What is there once on both sides is still itself: a marker is bound, whatever is missing
+        // beside it.
+        for r in &recorded.children {
+            if let (Some(_), Some(l)) = (recorded.only(&r.name), live.only(&r.name)) {
+                self.element(&at, &recorded.name, r, l);
+            }
         }
     }
 
