@@ -65,6 +65,7 @@ fn place(entry: &Entry) -> String {
     let status = status.unwrap_or_default();
     match entry.at.as_str() {
         "status" | "code" => format!("{operation}{status}: {}", entry.at),
+        "" => format!("{operation}{status}: the body"),
         at => format!("{operation}{status}: `{}`", at.replace('|', "\\|")),
     }
 }

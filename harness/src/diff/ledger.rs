@@ -42,6 +42,9 @@ pub struct Entry {
     pub id: String,
     /// What was asked, in the words of traces: `PUT blob comp=lease *`.
     pub operation: String,
+    /// The request's line: `GET https://...?restype=container&comp=list*`; any where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// What differs.
     pub aspect: Aspect,
     /// Where: a header's name, a path in the body.
@@ -174,6 +177,7 @@ impl Entry {
             && matches(&self.at, &finding.at)
             && any(&self.smalt, &finding.smalt)
             && any(&self.azurite, &finding.other)
+            && any(&self.request, &finding.request)
             && any(&self.script, &finding.script)
     }
 }

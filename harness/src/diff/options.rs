@@ -18,7 +18,7 @@ use super::triage::{self, Triage};
 use crate::replay::corpus;
 
 /// Histories of a full run: what makes an entry of the ledger stale.
-const HISTORIES: u32 = 120;
+const HISTORIES: u32 = 500;
 /// Operations in each of them.
 const OPERATIONS: usize = 30;
 

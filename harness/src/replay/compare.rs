@@ -396,3 +396,6 @@ fn describe(tree: &Tree) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,9 @@ use crate::replay::wire::{Headers, Request, Response};
 /// Header lines before the first exchange.
 const LINES_BEFORE: usize = 2;
 
+/// The note of an answer whose body is not known; its number follows.
+pub const MISSING_BODY: &str = "missing_body:";
+
 /// Reads a trace and makes it a recording.
 ///
 /// # Errors
@@ -34,6 +37,12 @@ pub fn of_trace(name: &str, trace: Trace) -> Result<Recording, LoadError> {
         })?;
         interactions.push(read);
     }
+    let lost = trace
+        .exchanges
+        .iter()
+        .enumerate()
+        .filter(|(_, exchange)| matches!(exchange.response.body, Some(Body::Missing { .. })));
+    let notes = lost.map(|(n, _)| format!("{MISSING_BODY}{n}")).collect();
     let versioned = interactions
         .iter()
         .any(|one| one.response.headers.has("x-ms-version-id"));
@@ -43,7 +52,7 @@ pub fn of_trace(name: &str, trace: Trace) -> Result<Recording, LoadError> {
         service,
         sdk: trace.header.target,
         flags: flags.into_iter().collect(),
-        notes: Vec::new(),
+        notes,
         uncreated: trace.header.uncreated,
         interactions,
     })
