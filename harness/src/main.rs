@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use smalt_harness::{
     bench, bursts, certificate, crash, histories, malformed, planted, replay, scenario, traces,
+    bench, bursts, certificate, crash, diff, histories, import, malformed, replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.
@@ -21,6 +22,10 @@ enum Command {
     Replay(replay::Options),
     /// Record what a client and a service say to each other, without secrets, as a trace.
     Record(traces::Options),
+    /// Take over recordings of other tools: vcrpy, the Azure SDKs' test proxy, HAR, nock.
+    Import(import::Options),
+    /// Ask two services the same, and explain every difference by a ledger.
+    Diff(diff::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
     /// The process that `crash` lets die.
@@ -67,6 +72,8 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
+        Command::Import(options) => import::run_command(&options),
+        Command::Diff(options) => block_on(diff::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
