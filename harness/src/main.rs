@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, crash, histories, malformed, replay, scenario, traces,
+    bench, bursts, certificate, conform, crash, histories, malformed, replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.
@@ -21,6 +21,8 @@ enum Command {
     Replay(replay::Options),
     /// Record what a client and a service say to each other, without secrets, as a trace.
     Record(traces::Options),
+    /// Run the same scenarios against any endpoint, and show on one page what came of them.
+    Conform(conform::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
     /// Send requests that no client should send, and check each answer.
@@ -61,6 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
+        Command::Conform(options) => block_on(conform::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),

@@ -37,6 +37,16 @@ impl OverHttp {
         })
     }
 
+    /// A server whose services are at `host:port` each: blob, queue, table and control.
+    pub fn of([blob, queue, table, control]: [String; 4]) -> OverHttp {
+        OverHttp {
+            blob,
+            queue,
+            table,
+            control,
+        }
+    }
+
     async fn control(
         &self,
         method: &str,
