@@ -164,12 +164,7 @@ async fn begin(options: &Options, name: &str, location: &Path) -> anyhow::Result
 /// The traces, against a `smalt` of their own: they bring their clock and their accounts.
 async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<traces::Row>> {
     let accounts = TRACED.map(|name| format!("{name}:{}", account_key_base64(name)));
-    let flags = [
-        "--inMemoryPersistence",
-        "--silent",
-        "--strictSkew",
-        "--accounts",
-    ];
+    let flags = ["--inMemoryPersistence", "--strictSkew", "--accounts"];
     let mut flags: Vec<String> = flags.map(str::to_owned).to_vec();
     flags.push(accounts.join(";"));
     let launch = Launch {

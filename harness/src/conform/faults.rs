@@ -210,7 +210,7 @@ async fn hit(
     player.prepare().await?;
     let (before, step) = scenario.steps.split_at(at);
     for step in before {
-        let called = player.step(step).await;
+        let (called, _) = player.step(step).await;
         if !holds(&called) {
             return Err(format!("{}: {}", called.operation, called.answer));
         }

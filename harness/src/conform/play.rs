@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use smalt::Clock;
 use smalt_protocol::{Service, Timestamp};
 
 use super::auth::{Auth, EVERYTHING, redacted};
@@ -109,7 +108,7 @@ impl<'a> Player<'a> {
         values.keep("path", about.prefix(Service::Blob));
         values.keep("sas", about.account.sas(EVERYTHING));
         values.keep("sas:read", about.account.sas("r"));
-        values.see(Clock::system().now());
+        values.see(target.now());
         Player {
             target,
             scenario,
@@ -141,7 +140,7 @@ impl<'a> Player<'a> {
         Ok(())
     }
 
-    /// All steps in order. The first that goes otherwise by its status blocks those behind it.
+    /// All steps in order. One that leaves something else behind than it should blocks the rest.
     pub async fn steps(&mut self) -> Vec<Called> {
         let mut calls = Vec::with_capacity(self.scenario.steps.len());
         let mut is_blocked = false;
@@ -149,32 +148,33 @@ impl<'a> Player<'a> {
             let called = if is_blocked {
                 blocked(step)
             } else {
-                self.step(step).await
+                let (called, went_otherwise) = self.step(step).await;
+                is_blocked = went_otherwise;
+                called
             };
-            is_blocked |= called
-                .checks
-                .iter()
-                .any(|check| check.aspect == Aspect::Status && check.outcome == Outcome::Failed);
             calls.push(called);
         }
         calls
     }
 
-    /// Sends a step and judges its answer.
-    pub async fn step(&mut self, step: &Step) -> Called {
+    /// Sends a step and judges its answer; also, whether those behind it can go on from there.
+    pub async fn step(&mut self, step: &Step) -> (Called, bool) {
         if step.wait_s > 0
             && let Err(error) = self.target.advance(step.wait_s).await
         {
-            return failed(step, step.path.clone(), &error.to_string());
+            return (failed(step, step.path.clone(), &error.to_string()), true);
         }
         let request = match self.request(step) {
             Ok(request) => request,
-            Err(problem) => return failed(step, step.path.clone(), &problem),
+            Err(problem) => return (failed(step, step.path.clone(), &problem), true),
         };
         let line = redacted(&format!("{} {}", request.method, request.url));
         match self.send(request).await {
-            Ok(answer) => self.judge(step, line, &answer),
-            Err(error) => failed(step, line, &error.to_string()),
+            Ok(answer) => {
+                let went_otherwise = went_otherwise(step, answer.status);
+                (self.judge(step, line, &answer), went_otherwise)
+            }
+            Err(error) => (failed(step, line, &error.to_string()), true),
         }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Player<'a> {
     ) -> Request {
         let about = self.target.about();
         let service = self.scenario.service;
-        let now = Clock::system().now();
+        let now = self.target.now();
         let mut headers = Headers::default();
         if !version.is_empty() {
             headers.push("x-ms-version", version);
@@ -333,6 +333,14 @@ impl<'a> Player<'a> {
     }
 }
 
+/// Whether a write was done that should not have been, or the other way round. Of a read only its
+/// values matter to later steps.
+fn went_otherwise(step: &Step, status: u16) -> bool {
+    let is_read = matches!(step.method, "GET" | "HEAD");
+    let matters = !is_read || !step.keeps.is_empty();
+    matters && step.succeeds() != (status < 300)
+}
+
 fn status_of(answer: &Result<Response, TargetError>) -> u16 {
     answer.as_ref().map_or(0, |answer| answer.status)
 }
@@ -383,11 +391,13 @@ fn common(step: &Step, answer: &Response) -> Vec<Check> {
     if Timestamp::parse_rfc1123(header("date")).is_none() {
         lacking.push("no date".to_owned());
     }
-    if header("x-ms-version") != step.version && !states(step, "x-ms-version") {
-        lacking.push(format!("x-ms-version {:?}", header("x-ms-version")));
-    }
     let got = (!lacking.is_empty()).then(|| lacking.join(", "));
     add("common headers", Aspect::Headers, got);
+    if !states(step, "x-ms-version") {
+        let version = header("x-ms-version");
+        let got = (version != step.version).then(|| format!("{version:?}"));
+        add("the version that was asked for", Aspect::Headers, got);
+    }
     if answer.status >= 400 && step.method != "HEAD" && !states(step, "x-ms-error-code") {
         let document = Place::parse("/Error/Code").value(answer);
         let code = answer.headers.get("x-ms-error-code").map(str::to_owned);

@@ -8,8 +8,9 @@ pub mod start;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use smalt::Clock;
 use smalt::faults::Rule;
-use smalt_protocol::Service;
+use smalt_protocol::{Service, Timestamp};
 
 use super::auth::Account;
 use super::scenario::Ability;
@@ -80,6 +81,11 @@ pub trait Target: Send + Sync {
 
     /// Sends one request and reads the whole answer.
     async fn call(&self, request: Request) -> Result<Response, TargetError>;
+
+    /// The time that requests are dated with.
+    fn now(&self) -> Timestamp {
+        Clock::system().now()
+    }
 
     /// Lets time pass ([`Ability::Clock`]).
     async fn advance(&self, _seconds: u64) -> Result<(), TargetError> {

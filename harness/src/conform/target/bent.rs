@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use smalt::faults::Rule;
+use smalt_protocol::Timestamp;
 
 use super::{About, Target, TargetError};
 use crate::replay::wire::{Request, Response};
@@ -37,6 +38,10 @@ impl<T: Target> Target for Bent<T> {
     async fn call(&self, request: Request) -> Result<Response, TargetError> {
         let answer = self.inner.call(request.clone()).await?;
         Ok((self.bend)(&request, &answer).unwrap_or(answer))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.now()
     }
 
     async fn advance(&self, seconds: u64) -> Result<(), TargetError> {

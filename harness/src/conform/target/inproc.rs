@@ -94,6 +94,10 @@ impl Target for InProcess {
         })
     }
 
+    fn now(&self) -> Timestamp {
+        self.emulator.now()
+    }
+
     async fn advance(&self, seconds: u64) -> Result<(), TargetError> {
         let span = std::time::Duration::from_secs(seconds);
         self.emulator.clock().advance(span);

@@ -132,7 +132,11 @@ async fn azurite(allowed: &Allowed, location: &Path) -> Result<Started, StartErr
         arguments.push(address.port().to_string());
     }
     let mut process = Process::start_in(Command::new(&node), &node, &arguments)?;
-    while !process.line().await?.contains("Table service successfully") {}
+    while !process
+        .line()
+        .await?
+        .contains("Table service is successfully")
+    {}
     process.ignore_output();
     let package = crate::servers::files::text(&modules.join("azurite/package.json"));
     let package: serde_json::Value = package
