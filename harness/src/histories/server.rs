@@ -1,5 +1,6 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +12,8 @@ use tempfile::TempDir;
 
 use super::render::Request;
 use crate::servers::access::Access;
+use crate::traces::history;
+use crate::traces::scrub::Seen;
 
 /// When every history begins, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
@@ -47,12 +50,16 @@ impl Answer {
     }
 }
 
+/// What was said so far, each exchange with its service.
+pub type Log = Arc<Mutex<Vec<(Service, Seen)>>>;
+
 /// One emulator with its state.
 pub struct Server {
     emulator: Emulator,
     clock: Clock,
     access: Access,
     dir: Option<Home>,
+    log: Option<Log>,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -86,7 +93,13 @@ impl Server {
             clock,
             access: Access::full(VERSION),
             dir,
+            log: None,
         })
+    }
+
+    /// Keeps every exchange from now on, for a trace.
+    pub fn keep(&mut self) -> Log {
+        self.log.get_or_insert_default().clone()
     }
 
     /// Sets the time, in seconds of the Unix epoch.
@@ -133,11 +146,18 @@ impl Server {
         let response = self.emulator.call(wire).await;
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
-        Ok(Answer {
+        let answer = Answer {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.to_bytes(),
-        })
+        };
+        if let Some(log) = &self.log {
+            let at_ms = (self.clock.now().unix_s() - START_S) * 1_000;
+            let seen = history::seen(request, VERSION, &answer, at_ms);
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push((request.service, seen));
+        }
+        Ok(answer)
     }
 }
 

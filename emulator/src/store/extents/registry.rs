@@ -10,6 +10,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
+use super::super::failpoint;
 use super::segment::{Files, Segment, number_of};
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::Disk;
@@ -84,6 +85,7 @@ impl Extents {
                 segments.insert(number, Arc::new(segment));
             }
         }
+        failpoint::reach("open.extents_listed");
         let tail = Tail {
             active: segments.last_key_value().map(|(_, last)| Arc::clone(last)),
             last: segments.last_key_value().map_or(0, |(last, _)| *last),
@@ -133,6 +135,7 @@ impl Extents {
         let number = tail.last + 1;
         let segment = Arc::new(Segment::in_file(number, files, 0));
         segment.create()?;
+        failpoint::reach("stage.segment_created");
         tail.last = number;
         // A payload larger than a segment stands alone; others still fit behind the active end.
         if bytes <= self.segment_bytes {
@@ -283,6 +286,7 @@ impl Reservation {
             self.segment.set_frames(frames);
         }
         self.complete = self.segment.complete();
+        failpoint::reach("stage.completed");
     }
 
     /// How to make a large payload durable, when it is not for the commit to do.

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
+use super::super::failpoint;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::{Disk, DiskFile};
 use crate::planted::planted;
@@ -128,6 +129,7 @@ impl Segment {
         frame.extend_from_slice(&checksum);
         let written = file.opened(true)?.write_at(frame, offset);
         frame.clear();
+        failpoint::reach("stage.frame_written");
         written.map_err(|error| io_error(&file.path, &error))
     }
 
@@ -296,9 +298,14 @@ impl FileBody {
     fn sync(self: &Arc<Self>) -> io::Result<()> {
         let file = self.opened(false).map_err(io::Error::other)?;
         file.sync_data()?;
+        failpoint::reach("commit.payload_synced");
         match self.path.parent() {
             Some(_) if planted("segment-name-not-synced") => Ok(()),
-            Some(dir) if !self.named.load(Ordering::Acquire) => self.files.disk.sync_dir(dir),
+            Some(dir) if !self.named.load(Ordering::Acquire) => {
+                self.files.disk.sync_dir(dir)?;
+                failpoint::reach("commit.segment_named");
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
