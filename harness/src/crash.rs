@@ -31,6 +31,7 @@ pub mod events;
 pub mod examine;
 pub mod failpoints;
 pub mod files;
+pub mod fixture;
 pub mod image;
 pub mod images;
 pub mod journal;
@@ -49,4 +50,5 @@ pub mod wire;
 pub mod worker;
 
 pub use child::{ChildOptions, run_child};
+pub use fixture::{FixtureOptions, run_fixture};
 pub use options::{Options, run_command};

@@ -27,6 +27,8 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt", &["smalt-protocol"]),
     ("smalt-model", &["smalt-protocol"]),
     ("smalt-sleeve", &["smalt-protocol"]),
+    // Nothing links to it: it is loaded into children of the crash test (docs/adr/0014).
+    ("smalt-shim", &[]),
     ("smalt-sweeper", &["smalt-protocol", "smalt-sleeve"]),
     ("smalt-listener", &["smalt-protocol", "smalt-sleeve"]),
     (
@@ -170,6 +172,9 @@ fn refusal(package: &str, manifest: &Manifest, dependency: &Dependency) -> Optio
     if name == "sled" && package != "smalt" {
         return Some("only the emulator's store knows sled".to_owned());
     }
+    if name == "libc" && package != "smalt-shim" {
+        return Some("only the shim calls the C library by itself".to_owned());
+    }
     if !name.starts_with("azure_") {
         return None;
     }
@@ -300,6 +305,8 @@ mod tests {
             found("smalt", "[dev-dependencies]\nazure_core = \"1\"\n"),
             0
         );
+        assert_eq!(found("smalt", "[dependencies]\nlibc = \"1\"\n"), 1);
+        assert_eq!(found("smalt-shim", "[dependencies]\nlibc = \"1\"\n"), 0);
         let optional = |features: &str| {
             let dependency = "[dependencies]\nazure_core = { version = \"1\", optional = true }\n";
             found("smalt", &format!("{dependency}[features]\n{features}"))
