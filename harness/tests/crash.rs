@@ -1,6 +1,8 @@
 //! The crash tests of `cargo test`: kills, and every sync boundary of a workload. docs/crash.md
 //! says what the longer runs are.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 use std::path::{Path, PathBuf};
 
 use smalt_harness::crash::files;

@@ -77,7 +77,7 @@ impl Stage {
     ///
     /// # Errors
     /// When the models cannot be written.
-    pub fn next(&mut self) -> std::io::Result<ChildOptions> {
+    pub fn next_child(&mut self) -> std::io::Result<ChildOptions> {
         self.round += 1;
         let events = self.dir.join("events");
         files::remove(&events)?;
@@ -210,6 +210,9 @@ fn arguments(options: &ChildOptions) -> Vec<String> {
     }
     if let Some(failpoint) = &options.failpoint {
         add("failpoint", failpoint.clone());
+    }
+    if options.sockets {
+        arguments.push("--sockets".to_owned());
     }
     if options.close {
         arguments.push("--close".to_owned());

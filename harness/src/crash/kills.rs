@@ -69,7 +69,7 @@ pub fn kills(
                 CONNECTIONS,
             )
         });
-        let options = stage.next()?;
+        let options = stage.next_child()?;
         let lines = usize::try_from(below(&mut moments, LINES)).unwrap_or_default();
         let death = stage.die(&options, &[], End::KilledAfter(lines))?;
         all.kills += 1;
