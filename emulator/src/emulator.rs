@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::faults::Faults;
 use crate::fetch::{Fetch, Fetcher};
 use crate::ids::Ids;
+use crate::observe::{Exchange, Observer};
 use crate::pipeline::{self, ConnectionLost};
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
 
@@ -47,6 +48,7 @@ pub struct Builder {
     dir: Option<PathBuf>,
     segment_bytes: Option<u64>,
     fetcher: Fetcher,
+    observer: Observer,
 }
 
 impl Emulator {
@@ -60,6 +62,7 @@ impl Emulator {
             dir: None,
             segment_bytes: None,
             fetcher: Fetcher::default(),
+            observer: Observer::default(),
         }
     }
 
@@ -227,6 +230,13 @@ impl Builder {
         self
     }
 
+    /// Tells this function of every exchange as the service sees it, lost answers included.
+    #[must_use]
+    pub fn observe(mut self, tell: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        self.observer = Observer::new(tell);
+        self
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -241,6 +251,7 @@ impl Builder {
         let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
         let mut core = Core::new(self.config, self.clock, ids, Store::open(store)?);
         core.fetcher = self.fetcher;
+        core.observer = self.observer;
         Ok(Emulator(Arc::new(core)))
     }
 }

@@ -19,6 +19,7 @@ use super::failpoint;
 use super::keys;
 use super::shared::{Published, Shared, Unmasked};
 use super::view::Writes;
+use crate::planted::planted;
 
 /// Commits in one group: bounds the memory of a group and the wait of its first member.
 const GROUP_COMMITS_MAX: usize = 512;
@@ -120,7 +121,11 @@ impl Committer {
                     self.publish_on_disk(writes, held)
                 }
             });
-            published.inspect_err(|error| self.shared.fail(error))?;
+            published.inspect_err(|error| {
+                if !planted("failure-forgotten") {
+                    self.shared.fail(error);
+                }
+            })?;
             self.shared.stats.count_writes(writes);
         }
         let now = self.stamps.last().now.ticks();
@@ -144,16 +149,18 @@ impl Committer {
 
     fn publish_on_disk(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let engine = Arc::clone(&self.shared.published.read().engine);
-        if self.shared.is_durable() {
+        if self.shared.is_durable() && !planted("payload-not-synced") {
             self.shared.extents.sync(held)?;
             failpoint::reach("commit.payloads_durable");
         }
         let mask = old_values(engine.as_ref(), writes)?;
-        self.shared.published.write().mask = mask;
+        if !planted("unsynced-visible") {
+            self.shared.published.write().mask = mask;
+        }
         failpoint::reach("commit.masked");
         engine.apply(writes)?;
         failpoint::reach("commit.applied");
-        if self.shared.is_durable() {
+        if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;
             failpoint::reach("commit.durable");
         }

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::disk::{Disk, DiskFile, Entry};
 
 const SECTOR_BYTES: usize = 512;
+/// Longest wait for a sync that is about to come, in real time.
+const GATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default)]
 struct Inode {
@@ -110,11 +113,12 @@ impl Faults {
         self.0.state.lock().gate = Gate { name, reached };
     }
 
-    /// Waits until a sync is held.
+    /// Waits until a sync is held; a store that forgets to sync fails here instead of hanging.
     pub(super) fn wait_at_gate(&self) {
         let mut state = self.0.state.lock();
         while !state.gate.reached {
-            self.0.gate.wait(&mut state);
+            let waited = self.0.gate.wait_for(&mut state, GATE_WAIT_MAX);
+            assert!(!waited.timed_out(), "no sync came to the gate");
         }
     }
 
