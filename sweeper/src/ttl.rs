@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
+use crate::planted::planted;
 use crate::span;
 
 /// What a `TimeToLive` value says.
@@ -108,7 +109,7 @@ fn parse_rfc3339(text: &str) -> Option<Timestamp> {
         }
         None => tail,
     };
-    (fits && is_zone(zone)).then(|| Timestamp::parse_iso(text))?
+    (fits && (is_zone(zone) || planted("time-without-zone"))).then(|| Timestamp::parse_iso(text))?
 }
 
 fn is_zone(zone: &str) -> bool {
