@@ -77,6 +77,7 @@ pub fn parse(text: &str, formats: &[TtlFormat]) -> Option<TimeToLive> {
     formats
         .iter()
         .find_map(|format| parse_instant(text, format))
+        .or_else(|| parse_rfc3339(&format!("{text}Z")).filter(|_| planted("time-without-zone")))
         .map(TimeToLive::At)
 }
 
@@ -109,7 +110,7 @@ fn parse_rfc3339(text: &str) -> Option<Timestamp> {
         }
         None => tail,
     };
-    (fits && (is_zone(zone) || planted("time-without-zone"))).then(|| Timestamp::parse_iso(text))?
+    (fits && is_zone(zone)).then(|| Timestamp::parse_iso(text))?
 }
 
 fn is_zone(zone: &str) -> bool {

@@ -175,7 +175,7 @@ impl Wire {
         let taken = self.take(actor, &request);
         let about = about(&request);
         if let Some(taken) = &taken {
-            self.before(actor, taken, &request, about).await?;
+            self.before(actor, taken, &request, about.clone()).await?;
         }
         let mishap = taken.as_ref().map(|taken| taken.mishap);
         let kind = mishap.map(Mishap::kind);
@@ -192,7 +192,7 @@ impl Wire {
         };
         let (number, mut answer) = self.execute(actor, request, exchange, instead).await;
         if let Some(taken) = &taken {
-            answer = self.after(actor, taken, number, answer).await;
+            answer = self.after(actor, taken, (number, about), answer).await;
         }
         if actor.awake().await {
             self.note(&actor.name, Happening::Delivered { number });
@@ -261,7 +261,7 @@ impl Wire {
         self: &Arc<Self>,
         actor: &Arc<Actor>,
         taken: &Taken<'_>,
-        number: usize,
+        (number, about): (usize, Option<String>),
         answer: io::Result<http::Response<Bytes>>,
     ) -> io::Result<http::Response<Bytes>> {
         match taken.mishap {
@@ -301,7 +301,7 @@ impl Wire {
                 actor.is_told_to_stop();
             }
             Mishap::OwnerAfter(act) => {
-                self.owner(act, None).await;
+                self.owner(act, about).await;
                 taken.fired();
             }
             Mishap::Twice | Mishap::Refused(..) => taken.fired(),

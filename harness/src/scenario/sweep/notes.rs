@@ -105,9 +105,13 @@ impl Notes {
     }
 
     /// D4: what the service asks for with `Retry-After` is granted. Of requests that a life sends
-    /// one at a time.
+    /// one at a time, until it lets go of them and begins a new step on the state document.
     fn early(&mut self, number: usize, event: &Event, exchange: &Exchange) -> Option<Violation> {
         let listing = exchange.parameter("comp") == Some("list");
+        if exchange.method == "PUT" || exchange.method == "GET" && !listing {
+            self.not_before
+                .retain(|(actor, ..), _| *actor != event.actor);
+        }
         if exchange.method != "DELETE" && !listing {
             return None;
         }

@@ -78,6 +78,11 @@ impl Judge<'_> {
         let source = model::source_key(exchange);
         let source = source.and_then(|source| self.model.blobs.get(&source));
         let source = source.map(|version| unquoted(&version.etag).to_owned());
+        let condition = exchange.header("x-ms-source-if-match").map(unquoted);
+        if condition != said {
+            let what = format!("a copy of {condition:?} says it is of {said:?}");
+            self.violated("SS3", number, what);
+        }
         if source.as_deref() != said {
             let what = format!("a copy of {source:?} says it is of {said:?}");
             self.violated("SS3", number, what);
