@@ -120,7 +120,7 @@ impl Target for OverHttp {
 }
 
 /// One request on a connection of its own: a target that breaks it spoils nothing else.
-async fn send(request: Request) -> Result<Response, TargetError> {
+pub(super) async fn send(request: Request) -> Result<Response, TargetError> {
     let call = |e: &dyn std::fmt::Display| TargetError::Call(e.to_string());
     let url = Url::parse(&request.url).ok_or_else(|| TargetError::Request(request.url.clone()))?;
     let stream = TcpStream::connect(&url.authority)
