@@ -12,6 +12,8 @@
 //! - [`diff`]: two services asked the same, and a ledger of how they differ.
 //! - [`import`]: recordings of other tools as traces.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
+//! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
+//! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
@@ -22,7 +24,9 @@ pub mod diff;
 pub mod histories;
 pub mod import;
 pub mod malformed;
+pub mod planted;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
+pub mod testing;
 pub mod traces;

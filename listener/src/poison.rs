@@ -1,6 +1,7 @@
 //! The way into the poison queue: a durable copy first, the delete afterwards.
 
 use crate::message::Owner;
+use crate::planted::planted;
 use crate::renew::Renewal;
 use crate::report::Outcome;
 use crate::rules::envelope::{Poisoned, poison_text};
@@ -26,7 +27,9 @@ impl Owner {
             worker: &self.shared.config.worker,
             body: &self.message.text,
         });
-        if let Err(error) = self.put_copy(&text).await {
+        if let Err(error) = self.put_copy(&text).await
+            && !planted("deleted-without-its-copy")
+        {
             let reason = format!("{reason}; {error}");
             return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
         }

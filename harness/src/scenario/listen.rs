@@ -16,9 +16,10 @@ use tokio::task::JoinSet;
 
 pub use plan::{Behaviour, ListenPlan, MessagePlan};
 
+use super::account::Tally;
+use super::actor::Actor;
 use super::bent::Bend;
-use super::campaign::{Faults, Run, Scenario, Violation};
-use super::wire::Actor;
+use super::campaign::{Run, Scenario, Violation};
 use super::world::{self, Which, World};
 
 /// How long the trouble lasts.
@@ -34,6 +35,17 @@ pub struct Listen;
 impl Scenario for Listen {
     type Plan = ListenPlan;
     const NAME: &'static str = "listen";
+    const SOMETIMES: &'static [&'static str] = &[
+        "worker died",
+        "answer lost: delete",
+        "answer lost: get",
+        "answer lost: update",
+        "receipt mismatch",
+        "503",
+        "connection reset",
+        "handler panicked",
+        "copy in the poison queue",
+    ];
 
     fn plans() -> BoxedStrategy<ListenPlan> {
         plan::plans().boxed()
@@ -102,15 +114,15 @@ pub async fn run_in(
         };
         // Storages are opened here: the world stays on this side.
         let mut storages = Vec::new();
-        for life_number in 0..=plan.trouble.mishaps.len() {
+        for life_number in 0..=plan.trouble.faults.len() {
             let actor = Actor::worker(format!("listener-{worker}.{life_number}"));
             let seed = plan.seed ^ (u64::from(worker) << 32) ^ (life_number as u64) << 16;
             storages.push((Arc::clone(&actor), storage(&actor, seed)?));
         }
         lives.spawn(life.live(storages));
     }
-    let faults = if plan.trouble.mishaps.is_empty() && plan.trouble.rules.is_empty() {
-        Faults::default()
+    let (faults, unaccounted) = if plan.trouble.faults.is_empty() && plan.trouble.rules.is_empty() {
+        (Tally::default(), Vec::new())
     } else {
         world::sleep_s(TROUBLE_S).await;
         world.calm()
@@ -118,7 +130,7 @@ pub async fn run_in(
     let emptied = wait_until_empty(owner.as_ref(), names).await?;
     // Sent and seen: a worker that has ended already is told in vain.
     let _ = stop.send(true);
-    let mut violations = Vec::new();
+    let mut violations = unaccounted;
     while let Some(ended) = lives.join_next().await {
         if let Err(why) = ended.map_err(|e| e.to_string()).and_then(|ended| ended) {
             violations.push(Violation::of_run("LL1", why));

@@ -9,12 +9,11 @@ use super::Names;
 use super::plan::ListenPlan;
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
+use crate::scenario::marks::{self, Marks};
 
 /// Bounds of Get Messages: `numofmessages` and `visibilitytimeout` (7 days).
 const GET_COUNT: std::ops::RangeInclusive<u64> = 1..=32;
 const GET_VISIBILITY_S: std::ops::RangeInclusive<u64> = 1..=604_800;
-
-type Marks = BTreeMap<&'static str, u64>;
 
 /// What is known about one message.
 #[derive(Default)]
@@ -69,7 +68,7 @@ impl Judge<'_> {
     }
 
     fn mark(&mut self, mark: &'static str) {
-        *self.marks.entry(mark).or_default() += 1;
+        marks::mark(&mut self.marks, mark);
     }
 
     fn event(&mut self, number: usize, event: &Event) {
@@ -82,11 +81,11 @@ impl Judge<'_> {
                 }
             }
             Happening::Crashed => self.mark("worker died"),
-            Happening::Calm => {}
+            Happening::Calm | Happening::ToldToStop | Happening::Ended(_) => {}
             Happening::Started { id, count, body } => {
                 self.started(number, event, (id, *count, body));
             }
-            Happening::Ended { id, verdict } => {
+            Happening::Handled { id, verdict } => {
                 self.mark(match *verdict {
                     "ok" => "handler done",
                     "panic" => "handler panicked",

@@ -35,7 +35,7 @@ impl Handler for Scripted {
         };
         self.wire.note(&self.actor, started);
         let (verdict, name) = act(behaviour, message.dequeue_count).await;
-        let ended = Happening::Ended {
+        let ended = Happening::Handled {
             id: message.id.clone(),
             verdict: name,
         };

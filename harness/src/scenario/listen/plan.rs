@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 
+use crate::scenario::faults::{self, Kind, Menu, Operation};
 use crate::scenario::world::{self, Trouble};
 
 /// Time that a handler has; a hanging one is cancelled after it.
@@ -11,6 +12,25 @@ pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 /// Requests of the workers among which mishaps are planned.
 const REQUESTS_MAX: u16 = 60;
 
+/// What goes wrong on the wire.
+const MENU: Menu = Menu {
+    aims: &[
+        (Operation::Any, "", REQUESTS_MAX),
+        (Operation::Change, "", 20),
+        (Operation::Take, "", 20),
+    ],
+    acts: 0,
+    kinds: &[
+        Kind::AnswerLost,
+        Kind::Unreachable,
+        Kind::LateRequest,
+        Kind::LateAnswer,
+        Kind::CrashBefore,
+        Kind::CrashAfter,
+    ],
+    late_s: 60,
+    most: 8,
+};
 /// Operations of the queue service that fail by rule.
 const OPERATIONS: [&str; 5] = [
     "Messages_Dequeue",
@@ -126,8 +146,8 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     let message = (behaviours(), prop_oneof![4 => Just(0u16), 1 => 1u16..60])
         .prop_map(|(behaviour, delay_s)| MessagePlan { behaviour, delay_s });
     let messages = proptest::collection::vec(message, 1..14);
-    let trouble = (world::mishaps(REQUESTS_MAX, 0), world::rules(&OPERATIONS))
-        .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
+    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
+        .prop_map(|(faults, rules)| Trouble { faults, rules });
     let shape = (1u8..3, 4u16..30, 1u32..5, 1u32..9);
     let flags = (
         any::<bool>(),
