@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
+//! - [`conform`]: the same scenarios against any endpoint, and a page of what came of them.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
 //! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
@@ -19,6 +20,7 @@
 pub mod bench;
 pub mod bursts;
 pub mod certificate;
+pub mod conform;
 pub mod crash;
 pub mod diff;
 pub mod histories;

@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 use smalt_harness::{
     bench, bursts, certificate, crash, diff, histories, import, malformed, planted, replay,
     scenario, traces,
+    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
+    replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.
@@ -26,6 +28,8 @@ enum Command {
     Import(import::Options),
     /// Ask two services the same, and explain every difference by a ledger.
     Diff(diff::Options),
+    /// Run the same scenarios against any endpoint, and show on one page what came of them.
+    Conform(conform::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
     /// The process that `crash` lets die.
@@ -74,6 +78,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Import(options) => import::run_command(&options),
         Command::Diff(options) => block_on(diff::run_command(&options)),
+        Command::Conform(options) => block_on(conform::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),

@@ -25,8 +25,13 @@ impl Owner {
             dequeue_count: self.message.dequeue_count,
             error: reason,
             worker: &self.shared.config.worker,
-            body: &self.message.text,
+            body: if planted("poison-copy-trimmed") {
+                self.message.text.trim()
+            } else {
+                &self.message.text
+            },
         });
+        let _gone = planted("deleted-before-its-copy") && self.is_deleted().await;
         if let Err(error) = self.put_copy(&text).await
             && !planted("deleted-without-its-copy")
         {
@@ -41,6 +46,10 @@ impl Owner {
                 Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
             }
         }
+    }
+
+    async fn is_deleted(&mut self) -> bool {
+        matches!(self.delete().await, Deleted::Yes | Deleted::Gone)
     }
 
     /// LS4: nothing is acknowledged for a message that another may have by now.

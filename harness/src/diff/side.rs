@@ -163,12 +163,7 @@ async fn smalt(named: Option<&Path>) -> Result<Standing, ServerError> {
     };
     let smalt = launch.start().await?;
     let [blob, queue, table, control] = [smalt.blob, smalt.queue, smalt.table, smalt.control];
-    let target = OverHttp::of(
-        blob.to_string(),
-        queue.to_string(),
-        table.to_string(),
-        control.to_string(),
-    );
+    let target = OverHttp::of([blob, queue, table, control].map(|address| address.to_string()));
     Ok(Standing {
         name: SMALT.to_owned(),
         keeps_time: true,
@@ -204,7 +199,7 @@ async fn running(host: &str, port: u16) -> Result<Standing, ServerError> {
         Arc::new(Live::at(address, queue))
     } else {
         let next = |n: u16| format!("{host}:{}", port.saturating_add(n));
-        Arc::new(OverHttp::of(address, queue, next(2), next(3)))
+        Arc::new(OverHttp::of([address, queue, next(2), next(3)]))
     };
     Ok(Standing {
         name: name.to_owned(),

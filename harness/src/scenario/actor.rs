@@ -38,6 +38,11 @@ impl Actor {
         Self::new("owner".to_owned(), false, 0)
     }
 
+    /// Somebody else who takes messages, and forgets them.
+    pub fn stranger() -> Arc<Self> {
+        Self::new("stranger".to_owned(), false, 0)
+    }
+
     fn new(name: String, is_worker: bool, skew_s: i32) -> Arc<Self> {
         Arc::new(Actor {
             name,

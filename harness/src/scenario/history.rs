@@ -5,6 +5,8 @@ use serde::ser::SerializeMap as _;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::{lookup, parse_query, percent_decode};
 
+use super::listen::Seen;
+
 /// Headers that differ between two equal runs and say nothing: the machine's name and version.
 const HEADERS_LEFT_OUT: [&str; 1] = ["user-agent"];
 
@@ -37,6 +39,8 @@ pub enum Happening {
     Ended(Option<String>),
     /// From here on nothing goes wrong.
     Calm,
+    /// Something that a listener let be seen, or that was done to it.
+    Listener(Seen),
     /// A handler began.
     Started {
         /// Message id.
@@ -249,6 +253,7 @@ fn write_line<S: serde::Serializer>(event: &Event, serializer: S) -> Result<S::O
         Happening::ToldToStop => map.serialize_entry("told_to_stop", &true)?,
         Happening::Ended(why) => map.serialize_entry("ended", why)?,
         Happening::Calm => map.serialize_entry("calm", &true)?,
+        Happening::Listener(seen) => map.serialize_entry("listener", &format!("{seen:?}"))?,
         Happening::Started { id, count, body } => {
             map.serialize_entry("handler_started", id)?;
             map.serialize_entry("attempt", count)?;

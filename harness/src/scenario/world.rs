@@ -5,7 +5,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::http::{ClientOptions, Url};
+use azure_storage_queue::{QueueServiceClient, QueueServiceClientOptions};
+use bytes::Bytes;
 use proptest::prelude::*;
+use smalt::config::Config;
 use smalt::faults::{Fault, Rule};
 use smalt::{Emulator, Timestamp};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
@@ -13,6 +18,7 @@ use smalt_protocol::signing::AccountKey;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Clock, Credential, RetrySettings, Settings, SystemClock, TokioClock,
+    Transport, TransportError,
 };
 
 use super::account::{self, Tally};
@@ -56,10 +62,27 @@ impl World {
     /// # Errors
     /// In words, when the emulator does not open.
     pub fn in_process(seed: u64) -> Result<Self, String> {
+        Self::open(Config::default(), seed)
+    }
+
+    /// The same, where messages that become visible at the same time come in any order.
+    ///
+    /// # Errors
+    /// In words, when the emulator does not open.
+    pub fn in_process_shuffled(seed: u64) -> Result<Self, String> {
+        let config = Config {
+            shuffle_messages: true,
+            ..Config::default()
+        };
+        Self::open(config, seed)
+    }
+
+    fn open(config: Config, seed: u64) -> Result<Self, String> {
         let start = Timestamp::from_unix_s(START_UNIX_S);
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start));
         let key = AccountKey::parse(DEAD_ACCOUNT_KEY).ok_or("the key of the account for dead")?;
         let emulator = Emulator::builder()
+            .config(config)
             .clock(smalt::Clock::tokio(start))
             .account(DEAD_ACCOUNT_NAME, key)
             .seed(seed)
@@ -103,6 +126,35 @@ impl World {
         self.accounts[which as usize].name()
     }
 
+    /// Whether time is virtual: then everything takes exactly as long as it was planned to.
+    pub fn is_virtual(&self) -> bool {
+        self.emulator.is_some()
+    }
+
+    /// Deletes a queue of the account that is worked on; nothing over sockets.
+    ///
+    /// # Errors
+    /// In words, when the service refuses.
+    pub async fn delete_queue(&self, queue: &str) -> Result<(), String> {
+        let Some(emulator) = &self.emulator else {
+            return Ok(());
+        };
+        let options = QueueServiceClientOptions {
+            client_options: ClientOptions {
+                transport: Some(emulator.sdk_transport()),
+                ..ClientOptions::default()
+            },
+            ..QueueServiceClientOptions::default()
+        };
+        let endpoint = format!("http://127.0.0.1:10001/{}/", self.name(Which::Main));
+        let endpoint = Url::parse(&endpoint).map_err(|error| error.to_string())?;
+        let service = QueueServiceClient::new(endpoint, None, Some(options));
+        let queue = service.and_then(|service| service.queue_client(queue));
+        let queue = queue.map_err(|error| error.to_string())?;
+        let deleted = queue.delete(None).await;
+        deleted.map(|_| ()).map_err(|error| error.to_string())
+    }
+
     /// An account as an actor speaks to it; only workers are bent.
     ///
     /// # Errors
@@ -114,6 +166,21 @@ impl World {
         seed: u64,
         bend: Option<Bend>,
     ) -> Result<Arc<dyn Storage>, String> {
+        self.storage_afar(which, actor, seed, bend, Duration::ZERO)
+    }
+
+    /// The same from afar: each way takes a request so long.
+    ///
+    /// # Errors
+    /// In words, when the account cannot be opened.
+    pub fn storage_afar(
+        &self,
+        which: Which,
+        actor: &Arc<Actor>,
+        seed: u64,
+        bend: Option<Bend>,
+        lag: Duration,
+    ) -> Result<Arc<dyn Storage>, String> {
         let settings = Settings {
             clock: self.clock_of(actor),
             retry: self.retry,
@@ -121,8 +188,9 @@ impl World {
             ..Settings::default()
         };
         let account = self.accounts[which as usize].clone();
-        let storage = AzureStorage::open(account, self.wire.transport(actor), settings)
-            .map_err(|error| error.to_string())?;
+        let transport = Afar::over(self.wire.transport(actor), lag);
+        let storage =
+            AzureStorage::open(account, transport, settings).map_err(|error| error.to_string())?;
         Ok(match bend.filter(|_| actor.is_worker) {
             Some(bend) => Arc::new(Bent::new(Arc::new(storage), bend)),
             None => Arc::new(storage),
@@ -176,6 +244,35 @@ impl World {
                 .map(|what| Violation::of_run("faults", what))
                 .collect(),
         )
+    }
+}
+
+/// A way to the service that takes its time.
+#[derive(Debug)]
+struct Afar {
+    inner: Arc<dyn Transport>,
+    lag: Duration,
+}
+
+impl Afar {
+    fn over(inner: Arc<dyn Transport>, lag: Duration) -> Arc<dyn Transport> {
+        if lag.is_zero() {
+            return inner;
+        }
+        Arc::new(Afar { inner, lag })
+    }
+}
+
+#[async_trait]
+impl Transport for Afar {
+    async fn round_trip(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        tokio::time::sleep(self.lag).await;
+        let answer = self.inner.round_trip(request).await;
+        tokio::time::sleep(self.lag).await;
+        answer
     }
 }
 

@@ -37,8 +37,8 @@ impl OverHttp {
         })
     }
 
-    /// A server whose services have these addresses.
-    pub fn of(blob: String, queue: String, table: String, control: String) -> OverHttp {
+    /// A server whose services are at `host:port` each: blob, queue, table and control.
+    pub fn of([blob, queue, table, control]: [String; 4]) -> OverHttp {
         OverHttp {
             blob,
             queue,
