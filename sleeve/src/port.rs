@@ -24,12 +24,9 @@ pub type Metadata = BTreeMap<String, String>;
 
 /// The value of a metadata name, compared without case as Azure does (DS26).
 pub fn metadata_value<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a str> {
-    metadata
-        .iter()
-        .find(|(key, _)| {
-            key.eq_ignore_ascii_case(name) && !planted("metadata-name-exact") || *key == name
-        })
-        .map(|(_, value)| value.as_str())
+    let is_it = |key: &str| key.eq_ignore_ascii_case(name) && !planted("metadata-name-exact");
+    let found = metadata.iter().find(|(key, _)| is_it(key) || *key == name);
+    found.map(|(_, value)| value.as_str())
 }
 
 /// A blob of the account that the [`Storage`] stands for.

@@ -276,13 +276,8 @@ async fn claim_page(
         }
         Err(_) => {
             let now = core.now();
-            fail(
-                core,
-                &mut document.containers[at.0],
-                "ListTimedOut",
-                false,
-                now,
-            );
+            let container = &mut document.containers[at.0];
+            fail(core, container, "ListTimedOut", false, now);
             return commit(session, document, completion, Step::Again).await;
         }
     };

@@ -141,10 +141,8 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
             }
         }
     }
-    Err(Done::with(
-        Outcome::CopyFailed,
-        "the destination kept changing",
-    ))
+    let kept = "the destination kept changing";
+    Err(Done::with(Outcome::CopyFailed, kept))
 }
 
 /// The name beside a taken one: it holds the version, so that a later worker finds the same.

@@ -28,7 +28,7 @@ pub const BUGS: &[Bug] = &[
     Bug {
         id: "destination-overwritten",
         place: "sweeper/src/mover.rs",
-        wrong: "A blob of somebody else's at the destination is overwritten whatever the policy says.",
+        wrong: "Somebody else's blob at the destination is overwritten whatever the policy.",
         source: "DS7, SS8",
         caught_by: &[Detector::Sweep],
     },
@@ -49,7 +49,7 @@ pub const BUGS: &[Bug] = &[
     Bug {
         id: "snapshots-go-too",
         place: "sweeper/src/work.rs",
-        wrong: "A blob with snapshots goes with all of them although the policy is to refuse.",
+        wrong: "A blob goes with its snapshots although the policy is to refuse.",
         source: "DS23",
         caught_by: &[Detector::Sweep],
     },
@@ -77,7 +77,7 @@ pub const BUGS: &[Bug] = &[
     Bug {
         id: "unconfigured-is-deleted",
         place: "sweeper/src/decide.rs",
-        wrong: "A blob that is to be moved is deleted where no account for dead blobs is configured.",
+        wrong: "A blob that is to be moved is deleted where there is no account for dead blobs.",
         source: "DS4, SS4",
         caught_by: &[Detector::Sweep],
     },

@@ -310,7 +310,7 @@ fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
 
 /// Copies that are pending for a while, and what they come to.
 fn pending_copies() -> impl Strategy<Value = Option<Rule>> {
-    let hold = (1u64..560, any::<bool>()).prop_map(|(seconds, fails)| Hold {
+    let hold = (1u64..240, any::<bool>()).prop_map(|(seconds, fails)| Hold {
         duration_s: Some(seconds),
         failure: fails.then(|| "failed by plan".to_owned()),
         ..Hold::default()
@@ -322,7 +322,7 @@ fn pending_copies() -> impl Strategy<Value = Option<Rule>> {
         times,
         fault: Fault::PendingCopy(hold),
     });
-    proptest::option::weighted(0.4, rule)
+    proptest::option::weighted(0.3, rule)
 }
 
 /// All plans.
