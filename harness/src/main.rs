@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, crash, histories, malformed, planted, replay, scenario, traces,
-    bench, bursts, certificate, crash, diff, histories, import, malformed, replay, scenario, traces,
-    bench, bursts, certificate, conform, crash, histories, malformed, replay, scenario, traces,
+    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
+    replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.

@@ -213,9 +213,8 @@ impl ListenPlan {
                 Mishap::Unreachable | Mishap::LateRequest(_) | Mishap::Pause(_) | Mishap::Outage(_)
             )
         };
-        let late = |rule: &smalt::faults::Rule| {
-            matches!(rule.fault, smalt::faults::Fault::Latency { .. })
-        };
+        let late =
+            |rule: &smalt::faults::Rule| matches!(rule.fault, smalt::faults::Fault::Latency { .. });
         let faults = &self.trouble.faults;
         faults.iter().any(|fault| hidden(&fault.mishap)) || self.trouble.rules.iter().any(late)
     }
@@ -251,11 +250,12 @@ fn messages() -> impl Strategy<Value = Vec<MessagePlan>> {
         3 => (1u16..140, any::<bool>()).prop_map(|(s, told)| Arrival::Later(s, told)),
     ];
     let ttl = prop_oneof![6 => Just(None), 1 => (70u16..400).prop_map(Some)];
-    let message = (behaviours(), arrival, ttl).prop_map(|(behaviour, arrival, ttl_s)| MessagePlan {
-        behaviour,
-        arrival,
-        ttl_s,
-    });
+    let message =
+        (behaviours(), arrival, ttl).prop_map(|(behaviour, arrival, ttl_s)| MessagePlan {
+            behaviour,
+            arrival,
+            ttl_s,
+        });
     proptest::collection::vec(message, 1..14)
 }
 
@@ -267,9 +267,7 @@ fn acts() -> impl Strategy<Value = Vec<(u16, Act)>> {
         3 => (0u8..3).prop_map(Act::Stop),
     ];
     let dense = prop_oneof![2 => Just(0usize), 2 => Just(1), 1 => Just(4)];
-    dense.prop_flat_map(move |most| {
-        proptest::collection::vec((1u16..140, act.clone()), 0..=most)
-    })
+    dense.prop_flat_map(move |most| proptest::collection::vec((1u16..140, act.clone()), 0..=most))
 }
 
 fn waves() -> impl Strategy<Value = Wave> {

@@ -204,7 +204,11 @@ impl Hands<'_> {
         let (until, got_at) = (self.owners[at].until, self.owners[at].got_at);
         let known = self.calm || !self.plan.hides_requests();
         if exchange.sent > until.plus(ROUNDING) && known && !self.slept_since(got_at) {
-            let what = format!("{} copies {id}, which it had until {}", event.actor, until.iso_s());
+            let what = format!(
+                "{} copies {id}, which it had until {}",
+                event.actor,
+                until.iso_s()
+            );
             self.violated("LS4", number, what);
         }
     }
@@ -287,7 +291,11 @@ impl Hands<'_> {
             self.violated("DL16", number, what);
         }
         let Some(at) = self.of(actor, id, |owner| owner.count == count) else {
-            return self.violated("LS4", number, format!("{actor} runs {id}, which it never got"));
+            return self.violated(
+                "LS4",
+                number,
+                format!("{actor} runs {id}, which it never got"),
+            );
         };
         let visibility = Duration::from_secs(u64::from(self.plan.shape.visibility_s));
         let least = (visibility / 4).min(Duration::from_secs(5));
@@ -322,7 +330,10 @@ impl Hands<'_> {
         }
         let lag = Duration::from_millis(2 * self.plan.shape.lag_ms);
         if lost.is_some_and(|lost| lost.plus(CANCELLED_WITHIN + lag) < now) {
-            let what = format!("{} ran {id} on after it was told that it is lost", event.actor);
+            let what = format!(
+                "{} ran {id} on after it was told that it is lost",
+                event.actor
+            );
             return self.violated("LS4", number, what);
         }
         if until.plus(ROUNDING) >= now || mortal {
@@ -364,7 +375,11 @@ impl Hands<'_> {
         self.owners[at].decided = Some(outcome);
         let owner = &self.owners[at];
         if let Some(why) = self.untrue(owner, outcome) {
-            let what = format!("{} says that {id} is {}: {why}", event.actor, outcome.name());
+            let what = format!(
+                "{} says that {id} is {}: {why}",
+                event.actor,
+                outcome.name()
+            );
             return self.violated("log", number, what);
         }
         let most = self.plan.shape.max_dequeue;
@@ -407,10 +422,14 @@ impl Hands<'_> {
         }
         let attempt = usize::try_from(owner.count).ok()?.checked_sub(1)?;
         let curve = RETRY_S.get(attempt).or(RETRY_S.last()).copied()?;
-        let body = self.history.iter().rev().find_map(|event| match &event.what {
-            Happening::Started { id, body, .. } if *id == owner.id => Some(body),
-            _ => None,
-        })?;
+        let body = self
+            .history
+            .iter()
+            .rev()
+            .find_map(|event| match &event.what {
+                Happening::Started { id, body, .. } if *id == owner.id => Some(body),
+                _ => None,
+            })?;
         let asked = self.plan.behaviour_of(body)?.asks_for_s().map(u64::from);
         let wanted = asked.filter(|_| verdict == "retry").unwrap_or(curve);
         (sent != wanted).then(|| format!("hidden for {sent} s, not {wanted} s"))

@@ -129,12 +129,22 @@ impl Pace<'_> {
                 _ => {}
             }
         }
-        if lives.values().any(|life| life.idle_gets.len() > IN_STEP_FROM) {
+        if lives
+            .values()
+            .any(|life| life.idle_gets.len() > IN_STEP_FROM)
+        {
             mark(marks, "long idle");
         }
     }
 
-    fn seen(&mut self, number: usize, event: &Event, seen: &Seen, life: &mut Life, stage: Option<Stage>) {
+    fn seen(
+        &mut self,
+        number: usize,
+        event: &Event,
+        seen: &Seen,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
         match seen {
             Seen::Pool { state, tasks } => {
                 self.resized(number, life, *state, *tasks, stage);
@@ -171,7 +181,14 @@ impl Pace<'_> {
     }
 
     /// LS10: those who poll for ever do; LL3: few changes of direction.
-    fn resized(&mut self, number: usize, life: &mut Life, state: PoolState, tasks: u32, stage: Option<Stage>) {
+    fn resized(
+        &mut self,
+        number: usize,
+        life: &mut Life,
+        state: PoolState,
+        tasks: u32,
+        stage: Option<Stage>,
+    ) {
         let works = matches!(state, PoolState::Active | PoolState::Watching);
         let floor = self.plan.shape.floor();
         if works && tasks < floor {
@@ -180,7 +197,11 @@ impl Pace<'_> {
         }
         let most = self.plan.shape.tasks_max.max(1).max(floor);
         if works && tasks > most {
-            self.violated("LS7", number, format!("{tasks} tasks poll, {most} are allowed"));
+            self.violated(
+                "LS7",
+                number,
+                format!("{tasks} tasks poll, {most} are allowed"),
+            );
         }
         if stage == Some(Stage::Steady) && works && tasks != life.tasks {
             let rising = tasks > life.tasks;
@@ -198,7 +219,14 @@ impl Pace<'_> {
         }
     }
 
-    fn exchange(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life, stage: Option<Stage>) {
+    fn exchange(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
         let (_, queue, rest) = exchange.segments();
         if queue != self.names.queue {
             return;
@@ -216,13 +244,24 @@ impl Pace<'_> {
         } else if exchange.method != "DELETE" && rest.is_empty() {
             let idle = life.state == PoolState::Watching && self.is_exact(event.at);
             if exchange.parameter("comp") == Some("metadata") && idle {
-                self.violated("DL2", number, format!("{} asks an idle queue's depth", event.actor));
+                self.violated(
+                    "DL2",
+                    number,
+                    format!("{} asks an idle queue's depth", event.actor),
+                );
             }
         }
     }
 
     /// LS7 and LS8: what a get asks for, and how long after the one before it.
-    fn got(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life, stage: Option<Stage>) {
+    fn got(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
         let parameter = |name: &str| exchange.parameter(name).and_then(|v| v.parse().ok());
         let count = parameter("numofmessages").unwrap_or(1);
         let visibility = parameter("visibilitytimeout").unwrap_or(30);
@@ -237,7 +276,10 @@ impl Pace<'_> {
         if let (Some(last), true) = (life.empty_at, alone && self.is_exact(event.at)) {
             let gap = exchange.sent.since(last);
             let (least, most) = match self.plan.shape.mode {
-                Mode::Poll(_) => (Duration::from_millis(idle_min), Duration::from_millis(idle_max)),
+                Mode::Poll(_) => (
+                    Duration::from_millis(idle_min),
+                    Duration::from_millis(idle_max),
+                ),
                 Mode::Trigger(watchdog_s) => {
                     let watchdog = Duration::from_secs(u64::from(watchdog_s));
                     (watchdog.saturating_sub(SLACK), watchdog)
@@ -248,7 +290,10 @@ impl Pace<'_> {
                 self.violated("LS8", number, what);
             }
         }
-        if let (Some(last), true) = (life.failed_at, life.tasks == 1 && life.state == PoolState::Watching) {
+        if let (Some(last), true) = (
+            life.failed_at,
+            life.tasks == 1 && life.state == PoolState::Watching,
+        ) {
             let gap = exchange.sent.since(last);
             if gap < ERROR_MIN && self.is_exact(event.at) {
                 self.violated("LS8", number, format!("{gap:?} after a failed get"));
@@ -281,10 +326,19 @@ impl Pace<'_> {
     }
 
     /// The idle stage is over: whoever polls has done so up to the end, and not in step.
-    fn idle_over(&mut self, number: usize, now: Timestamp, since: Timestamp, lives: &BTreeMap<&str, Life>) {
+    fn idle_over(
+        &mut self,
+        number: usize,
+        now: Timestamp,
+        since: Timestamp,
+        lives: &BTreeMap<&str, Life>,
+    ) {
         let longest = self.plan.shape.longest_sleep() + SLACK + 2 * self.lag;
         let watched = since.plus(longest) < now && self.is_exact(since);
-        for (actor, life) in lives.iter().filter(|(actor, _)| actor.starts_with("listener")) {
+        for (actor, life) in lives
+            .iter()
+            .filter(|(actor, _)| actor.starts_with("listener"))
+        {
             if life.told_at.is_some() {
                 continue;
             }
@@ -310,7 +364,10 @@ impl Pace<'_> {
         let mut sent = life.sent.clone();
         sent.sort();
         for (first, at) in sent.iter().enumerate() {
-            let second = sent.iter().skip(first).take_while(|s| s.since(*at) <= Duration::from_secs(1));
+            let second = sent
+                .iter()
+                .skip(first)
+                .take_while(|s| s.since(*at) <= Duration::from_secs(1));
             // Requests that were drawn earlier may be overtaken on the way.
             let allowed = rate + burst + 2.0;
             let count = second.count();
@@ -331,12 +388,16 @@ impl Pace<'_> {
 
     /// LL1: the message that comes into an idle queue is taken in time.
     fn late(&mut self, marks: &mut Marks) {
-        let stage = self.history.iter().enumerate().find_map(|(number, event)| match &event.what {
-            Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
-                Some((number, event.at, *announced))
-            }
-            _ => None,
-        });
+        let stage = self
+            .history
+            .iter()
+            .enumerate()
+            .find_map(|(number, event)| match &event.what {
+                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
+                    Some((number, event.at, *announced))
+                }
+                _ => None,
+            });
         let Some((number, put, announced)) = stage else {
             return;
         };
@@ -346,7 +407,12 @@ impl Pace<'_> {
             }
             _ => false,
         };
-        let got = self.history.iter().skip(number).find(is_get).map(|event| event.at);
+        let got = self
+            .history
+            .iter()
+            .skip(number)
+            .find(is_get)
+            .map(|event| event.at);
         let mut most = SLACK + 4 * self.lag;
         if !announced {
             most += self.plan.shape.longest_sleep();
@@ -369,9 +435,10 @@ impl Pace<'_> {
 
     /// LL3: under a constant load that can be borne the oldest message does not grow older.
     fn steady(&mut self) {
-        let begun = self.history.iter().position(|event| {
-            event.what == Happening::Listener(Seen::Stage(Stage::Steady))
-        });
+        let begun = self
+            .history
+            .iter()
+            .position(|event| event.what == Happening::Listener(Seen::Stage(Stage::Steady)));
         let Some(begun) = begun else { return };
         let mut put: BTreeMap<String, Timestamp> = BTreeMap::new();
         let mut waits = Vec::new();
@@ -397,9 +464,16 @@ impl Pace<'_> {
         waits.sort_by_key(|(_, at, _)| *at);
         let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
         let last_third = waits.len() * 2 / 3;
-        let slow = waits.iter().skip(last_third).find(|(_, _, wait)| *wait > most);
+        let slow = waits
+            .iter()
+            .skip(last_third)
+            .find(|(_, _, wait)| *wait > most);
         if let Some((number, _, wait)) = slow.copied() {
-            self.violated("LL3", number, format!("taken after {wait:?}, {most:?} allowed"));
+            self.violated(
+                "LL3",
+                number,
+                format!("taken after {wait:?}, {most:?} allowed"),
+            );
         }
     }
 }
