@@ -14,10 +14,11 @@ use smalt_harness::conform::play::{Outcome, Played};
 use smalt_harness::conform::report::{FORMAT, Of, Report, html, markdown};
 use smalt_harness::conform::scenario::Scenario;
 use smalt_harness::conform::suite::{self, Plan};
-use smalt_harness::conform::target::Target;
 use smalt_harness::conform::target::bent::Bent;
 use smalt_harness::conform::target::inproc::InProcess;
+use smalt_harness::conform::target::{About, Target, TargetError};
 use smalt_harness::conform::{auth, faults};
+use smalt_harness::replay::wire::{Request, Response};
 
 async fn run(target: &dyn Target, scenarios: &[Scenario]) -> Vec<Played> {
     let plan = Plan {
@@ -130,6 +131,50 @@ async fn every_fault_comes_out_as_it_must() {
         .iter()
         .filter(|hit| hit.kind == faults::Kind::AnswerLost && !hit.repeatable);
     assert!(shown.count() >= 5);
+}
+
+/// A target that forgets the faults that were planned.
+struct Careless(InProcess);
+
+#[async_trait::async_trait]
+impl Target for Careless {
+    fn about(&self) -> &About {
+        self.0.about()
+    }
+
+    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+        self.0.call(request).await
+    }
+
+    fn now(&self) -> smalt::Timestamp {
+        self.0.now()
+    }
+
+    async fn plan(&self, _rule: &smalt::faults::Rule) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    async fn fired(&self) -> Result<u64, TargetError> {
+        self.0.fired().await
+    }
+}
+
+/// A fault that never came is seen: a map of nothing proves nothing.
+#[tokio::test]
+async fn a_fault_that_did_not_fire_is_seen() {
+    let scenarios = suite::scenarios().unwrap();
+    let of_area = scenarios
+        .into_iter()
+        .filter(|scenario| scenario.area == "messages");
+    let of_area: Vec<Scenario> = of_area.filter(|one| one.needs.is_empty()).collect();
+    let target = Careless(InProcess::open().unwrap());
+    let hits = faults::map(&target, &of_area, "conform-careless", &|| {})
+        .await
+        .unwrap();
+    assert!(
+        hits.len() >= 6 * 6 && hits.iter().all(|hit| !hit.right),
+        "{hits:#?}"
+    );
 }
 
 async fn report() -> Report {

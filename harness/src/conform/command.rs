@@ -79,7 +79,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 async fn watch(stopped: Arc<AtomicBool>) {
     if tokio::signal::ctrl_c().await.is_ok() {
         stopped.store(true, Ordering::Relaxed);
-        tracing::warn!("stopping once this scenario is cleaned up");
+        eprintln!("stopping once this scenario is cleaned up");
     }
 }
 

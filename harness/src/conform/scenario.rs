@@ -257,7 +257,7 @@ impl Written {
             let form = format!("{{{place}}}");
             steps.iter().any(|step| step.names(&form))
         };
-        let removes: Vec<&'static str> = PLACES.into_iter().filter(|p| names(&p)).collect();
+        let removes: Vec<&'static str> = PLACES.into_iter().filter(|place| names(place)).collect();
         let makes = removes
             .iter()
             .filter(|place| !self.bare.iter().any(|bare| bare == *place));

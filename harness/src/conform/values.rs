@@ -11,6 +11,7 @@
 use smalt_protocol::Timestamp;
 
 use crate::malformed::template::{self, TemplateError};
+use crate::replay::uri;
 
 /// A value was never kept, or a form is unknown.
 pub type ValuesError = TemplateError;
@@ -50,6 +51,21 @@ impl Values {
     pub fn text(&self, text: &str) -> Result<String, ValuesError> {
         self.bytes(text)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Expands a path with its query: what was kept is escaped, as clients do.
+    ///
+    /// # Errors
+    /// As [`Values::text`].
+    pub fn path(&self, text: &str) -> Result<String, ValuesError> {
+        let escaped = self.named.iter();
+        let escaped = Values {
+            named: escaped
+                .map(|(name, value)| (name.clone(), uri::encode(value)))
+                .collect(),
+            now: self.now,
+        };
+        escaped.text(text)
     }
 
     /// Expands a text that may stand for any bytes.
@@ -115,5 +131,7 @@ mod tests {
         assert_eq!(text("{iso-60}"), "2027-01-15T07:59:00Z");
         assert_eq!(text("{repeat:3:a}"), "aaa");
         assert!(values.text("{d}").is_err());
+        values.keep("receipt", "a+/=");
+        assert_eq!(values.path("q?r={receipt}").unwrap(), "q?r=a%2B%2F%3D");
     }
 }

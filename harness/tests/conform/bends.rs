@@ -95,7 +95,7 @@ pub(crate) fn all() -> Vec<Row> {
         ("a missing ETag", "blobs", Headers, drop_header("etag")),
         ("a missing request id", "blobs", Headers, drop_header("x-ms-request-id")),
         ("a missing date", "queues", Headers, drop_header("date")),
-        ("another version than asked for", "containers", Headers, set("x-ms-version", "2009-09-19")),
+        ("another version than asked for", "anonymous and signatures", Headers, set("x-ms-version", "2009-09-19")),
         ("200 in place of 201", "blobs", Status, status(201, 200)),
         ("409 in place of 412", "conditions", Status, status(412, 409)),
         ("200 in place of 304", "conditions", Status, status(304, 200)),

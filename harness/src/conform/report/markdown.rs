@@ -6,6 +6,7 @@ use super::tally::{Cells, Tally, by_service, cells, operations};
 use super::text::{reasons, unmet};
 use super::{Of, Report};
 use crate::conform::expect::Aspect;
+use crate::conform::faults::{Hit, Kind};
 use crate::conform::ledger::{self, Deviation};
 use crate::conform::play::Outcome;
 
@@ -159,7 +160,8 @@ fn faults(out: &mut String, of: &Of) {
         of.title(),
         hits.len()
     );
-    for hit in hits.iter().filter(|hit| !hit.repeatable || !hit.right) {
+    let shows = |hit: &&Hit| !hit.right || (!hit.repeatable && hit.kind != Kind::Latency);
+    for hit in hits.iter().filter(shows) {
         let _ = writeln!(
             out,
             "| {} `{}` | {} | {}{} |",

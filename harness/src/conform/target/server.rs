@@ -15,7 +15,7 @@ use crate::conform::scenario::Ability;
 use crate::replay::uri::Url;
 use crate::replay::wire::{Headers, Request, Response};
 use crate::servers::connection::Connection;
-use crate::traces::upstream::Upstream;
+use crate::traces::upstream::{Upstream, UpstreamError};
 
 /// Longest wait for an answer: the slowest honest one takes seconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -53,6 +53,20 @@ impl Server {
             upstreams,
             control,
         })
+    }
+
+    /// Trusts this certificate, in PEM; the server is then asked for what goes by https only.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn trusting(mut self, authority: &str) -> Result<Server, TargetError> {
+        let wrong = |error: UpstreamError| TargetError::Request(error.to_string());
+        for upstream in &mut self.upstreams {
+            *upstream = upstream.clone().trusting(authority).map_err(wrong)?;
+        }
+        let more = [Ability::Https, Ability::Tokens];
+        self.about.abilities.extend(more);
+        Ok(self)
     }
 
     fn upstream(&self, url: &str) -> &Upstream {

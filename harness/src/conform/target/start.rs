@@ -1,9 +1,11 @@
-//! Targets as the command line names them: `smalt`, `azurite`, a URL, a connection string.
+//! Targets as the command line names them: `smalt`, `smalt-https`, `azurite`, a URL, a connection
+//! string.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use smalt::certificate::CA_FILE;
 use smalt_protocol::Service;
 use smalt_protocol::connection_string::{
     ConnectionString, Credential, EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME,
@@ -91,6 +93,7 @@ pub enum StartError {
 pub async fn start(name: &str, allowed: &Allowed, location: &Path) -> Result<Started, StartError> {
     match name {
         "smalt" => smalt(allowed, location).await,
+        "smalt-https" => smalt_by_https(allowed, location).await,
         "azurite" => azurite(allowed, location).await,
         _ => elsewhere(name, allowed),
     }
@@ -103,10 +106,35 @@ async fn smalt(allowed: &Allowed, location: &Path) -> Result<Started, StartError
         flags: vec!["--inMemoryPersistence".to_owned()],
     };
     let server = launch.start().await?;
-    let about = emulator("smalt", VERSION, [server.blob, server.queue, server.table])?;
+    let addresses = [server.blob, server.queue, server.table];
+    let about = emulator(("smalt", VERSION), "http", addresses)?;
     let control = Some(server.control);
     Ok(Started {
         target: at(about, control)?,
+        alive: Alive::Smalt(server),
+        ledger: "smalt".to_owned(),
+    })
+}
+
+/// The same by https, with a certificate of smalt's own, and taking tokens.
+async fn smalt_by_https(allowed: &Allowed, location: &Path) -> Result<Started, StartError> {
+    let certificates = location.with_extension("certificates");
+    let mut flags = vec!["--inMemoryPersistence".to_owned(), "--devCert".to_owned()];
+    flags.push(certificates.display().to_string());
+    flags.extend(["--oauth", "basic"].map(str::to_owned));
+    let launch = Launch {
+        binary: binary(allowed.smalt.as_deref())?,
+        location: location.to_owned(),
+        flags,
+    };
+    let server = launch.start().await?;
+    let addresses = [server.blob, server.queue, server.table];
+    let about = emulator(("smalt-https", VERSION), "https", addresses)?;
+    let authority = crate::servers::files::text(&certificates.join(CA_FILE))
+        .map_err(|error| StartError::Address(error.to_string()))?;
+    let target = at(about, Some(server.control))?.trusting(&authority);
+    Ok(Started {
+        target: target.map_err(|error| StartError::Address(error.to_string()))?,
         alive: Alive::Smalt(server),
         ledger: "smalt".to_owned(),
     })
@@ -144,7 +172,7 @@ async fn azurite(allowed: &Allowed, location: &Path) -> Result<Started, StartErr
         .and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default();
     let version = package.get("version").and_then(|version| version.as_str());
-    let about = emulator("azurite", version.unwrap_or("unknown"), addresses)?;
+    let about = emulator(("azurite", version.unwrap_or("unknown")), "http", addresses)?;
     Ok(Started {
         target: at(about, None)?,
         alive: Alive::Azurite(process),
@@ -153,9 +181,13 @@ async fn azurite(allowed: &Allowed, location: &Path) -> Result<Started, StartErr
 }
 
 /// An emulator of our own: all of its account may be changed.
-fn emulator(name: &str, version: &str, addresses: [SocketAddr; 3]) -> Result<About, StartError> {
+fn emulator(
+    (name, version): (&str, &str),
+    scheme: &str,
+    addresses: [SocketAddr; 3],
+) -> Result<About, StartError> {
     let [blob, queue, table] =
-        addresses.map(|address| format!("http://{address}/{EMULATOR_ACCOUNT_NAME}"));
+        addresses.map(|address| format!("{scheme}://{address}/{EMULATOR_ACCOUNT_NAME}"));
     let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).ok_or(StartError::ConnectionString)?;
     let abilities = [Ability::ServiceProperties, Ability::WholeAccount];
     Ok(About {

@@ -77,7 +77,7 @@ fn one(out: &mut String, of: &Of, scenario: &Played, outcome: Outcome, ledger: &
     {
         let _ = write!(
             out,
-            "<tr><td class=\"t\">{}<br><code>{}</code></td><td class=\"t\">{}</td>\
+            "<tr><td class=\"t ask\">{}<br><code>{}</code></td><td class=\"t\">{}</td>\
              <td class=\"t\"><code>{}</code></td><td class=\"t\"><code>{}</code></td></tr>",
             escape(&call.operation),
             escape(&call.request),

@@ -25,7 +25,8 @@ fn map(out: &mut String, of: &Of, hits: &[Hit]) {
          then asked again without one; {right} of {} came out as they must. A cell says what the \
          second answer was: <em>as new</em> when it is the one that is due to a first call, \
          otherwise its status: the first call was carried out although its answer never arrived, \
-         and a client that repeats it must be ready for that.</p>",
+         and a client that repeats it must be ready for that. An operation without cells succeeds in \
+         no scenario that this target can run.</p>",
         escape(&of.title()),
         hits.len()
     );
@@ -76,6 +77,7 @@ fn cell(out: &mut String, hit: Option<&Hit>) {
     };
     let (class, text) = match (hit.right, hit.repeatable) {
         (false, _) => ("zero", "wrong"),
+        (true, _) if hit.kind == Kind::Latency => ("full", "answered"),
         (true, true) => ("full", "as new"),
         (true, false) => ("mid", hit.again.split(' ').next().unwrap_or_default()),
     };
