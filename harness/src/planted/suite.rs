@@ -19,6 +19,7 @@ pub fn run(tests: Option<&Path>, tried: &Cell<u64>) -> Result<Option<Caught>, St
     let output = Command::new(tests)
         .arg(FILTER)
         .env("RUST_BACKTRACE", "0")
+        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{}: {error}", tests.display()))?;

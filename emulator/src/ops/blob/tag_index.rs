@@ -50,11 +50,11 @@ impl<'a> Owner<'a> {
         let key = |(tag, value): &(String, String)| {
             keys::tag(self.generation, tag, value, self.blob, self.at)
         };
-        let is_gone = |tag: &&(String, String)| !has.contains(tag) && !planted("tag-index-stale");
-        for gone in had.iter().filter(is_gone) {
+        for gone in had.iter().filter(|tag| !has.contains(tag)) {
             tx.delete(key(gone));
         }
-        for new in has.iter().filter(|tag| !had.contains(tag)) {
+        let is_new = |tag: &&(String, String)| !had.contains(tag) && !planted("tags-not-indexed");
+        for new in has.iter().filter(is_new) {
             tx.put(key(new), bytes::Bytes::new());
         }
     }
