@@ -113,9 +113,7 @@ impl Calls {
             MessageTtl::Never
         };
         let put = || {
-            let call = self
-                .storage
-                .put_message(&cx, queue, text, ttl, now);
+            let call = self.storage.put_message(&cx, queue, text, ttl, now);
             self.bounded(
                 &self.poison_throttle,
                 Priority::Settle,

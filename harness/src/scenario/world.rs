@@ -189,8 +189,8 @@ impl World {
         };
         let account = self.accounts[which as usize].clone();
         let transport = Afar::over(self.wire.transport(actor), lag);
-        let storage = AzureStorage::open(account, transport, settings)
-            .map_err(|error| error.to_string())?;
+        let storage =
+            AzureStorage::open(account, transport, settings).map_err(|error| error.to_string())?;
         Ok(match bend.filter(|_| actor.is_worker) {
             Some(bend) => Arc::new(Bent::new(Arc::new(storage), bend)),
             None => Arc::new(storage),

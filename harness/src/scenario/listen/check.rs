@@ -105,7 +105,12 @@ pub(super) fn check(
     judge.end();
     let shape = &plan.shape;
     let off = |skew: &i32| skew.unsigned_abs() > u32::from(shape.visibility_s);
-    if shape.skew_s.iter().take(usize::from(shape.workers)).any(off) {
+    if shape
+        .skew_s
+        .iter()
+        .take(usize::from(shape.workers))
+        .any(off)
+    {
         judge.mark("clock off beyond the visibility");
     }
     let (mut violations, mut marks) = (judge.violations, judge.marks);
@@ -142,7 +147,10 @@ fn taken(xml: &str) -> Vec<Taken<'_>> {
             expires: time("ExpirationTime"),
         }
     };
-    elements(xml, "QueueMessage").into_iter().map(message).collect()
+    elements(xml, "QueueMessage")
+        .into_iter()
+        .map(message)
+        .collect()
 }
 
 /// Messages that never expire have a time in the year 9999.
@@ -390,7 +398,10 @@ impl Judge<'_> {
         let mut put = 0;
         for (id, known) in &self.messages {
             put += 1;
-            let behaviour = self.plan.behaviour(known.number).unwrap_or(Behaviour::Ok(0));
+            let behaviour = self
+                .plan
+                .behaviour(known.number)
+                .unwrap_or(Behaviour::Ok(0));
             let name = format!("{id} (m{:04}, {behaviour:?})", known.number);
             let expired = known.expires.is_some_and(|expires| expires <= over);
             if !known.deleted && !expired && !known.swept_away {

@@ -121,7 +121,12 @@ impl Crew {
         }
         let mut wrong = Vec::new();
         while let Some(ended) = self.lives.join_next().await {
-            wrong.extend(ended.map_err(|e| e.to_string()).and_then(|ended| ended).err());
+            wrong.extend(
+                ended
+                    .map_err(|e| e.to_string())
+                    .and_then(|ended| ended)
+                    .err(),
+            );
         }
         wrong
     }

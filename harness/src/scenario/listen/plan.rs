@@ -56,6 +56,9 @@ const OPERATIONS: [&str; 5] = [
     "Queue_Create",
 ];
 
+/// Where the listeners' own messages go.
+const POISON_PATH: &str = "/devstoreaccount1/orders-poison";
+
 /// How the handler treats one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
@@ -213,9 +216,8 @@ impl ListenPlan {
                 Mishap::Unreachable | Mishap::LateRequest(_) | Mishap::Pause(_) | Mishap::Outage(_)
             )
         };
-        let late = |rule: &smalt::faults::Rule| {
-            matches!(rule.fault, smalt::faults::Fault::Latency { .. })
-        };
+        let late =
+            |rule: &smalt::faults::Rule| matches!(rule.fault, smalt::faults::Fault::Latency { .. });
         let faults = &self.trouble.faults;
         faults.iter().any(|fault| hidden(&fault.mishap)) || self.trouble.rules.iter().any(late)
     }
@@ -251,11 +253,12 @@ fn messages() -> impl Strategy<Value = Vec<MessagePlan>> {
         3 => (1u16..140, any::<bool>()).prop_map(|(s, told)| Arrival::Later(s, told)),
     ];
     let ttl = prop_oneof![6 => Just(None), 1 => (70u16..400).prop_map(Some)];
-    let message = (behaviours(), arrival, ttl).prop_map(|(behaviour, arrival, ttl_s)| MessagePlan {
-        behaviour,
-        arrival,
-        ttl_s,
-    });
+    let message =
+        (behaviours(), arrival, ttl).prop_map(|(behaviour, arrival, ttl_s)| MessagePlan {
+            behaviour,
+            arrival,
+            ttl_s,
+        });
     proptest::collection::vec(message, 1..14)
 }
 
@@ -267,9 +270,7 @@ fn acts() -> impl Strategy<Value = Vec<(u16, Act)>> {
         3 => (0u8..3).prop_map(Act::Stop),
     ];
     let dense = prop_oneof![2 => Just(0usize), 2 => Just(1), 1 => Just(4)];
-    dense.prop_flat_map(move |most| {
-        proptest::collection::vec((1u16..140, act.clone()), 0..=most)
-    })
+    dense.prop_flat_map(move |most| proptest::collection::vec((1u16..140, act.clone()), 0..=most))
 }
 
 fn waves() -> impl Strategy<Value = Wave> {
@@ -282,8 +283,17 @@ fn waves() -> impl Strategy<Value = Wave> {
 
 /// All plans.
 pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
-    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
-        .prop_map(|(faults, rules)| Trouble { faults, rules });
+    let rules = world::rules(&OPERATIONS).prop_map(|mut rules| {
+        // The owner puts and creates, too, and is to be left alone.
+        for rule in &mut rules {
+            if ["Messages_Enqueue", "Queue_Create"].contains(&rule.operation.as_str()) {
+                rule.resource = POISON_PATH.to_owned();
+            }
+        }
+        rules
+    });
+    let trouble =
+        (faults::swarm(MENU), rules).prop_map(|(faults, rules)| Trouble { faults, rules });
     let parts = (any::<u64>(), messages(), shapes(), acts(), waves(), trouble);
     parts.prop_map(|(seed, mut messages, mut shape, mut acts, wave, trouble)| {
         for message in &mut messages {

@@ -150,15 +150,26 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
         3 => (1u32..3).prop_map(Mode::Poll),
         1 => (20u16..90).prop_map(Mode::Trigger),
     ];
-    let idle = (50u64..500, 1_000u64..20_000, prop_oneof![3 => 2u16..6, 1 => Just(32)]);
-    let pace = (prop_oneof![2 => 5u32..40, 1 => Just(500)], 3u16..20, 0u16..25);
+    let idle = (
+        50u64..500,
+        1_000u64..20_000,
+        prop_oneof![3 => 2u16..6, 1 => Just(32)],
+    );
+    let pace = (
+        prop_oneof![2 => 5u32..40, 1 => Just(500)],
+        3u16..20,
+        0u16..25,
+    );
     let skew = prop_oneof![
         4 => Just(0i32),
         3 => -890i32..890,
         1 => 905i32..1_000,
         1 => -1_000i32..-905,
     ];
-    let wire = ([skew.clone(), skew.clone(), skew], prop_oneof![1 => Just(0u64), 2 => 5u64..120]);
+    let wire = (
+        [skew.clone(), skew.clone(), skew],
+        prop_oneof![1 => Just(0u64), 2 => 5u64..120],
+    );
     (counts, flags, mode, idle, pace, wire).prop_map(|(counts, flags, mode, idle, pace, wire)| {
         let (workers, visibility_s, max_dequeue, slots, tasks_max) = counts;
         let (base64, renew, create_queue, policy) = flags;

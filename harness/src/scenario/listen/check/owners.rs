@@ -21,6 +21,8 @@ const ROUNDING: Duration = Duration::from_secs(1);
 const CANCELLED_WITHIN: Duration = Duration::from_secs(4);
 /// A listener that renews tries until the lock has no more than this left.
 const LAST_ATTEMPT: Duration = Duration::from_secs(3);
+/// Requests with this fault are executed twice.
+const TWICE: &str = "delivered twice";
 /// Below this visibility, or this rate, there is no time to try again.
 const TRIES_FROM: (u16, u32) = (8, 100);
 
@@ -44,6 +46,9 @@ struct Owner {
     deletes: u32,
     /// The service has executed its delete, its retry or its release.
     deleted: bool,
+    /// A request of its own with this receipt may have been executed without its knowing: then a
+    /// mismatch does not tell that the message is somebody else's.
+    unsure: bool,
     /// It learned the end of its delete from a 404 or mismatch.
     told_late: bool,
     decided: Option<Outcome>,
@@ -183,13 +188,16 @@ impl Hands<'_> {
             let what = format!("{} settles {id}, which it was told is lost", event.actor);
             return self.violated("LS4", number, what);
         }
+        owner.unsure |= !is_told(exchange);
         if exchange.method == "PUT" {
             owner.asked = exchange.sent;
             let asked = exchange.parameter("visibilitytimeout");
             owner.hidden_s = asked.and_then(|text| text.parse().ok());
         } else {
             owner.deletes += 1;
-            owner.deleted |= exchange.done().is_some();
+            // Where the network delivers a request twice, nobody can know that the first one of two
+            // has done it.
+            owner.deleted |= exchange.done().is_some() && exchange.fault != Some(TWICE);
         }
     }
 
@@ -204,7 +212,11 @@ impl Hands<'_> {
         let (until, got_at) = (self.owners[at].until, self.owners[at].got_at);
         let known = self.calm || !self.plan.hides_requests();
         if exchange.sent > until.plus(ROUNDING) && known && !self.slept_since(got_at) {
-            let what = format!("{} copies {id}, which it had until {}", event.actor, until.iso_s());
+            let what = format!(
+                "{} copies {id}, which it had until {}",
+                event.actor,
+                until.iso_s()
+            );
             self.violated("LS4", number, what);
         }
     }
@@ -232,7 +244,9 @@ impl Hands<'_> {
         let code = answer.header("x-ms-error-code").unwrap_or_default();
         if answer.status == 404 || code == "PopReceiptMismatch" {
             owner.told_late |= exchange.method == "DELETE";
-            owner.lost = owner.lost.or(Some(event.at));
+            if !std::mem::take(&mut owner.unsure) {
+                owner.lost = owner.lost.or(Some(event.at));
+            }
             if owner.is_running() {
                 mark(self.marks, "lock lost while its handler ran");
             }
@@ -241,6 +255,7 @@ impl Hands<'_> {
             owner.receipt = header("x-ms-popreceipt").to_owned();
             let until = Timestamp::parse_rfc1123(header("x-ms-time-next-visible"));
             owner.until = until.unwrap_or(Timestamp::MIN);
+            owner.unsure = false;
             if owner.is_running() {
                 mark(self.marks, "lock renewed");
             }
@@ -264,6 +279,7 @@ impl Hands<'_> {
             hidden_s: None,
             deletes: 0,
             deleted: false,
+            unsure: false,
             told_late: false,
             decided: None,
         });
@@ -287,7 +303,11 @@ impl Hands<'_> {
             self.violated("DL16", number, what);
         }
         let Some(at) = self.of(actor, id, |owner| owner.count == count) else {
-            return self.violated("LS4", number, format!("{actor} runs {id}, which it never got"));
+            return self.violated(
+                "LS4",
+                number,
+                format!("{actor} runs {id}, which it never got"),
+            );
         };
         let visibility = Duration::from_secs(u64::from(self.plan.shape.visibility_s));
         let least = (visibility / 4).min(Duration::from_secs(5));
@@ -322,7 +342,10 @@ impl Hands<'_> {
         }
         let lag = Duration::from_millis(2 * self.plan.shape.lag_ms);
         if lost.is_some_and(|lost| lost.plus(CANCELLED_WITHIN + lag) < now) {
-            let what = format!("{} ran {id} on after it was told that it is lost", event.actor);
+            let what = format!(
+                "{} ran {id} on after it was told that it is lost",
+                event.actor
+            );
             return self.violated("LS4", number, what);
         }
         if until.plus(ROUNDING) >= now || mortal {
@@ -364,7 +387,11 @@ impl Hands<'_> {
         self.owners[at].decided = Some(outcome);
         let owner = &self.owners[at];
         if let Some(why) = self.untrue(owner, outcome) {
-            let what = format!("{} says that {id} is {}: {why}", event.actor, outcome.name());
+            let what = format!(
+                "{} says that {id} is {}: {why}",
+                event.actor,
+                outcome.name()
+            );
             return self.violated("log", number, what);
         }
         let most = self.plan.shape.max_dequeue;
@@ -407,10 +434,14 @@ impl Hands<'_> {
         }
         let attempt = usize::try_from(owner.count).ok()?.checked_sub(1)?;
         let curve = RETRY_S.get(attempt).or(RETRY_S.last()).copied()?;
-        let body = self.history.iter().rev().find_map(|event| match &event.what {
-            Happening::Started { id, body, .. } if *id == owner.id => Some(body),
-            _ => None,
-        })?;
+        let body = self
+            .history
+            .iter()
+            .rev()
+            .find_map(|event| match &event.what {
+                Happening::Started { id, body, .. } if *id == owner.id => Some(body),
+                _ => None,
+            })?;
         let asked = self.plan.behaviour_of(body)?.asks_for_s().map(u64::from);
         let wanted = asked.filter(|_| verdict == "retry").unwrap_or(curve);
         (sent != wanted).then(|| format!("hidden for {sent} s, not {wanted} s"))

@@ -1,7 +1,7 @@
 //! Numbers and times of each listener's life: LS7 to LS10, LL1, LL3, LL4, and requests that need
 //! not be (DL2, DL5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use smalt_listener::PoolState;
@@ -27,8 +27,10 @@ const ERROR_MIN: Duration = Duration::from_millis(400);
 const LEAVE_WITHIN: Duration = Duration::from_secs(8);
 /// In what time a backlog shall be worked off (the default).
 const DRAIN_TARGET: Duration = Duration::from_secs(10);
-/// So many gets of an idle listener are looked at before they are called in step.
-const IN_STEP_FROM: usize = 8;
+/// So often two tasks may wake in the same moment by chance.
+const IN_STEP_MAX: u32 = 2;
+/// An idle time with more gets than this is a long one.
+const LONG_IDLE_GETS: usize = 25;
 
 struct Pace<'a> {
     plan: &'a ListenPlan,
@@ -55,6 +57,11 @@ struct Life {
     failed: Vec<Timestamp>,
     told_at: Option<Timestamp>,
     idle_gets: Vec<Timestamp>,
+    /// Moments of its gets, and how often two of them fell together after a sleep drawn by lot.
+    gets: Vec<Timestamp>,
+    in_step: u32,
+    /// When it was last woken, resized, refused, or found something.
+    disturbed: Option<Timestamp>,
     /// Direction of the last change, and changes of direction, in the steady stage.
     rising: Option<bool>,
     reversals: u32,
@@ -95,10 +102,14 @@ impl Pace<'_> {
 
     fn lives(&mut self, marks: &mut Marks) {
         let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
+        let mut gone = BTreeSet::new();
         let mut stage = None;
         let mut stage_at = Timestamp::MIN;
         let history = self.history;
         for (number, event) in history.iter().enumerate() {
+            if gone.contains(event.actor.as_str()) {
+                continue;
+            }
             let life = lives.entry(event.actor.as_str()).or_default();
             match &event.what {
                 Happening::Exchange(exchange) if event.actor.starts_with("listener") => {
@@ -113,6 +124,7 @@ impl Pace<'_> {
                 }
                 Happening::Crashed => {
                     lives.remove(event.actor.as_str());
+                    gone.insert(event.actor.as_str());
                 }
                 Happening::Listener(Seen::Stage(next)) => {
                     if stage == Some(Stage::Idle) {
@@ -129,20 +141,32 @@ impl Pace<'_> {
                 _ => {}
             }
         }
-        if lives.values().any(|life| life.idle_gets.len() > IN_STEP_FROM) {
+        if lives
+            .values()
+            .any(|life| life.idle_gets.len() > LONG_IDLE_GETS)
+        {
             mark(marks, "long idle");
         }
     }
 
-    fn seen(&mut self, number: usize, event: &Event, seen: &Seen, life: &mut Life, stage: Option<Stage>) {
+    fn seen(
+        &mut self,
+        number: usize,
+        event: &Event,
+        seen: &Seen,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
         match seen {
             Seen::Pool { state, tasks } => {
                 self.resized(number, life, *state, *tasks, stage);
                 (life.state, life.tasks, life.since) = (*state, *tasks, Some(event.at));
                 life.empty_at = None;
+                life.disturbed = Some(event.at);
             }
             Seen::Woken => {
                 life.empty_at = None;
+                life.disturbed = Some(event.at);
                 let free = life.running < self.plan.shape.slots;
                 let due = self.is_exact(event.at) && free && life.told_at.is_none();
                 if due && life.since.is_some() && life.woken_at.is_none() {
@@ -171,7 +195,14 @@ impl Pace<'_> {
     }
 
     /// LS10: those who poll for ever do; LL3: few changes of direction.
-    fn resized(&mut self, number: usize, life: &mut Life, state: PoolState, tasks: u32, stage: Option<Stage>) {
+    fn resized(
+        &mut self,
+        number: usize,
+        life: &mut Life,
+        state: PoolState,
+        tasks: u32,
+        stage: Option<Stage>,
+    ) {
         let works = matches!(state, PoolState::Active | PoolState::Watching);
         let floor = self.plan.shape.floor();
         if works && tasks < floor {
@@ -180,7 +211,11 @@ impl Pace<'_> {
         }
         let most = self.plan.shape.tasks_max.max(1).max(floor);
         if works && tasks > most {
-            self.violated("LS7", number, format!("{tasks} tasks poll, {most} are allowed"));
+            self.violated(
+                "LS7",
+                number,
+                format!("{tasks} tasks poll, {most} are allowed"),
+            );
         }
         if stage == Some(Stage::Steady) && works && tasks != life.tasks {
             let rising = tasks > life.tasks;
@@ -198,7 +233,14 @@ impl Pace<'_> {
         }
     }
 
-    fn exchange(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life, stage: Option<Stage>) {
+    fn exchange(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
         let (_, queue, rest) = exchange.segments();
         if queue != self.names.queue {
             return;
@@ -216,13 +258,24 @@ impl Pace<'_> {
         } else if exchange.method != "DELETE" && rest.is_empty() {
             let idle = life.state == PoolState::Watching && self.is_exact(event.at);
             if exchange.parameter("comp") == Some("metadata") && idle {
-                self.violated("DL2", number, format!("{} asks an idle queue's depth", event.actor));
+                self.violated(
+                    "DL2",
+                    number,
+                    format!("{} asks an idle queue's depth", event.actor),
+                );
             }
         }
     }
 
     /// LS7 and LS8: what a get asks for, and how long after the one before it.
-    fn got(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life, stage: Option<Stage>) {
+    fn got(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
         let parameter = |name: &str| exchange.parameter(name).and_then(|v| v.parse().ok());
         let count = parameter("numofmessages").unwrap_or(1);
         let visibility = parameter("visibilitytimeout").unwrap_or(30);
@@ -237,7 +290,10 @@ impl Pace<'_> {
         if let (Some(last), true) = (life.empty_at, alone && self.is_exact(event.at)) {
             let gap = exchange.sent.since(last);
             let (least, most) = match self.plan.shape.mode {
-                Mode::Poll(_) => (Duration::from_millis(idle_min), Duration::from_millis(idle_max)),
+                Mode::Poll(_) => (
+                    Duration::from_millis(idle_min),
+                    Duration::from_millis(idle_max),
+                ),
                 Mode::Trigger(watchdog_s) => {
                     let watchdog = Duration::from_secs(u64::from(watchdog_s));
                     (watchdog.saturating_sub(SLACK), watchdog)
@@ -248,7 +304,10 @@ impl Pace<'_> {
                 self.violated("LS8", number, what);
             }
         }
-        if let (Some(last), true) = (life.failed_at, life.tasks == 1 && life.state == PoolState::Watching) {
+        if let (Some(last), true) = (
+            life.failed_at,
+            life.tasks == 1 && life.state == PoolState::Watching,
+        ) {
             let gap = exchange.sent.since(last);
             if gap < ERROR_MIN && self.is_exact(event.at) {
                 self.violated("LS8", number, format!("{gap:?} after a failed get"));
@@ -256,10 +315,38 @@ impl Pace<'_> {
         }
         let answer = exchange.done().filter(|_| is_told(exchange));
         let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
+        self.in_step(number, event, exchange, life);
+        if !empty {
+            life.disturbed = Some(event.at);
+        }
         life.empty_at = (empty && alone).then_some(event.at);
         life.failed_at = None;
         if empty && stage == Some(Stage::Idle) && life.state == PoolState::Watching {
             life.idle_gets.push(exchange.sent);
+        }
+    }
+
+    /// DL5: tasks whose sleeps are drawn by lot do not wake together. Sleeps of the first and of the
+    /// longest length are not drawn.
+    fn in_step(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
+        if !self.is_exact(event.at) {
+            return;
+        }
+        let (first, longest) = self.plan.shape.idle_ms;
+        let drawn = Duration::from_millis(first + 50)..Duration::from_millis(longest * 9 / 10);
+        let together = life.gets.last() == Some(&exchange.sent);
+        if !together {
+            life.gets.push(exchange.sent);
+            return;
+        }
+        let before = life.gets.iter().rev().nth(1).copied();
+        let slept = before.filter(|before| life.disturbed.is_none_or(|at| at < *before));
+        if slept.is_some_and(|before| drawn.contains(&exchange.sent.since(before))) {
+            life.in_step += 1;
+        }
+        if life.in_step >= IN_STEP_MAX {
+            let what = format!("{} polls in step", event.actor);
+            self.violated("DL5", number, what);
         }
     }
 
@@ -281,10 +368,19 @@ impl Pace<'_> {
     }
 
     /// The idle stage is over: whoever polls has done so up to the end, and not in step.
-    fn idle_over(&mut self, number: usize, now: Timestamp, since: Timestamp, lives: &BTreeMap<&str, Life>) {
+    fn idle_over(
+        &mut self,
+        number: usize,
+        now: Timestamp,
+        since: Timestamp,
+        lives: &BTreeMap<&str, Life>,
+    ) {
         let longest = self.plan.shape.longest_sleep() + SLACK + 2 * self.lag;
         let watched = since.plus(longest) < now && self.is_exact(since);
-        for (actor, life) in lives.iter().filter(|(actor, _)| actor.starts_with("listener")) {
+        for (actor, life) in lives
+            .iter()
+            .filter(|(actor, _)| actor.starts_with("listener"))
+        {
             if life.told_at.is_some() {
                 continue;
             }
@@ -292,12 +388,6 @@ impl Pace<'_> {
             if silent && watched {
                 let what = format!("{actor} has stopped looking");
                 self.violated("LL1", number, what);
-            }
-            let gets = &life.idle_gets;
-            let pairs = gets.windows(2).filter(|pair| pair[0] == pair[1]).count();
-            if gets.len() > IN_STEP_FROM && pairs * 3 > gets.len() {
-                let what = format!("{actor} polls in step: {pairs} of {} gets", gets.len());
-                self.violated("DL5", number, what);
             }
         }
     }
@@ -310,7 +400,10 @@ impl Pace<'_> {
         let mut sent = life.sent.clone();
         sent.sort();
         for (first, at) in sent.iter().enumerate() {
-            let second = sent.iter().skip(first).take_while(|s| s.since(*at) <= Duration::from_secs(1));
+            let second = sent
+                .iter()
+                .skip(first)
+                .take_while(|s| s.since(*at) <= Duration::from_secs(1));
             // Requests that were drawn earlier may be overtaken on the way.
             let allowed = rate + burst + 2.0;
             let count = second.count();
@@ -331,12 +424,16 @@ impl Pace<'_> {
 
     /// LL1: the message that comes into an idle queue is taken in time.
     fn late(&mut self, marks: &mut Marks) {
-        let stage = self.history.iter().enumerate().find_map(|(number, event)| match &event.what {
-            Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
-                Some((number, event.at, *announced))
-            }
-            _ => None,
-        });
+        let stage = self
+            .history
+            .iter()
+            .enumerate()
+            .find_map(|(number, event)| match &event.what {
+                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
+                    Some((number, event.at, *announced))
+                }
+                _ => None,
+            });
         let Some((number, put, announced)) = stage else {
             return;
         };
@@ -346,7 +443,12 @@ impl Pace<'_> {
             }
             _ => false,
         };
-        let got = self.history.iter().skip(number).find(is_get).map(|event| event.at);
+        let got = self
+            .history
+            .iter()
+            .skip(number)
+            .find(is_get)
+            .map(|event| event.at);
         let mut most = SLACK + 4 * self.lag;
         if !announced {
             most += self.plan.shape.longest_sleep();
@@ -369,9 +471,10 @@ impl Pace<'_> {
 
     /// LL3: under a constant load that can be borne the oldest message does not grow older.
     fn steady(&mut self) {
-        let begun = self.history.iter().position(|event| {
-            event.what == Happening::Listener(Seen::Stage(Stage::Steady))
-        });
+        let begun = self
+            .history
+            .iter()
+            .position(|event| event.what == Happening::Listener(Seen::Stage(Stage::Steady)));
         let Some(begun) = begun else { return };
         let mut put: BTreeMap<String, Timestamp> = BTreeMap::new();
         let mut waits = Vec::new();
@@ -397,9 +500,16 @@ impl Pace<'_> {
         waits.sort_by_key(|(_, at, _)| *at);
         let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
         let last_third = waits.len() * 2 / 3;
-        let slow = waits.iter().skip(last_third).find(|(_, _, wait)| *wait > most);
+        let slow = waits
+            .iter()
+            .skip(last_third)
+            .find(|(_, _, wait)| *wait > most);
         if let Some((number, _, wait)) = slow.copied() {
-            self.violated("LL3", number, format!("taken after {wait:?}, {most:?} allowed"));
+            self.violated(
+                "LL3",
+                number,
+                format!("taken after {wait:?}, {most:?} allowed"),
+            );
         }
     }
 }
