@@ -179,7 +179,7 @@ impl Judge<'_> {
             Happening::Crashed => self.crashed(&event.actor),
             Happening::Listener(seen) => self.seen(seen),
             Happening::Started { id, count, body } => self.started(number, (id, *count, body)),
-            Happening::Handled { id, verdict } => {
+            Happening::Handled { id, verdict, .. } => {
                 self.mark(match *verdict {
                     "ok" => "handler done",
                     "panic" => "handler panicked",

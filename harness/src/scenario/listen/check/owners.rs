@@ -128,7 +128,9 @@ impl Hands<'_> {
             }
             Happening::Calm => self.calm = true,
             Happening::Started { id, count, .. } => self.started(number, event, id, *count),
-            Happening::Handled { id, verdict } => self.ended(number, event, id, verdict),
+            Happening::Handled { id, count, verdict } => {
+                self.ended(number, event, (id, *count), verdict);
+            }
             Happening::ToldToStop => {
                 let mine = |owner: &Owner| owner.actor == event.actor && owner.is_running();
                 if self.owners.iter().any(mine) {
@@ -328,8 +330,15 @@ impl Hands<'_> {
     }
 
     /// LS4: a handler does not outlive its lock.
-    fn ended(&mut self, number: usize, event: &Event, id: &str, verdict: &'static str) {
-        let Some(at) = self.of(&event.actor, id, Owner::is_running) else {
+    fn ended(
+        &mut self,
+        number: usize,
+        event: &Event,
+        (id, count): (&str, u32),
+        verdict: &'static str,
+    ) {
+        let this = |owner: &Owner| owner.count == count && owner.is_running();
+        let Some(at) = self.of(&event.actor, id, this) else {
             return;
         };
         let now = event.at;

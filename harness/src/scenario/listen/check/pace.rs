@@ -315,7 +315,10 @@ impl Pace<'_> {
         }
         let answer = exchange.done().filter(|_| is_told(exchange));
         let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
-        self.in_step(number, event, exchange, life);
+        // In a wave one task's find wakes the others.
+        if matches!(stage, Some(Stage::Idle | Stage::Late { .. })) {
+            self.in_step(number, event, exchange, life);
+        }
         if !empty {
             life.disturbed = Some(event.at);
         }
@@ -333,7 +336,8 @@ impl Pace<'_> {
             return;
         }
         let (first, longest) = self.plan.shape.idle_ms;
-        let drawn = Duration::from_millis(first + 50)..Duration::from_millis(longest * 9 / 10);
+        let least = Duration::from_millis(first + 60) + 2 * self.lag;
+        let drawn = least..Duration::from_millis(longest * 9 / 10);
         let together = life.gets.last() == Some(&exchange.sent);
         if !together {
             life.gets.push(exchange.sent);
