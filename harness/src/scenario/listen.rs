@@ -275,6 +275,9 @@ impl Owner<'_> {
         self.stage(Stage::Idle);
         tokio::time::sleep(self.plan.shape.idle_time()).await;
         let announced = self.plan.seed.is_multiple_of(3);
+        if self.plan.seed.is_multiple_of(6) {
+            self.until_something_happens().await;
+        }
         self.stage(Stage::Late { announced });
         self.put(WAVE_FIRST, 0, None).await?;
         if announced {
@@ -285,6 +288,17 @@ impl Owner<'_> {
         }
         self.wave(crew).await?;
         self.empty().await
+    }
+
+    /// Waits for the next get of an idle listener: what follows at once falls between that and its
+    /// answer, where the way is long.
+    async fn until_something_happens(&self) {
+        let before = self.world.wire.events();
+        let longest = self.plan.shape.longest_sleep();
+        let deadline = Instant::now() + longest;
+        while self.world.wire.events() == before && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     async fn wave(&self, crew: &Crew) -> Result<(), String> {
