@@ -2,8 +2,8 @@
 //! trouble, then peace.
 //!
 //! A run has five stages: *trouble*, while faults and acts happen; *peace*, in which the queue must
-//! become empty; *idle*, in which nothing comes; *late*, when one message does; a *wave*, at once or
-//! at a constant rate, while one listener is replaced. Then all are told to stop.
+//! become empty; *idle*, in which nothing comes; *late*, when one message does; a *wave*, at once
+//! or at a constant rate, while one listener is replaced. Then all are told to stop.
 
 mod check;
 mod handler;

@@ -276,7 +276,8 @@ fn acts() -> impl Strategy<Value = Vec<(u16, Act)>> {
 fn waves() -> impl Strategy<Value = Wave> {
     prop_oneof![
         2 => Just(Wave::None),
-        5 => (1u16..40, 0u32..3_000, 0u32..5_000).prop_map(|(n, ms, stop)| Wave::Burst(n, ms, stop)),
+        5 => (1u16..40, 0u32..3_000, 0u32..5_000)
+            .prop_map(|(n, ms, stop)| Wave::Burst(n, ms, stop)),
         1 => (1u8..5, 100u32..1_500, 40u16..55).prop_map(|(n, ms, s)| Wave::Steady(n, ms, s)),
     ]
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
-use super::{is_told, taken};
+use super::{arrivals, is_told, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;
@@ -18,25 +18,23 @@ use crate::scenario::marks::{Marks, mark};
 const GET_COUNT_MAX: u64 = 32;
 const GET_VISIBILITY_S: std::ops::RangeInclusive<u64> = 1..=604_800;
 /// What trouble leaves behind: waits after errors, halved request rates. Then times are exact.
-const AFTERMATH: Duration = Duration::from_secs(75);
+pub(super) const AFTERMATH: Duration = Duration::from_secs(75);
 /// Waits for a token, the controller's tick, gathering of free slots.
-const SLACK: Duration = Duration::from_millis(1_600);
+pub(super) const SLACK: Duration = Duration::from_millis(1_600);
 /// Least wait after a failed get.
 const ERROR_MIN: Duration = Duration::from_millis(400);
 /// After the grace time, cancelled handlers and releases get so long.
 const LEAVE_WITHIN: Duration = Duration::from_secs(8);
-/// In what time a backlog shall be worked off (the default).
-const DRAIN_TARGET: Duration = Duration::from_secs(10);
 /// So often two tasks may wake in the same moment by chance.
 const IN_STEP_MAX: u32 = 2;
 /// An idle time with more gets than this is a long one.
 const LONG_IDLE_GETS: usize = 25;
 
-struct Pace<'a> {
-    plan: &'a ListenPlan,
+pub(super) struct Pace<'a> {
+    pub(super) plan: &'a ListenPlan,
     names: &'a Names,
-    history: &'a [Event],
-    lag: Duration,
+    pub(super) history: &'a [Event],
+    pub(super) lag: Duration,
     /// When the trouble was over.
     calm_at: Timestamp,
     violations: &'a mut Vec<Violation>,
@@ -86,17 +84,16 @@ pub(super) fn check(
         violations,
     };
     pace.lives(marks);
-    pace.late(marks);
-    pace.steady();
+    arrivals::check(&mut pace, marks);
 }
 
 impl Pace<'_> {
-    fn violated(&mut self, property: &'static str, number: usize, what: String) {
+    pub(super) fn violated(&mut self, property: &'static str, number: usize, what: String) {
         self.violations.push(Violation::at(property, number, what));
     }
 
     /// Whether trouble and what it leaves behind are over.
-    fn is_exact(&self, at: Timestamp) -> bool {
+    pub(super) fn is_exact(&self, at: Timestamp) -> bool {
         at >= self.calm_at.plus(AFTERMATH)
     }
 
@@ -329,7 +326,7 @@ impl Pace<'_> {
         }
     }
 
-    /// DL5: tasks whose sleeps are drawn by lot do not wake together. Sleeps of the first and of the
+    /// DL5: tasks whose sleeps are drawn by lot do not wake together. Sleeps of the first and the
     /// longest length are not drawn.
     fn in_step(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
         if !self.is_exact(event.at) {
@@ -423,97 +420,6 @@ impl Pace<'_> {
                 let what = format!("{count} requests in a second, {allowed:.0} allowed");
                 return self.violated("LS9", number, what);
             }
-        }
-    }
-
-    /// LL1: the message that comes into an idle queue is taken in time.
-    fn late(&mut self, marks: &mut Marks) {
-        let stage = self
-            .history
-            .iter()
-            .enumerate()
-            .find_map(|(number, event)| match &event.what {
-                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
-                    Some((number, event.at, *announced))
-                }
-                _ => None,
-            });
-        let Some((number, put, announced)) = stage else {
-            return;
-        };
-        let is_get = |event: &&Event| match &event.what {
-            Happening::Exchange(e) if event.actor.starts_with("listener") => {
-                e.method == "GET" && e.done().is_some_and(|a| !taken(&a.text()).is_empty())
-            }
-            _ => false,
-        };
-        let got = self
-            .history
-            .iter()
-            .skip(number)
-            .find(is_get)
-            .map(|event| event.at);
-        let mut most = SLACK + 4 * self.lag;
-        if !announced {
-            most += self.plan.shape.longest_sleep();
-            if matches!(self.plan.shape.mode, Mode::Trigger(_)) {
-                mark(marks, "watchdog woke");
-            }
-        }
-        if !self.is_exact(put) {
-            most += AFTERMATH;
-        }
-        match got {
-            Some(at) if at <= put.plus(most) => {}
-            Some(at) => {
-                let what = format!("taken after {:?}, {most:?} allowed", at.since(put));
-                self.violated("LL1", number, what);
-            }
-            None => self.violated("LL1", number, "never taken".to_owned()),
-        }
-    }
-
-    /// LL3: under a constant load that can be borne the oldest message does not grow older.
-    fn steady(&mut self) {
-        let begun = self
-            .history
-            .iter()
-            .position(|event| event.what == Happening::Listener(Seen::Stage(Stage::Steady)));
-        let Some(begun) = begun else { return };
-        let mut put: BTreeMap<String, Timestamp> = BTreeMap::new();
-        let mut waits = Vec::new();
-        for (number, event) in self.history.iter().enumerate().skip(begun) {
-            let Happening::Exchange(exchange) = &event.what else {
-                continue;
-            };
-            let Some(text) = exchange.done().map(|answer| answer.text()) else {
-                continue;
-            };
-            if event.actor == "owner" && exchange.method == "POST" {
-                let id = crate::scenario::history::element(&text, "MessageId").unwrap_or_default();
-                put.insert(id.to_owned(), event.at);
-            } else if exchange.method == "GET" {
-                for message in taken(&text) {
-                    if let Some(at) = put.remove(message.id) {
-                        waits.push((number, at, event.at.since(at)));
-                    }
-                }
-            }
-        }
-        // What came in the last third has seen the pool at its size.
-        waits.sort_by_key(|(_, at, _)| *at);
-        let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
-        let last_third = waits.len() * 2 / 3;
-        let slow = waits
-            .iter()
-            .skip(last_third)
-            .find(|(_, _, wait)| *wait > most);
-        if let Some((number, _, wait)) = slow.copied() {
-            self.violated(
-                "LL3",
-                number,
-                format!("taken after {wait:?}, {most:?} allowed"),
-            );
         }
     }
 }
