@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, crash, histories, malformed, planted, replay, scenario, traces,
+    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
+    replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.
@@ -21,11 +22,19 @@ enum Command {
     Replay(replay::Options),
     /// Record what a client and a service say to each other, without secrets, as a trace.
     Record(traces::Options),
+    /// Take over recordings of other tools: vcrpy, the Azure SDKs' test proxy, HAR, nock.
+    Import(import::Options),
+    /// Ask two services the same, and explain every difference by a ledger.
+    Diff(diff::Options),
+    /// Run the same scenarios against any endpoint, and show on one page what came of them.
+    Conform(conform::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
     /// The process that `crash` lets die.
     #[command(hide = true)]
     CrashChild(crash::ChildOptions),
+    /// Make a store of this release for the tests of later ones, or show what is in one.
+    StoreFixture(crash::FixtureOptions),
     /// Send requests that no client should send, and check each answer.
     Malformed(malformed::Options),
     /// Measure smalt beside a bare hyper server, and beside Azurite.
@@ -67,7 +76,11 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
+        Command::Import(options) => import::run_command(&options),
+        Command::Diff(options) => block_on(diff::run_command(&options)),
+        Command::Conform(options) => block_on(conform::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),

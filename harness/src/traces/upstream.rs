@@ -7,7 +7,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::replay::uri::Url;
 
@@ -64,6 +66,20 @@ impl Upstream {
         })
     }
 
+    /// Trusts this certificate, in PEM, in place of those that browsers trust.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn trusting(mut self, authority: &str) -> Result<Upstream, UpstreamError> {
+        let fail = |e: &dyn std::fmt::Display| UpstreamError::Address(e.to_string());
+        let certificate = CertificateDer::from_pem_slice(authority.as_bytes());
+        let mut roots = RootCertStore::empty();
+        let added = roots.add(certificate.map_err(|e| fail(&e))?);
+        added.map_err(|e| fail(&e))?;
+        self.tls = self.tls.map(|(_, name)| (connector_to(roots), name));
+        Ok(self)
+    }
+
     /// Sends one request; the answer's body comes as it is read.
     ///
     /// # Errors
@@ -116,6 +132,10 @@ impl Upstream {
 fn connector() -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    connector_to(roots)
+}
+
+fn connector_to(roots: RootCertStore) -> TlsConnector {
     let config = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The conformance suite against the release binary, by http and by https, and, where npm is there,
+# against Azurite beside it. Reports go to build/conform.{html,md,json}.
+#
+#   ci/conform.sh [further options of `harness conform`]
+#
+# SKIP_AZURITE=1 leaves Azurite out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt harness
+
+azurite_version=3.37.0
+node_version=24.11.1
+build=${BUILD_DIR:-build}
+targets=(--target smalt --target smalt-https)
+
+mkdir -p "$build"
+if [ -z "${SKIP_AZURITE:-}" ] && command -v npm >/dev/null; then
+    if ! grep -qs "\"version\": \"$azurite_version\"" \
+        "$build/azurite/node_modules/azurite/package.json" ||
+        [ ! -x "$build/azurite/node_modules/node/bin/node" ]; then
+        mkdir -p "$build/azurite"
+        npm install --prefix "$build/azurite" --no-audit --no-fund --loglevel error --force \
+            "azurite@$azurite_version" "node@$node_version"
+    fi
+    targets+=(--target azurite --azurite "$build/azurite")
+else
+    echo "Azurite is left out"
+fi
+"$bin/harness" conform "${targets[@]}" --smalt "$bin/smalt" --html "$build/conform.html" \
+    --markdown "$build/conform.md" --json "$build/conform.json" "$@"

@@ -1,0 +1,164 @@
+//! A generated history as traces: what was sent to the emulator and what it answered.
+
+use std::sync::Arc;
+
+use smalt_model::Model;
+use smalt_model::vocabulary::Operation;
+use smalt_protocol::{Service, Timestamp};
+
+use super::format::Trace;
+use super::scrub::{self, About, REDACTED, Seen};
+use crate::histories::names::Names;
+use crate::histories::run::Player;
+use crate::histories::server::{START_S, Server};
+use crate::replay::credentials::SAS_PARAMETERS;
+use crate::replay::uri::Url;
+
+/// A history as it was played: one trace for each service that it asked something of.
+#[derive(Debug)]
+pub struct Told {
+    /// Blob before queue.
+    pub traces: Vec<Trace>,
+    /// The first step that was answered wrongly, and how: nothing was sent after it.
+    pub failure: Option<(Operation, String)>,
+}
+
+impl Told {
+    /// The trace of one service.
+    pub fn of(&self, service: Service) -> Option<&Trace> {
+        self.traces.iter().find(|one| one.header.service == service)
+    }
+}
+
+/// Plays a history on this server, judged by the model, and writes down what was said.
+pub async fn tell(server: Server, history: &[Operation], seed: Option<u64>) -> Told {
+    let mut model = Model::new(START_S);
+    let mut names = Names::default();
+    let mut player = Player::new(Arc::new(server.keeping()));
+    let mut failure = None;
+    for operation in history {
+        let expected = model.step(operation);
+        let told = match operation {
+            Operation::Advance { .. } => {
+                player.set_time(model.now_s());
+                Ok(())
+            }
+            Operation::Restart => player.restart(),
+            _ => player.play(operation, &expected, &mut names).await,
+        };
+        if let Err(difference) = told {
+            failure = Some((operation.clone(), difference));
+            break;
+        }
+    }
+    let seen = player.server().seen();
+    let services = [Service::Blob, Service::Queue];
+    let traces = services.into_iter().zip(AUTHORITIES);
+    let traces = traces.filter_map(|(service, authority)| {
+        let of_it = seen.iter().filter(|one| one.host == authority);
+        let of_it: Vec<Seen> = of_it.map(signed_by_key).collect();
+        let about = About {
+            service,
+            target: "smalt".to_owned(),
+            recorded_at: Timestamp::from_unix_s(START_S).iso_ticks(),
+            authority: authority.to_owned(),
+            seed,
+        };
+        (!of_it.is_empty()).then(|| scrub::trace(&about, &of_it))
+    });
+    Told {
+        traces: traces.collect(),
+        failure,
+    }
+}
+
+/// Hosts of the blob and the queue service of a history.
+const AUTHORITIES: [&str; 2] = ["127.0.0.1:10000", "127.0.0.1:10001"];
+
+/// An exchange of a history as if the account's key had signed it: histories sign each URL.
+fn signed_by_key(seen: &Seen) -> Seen {
+    let mut seen = seen.clone();
+    if let Some(mut url) = Url::parse(&format!("http://{}{}", seen.host, seen.target)) {
+        SAS_PARAMETERS
+            .iter()
+            .for_each(|name| url.remove_param(name));
+        url.query = url.query.filter(|pairs| !pairs.is_empty());
+        seen.target = url.path_and_query();
+    }
+    let signature = ("authorization".to_owned(), REDACTED.to_owned());
+    seen.request_headers.push(signature);
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use smalt_model::vocabulary::{
+        BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
+    };
+
+    use super::*;
+    use crate::replay::player::{Outcome, play};
+    use crate::replay::target::inproc::InProcess;
+    use crate::traces::convert;
+
+    fn history() -> Vec<Operation> {
+        let container = |operation| Operation::Container("con0".to_owned(), operation);
+        let none = Guard {
+            lease: None,
+            condition: None,
+        };
+        let id = BlobId {
+            container: "con0".to_owned(),
+            blob: "dir/b0".to_owned(),
+        };
+        let content = Content {
+            seed: 1,
+            length: 600,
+        };
+        let put = BlobOperation::Put(content, Metadata::new(), none);
+        let copy = BlobOperation::Copy {
+            source: id.clone(),
+            snapshot: None,
+            source_condition: None,
+            metadata: Metadata::new(),
+            guard: none,
+        };
+        let other = BlobId {
+            blob: "b0".to_owned(),
+            ..id.clone()
+        };
+        let queue = |operation| Operation::Queue("que0".to_owned(), operation);
+        vec![
+            container(ContainerOperation::Create(Metadata::new())),
+            container(ContainerOperation::Delete(none)),
+            container(ContainerOperation::Create(Metadata::new())),
+            Operation::Blob(id, put),
+            Operation::Advance { seconds: 60 },
+            Operation::Blob(other, copy),
+            queue(QueueOperation::Create(Metadata::new())),
+            queue(QueueOperation::Get),
+        ]
+    }
+
+    /// A history becomes a trace for each service, which the replay of traces takes as any other.
+    #[tokio::test]
+    async fn a_history_is_told_and_replays() {
+        let told = tell(Server::in_memory().unwrap(), &history(), Some(7)).await;
+        assert!(told.failure.is_none(), "{:?}", told.failure);
+        assert_eq!(told.of(Service::Blob).unwrap().exchanges.len(), 5);
+        assert_eq!(told.of(Service::Queue).unwrap().exchanges.len(), 2);
+        for trace in told.traces {
+            assert_eq!(trace.header.seed, Some(7));
+            let text = trace.write().unwrap();
+            assert!(!text.contains("devstoreaccount1"), "{text}");
+            let recording = convert::recording("told", &text).unwrap();
+            let played = play(Arc::new(InProcess::default()), &recording).await;
+            assert_eq!(played.setup_problems, Vec::<String>::new());
+            for outcome in played.outcomes {
+                assert_eq!(outcome, Outcome::Passed);
+            }
+        }
+    }
+}
