@@ -81,7 +81,7 @@ impl Pace<'_> {
             let Happening::Exchange(exchange) = &event.what else {
                 continue;
             };
-            let Some(text) = exchange.done().map(|answer| answer.text()) else {
+            let Some(text) = exchange.done().map(crate::scenario::history::Answer::text) else {
                 continue;
             };
             if event.actor == "owner" && exchange.method == "POST" {
