@@ -95,17 +95,22 @@ impl Attempts {
 impl Owner {
     /// After success: delete, or remember.
     pub(crate) async fn delete_done(&mut self) -> Settled {
+        // Before the delete: while that is tried again and again the lock may lapse, and the
+        // message come back to this very process.
+        if !planted("done-is-forgotten") {
+            self.shared.done().insert(self.lock.id());
+        }
         let (outcome, reason) = match self.delete().await {
-            Deleted::Yes => return Settled::new(Outcome::Done, ""),
+            Deleted::Yes => {
+                self.shared.done().remove(self.lock.id());
+                return Settled::new(Outcome::Done, "");
+            }
             // It may be gone because it expired, or because another took it: if it is seen again,
             // it needs no second run.
             Deleted::Gone => (Outcome::Gone, "not found at the delete".to_owned()),
             Deleted::Lost(reason) => (Outcome::LostLock, reason),
             Deleted::Failed(reason) => (Outcome::Unacked, reason),
         };
-        if !planted("done-is-forgotten") {
-            self.shared.done().insert(self.lock.id());
-        }
         Settled::new(outcome, reason)
     }
 

@@ -160,12 +160,6 @@ pub const BUGS: &[Bug] = &[
         "failure policy: 404; LL1",
     ),
     bug(
-        "trigger-lost-before-sleep",
-        "listener/src/poller.rs",
-        "A trigger that comes during a get does not cut the sleep after it short.",
-        "DL18",
-    ),
-    bug(
         "trigger-name-taken-literally",
         "listener/src/listener.rs",
         "A trigger for the queue's name in other letters is ignored.",

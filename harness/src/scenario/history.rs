@@ -54,6 +54,8 @@ pub enum Happening {
     Handled {
         /// Message id.
         id: String,
+        /// Attempt, as the listener counts it.
+        count: u32,
         /// The verdict.
         verdict: &'static str,
     },
@@ -259,7 +261,7 @@ fn write_line<S: serde::Serializer>(event: &Event, serializer: S) -> Result<S::O
             map.serialize_entry("attempt", count)?;
             map.serialize_entry("body", body)?;
         }
-        Happening::Handled { id, verdict } => {
+        Happening::Handled { id, verdict, .. } => {
             map.serialize_entry("handler_ended", id)?;
             map.serialize_entry("verdict", verdict)?;
         }

@@ -135,6 +135,11 @@ impl Wire {
         self.clock.now()
     }
 
+    /// How much has happened so far.
+    pub fn events(&self) -> usize {
+        self.lock().history.len()
+    }
+
     /// The history so far.
     pub fn history(&self) -> Vec<Event> {
         self.lock().history.clone()

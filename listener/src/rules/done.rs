@@ -53,8 +53,11 @@ impl DoneCache {
 
     /// Forgets a message that is gone for good.
     pub fn remove(&mut self, id: &str) {
-        if self.ids.remove(id) {
-            self.order.retain(|kept| kept != id);
+        if self.ids.remove(id)
+            // Mostly one of the last: it was remembered a moment ago.
+            && let Some(at) = self.order.iter().rposition(|kept| kept == id)
+        {
+            self.order.remove(at);
         }
     }
 

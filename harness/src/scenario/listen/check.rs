@@ -1,11 +1,13 @@
 //! Judges a listener's run by its history alone.
 //!
 //! - Here, message by message: LS1, LS2, LS5, LS6, LS3 and LL2 at the end.
-//! - [`owners`]: each message in each listener's hands: LS3, LS4, LS5, LL2's alarm, what the log says.
+//! - [`owners`]: each message in each listener's hands: LS3, LS4, LS5, LL2's alarm, what the log
+//!   says.
 //! - [`pace`]: numbers and times: LS7 to LS10, LL1, LL3, LL4, and requests that need not be.
 //!
 //! LL5 is no rule of its own: clocks that are off must change nothing that the others see.
 
+mod arrivals;
 mod owners;
 mod pace;
 
@@ -179,7 +181,7 @@ impl Judge<'_> {
             Happening::Crashed => self.crashed(&event.actor),
             Happening::Listener(seen) => self.seen(seen),
             Happening::Started { id, count, body } => self.started(number, (id, *count, body)),
-            Happening::Handled { id, verdict } => {
+            Happening::Handled { id, verdict, .. } => {
                 self.mark(match *verdict {
                     "ok" => "handler done",
                     "panic" => "handler panicked",

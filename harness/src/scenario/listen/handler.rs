@@ -24,6 +24,7 @@ pub(super) struct Scripted {
 struct Run<'a> {
     of: &'a Scripted,
     id: String,
+    count: u32,
     verdict: &'static str,
 }
 
@@ -31,6 +32,7 @@ impl Drop for Run<'_> {
     fn drop(&mut self) {
         let ended = Happening::Handled {
             id: std::mem::take(&mut self.id),
+            count: self.count,
             verdict: self.verdict,
         };
         self.of.wire.note(&self.of.actor, ended);
@@ -51,6 +53,7 @@ impl Handler for Scripted {
         let mut run = Run {
             of: self,
             id: message.id.clone(),
+            count: message.dequeue_count,
             verdict: "dropped",
         };
         let (verdict, name) = act(behaviour, message.dequeue_count).await;

@@ -56,6 +56,9 @@ const OPERATIONS: [&str; 5] = [
     "Queue_Create",
 ];
 
+/// Where the listeners' own messages go.
+const POISON_PATH: &str = "/devstoreaccount1/orders-poison";
+
 /// How the handler treats one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
@@ -273,15 +276,25 @@ fn acts() -> impl Strategy<Value = Vec<(u16, Act)>> {
 fn waves() -> impl Strategy<Value = Wave> {
     prop_oneof![
         2 => Just(Wave::None),
-        5 => (1u16..40, 0u32..3_000, 0u32..5_000).prop_map(|(n, ms, stop)| Wave::Burst(n, ms, stop)),
+        5 => (1u16..40, 0u32..3_000, 0u32..5_000)
+            .prop_map(|(n, ms, stop)| Wave::Burst(n, ms, stop)),
         1 => (1u8..5, 100u32..1_500, 40u16..55).prop_map(|(n, ms, s)| Wave::Steady(n, ms, s)),
     ]
 }
 
 /// All plans.
 pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
-    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
-        .prop_map(|(faults, rules)| Trouble { faults, rules });
+    let rules = world::rules(&OPERATIONS).prop_map(|mut rules| {
+        // The owner puts and creates, too, and is to be left alone.
+        for rule in &mut rules {
+            if ["Messages_Enqueue", "Queue_Create"].contains(&rule.operation.as_str()) {
+                rule.resource = POISON_PATH.to_owned();
+            }
+        }
+        rules
+    });
+    let trouble =
+        (faults::swarm(MENU), rules).prop_map(|(faults, rules)| Trouble { faults, rules });
     let parts = (any::<u64>(), messages(), shapes(), acts(), waves(), trouble);
     parts.prop_map(|(seed, mut messages, mut shape, mut acts, wave, trouble)| {
         for message in &mut messages {

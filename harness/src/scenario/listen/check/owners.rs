@@ -21,6 +21,8 @@ const ROUNDING: Duration = Duration::from_secs(1);
 const CANCELLED_WITHIN: Duration = Duration::from_secs(4);
 /// A listener that renews tries until the lock has no more than this left.
 const LAST_ATTEMPT: Duration = Duration::from_secs(3);
+/// Requests with this fault are executed twice.
+const TWICE: &str = "delivered twice";
 /// Below this visibility, or this rate, there is no time to try again.
 const TRIES_FROM: (u16, u32) = (8, 100);
 
@@ -44,6 +46,9 @@ struct Owner {
     deletes: u32,
     /// The service has executed its delete, its retry or its release.
     deleted: bool,
+    /// A request of its own with this receipt may have been executed without its knowing: then a
+    /// mismatch does not tell that the message is somebody else's.
+    unsure: bool,
     /// It learned the end of its delete from a 404 or mismatch.
     told_late: bool,
     decided: Option<Outcome>,
@@ -123,7 +128,9 @@ impl Hands<'_> {
             }
             Happening::Calm => self.calm = true,
             Happening::Started { id, count, .. } => self.started(number, event, id, *count),
-            Happening::Handled { id, verdict } => self.ended(number, event, id, verdict),
+            Happening::Handled { id, count, verdict } => {
+                self.ended(number, event, (id, *count), verdict);
+            }
             Happening::ToldToStop => {
                 let mine = |owner: &Owner| owner.actor == event.actor && owner.is_running();
                 if self.owners.iter().any(mine) {
@@ -183,13 +190,16 @@ impl Hands<'_> {
             let what = format!("{} settles {id}, which it was told is lost", event.actor);
             return self.violated("LS4", number, what);
         }
+        owner.unsure |= !is_told(exchange);
         if exchange.method == "PUT" {
             owner.asked = exchange.sent;
             let asked = exchange.parameter("visibilitytimeout");
             owner.hidden_s = asked.and_then(|text| text.parse().ok());
         } else {
             owner.deletes += 1;
-            owner.deleted |= exchange.done().is_some();
+            // Where the network delivers a request twice, nobody can know that the first one of two
+            // has done it.
+            owner.deleted |= exchange.done().is_some() && exchange.fault != Some(TWICE);
         }
     }
 
@@ -236,7 +246,9 @@ impl Hands<'_> {
         let code = answer.header("x-ms-error-code").unwrap_or_default();
         if answer.status == 404 || code == "PopReceiptMismatch" {
             owner.told_late |= exchange.method == "DELETE";
-            owner.lost = owner.lost.or(Some(event.at));
+            if !std::mem::take(&mut owner.unsure) {
+                owner.lost = owner.lost.or(Some(event.at));
+            }
             if owner.is_running() {
                 mark(self.marks, "lock lost while its handler ran");
             }
@@ -245,6 +257,7 @@ impl Hands<'_> {
             owner.receipt = header("x-ms-popreceipt").to_owned();
             let until = Timestamp::parse_rfc1123(header("x-ms-time-next-visible"));
             owner.until = until.unwrap_or(Timestamp::MIN);
+            owner.unsure = false;
             if owner.is_running() {
                 mark(self.marks, "lock renewed");
             }
@@ -268,6 +281,7 @@ impl Hands<'_> {
             hidden_s: None,
             deletes: 0,
             deleted: false,
+            unsure: false,
             told_late: false,
             decided: None,
         });
@@ -316,8 +330,15 @@ impl Hands<'_> {
     }
 
     /// LS4: a handler does not outlive its lock.
-    fn ended(&mut self, number: usize, event: &Event, id: &str, verdict: &'static str) {
-        let Some(at) = self.of(&event.actor, id, Owner::is_running) else {
+    fn ended(
+        &mut self,
+        number: usize,
+        event: &Event,
+        (id, count): (&str, u32),
+        verdict: &'static str,
+    ) {
+        let this = |owner: &Owner| owner.count == count && owner.is_running();
+        let Some(at) = self.of(&event.actor, id, this) else {
             return;
         };
         let now = event.at;

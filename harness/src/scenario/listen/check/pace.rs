@@ -1,13 +1,13 @@
 //! Numbers and times of each listener's life: LS7 to LS10, LL1, LL3, LL4, and requests that need
 //! not be (DL2, DL5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use smalt_listener::PoolState;
 use smalt_protocol::Timestamp;
 
-use super::{is_told, taken};
+use super::{arrivals, is_told, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
 use crate::scenario::listen::plan::ListenPlan;
@@ -18,23 +18,23 @@ use crate::scenario::marks::{Marks, mark};
 const GET_COUNT_MAX: u64 = 32;
 const GET_VISIBILITY_S: std::ops::RangeInclusive<u64> = 1..=604_800;
 /// What trouble leaves behind: waits after errors, halved request rates. Then times are exact.
-const AFTERMATH: Duration = Duration::from_secs(75);
+pub(super) const AFTERMATH: Duration = Duration::from_secs(75);
 /// Waits for a token, the controller's tick, gathering of free slots.
-const SLACK: Duration = Duration::from_millis(1_600);
+pub(super) const SLACK: Duration = Duration::from_millis(1_600);
 /// Least wait after a failed get.
 const ERROR_MIN: Duration = Duration::from_millis(400);
 /// After the grace time, cancelled handlers and releases get so long.
 const LEAVE_WITHIN: Duration = Duration::from_secs(8);
-/// In what time a backlog shall be worked off (the default).
-const DRAIN_TARGET: Duration = Duration::from_secs(10);
-/// So many gets of an idle listener are looked at before they are called in step.
-const IN_STEP_FROM: usize = 8;
+/// So often two tasks may wake in the same moment by chance.
+const IN_STEP_MAX: u32 = 2;
+/// An idle time with more gets than this is a long one.
+const LONG_IDLE_GETS: usize = 25;
 
-struct Pace<'a> {
-    plan: &'a ListenPlan,
+pub(super) struct Pace<'a> {
+    pub(super) plan: &'a ListenPlan,
     names: &'a Names,
-    history: &'a [Event],
-    lag: Duration,
+    pub(super) history: &'a [Event],
+    pub(super) lag: Duration,
     /// When the trouble was over.
     calm_at: Timestamp,
     violations: &'a mut Vec<Violation>,
@@ -55,6 +55,11 @@ struct Life {
     failed: Vec<Timestamp>,
     told_at: Option<Timestamp>,
     idle_gets: Vec<Timestamp>,
+    /// Moments of its gets, and how often two of them fell together after a sleep drawn by lot.
+    gets: Vec<Timestamp>,
+    in_step: u32,
+    /// When it was last woken, resized, refused, or found something.
+    disturbed: Option<Timestamp>,
     /// Direction of the last change, and changes of direction, in the steady stage.
     rising: Option<bool>,
     reversals: u32,
@@ -79,26 +84,29 @@ pub(super) fn check(
         violations,
     };
     pace.lives(marks);
-    pace.late(marks);
-    pace.steady();
+    arrivals::check(&mut pace, marks);
 }
 
 impl Pace<'_> {
-    fn violated(&mut self, property: &'static str, number: usize, what: String) {
+    pub(super) fn violated(&mut self, property: &'static str, number: usize, what: String) {
         self.violations.push(Violation::at(property, number, what));
     }
 
     /// Whether trouble and what it leaves behind are over.
-    fn is_exact(&self, at: Timestamp) -> bool {
+    pub(super) fn is_exact(&self, at: Timestamp) -> bool {
         at >= self.calm_at.plus(AFTERMATH)
     }
 
     fn lives(&mut self, marks: &mut Marks) {
         let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
+        let mut gone = BTreeSet::new();
         let mut stage = None;
         let mut stage_at = Timestamp::MIN;
         let history = self.history;
         for (number, event) in history.iter().enumerate() {
+            if gone.contains(event.actor.as_str()) {
+                continue;
+            }
             let life = lives.entry(event.actor.as_str()).or_default();
             match &event.what {
                 Happening::Exchange(exchange) if event.actor.starts_with("listener") => {
@@ -113,6 +121,7 @@ impl Pace<'_> {
                 }
                 Happening::Crashed => {
                     lives.remove(event.actor.as_str());
+                    gone.insert(event.actor.as_str());
                 }
                 Happening::Listener(Seen::Stage(next)) => {
                     if stage == Some(Stage::Idle) {
@@ -131,7 +140,7 @@ impl Pace<'_> {
         }
         if lives
             .values()
-            .any(|life| life.idle_gets.len() > IN_STEP_FROM)
+            .any(|life| life.idle_gets.len() > LONG_IDLE_GETS)
         {
             mark(marks, "long idle");
         }
@@ -150,9 +159,11 @@ impl Pace<'_> {
                 self.resized(number, life, *state, *tasks, stage);
                 (life.state, life.tasks, life.since) = (*state, *tasks, Some(event.at));
                 life.empty_at = None;
+                life.disturbed = Some(event.at);
             }
             Seen::Woken => {
                 life.empty_at = None;
+                life.disturbed = Some(event.at);
                 let free = life.running < self.plan.shape.slots;
                 let due = self.is_exact(event.at) && free && life.told_at.is_none();
                 if due && life.since.is_some() && life.woken_at.is_none() {
@@ -301,10 +312,42 @@ impl Pace<'_> {
         }
         let answer = exchange.done().filter(|_| is_told(exchange));
         let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
+        // In a wave one task's find wakes the others.
+        if matches!(stage, Some(Stage::Idle | Stage::Late { .. })) {
+            self.in_step(number, event, exchange, life);
+        }
+        if !empty {
+            life.disturbed = Some(event.at);
+        }
         life.empty_at = (empty && alone).then_some(event.at);
         life.failed_at = None;
         if empty && stage == Some(Stage::Idle) && life.state == PoolState::Watching {
             life.idle_gets.push(exchange.sent);
+        }
+    }
+
+    /// DL5: tasks whose sleeps are drawn by lot do not wake together. Sleeps of the first and the
+    /// longest length are not drawn.
+    fn in_step(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
+        if !self.is_exact(event.at) {
+            return;
+        }
+        let (first, longest) = self.plan.shape.idle_ms;
+        let least = Duration::from_millis(first + 60) + 2 * self.lag;
+        let drawn = least..Duration::from_millis(longest * 9 / 10);
+        let together = life.gets.last() == Some(&exchange.sent);
+        if !together {
+            life.gets.push(exchange.sent);
+            return;
+        }
+        let before = life.gets.iter().rev().nth(1).copied();
+        let slept = before.filter(|before| life.disturbed.is_none_or(|at| at < *before));
+        if slept.is_some_and(|before| drawn.contains(&exchange.sent.since(before))) {
+            life.in_step += 1;
+        }
+        if life.in_step >= IN_STEP_MAX {
+            let what = format!("{} polls in step", event.actor);
+            self.violated("DL5", number, what);
         }
     }
 
@@ -347,12 +390,6 @@ impl Pace<'_> {
                 let what = format!("{actor} has stopped looking");
                 self.violated("LL1", number, what);
             }
-            let gets = &life.idle_gets;
-            let pairs = gets.windows(2).filter(|pair| pair[0] == pair[1]).count();
-            if gets.len() > IN_STEP_FROM && pairs * 3 > gets.len() {
-                let what = format!("{actor} polls in step: {pairs} of {} gets", gets.len());
-                self.violated("DL5", number, what);
-            }
         }
     }
 
@@ -383,97 +420,6 @@ impl Pace<'_> {
                 let what = format!("{count} requests in a second, {allowed:.0} allowed");
                 return self.violated("LS9", number, what);
             }
-        }
-    }
-
-    /// LL1: the message that comes into an idle queue is taken in time.
-    fn late(&mut self, marks: &mut Marks) {
-        let stage = self
-            .history
-            .iter()
-            .enumerate()
-            .find_map(|(number, event)| match &event.what {
-                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
-                    Some((number, event.at, *announced))
-                }
-                _ => None,
-            });
-        let Some((number, put, announced)) = stage else {
-            return;
-        };
-        let is_get = |event: &&Event| match &event.what {
-            Happening::Exchange(e) if event.actor.starts_with("listener") => {
-                e.method == "GET" && e.done().is_some_and(|a| !taken(&a.text()).is_empty())
-            }
-            _ => false,
-        };
-        let got = self
-            .history
-            .iter()
-            .skip(number)
-            .find(is_get)
-            .map(|event| event.at);
-        let mut most = SLACK + 4 * self.lag;
-        if !announced {
-            most += self.plan.shape.longest_sleep();
-            if matches!(self.plan.shape.mode, Mode::Trigger(_)) {
-                mark(marks, "watchdog woke");
-            }
-        }
-        if !self.is_exact(put) {
-            most += AFTERMATH;
-        }
-        match got {
-            Some(at) if at <= put.plus(most) => {}
-            Some(at) => {
-                let what = format!("taken after {:?}, {most:?} allowed", at.since(put));
-                self.violated("LL1", number, what);
-            }
-            None => self.violated("LL1", number, "never taken".to_owned()),
-        }
-    }
-
-    /// LL3: under a constant load that can be borne the oldest message does not grow older.
-    fn steady(&mut self) {
-        let begun = self
-            .history
-            .iter()
-            .position(|event| event.what == Happening::Listener(Seen::Stage(Stage::Steady)));
-        let Some(begun) = begun else { return };
-        let mut put: BTreeMap<String, Timestamp> = BTreeMap::new();
-        let mut waits = Vec::new();
-        for (number, event) in self.history.iter().enumerate().skip(begun) {
-            let Happening::Exchange(exchange) = &event.what else {
-                continue;
-            };
-            let Some(text) = exchange.done().map(|answer| answer.text()) else {
-                continue;
-            };
-            if event.actor == "owner" && exchange.method == "POST" {
-                let id = crate::scenario::history::element(&text, "MessageId").unwrap_or_default();
-                put.insert(id.to_owned(), event.at);
-            } else if exchange.method == "GET" {
-                for message in taken(&text) {
-                    if let Some(at) = put.remove(message.id) {
-                        waits.push((number, at, event.at.since(at)));
-                    }
-                }
-            }
-        }
-        // What came in the last third has seen the pool at its size.
-        waits.sort_by_key(|(_, at, _)| *at);
-        let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
-        let last_third = waits.len() * 2 / 3;
-        let slow = waits
-            .iter()
-            .skip(last_third)
-            .find(|(_, _, wait)| *wait > most);
-        if let Some((number, _, wait)) = slow.copied() {
-            self.violated(
-                "LL3",
-                number,
-                format!("taken after {wait:?}, {most:?} allowed"),
-            );
         }
     }
 }

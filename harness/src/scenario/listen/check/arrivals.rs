@@ -1,0 +1,114 @@
+//! When messages are taken: LL1 for the one that comes into an idle queue, LL3 for those that come
+//! at a constant rate.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+
+use super::pace::{AFTERMATH, Pace, SLACK};
+use super::taken;
+use crate::scenario::history::{Event, Happening};
+use crate::scenario::listen::{Mode, Seen, Stage};
+use crate::scenario::marks::{Marks, mark};
+
+/// In what time a backlog shall be worked off (the default).
+const DRAIN_TARGET: Duration = Duration::from_secs(10);
+
+pub(super) fn check(pace: &mut Pace<'_>, marks: &mut Marks) {
+    pace.late(marks);
+    pace.steady();
+}
+
+impl Pace<'_> {
+    /// LL1: the message that comes into an idle queue is taken in time.
+    fn late(&mut self, marks: &mut Marks) {
+        let stage = self
+            .history
+            .iter()
+            .enumerate()
+            .find_map(|(number, event)| match &event.what {
+                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
+                    Some((number, event.at, *announced))
+                }
+                _ => None,
+            });
+        let Some((number, put, announced)) = stage else {
+            return;
+        };
+        let is_get = |event: &&Event| match &event.what {
+            Happening::Exchange(e) if event.actor.starts_with("listener") => {
+                e.method == "GET" && e.done().is_some_and(|a| !taken(&a.text()).is_empty())
+            }
+            _ => false,
+        };
+        let got = self
+            .history
+            .iter()
+            .skip(number)
+            .find(is_get)
+            .map(|event| event.at);
+        let mut most = SLACK + 4 * self.lag;
+        if !announced {
+            most += self.plan.shape.longest_sleep();
+            if matches!(self.plan.shape.mode, Mode::Trigger(_)) {
+                mark(marks, "watchdog woke");
+            }
+        }
+        if !self.is_exact(put) {
+            most += AFTERMATH;
+        }
+        match got {
+            Some(at) if at <= put.plus(most) => {}
+            Some(at) => {
+                let what = format!("taken after {:?}, {most:?} allowed", at.since(put));
+                self.violated("LL1", number, what);
+            }
+            None => self.violated("LL1", number, "never taken".to_owned()),
+        }
+    }
+
+    /// LL3: under a constant load that can be borne the oldest message does not grow older.
+    fn steady(&mut self) {
+        let begun = self
+            .history
+            .iter()
+            .position(|event| event.what == Happening::Listener(Seen::Stage(Stage::Steady)));
+        let Some(begun) = begun else { return };
+        let mut put: BTreeMap<String, Timestamp> = BTreeMap::new();
+        let mut waits = Vec::new();
+        for (number, event) in self.history.iter().enumerate().skip(begun) {
+            let Happening::Exchange(exchange) = &event.what else {
+                continue;
+            };
+            let Some(text) = exchange.done().map(crate::scenario::history::Answer::text) else {
+                continue;
+            };
+            if event.actor == "owner" && exchange.method == "POST" {
+                let id = crate::scenario::history::element(&text, "MessageId").unwrap_or_default();
+                put.insert(id.to_owned(), event.at);
+            } else if exchange.method == "GET" {
+                for message in taken(&text) {
+                    if let Some(at) = put.remove(message.id) {
+                        waits.push((number, at, event.at.since(at)));
+                    }
+                }
+            }
+        }
+        // What came in the last third has seen the pool at its size.
+        waits.sort_by_key(|(_, at, _)| *at);
+        let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
+        let last_third = waits.len() * 2 / 3;
+        let slow = waits
+            .iter()
+            .skip(last_third)
+            .find(|(_, _, wait)| *wait > most);
+        if let Some((number, _, wait)) = slow.copied() {
+            self.violated(
+                "LL3",
+                number,
+                format!("taken after {wait:?}, {most:?} allowed"),
+            );
+        }
+    }
+}
