@@ -15,6 +15,9 @@ use crate::planted::planted;
 
 /// A commit that waits for its turn and then for its answer.
 pub(super) trait Work: Send {
+    /// The time at which it was asked for, where only who asks can tell it.
+    fn asked(&self) -> Option<Timestamp>;
+
     /// Runs the operation; its answer waits. `None` when it refused.
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)>;
 
@@ -24,6 +27,7 @@ pub(super) trait Work: Send {
 
 /// A job, and where its result goes.
 pub(super) struct Commit<T, J, A> {
+    asked: Option<Timestamp>,
     job: Option<J>,
     result: Option<Result<T, StorageError>>,
     answer: A,
@@ -35,8 +39,9 @@ where
     A: FnOnce(Result<T, StorageError>) + Send,
     T: Send,
 {
-    pub(super) fn new(job: J, answer: A) -> Self {
+    pub(super) fn new(asked: Option<Timestamp>, job: J, answer: A) -> Self {
         Commit {
+            asked,
             job: Some(job),
             result: None,
             answer,
@@ -50,6 +55,10 @@ where
     A: FnOnce(Result<T, StorageError>) + Send,
     T: Send,
 {
+    fn asked(&self) -> Option<Timestamp> {
+        self.asked
+    }
+
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)> {
         let job = self.job.take()?;
         let mut tx = Transaction::new(below);
@@ -102,10 +111,11 @@ impl Stamps {
         self.last
     }
 
-    pub(super) fn next(&mut self) -> Stamp {
+    pub(super) fn next(&mut self, asked: Option<Timestamp>) -> Stamp {
+        let now = asked.unwrap_or_else(|| self.clock.now());
         let now = match planted("time-goes-back") {
-            true => self.clock.now(),
-            false => self.clock.now().max(self.last.now),
+            true => now,
+            false => now.max(self.last.now),
         };
         let after = Timestamp::from_ticks(self.last.tick.ticks() + Stamp::TICKS);
         self.last = Stamp {

@@ -106,7 +106,8 @@ impl Committer {
         self.shared.unmasked(|view| {
             let mut done = Group::new(view);
             for work in group {
-                done.run(work.as_mut(), &stamps.next());
+                let stamp = stamps.next(work.asked());
+                done.run(work.as_mut(), &stamp);
             }
             (done.writes, done.held)
         })

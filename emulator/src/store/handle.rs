@@ -102,7 +102,8 @@ impl Store {
         T: Send + 'static,
     {
         let (sender, mut answer) = oneshot::channel();
-        let work = Commit::new(job, move |result| {
+        let asked = self.0.shared.asked();
+        let work = Commit::new(asked, job, move |result| {
             // Nobody waits any more when the client has gone; the commit stands.
             let _ = sender.send(result);
         });
@@ -224,7 +225,8 @@ impl Inner {
     {
         let (sender, answer) = mpsc::sync_channel(1);
         let run = move |tx: &mut Transaction<'_>, _: &Stamp| Ok(job(tx)?);
-        let work = Commit::new(run, move |result: Result<T, StorageError>| {
+        let asked = self.shared.asked();
+        let work = Commit::new(asked, run, move |result: Result<T, StorageError>| {
             // The receiver waits below.
             let _ = sender.send(result);
         });

@@ -178,8 +178,8 @@ impl Files {
 
     /// sled fails on an empty or damaged snapshot, or on settings that were cut short, although its
     /// log is whole: it is tried without, in a copy. What was found stays beside it, whatever comes
-    /// of it. (By then sled may have zeroed what follows the last whole record of a segment; copying
-    /// before each start would cost time in proportion to the store.)
+    /// of it. (By then sled may have zeroed what follows the last whole record of a segment;
+    /// copying before each start would cost time in proportion to the store.)
     fn recover(
         &self,
         index: u64,

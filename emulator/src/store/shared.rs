@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
+use smalt_protocol::Timestamp;
 
 use super::config::Mode;
 use super::engine::Engine;
@@ -98,6 +99,12 @@ impl Shared {
             engine: engine.as_ref(),
             extents: &self.extents,
         })
+    }
+
+    /// The time at which a commit is asked for. Tokio's paused clock shows its time to its own
+    /// threads only, and the committer's is none of them.
+    pub(super) fn asked(&self) -> Option<Timestamp> {
+        self.clock.follows_tokio().then(|| self.clock.now())
     }
 
     /// Whether writes are taken.

@@ -76,12 +76,55 @@ pub async fn expiry(
         return Ok(());
     }
     tokio::time::sleep(EXPIRED).await;
-    let other = client.try_lease("acquire", STRANGER).await?.status;
-    if other != 201 {
-        let text = format!("a lease that ran out keeps others out: {other}");
+    let other = client.try_lease("acquire", STRANGER).await?;
+    if other.status != 201 {
+        let body = String::from_utf8_lossy(&other.body);
+        let text = format!("a lease that ran out keeps others out: {body}");
         verified.flaws.push(Flaw::new(Property::C4, text));
         return Ok(());
     }
     let released = client.try_lease("release", STRANGER).await?;
     released.expect(200).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use smalt::{Clock, Emulator, Timestamp};
+
+    use super::*;
+
+    const ID: &str = "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa";
+
+    /// A lease that is there is found, one that is not is missed, one that is over is free.
+    #[tokio::test(start_paused = true)]
+    async fn leases_are_judged() {
+        let clock = Clock::tokio(Timestamp::from_unix_s(1_800_000_000));
+        let emulator = Emulator::builder().clock(clock).open().unwrap();
+        let mut client = Client::within(&emulator, "leased");
+        client.create().await.unwrap();
+        let mut verified = Verified::default();
+        let acquired = client.try_lease("acquire", ID).await.unwrap();
+        acquired.expect(201).unwrap();
+        let mut model = Model {
+            lease: Some(ID.to_owned()),
+            ..Model::default()
+        };
+        lease(&mut client, &mut model, &mut verified).await.unwrap();
+        assert_eq!(verified.flaws, []);
+        // Nobody is known to have it: whoever keeps others out is a flaw.
+        let mut unknown = Model::default();
+        lease(&mut client, &mut unknown, &mut verified)
+            .await
+            .unwrap();
+        assert_eq!(verified.flaws.len(), 1);
+        expiry(&mut client, &mut model, &mut verified)
+            .await
+            .unwrap();
+        assert_eq!(verified.flaws.len(), 1);
+        // One that was acknowledged and is not there.
+        model.lease = Some(ID.to_owned());
+        lease(&mut client, &mut model, &mut verified).await.unwrap();
+        assert_eq!(verified.flaws.len(), 2);
+        assert_eq!(model.lease, None);
+    }
 }

@@ -258,6 +258,18 @@ async fn tokios_clock_stands_still_while_a_commit_waits() {
     assert_eq!(clock.now(), start.plus_s(3_600));
 }
 
+/// The committer's thread is none of tokio's: the time of a commit on disk is tokio's all the same.
+#[tokio::test(start_paused = true)]
+async fn a_commit_on_disk_takes_its_time_from_tokios_clock() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = Timestamp::from_unix_s(1_000);
+    let clock = Clock::tokio(start);
+    let store = Store::open(StoreConfig::durable(dir.path(), clock)).unwrap();
+    assert_eq!(stamp(&store).await.now, start);
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    assert_eq!(stamp(&store).await.now, start.plus_s(3_600));
+}
+
 /// Sums over a scan never change while writers move amounts about: a read sees one moment.
 #[tokio::test]
 async fn a_read_sees_one_moment() {

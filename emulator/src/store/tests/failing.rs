@@ -63,7 +63,7 @@ fn commit(requests: &mpsc::Sender<Request>, value: &'static str) -> Result<(), S
         tx.put(b"\x20key".to_vec(), value);
         Ok(())
     };
-    let work = Commit::new(job, move |result| sender.send(result).unwrap());
+    let work = Commit::new(None, job, move |result| sender.send(result).unwrap());
     requests.send(Request::Commit(Box::new(work))).unwrap();
     answer.recv().unwrap()
 }
