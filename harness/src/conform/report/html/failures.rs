@@ -58,7 +58,8 @@ fn one(out: &mut String, of: &Of, scenario: &Played, outcome: Outcome, ledger: &
     let noun = if count == 1 { "check" } else { "checks" };
     let _ = write!(
         out,
-        "<details{}><summary>{}: {} <span class=\"soft\">({count} {noun}; {})</span></summary><div>",
+        "<details{}><summary>{}: {} <span class=\"soft\">({count} {noun}; {})</span></summary>\
+         <div>",
         if outcome == Outcome::Failed {
             " open"
         } else {
