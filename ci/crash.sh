@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# kill -9 in the middle of work, round after round on one store; everything acknowledged must be there.
+# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after round
+# on one store; then death at every named step, what a loss of power can leave, and failing calls.
 #
-#   ci/crash.sh [rounds] [further options of `harness crash`]
+#   ci/crash.sh [rounds]                                      all of it
+#   ci/crash.sh rounds further options of `harness crash`     the rounds alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-20}
@@ -10,4 +12,15 @@ target=${CARGO_TARGET_DIR:-target}
 
 [ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
     cargo build --release --quiet --bins
-exec "$target/release/harness" crash --rounds "$rounds" "$@"
+"$target/release/harness" crash --rounds "$rounds" "$@"
+[ $# -eq 0 ] || exit 0
+
+# In the folder of `cargo test`: no binary of a release ever has a failpoint.
+cargo build --quiet -p smalt-harness --features failpoints
+if [ "$(uname)" = Linux ]; then
+    cargo build --quiet -p smalt-shim
+    "$target/debug/harness" crash --failpoints --images 1 --errors
+else
+    "$target/debug/harness" crash --failpoints
+    echo "images and errors: NOT RUN, they need Linux"
+fi

@@ -1,27 +1,26 @@
-//! `kill -9` in the middle of work, and what must be there afterwards.
+//! Crashes of every kind, and what must be there afterwards: C1 to C7 ([`property`]).
 //!
-//! The binary `smalt` runs in its durable mode on a directory. Several connections write to it,
-//! each on a container and a queue of its own and one request at a time, and record every
-//! acknowledgement. At a random moment the process is killed; it is started again, twice, and asked
-//! for everything. The next round goes on with the same store. What is proved:
+//! - **Rounds**: the binary `smalt` on a directory, several connections, `kill -9` at a random
+//!   moment, two starts, everything looked at; the next round goes on with the same store.
+//! - **Kills**: the same with children that need no sockets, many in a short time.
+//! - **Failpoints**: such a child dies at every named step of the store.
+//! - **Images**: such a child works under a shim that journals what it does to its files; from the
+//!   journal comes what a loss of power can leave at each sync, and each image is opened.
+//! - **Errors**: under the same shim, calls fail: a full disk, a failing sync, short transfers.
+//! - **Stores of releases**: each opens, and shows what it showed then.
 //!
-//! - **C1** every acknowledged operation is visible, exactly: bytes, metadata, ETags, texts,
-//!   dequeue counts; what was deleted stays so.
-//! - **C2** an operation without an acknowledgement happened whole or not at all.
-//! - **C3** no content is short, mixed or another's.
-//! - **C4** no ETag and no message id is given twice; a receipt that was given works, one that was
-//!   replaced does not; no message is handed out twice while it is hidden.
-//! - **C6**, **C7** it opens again in bounded time, and opening once more changes nothing.
-//!
-//! Losing power differs from losing the process: pages that were not synced are gone as well. The
-//! store's own tests (`emulator/src/store/tests/crash.rs`) prove that with a disk that forgets
-//! them.
+//! docs/crash.md has the table of properties and the commands.
 //!
 //! # Layout
-//! - [`content`]: bytes from a seed; [`model`]: what is expected; [`wire`]: the operations.
-//! - [`worker`]: one connection at work; [`verify`], [`verify_queue`]: everything against the
-//!   model.
+//! - [`content`]: bytes from a seed; [`model`]: what is expected; [`transport`], [`wire`]: the
+//!   operations; [`worker`]: one connection at work; [`verify`], [`verify_queue`],
+//!   [`verify_lease`]: everything against the model.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
+//! - [`child`]: the process that dies; [`events`]: what it tells; [`kill`]: its end; [`examine`]:
+//!   its store afterwards. [`kills`], [`failpoints`], [`errors`]: many of them. [`campaign`]: their
+//!   part of the command.
+//! - [`shim`], [`journal`], [`image`], [`images`]: the loss of power.
+//! - [`fixture`]: stores of releases. [`files`]: all access to files.
 
 pub mod campaign;
 pub mod child;
@@ -31,6 +30,7 @@ pub mod events;
 pub mod examine;
 pub mod failpoints;
 pub mod files;
+pub mod fixture;
 pub mod image;
 pub mod images;
 pub mod journal;
@@ -49,4 +49,5 @@ pub mod wire;
 pub mod worker;
 
 pub use child::{ChildOptions, run_child};
+pub use fixture::{FixtureOptions, run_fixture};
 pub use options::{Options, run_command};

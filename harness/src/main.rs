@@ -33,6 +33,8 @@ enum Command {
     /// The process that `crash` lets die.
     #[command(hide = true)]
     CrashChild(crash::ChildOptions),
+    /// Make a store of this release for the tests of later ones, or show what is in one.
+    StoreFixture(crash::FixtureOptions),
     /// Send requests that no client should send, and check each answer.
     Malformed(malformed::Options),
     /// Measure smalt beside a bare hyper server, and beside Azurite.
@@ -78,6 +80,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Diff(options) => block_on(diff::run_command(&options)),
         Command::Conform(options) => block_on(conform::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),

@@ -1,8 +1,13 @@
 //! The crash tests of `cargo test`: kills, and every sync boundary of a workload. docs/crash.md
 //! says what the longer runs are.
 
-use std::path::Path;
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+use std::path::{Path, PathBuf};
+
+use smalt_harness::crash::files;
+use smalt_harness::crash::fixture::dump;
+use smalt_harness::crash::images::scratch;
 use smalt_harness::crash::kills::kills;
 
 /// The program whose hidden command is the child.
@@ -12,7 +17,8 @@ fn program() -> &'static Path {
 
 #[test]
 fn fifty_kills_lose_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    // A kill leaves the page cache: memory is as good as a disk.
+    let dir = tempfile::tempdir_in(scratch()).unwrap();
     let all = kills(program(), &dir.path().join("kills"), 1, 50, &|| ()).unwrap();
     assert_eq!(all.flaws, []);
     // It was work that was killed.
@@ -20,11 +26,64 @@ fn fifty_kills_lose_nothing() {
     assert!(all.payloads > 500 && all.messages > 500, "{all:?}");
 }
 
+/// Stores as every release wrote them, and what is to be read of each.
+fn stores() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/stores");
+    let stores = files::dirs_in(&root).unwrap();
+    assert!(!stores.is_empty());
+    stores
+}
+
+/// Every file with its bytes.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for dir in files::dirs_in(dir).unwrap() {
+        all.extend(contents(&dir));
+    }
+    for file in files::files_in(dir).unwrap() {
+        let bytes = files::read(&file).unwrap();
+        all.push((file, bytes));
+    }
+    all
+}
+
+#[tokio::test]
+async fn stores_of_every_release_are_read() {
+    for store in stores() {
+        let expected = files::read(&store.with_extension("txt")).unwrap();
+        let expected = String::from_utf8(expected).unwrap();
+        assert!(expected.lines().count() > 100);
+        assert_eq!(dump(&store).await.unwrap(), expected, "{}", store.display());
+    }
+}
+
+/// A newer format, which only a newer release can read, is refused and not touched.
+#[tokio::test]
+async fn a_store_of_a_newer_release_is_left_as_it_is() {
+    let store = stores().pop().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("store");
+    files::copy_dir(&store, &copy).unwrap();
+    let format = String::from_utf8(files::read(&copy.join("format")).unwrap()).unwrap();
+    let newer = format.replace("format 1\n", "format 2\n");
+    assert_ne!(newer, format);
+    files::write(&copy.join("format"), newer.as_bytes()).unwrap();
+    let before = contents(&copy);
+    let opened = smalt::Emulator::builder().durable(&copy).open();
+    let text = opened.unwrap_err().to_string();
+    assert!(
+        text.contains("has format 2, this release reads up to 1"),
+        "{text}"
+    );
+    assert_eq!(contents(&copy), before);
+}
+
 #[cfg(target_os = "linux")]
 mod under_the_shim {
     use std::path::PathBuf;
     use std::process::Command;
 
+    use smalt_harness::crash::errors::errors;
     use smalt_harness::crash::images::{Plan, record, scratch, sweep};
 
     use super::program;
@@ -38,6 +97,24 @@ mod under_the_shim {
             command.arg("--release");
         }
         assert!(command.status().unwrap().success());
+    }
+
+    /// Every kind of failing call, each at several calls.
+    #[test]
+    fn failing_calls_are_answered_and_nothing_is_lost() {
+        build_shim();
+        let dir = tempfile::tempdir_in(scratch()).unwrap();
+        let all = errors(program(), &dir.path().join("errors"), 1, &|| ()).unwrap();
+        for errors in &all {
+            assert_eq!(errors.flaws, [], "{}", errors.case);
+            assert!(errors.acknowledged > 0, "{errors:?}");
+        }
+        // What must be refused was, and what must be gone on with was not.
+        for (call, is_refused) in [("enospc", true), ("sync of *: eio", true), ("short", false)] {
+            for errors in all.iter().filter(|errors| errors.case.contains(call)) {
+                assert_eq!(errors.refused > 0, is_refused, "{errors:?}");
+            }
+        }
     }
 
     #[test]
@@ -63,15 +140,7 @@ mod under_the_shim {
         assert_eq!(all.flaws.len(), 0);
         assert!(all.boundaries > 40 && all.payloads > 100, "{all:?}");
         // The same with one kind of sync left out: each is missed.
-        for forgotten in [
-            "db",
-            "conf",
-            "extents",
-            "00000001.seg",
-            "sled-1",
-            "store",
-            "",
-        ] {
+        for forgotten in ["db", "extents", "00000001.seg", "sled-1", "store", ""] {
             let plan = Plan {
                 forgotten: Some(forgotten),
                 every: 16,

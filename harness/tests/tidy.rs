@@ -9,6 +9,8 @@
 
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/failpoints.rs"]
+mod failpoints;
 #[path = "tidy/finding.rs"]
 mod finding;
 #[path = "tidy/manifests.rs"]
@@ -93,6 +95,14 @@ fn every_operation_is_registered_and_shows_an_example() {
     hold(
         "an operation has a line in the register, and an exchange in its file's header",
         register::judge(&Tree::get().sources),
+    );
+}
+
+#[test]
+fn every_failpoint_is_visited() {
+    hold(
+        "a step at which the store can be told to die stands in the list that is visited",
+        failpoints::judge(&Tree::get().sources),
     );
 }
 

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
 pub use crate::error::{ErrorKind, PortError};
+use crate::planted::planted;
 use crate::redact::without_query;
 
 /// Shorthand for the port's results.
@@ -25,7 +26,9 @@ pub type Metadata = BTreeMap<String, String>;
 pub fn metadata_value<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a str> {
     metadata
         .iter()
-        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .find(|(key, _)| {
+            key.eq_ignore_ascii_case(name) && !planted("metadata-name-exact") || *key == name
+        })
         .map(|(_, value)| value.as_str())
 }
 

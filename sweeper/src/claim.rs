@@ -14,6 +14,7 @@ use crate::decide::{self, Decision, Scene};
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
 use crate::outcome::Outcome;
+use crate::planted::planted;
 use crate::report::{self, BlobRecord, GUARD_TRIPPED};
 use crate::schedule;
 use crate::shared::Core;
@@ -424,8 +425,13 @@ async fn list(
         let within = |item: &BlobItem| reclaimed.is_none_or(|r| item.name <= r.last);
         let beyond = page.blobs.iter().any(|item| !within(item));
         marker = page.next_marker;
+        let own_clock = core
+            .wall_clock
+            .as_ref()
+            .filter(|_| planted("own-clock-decides"));
+        let now = own_clock.map_or(page.server_time, |clock| clock());
         for item in page.blobs.into_iter().filter(within) {
-            sort_in(core, place, swept, item, page.server_time, &mut found);
+            sort_in(core, place, swept, item, now, &mut found);
         }
         if reclaimed.is_none() || beyond || marker.is_none() {
             break;

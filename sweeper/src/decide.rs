@@ -9,6 +9,7 @@ use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value}
 use crate::destination::{self, Destination, SweptPlace};
 use crate::glob;
 use crate::outcome::Outcome;
+use crate::planted::planted;
 use crate::ttl::{self, TimeToLive, TtlFormat};
 
 /// What the operator wants, apart from what the blobs themselves say.
@@ -124,13 +125,15 @@ pub fn decide(
         Ok(term) => term,
         Err(outcome) => return Decision::Keep(outcome),
     };
-    if term.due.plus(policy.grace) > now || term.due == Timestamp::MAX {
+    let grace = policy.grace * u32::from(!planted("grace-ignored"));
+    if term.due.plus(grace) > now || term.due == Timestamp::MAX {
         return Decision::Keep(Outcome::NotDue);
     }
     if let Some(outcome) = kept_though_due(policy, scene, name, seen, now) {
         return Decision::Keep(outcome);
     }
-    match term.dead {
+    let kept = |_: &&str| scene.dead_account.is_some() || !planted("unconfigured-is-deleted");
+    match term.dead.filter(kept) {
         None => Decision::Delete { due: term.due },
         Some(dead) => match place(policy, scene, name, dead) {
             Ok(_) if is_archived(seen) => Decision::Keep(Outcome::Archived),
@@ -224,7 +227,7 @@ fn place(
         return Err(Outcome::DbcSelf);
     }
     let swept = scene.swept.iter().any(|s| s.covers(account, &destination));
-    if swept && !policy.allow_swept_destination {
+    if swept && !policy.allow_swept_destination && !planted("dead-into-swept") {
         return Err(Outcome::DbcSwept);
     }
     Ok(destination)

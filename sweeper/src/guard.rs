@@ -3,6 +3,8 @@
 //! Judged before a page is claimed, over what this cycle has removed, what is in flight and what
 //! the page would remove: nothing beyond the limit is ever started (SS10 allows one page beyond).
 
+use crate::planted::planted;
+
 /// Limits of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard {
@@ -42,8 +44,9 @@ impl Guard {
         if due == 0 {
             return false;
         }
-        let over_count =
-            self.max_per_cycle > 0 && so_far.cycle_removed.saturating_add(due) > self.max_per_cycle;
+        let over_count = self.max_per_cycle > 0
+            && !planted("guard-never-trips")
+            && so_far.cycle_removed.saturating_add(due) > self.max_per_cycle;
         let all_seen = so_far.container_seen.saturating_add(seen);
         let all_removed = so_far.container_removed.saturating_add(due);
         let over_fraction = all_seen >= FRACTION_SAMPLE_MIN

@@ -37,7 +37,7 @@ pub(crate) struct Core {
     pub(crate) report: Mutex<Report>,
     /// Destination containers that are known to be there, by account (DS20).
     pub(crate) made: Mutex<BTreeSet<(String, String)>>,
-    wall_clock: Option<WallClock>,
+    pub(crate) wall_clock: Option<WallClock>,
     clock: Mutex<Option<(Timestamp, Instant)>>,
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
+use crate::planted::planted;
 use crate::span;
 
 /// What a `TimeToLive` value says.
@@ -76,6 +77,7 @@ pub fn parse(text: &str, formats: &[TtlFormat]) -> Option<TimeToLive> {
     formats
         .iter()
         .find_map(|format| parse_instant(text, format))
+        .or_else(|| parse_rfc3339(&format!("{text}Z")).filter(|_| planted("time-without-zone")))
         .map(TimeToLive::At)
 }
 

@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures_util::stream::{self, StreamExt};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, BlobItem, BlobProperties, Conditions, ErrorKind, PortError, PortResult,
+    BlobId, BlobItem, BlobProperties, Conditions, DeleteSnapshots, ErrorKind, PortError, PortResult,
 };
 use tokio::time::Instant;
 
@@ -15,6 +15,7 @@ use crate::decide::{self, Decision};
 use crate::error::SweepError;
 use crate::mover;
 use crate::outcome::Outcome;
+use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::shared::Core;
 use crate::state::Tally;
@@ -75,7 +76,12 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
             }
             handled += 1;
             denied += usize::from(record.outcome == Outcome::Denied);
-            report::count(&mut tally, record.outcome, record.length);
+            let counted = Some(record.outcome).filter(|_| !planted("counted-before-done"));
+            report::count(
+                &mut tally,
+                counted.unwrap_or(Outcome::Deleted),
+                record.length,
+            );
             lock(&core.report).blob(&page.label, &record);
         }
     }
@@ -236,8 +242,12 @@ pub(crate) async fn delete(
     seen: &BlobProperties,
 ) -> PortResult<()> {
     let cx = core.context(&page.page.id);
-    let conditions = Conditions::matching(&seen.etag);
-    let snapshots = core.config.snapshots;
+    let mut conditions = Conditions::matching(&seen.etag);
+    conditions.if_match = conditions
+        .if_match
+        .filter(|_| !planted("delete-unconditional"));
+    let snapshots = Some(core.config.snapshots).filter(|_| !planted("snapshots-go-too"));
+    let snapshots = snapshots.unwrap_or(DeleteSnapshots::Include);
     let call = || {
         page.place
             .storage

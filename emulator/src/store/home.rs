@@ -30,6 +30,8 @@ use crate::disk::{Disk, files_below, read_small, replace_small};
 /// The newest format that this release reads, and the one that it writes.
 pub(super) const FORMAT: u32 = 1;
 const FIRST_INDEX: u64 = 1;
+/// Tries to lock the directory; all of them take some 20 ms.
+const LOCK_TRIES_MAX: u32 = 2_000;
 const ENGINE_PREFIX: &str = "sled-";
 
 /// Where the store lives.
@@ -74,8 +76,7 @@ impl Home {
         }
         let dir = config.dir.clone().ok_or(OpenError::NoDirectory)?;
         disk.create_dir(&dir).map_err(|e| cannot_open(&dir, &e))?;
-        let lock = disk.lock(&dir.join("lock"));
-        let lock = lock.map_err(|e| cannot_open(&dir, &e))?;
+        let lock = lock(disk.as_ref(), &dir).map_err(|e| cannot_open(&dir, &e))?;
         let files = Files {
             disk: Arc::clone(disk),
             mode: config.mode,
@@ -176,9 +177,9 @@ impl Files {
     }
 
     /// sled fails on an empty or damaged snapshot, or on settings that were cut short, although its
-    /// log is whole: it is tried without, in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
-    /// zeroed what follows the last whole record of a segment; copying before each start
-    /// would cost time in proportion to the store.)
+    /// log is whole: it is tried without, in a copy. What was found stays beside it, whatever comes
+    /// of it. (By then sled may have zeroed what follows the last whole record of a segment; copying
+    /// before each start would cost time in proportion to the store.)
     fn recover(
         &self,
         index: u64,
@@ -385,6 +386,18 @@ impl View for Bare<'_> {
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         self.0.scan(from, to, visit)
     }
+}
+
+/// Takes the directory. A process that is being started by this one holds what was just let go,
+/// between its fork and its exec: a few more tries tell it from an owner.
+fn lock(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
+    for _ in 1..LOCK_TRIES_MAX {
+        if let Some(lock) = disk.lock(&dir.join("lock"))? {
+            return Ok(Some(lock));
+        }
+        std::thread::yield_now();
+    }
+    disk.lock(&dir.join("lock"))
 }
 
 fn begin(engine: &dyn Engine) -> StoreResult<()> {

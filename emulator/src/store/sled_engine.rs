@@ -55,8 +55,8 @@ impl Drop for Open {
 
 impl SledEngine {
     /// Which of its files a copy is better without, when sled cannot open what it finds: snapshots,
-    /// since the log has all that they have, and settings that were cut short, since they are always
-    /// the same. Settings of another release of sled are whole, and stay.
+    /// since the log has all that they have, and settings that were cut short, since they are
+    /// always the same. Settings of another release of sled are whole, and stay.
     pub(super) fn is_expendable(disk: &dyn Disk, file: &Path) -> bool {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if name == SETTINGS {

@@ -2,13 +2,13 @@
 //! the process does to the files below one directory, and makes chosen calls fail.
 //!
 //! sled opens its files itself, so no seam of ours sees what it writes and what it syncs. The crash
-//! test runs its child under this shim; from the journal `harness/src/crash/image.rs` builds what a
-//! loss of power could have left.
+//! test runs its child under this shim; from the journal `harness/src/crash/image.rs` builds what
+//! a loss of power could have left.
 //!
 //! | variable | |
 //! | --- | --- |
 //! | `SMALT_SHIM_DIR` | files below it are watched; without it nothing is |
-//! | `SMALT_SHIM_JOURNAL` | the journal is appended to this file, which is not below the directory |
+//! | `SMALT_SHIM_JOURNAL` | the journal is appended to this file, outside of the directory |
 //! | `SMALT_SHIM_FAIL` | `call:ending:nth:how`: what fails, see [`plan`] |
 //!
 //! # Layout

@@ -3,8 +3,8 @@
 //! - `call`: `write`, `sync`, `read`, `open` or `rename`: the kinds that there are hooks for.
 //! - `ending`: what the path must end with.
 //! - `nth`: the first such call that fails, counted from 1.
-//! - `how`: `enospc`, `eio` (that call and all later ones of the kind), `eio-once`, or `short`: from
-//!   that call on every second one does half of what it was asked.
+//! - `how`: `enospc`, `eio` (that call and all later ones of the kind), `eio-once`, or `short`:
+//!   from that call on every second one does half of what it was asked.
 
 use std::ffi::c_int;
 use std::path::Path;

@@ -4,13 +4,15 @@
 //! every beginning and end of an operation ([`super::events`]). It may be told to die at a named
 //! step of the store, or is killed from outside, or runs to its end under the shim.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use smalt::{Clock, Emulator, Timestamp};
+use smalt::http::{Listener, Patience};
+use smalt::{Clock, Emulator, Service, Timestamp};
 use tokio::task::JoinSet;
 
 use super::content::stream;
@@ -65,6 +67,9 @@ pub struct ChildOptions {
     /// A reset comes after so many operations of the first connection.
     #[arg(long)]
     pub reset_after: Option<u64>,
+    /// Call over sockets, within this process: what a client sees of a failure counts, too.
+    #[arg(long)]
+    pub sockets: bool,
     /// Close the store at the end, instead of dying with it open.
     #[arg(long)]
     pub close: bool,
@@ -134,12 +139,14 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
         }
     };
     log.tell(&Event::Opened)?;
+    let way = Way::open(&emulator, options.sockets).await?;
     let mut workers = JoinSet::new();
     for (worker, model) in models.into_iter().enumerate() {
         let one = Worker {
             worker,
+            client: way.client(&emulator, &name(worker)).await?,
+            way,
             emulator: emulator.clone(),
-            client: Client::within(&emulator, &name(worker)),
             log: Arc::clone(&log),
             model,
         };
@@ -157,8 +164,45 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
     std::process::exit(0)
 }
 
+/// How the connections reach the emulator.
+#[derive(Clone, Copy)]
+enum Way {
+    InProcess,
+    Sockets { blob: SocketAddr, queue: SocketAddr },
+}
+
+impl Way {
+    async fn open(emulator: &Emulator, sockets: bool) -> anyhow::Result<Self> {
+        if !sockets {
+            return Ok(Way::InProcess);
+        }
+        let mut addresses = Vec::new();
+        for service in [Service::Blob, Service::Queue] {
+            let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let listener = Listener::bind(service, any, None, Patience::default()).await?;
+            addresses.push(listener.address()?);
+            tokio::spawn(listener.serve(emulator.clone(), std::future::pending()));
+        }
+        match addresses.as_slice() {
+            [blob, queue] => Ok(Way::Sockets {
+                blob: *blob,
+                queue: *queue,
+            }),
+            _ => anyhow::bail!("two services have two addresses"),
+        }
+    }
+
+    async fn client(self, emulator: &Emulator, name: &str) -> Result<Client, ServerError> {
+        match self {
+            Way::InProcess => Ok(Client::within(emulator, name)),
+            Way::Sockets { blob, queue } => Client::connect(blob, queue, name).await,
+        }
+    }
+}
+
 struct Worker {
     worker: usize,
+    way: Way,
     emulator: Emulator,
     client: Client,
     log: Arc<Log>,
@@ -202,7 +246,10 @@ impl Worker {
                     self.look().await?;
                 }
                 // It stays so, and says it each time.
-                Err(error) => self.judge_refusal(&error)?,
+                Err(error) => {
+                    self.judge_refusal(&error)?;
+                    self.client.reconnect().await?;
+                }
             }
             if done.is_multiple_of(options.maintain_every) {
                 let emulator = self.emulator.clone();
@@ -218,7 +265,10 @@ impl Worker {
     async fn refused(&mut self, error: &ServerError) -> anyhow::Result<bool> {
         let (worker, text) = (self.worker, error.to_string());
         self.judge_refusal(error)?;
-        let mut beside = Client::within(&self.emulator, &format!("probe-{worker}"));
+        // The service may close a connection whose body it did not read.
+        self.client.reconnect().await?;
+        let beside = format!("probe-{worker}");
+        let mut beside = self.way.client(&self.emulator, &beside).await?;
         let is_writable = beside.create().await.is_ok();
         self.log.tell(&if is_writable {
             Event::Refused { worker, text }

@@ -20,6 +20,9 @@ const OPERATIONS: u64 = 16;
 /// The first call that fails, one child each.
 const NTH: [u64; 6] = [1, 2, 4, 9, 20, 45];
 
+/// Those of [`NTH`] that are met over sockets.
+const SOCKETS: [u64; 3] = [2, 9, 45];
+
 /// What fails: call, ending of the path, how.
 const CASES: &[(&str, &str, &str)] = &[
     // A full disk: for the engine, for payloads, for everything.
@@ -106,9 +109,10 @@ fn one(
     files::make_dir(dir)?;
     let dir = std::path::absolute(dir)?;
     let mut stage = Stage::new(program.to_owned(), dir, seed + failure.nth, CONNECTIONS);
-    let mut options = stage.next()?;
+    let mut options = stage.next_child()?;
     options.operations = Some(OPERATIONS);
     options.close = true;
+    options.sockets = SOCKETS.contains(&failure.nth);
     let environment = shim::environment(&stage.location(), None, Some(failure))?;
     let death = stage.die(&options, &environment, End::OfItself)?;
     let mut flaws = death.flaws;

@@ -203,7 +203,7 @@ mod tests {
         let whole = serde_json::to_string(&put("a")).unwrap();
         let text = format!("{whole}\n{whole}\n{}", &whole[..whole.len() - 1]);
         assert_eq!(parse(&text).len(), 2);
-        assert_eq!(parse(&format!("{whole}")).len(), 0);
+        assert_eq!(parse(&whole).len(), 0);
     }
 
     #[test]

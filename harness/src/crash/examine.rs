@@ -66,10 +66,6 @@ pub fn examine(
     examined
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "what `examine` was given, once more"
-)]
 async fn look(
     dir: &Path,
     round: u64,
@@ -97,7 +93,14 @@ async fn look(
         .map_err(cannot_open)?;
     for (worker, model) in models.iter_mut().enumerate() {
         let mut verified = Verified::default();
-        let checked = connection(&emulator, worker, model, unique, half_reset, &mut verified);
+        let checked = connection(
+            &emulator,
+            (round, worker),
+            model,
+            unique,
+            half_reset,
+            &mut verified,
+        );
         if let Err(error) = checked.await {
             let text = format!("{} cannot be checked: {error}", name(worker));
             verified.flaws.push(Flaw::new(Property::C1, text));
@@ -116,7 +119,7 @@ async fn look(
 
 async fn connection(
     emulator: &Emulator,
-    worker: usize,
+    (round, worker): (u64, usize),
     model: &mut Model,
     unique: &Unique,
     half_reset: bool,
@@ -129,6 +132,9 @@ async fn connection(
     }
     verify::blobs(&mut client, model, unique, verified).await?;
     verify_lease::lease(&mut client, model, verified).await?;
+    if round.is_multiple_of(2) {
+        verify_lease::expiry(&mut client, model, verified).await?;
+    }
     verify_queue::messages(&mut client, model, unique, verified).await
 }
 

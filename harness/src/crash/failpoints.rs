@@ -83,7 +83,7 @@ fn visit(
     let mut stage = Stage::new(program.to_owned(), dir.to_owned(), seed + nth, 1);
     // A fresh store is begun once: what is before that death is nothing.
     if point != "open.engine_begun" {
-        let mut before = stage.next()?;
+        let mut before = stage.next_child()?;
         before.operations = Some(BEFORE);
         let death = stage.die(&before, &[], End::OfItself)?;
         note(visits, death);
@@ -91,7 +91,7 @@ fn visit(
     if point.starts_with("recover.") {
         damage(&stage.location())?;
     }
-    let mut options = stage.next()?;
+    let mut options = stage.next_child()?;
     options.operations = Some(OPERATIONS);
     options.close = true;
     options.maintain_every = 4;
@@ -105,7 +105,7 @@ fn visit(
     }
     note(visits, death);
     // Life goes on.
-    let mut after = stage.next()?;
+    let mut after = stage.next_child()?;
     after.operations = Some(BEFORE);
     let death = stage.die(&after, &[], End::OfItself)?;
     if !death.told.ended {

@@ -14,7 +14,7 @@ use super::property::{Flaw, Property};
 /// A child that was told to end and has not by then hangs.
 const HANG: Duration = Duration::from_secs(60);
 /// Between two looks whether it has ended.
-const LOOK: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_micros(500);
 
 /// A growing store that children work on and die at, one after the other.
 pub struct Stage {
@@ -48,8 +48,8 @@ pub struct Death {
 /// How a child comes to its end.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// It is killed so long after its store was opened.
-    KilledAfter(Duration),
+    /// It is killed once it has told so many lines, at the next look.
+    KilledAfter(usize),
     /// By itself.
     OfItself,
 }
@@ -77,7 +77,7 @@ impl Stage {
     ///
     /// # Errors
     /// When the models cannot be written.
-    pub fn next(&mut self) -> std::io::Result<ChildOptions> {
+    pub fn next_child(&mut self) -> std::io::Result<ChildOptions> {
         self.round += 1;
         let events = self.dir.join("events");
         files::remove(&events)?;
@@ -155,16 +155,13 @@ pub fn run(
         .stderr(files::append(&said)?)
         .spawn()?;
     let begun = now();
-    let mut opened = None;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break Some(status);
         }
-        if let End::KilledAfter(after) = end {
-            if opened.is_none() && !files::read(&options.events)?.is_empty() {
-                opened = Some(now());
-            }
-            if opened.is_some_and(|opened| opened.elapsed() >= after) {
+        if let End::KilledAfter(lines) = end {
+            let told = files::read(&options.events)?;
+            if told.iter().filter(|byte| **byte == b'\n').count() > lines {
                 child.kill()?;
                 break Some(child.wait()?);
             }
@@ -213,6 +210,9 @@ fn arguments(options: &ChildOptions) -> Vec<String> {
     }
     if let Some(failpoint) = &options.failpoint {
         add("failpoint", failpoint.clone());
+    }
+    if options.sockets {
+        arguments.push("--sockets".to_owned());
     }
     if options.close {
         arguments.push("--close".to_owned());

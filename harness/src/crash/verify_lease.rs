@@ -1,11 +1,15 @@
 //! The store after a crash against what was acknowledged: the lease on the container.
 
+use std::time::Duration;
+
 use super::model::{Model, Op};
 use super::property::{Flaw, Property};
 use super::verify::Verified;
 use super::wire::Client;
 use crate::servers::ServerError;
 
+/// More than a lease lasts.
+const EXPIRED: Duration = Duration::from_secs(61);
 /// A lease that nobody was given.
 const STRANGER: &str = "5a5a5a5a-0000-4000-8000-5a5a5a5a5a5a";
 
@@ -56,4 +60,28 @@ pub async fn lease(
         .await?
         .expect(200)
         .map(drop)
+}
+
+/// C4: a lease of a minute is over a minute after it was renewed, and anybody's then. Waits for it,
+/// so that it is for paused time only.
+///
+/// # Errors
+/// When the server does not answer.
+pub async fn expiry(
+    client: &mut Client,
+    model: &mut Model,
+    verified: &mut Verified,
+) -> Result<(), ServerError> {
+    if model.lease.take().is_none() {
+        return Ok(());
+    }
+    tokio::time::sleep(EXPIRED).await;
+    let other = client.try_lease("acquire", STRANGER).await?.status;
+    if other != 201 {
+        let text = format!("a lease that ran out keeps others out: {other}");
+        verified.flaws.push(Flaw::new(Property::C4, text));
+        return Ok(());
+    }
+    let released = client.try_lease("release", STRANGER).await?;
+    released.expect(200).map(drop)
 }

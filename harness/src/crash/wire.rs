@@ -1,5 +1,7 @@
 //! The operations as requests, and their answers as values.
 
+use std::net::SocketAddr;
+
 use http::Method;
 use smalt_protocol::ApiVersion;
 use smalt_protocol::uri::encode_query;
@@ -61,11 +63,19 @@ impl Client {
     /// # Errors
     /// When nobody listens.
     pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
-        let blobs = Connection::open(server.blob).await?;
-        let queues = Connection::open(server.queue).await?;
+        Self::connect(server.blob, server.queue, name).await
+    }
+
+    /// Connects to these addresses.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub async fn connect(blob: SocketAddr, queue: SocketAddr, name: &str) -> Done<Self> {
+        let blobs = Connection::open(blob).await?;
+        let queues = Connection::open(queue).await?;
         Ok(Self::over(
-            Transport::Socket(blobs, server.blob),
-            Transport::Socket(queues, server.queue),
+            Transport::Socket(blobs, blob),
+            Transport::Socket(queues, queue),
             name,
         ))
     }

@@ -74,10 +74,9 @@ pub async fn histories(which: &Histories) -> Result<Vec<Script>, String> {
     for seed in (which.seed..).take(which.count as usize) {
         let server = Server::in_memory()?;
         let told = history::tell(server, &operations(seed, which), Some(seed)).await;
-        if let Some(failure) = told.failure {
+        if let Some((operation, difference)) = told.failure {
             return Err(format!(
-                "history {seed}: smalt and the model disagree: {:?}: {}",
-                failure.operation, failure.difference
+                "history {seed}: smalt and the model disagree: {operation:?}: {difference}"
             ));
         }
         for trace in told.traces {

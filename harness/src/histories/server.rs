@@ -1,10 +1,10 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt as _;
 use smalt::{Clock, Emulator};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
@@ -12,7 +12,6 @@ use tempfile::TempDir;
 
 use super::render::Request;
 use crate::servers::access::Access;
-use crate::traces::history;
 use crate::traces::scrub::Seen;
 
 /// When every history begins, in seconds of the Unix epoch.
@@ -50,16 +49,14 @@ impl Answer {
     }
 }
 
-/// What was said so far, each exchange with its service.
-pub type Log = Arc<Mutex<Vec<(Service, Seen)>>>;
-
 /// One emulator with its state.
 pub struct Server {
     emulator: Emulator,
     clock: Clock,
     access: Access,
     dir: Option<Home>,
-    log: Option<Log>,
+    /// What was said, where that is to be kept.
+    seen: Option<Mutex<Vec<Seen>>>,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -93,13 +90,23 @@ impl Server {
             clock,
             access: Access::full(VERSION),
             dir,
-            log: None,
+            seen: None,
         })
     }
 
-    /// Keeps every exchange from now on, for a trace.
-    pub fn keep(&mut self) -> Log {
-        self.log.get_or_insert_default().clone()
+    /// The same, keeping all that is said from now on.
+    #[must_use]
+    pub fn keeping(mut self) -> Self {
+        self.seen = Some(Mutex::default());
+        self
+    }
+
+    /// What was said since [`Server::keeping`].
+    pub fn seen(&self) -> Vec<Seen> {
+        let Some(seen) = &self.seen else {
+            return Vec::new();
+        };
+        seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sets the time, in seconds of the Unix epoch.
@@ -143,6 +150,10 @@ impl Server {
         }
         let body = smalt::body::full(Bytes::from(request.body.clone()));
         let wire = wire.body(body).map_err(|error| error.to_string())?;
+        let sent = self.seen.is_some().then(|| {
+            let (method, uri) = (wire.method().clone(), wire.uri().clone());
+            (method, uri, wire.headers().clone())
+        });
         let response = self.emulator.call(wire).await;
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
@@ -151,14 +162,34 @@ impl Server {
             headers: head.headers,
             body: body.to_bytes(),
         };
-        if let Some(log) = &self.log {
-            let at_ms = (self.clock.now().unix_s() - START_S) * 1_000;
-            let seen = history::seen(request, VERSION, &answer, at_ms);
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.push((request.service, seen));
+        if let (Some(seen), Some((method, uri, headers))) = (&self.seen, sent) {
+            let seen = &mut seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let now_s = self.clock.now().unix_s();
+            seen.push(Seen {
+                t: (now_s - START_S) * 1_000,
+                host: uri.authority().map(ToString::to_string).unwrap_or_default(),
+                method: method.to_string(),
+                target: uri
+                    .path_and_query()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+                request_headers: pairs(&headers),
+                request_body: Bytes::from(request.body.clone()),
+                status: answer.status,
+                response_headers: pairs(&answer.headers),
+                response_body: answer.body.clone(),
+            });
         }
         Ok(answer)
     }
+}
+
+fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |(name, value): (&HeaderName, &http::HeaderValue)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    };
+    headers.iter().map(text).collect()
 }
 
 /// A second of the model. Times that the service shows are whole seconds, its clock never is: a

@@ -121,6 +121,16 @@ fn trace(service: Service, placed: &[&(&Raw, Host, Url)]) -> Result<Trace, Wrong
             response_headers,
             response_body: raw.response_body.clone(),
         });
+        lacks.extend(other_length(
+            "request",
+            &raw.request_headers,
+            raw.request_body.len(),
+        ));
+        lacks.extend(other_length(
+            "answer",
+            &raw.response_headers,
+            raw.response_body.len(),
+        ));
         let exchange = Some(n);
         notes.extend(lacks.into_iter().map(|text| Note { exchange, text }));
     }
@@ -208,6 +218,13 @@ fn lost_bodies(n: usize, exchange: &mut Exchange) -> Vec<Note> {
         response.body = Some(Body::Missing { length });
     }
     notes
+}
+
+/// A body that is there, but not as long as its header says: it was changed on the way.
+fn other_length(what: &str, headers: &[(String, String)], length: usize) -> Option<String> {
+    let told: usize = header(headers, "content-length").parse().ok()?;
+    let differs = length > 0 && told != length;
+    differs.then(|| format!("the {what}'s body has {length} bytes where its header says {told}"))
 }
 
 /// Headers that no answer has, though each answer of the service has them.

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::node::{Node, Value, Wrong};
-use super::raw::{Raw, headers, plain_body};
+use super::raw::{Raw, header, headers, plain_body};
 
 /// Whether a document is a recording of nock.
 pub fn is_one(document: &Node) -> bool {
@@ -45,12 +45,17 @@ fn exchange(node: &Node) -> Result<Raw, Wrong> {
         Some(answer) if is_binary == Some(&Value::Bool(true)) => hex(answer)?,
         answer => body("response", answer, &mut lacks)?,
     };
+    let request_body = match node.get("body") {
+        // Nothing marks the hex of bytes that are no text but the length that was sent.
+        Some(sent) if is_hex_of(sent, header(&request_headers, "content-length")) => hex(sent)?,
+        sent => body("body", sent, &mut lacks)?,
+    };
     Ok(Raw {
         at: node.at.clone(),
         method: node.need("method")?.text()?.to_ascii_uppercase(),
         url: format!("{scope}{}", node.need("path")?.text()?),
         request_headers,
-        request_body: body("body", node.get("body"), &mut lacks)?,
+        request_body,
         status: node.need("status")?.status()?,
         response_headers,
         response_body,
@@ -82,6 +87,16 @@ fn body(name: &str, node: Option<&Node>, lacks: &mut Vec<String>) -> Result<Byte
         }
         node => plain_body(node),
     }
+}
+
+/// Whether a text is twice as long as what was sent, and nothing but hex.
+fn is_hex_of(sent: &Node, length: &str) -> bool {
+    let length: Option<usize> = length.parse().ok();
+    sent.text().is_ok_and(|text| {
+        !text.is_empty()
+            && length.is_some_and(|length| length * 2 == text.len())
+            && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
 }
 
 /// Bytes in hex, as one text or in pieces.

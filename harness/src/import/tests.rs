@@ -182,7 +182,8 @@ fn nock(trace: &Trace) -> String {
             .collect();
         json!({
             "scope": format!("{}:443", &url[..at]), "path": url[at..], "method": e.request.method,
-            "body": body(e.request.body.as_ref()).unwrap(), "status": e.response.status,
+            "body": body(e.request.body.as_ref()).unwrap_or_else(|bytes| hex(&bytes)),
+            "status": e.response.status,
             "reqheaders": map(&e.request.headers), "rawHeaders": raw,
             "responseIsBinary": answer.is_err(),
             "response": answer.unwrap_or_else(|bytes| hex(&bytes)),
@@ -291,6 +292,27 @@ const CASSETTE: &str = r#"interactions:
     status: {code: 200, message: OK}
 version: 1
 "#;
+
+/// nock marks the hex of an answer, and not that of a request.
+#[test]
+fn hex_of_nock_is_read() {
+    let text = r#"[{"scope":"http://127.0.0.1:10000","method":"PUT","path":"/realname/c/b",
+        "reqheaders":{"content-length":"2","x-ms-blob-type":"BlockBlob"},"body":"00ff",
+        "status":201,"response":["fe","01"],"responseIsBinary":true,
+        "rawHeaders":["Date","Sat, 22 Jun 2019 20:13:16 GMT","x-ms-version","2019-02-02"]}]"#;
+    let exchange = &import(text, false).unwrap()[0].exchanges[0];
+    let bytes = |body: &Option<Body>| body.as_ref().unwrap().bytes().unwrap();
+    assert_eq!(bytes(&exchange.request.body), [0, 255].as_slice());
+    assert_eq!(bytes(&exchange.response.body), [254, 1].as_slice());
+    let url = "https://account.blob.core.windows.net/c/b";
+    assert_eq!(exchange.request.url, url);
+    let short = text.replace(r#""2""#, r#""9""#);
+    let notes = &import(&short, false).unwrap()[0].header.notes;
+    assert!(
+        notes[0].text.contains("4 bytes where its header says 9"),
+        "{notes:?}"
+    );
+}
 
 /// What a cassette lacks is said, exchange by exchange, and nothing is passed off as recorded.
 #[test]

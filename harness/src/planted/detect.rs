@@ -47,6 +47,9 @@ pub struct Caught {
     pub what: String,
     /// How small the failing case was made, where it is made small.
     pub shrunk: Option<Shrunk>,
+    /// The whole story, where there is more to tell.
+    #[serde(skip)]
+    pub story: String,
 }
 
 /// The length of the smallest failing case.
@@ -123,6 +126,7 @@ pub fn detect(check: Check, places: &Places) -> Result<Verdict, String> {
         Err(panic) => Some(Caught {
             what: format!("panicked: {}", text_of(panic.as_ref())),
             shrunk: None,
+            story: String::new(),
         }),
     };
     Ok(Verdict {
@@ -162,7 +166,11 @@ fn bursts(count: &dyn Fn()) -> Option<Caught> {
             // The count is of those that passed.
             count();
             let what = report.lines().next().unwrap_or_default().to_owned();
-            return Some(Caught { what, shrunk: None });
+            return Some(Caught {
+                what,
+                shrunk: None,
+                story: report,
+            });
         }
     }
     None
@@ -190,6 +198,7 @@ fn traces(places: &Places, count: &dyn Fn()) -> Result<Option<Caught>, String> {
                 return Ok(Some(Caught {
                     what: format!("{name}, exchange {n}: {}", what.unwrap_or_default()),
                     shrunk: None,
+                    story: format!("{differences:#?}"),
                 }));
             }
         }
@@ -205,8 +214,10 @@ fn scenario<S: Scenario>(count: &dyn Fn()) -> Option<Caught> {
         };
         let run = failure.run.unwrap_or_default();
         let violation = run.violations.first();
+        let first = failure.story.lines().next().unwrap_or_default();
         return Some(Caught {
-            what: violation.map_or(failure.story, ToString::to_string),
+            what: violation.map_or(first.to_owned(), ToString::to_string),
+            story: failure.story,
             shrunk: Some(Shrunk {
                 length: run.history.len(),
                 of: "events".to_owned(),

@@ -110,7 +110,7 @@ fn one_check(check: Check, options: &Options) -> anyhow::Result<ExitCode> {
     }
     match verdict.caught {
         Some(caught) => {
-            println!("case {}: {}", verdict.cases, caught.what);
+            println!("{}\ncase {}: {}", caught.story, verdict.cases, caught.what);
             Ok(ExitCode::FAILURE)
         }
         None => {

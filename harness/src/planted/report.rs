@@ -157,6 +157,7 @@ mod tests {
         let caught = caught.then(|| Caught {
             what: "200 in place of 412".to_owned(),
             shrunk: Some(Shrunk::operations(3)),
+            story: String::new(),
         });
         let verdict = Verdict {
             cases: 17,

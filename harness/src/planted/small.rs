@@ -1,8 +1,12 @@
 //! Random histories until one fails, and that one made small.
 
-use proptest::strategy::{BoxedStrategy, Strategy as _, ValueTree as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proptest::strategy::{Strategy as _, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
+use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
 
 use super::detect::{Caught, Shrunk};
@@ -32,7 +36,15 @@ pub enum Judge {
 ///
 /// # Errors
 /// When the generator gives up.
-pub fn search(
+pub fn search(judge: Judge, histories: u64, tried: impl FnMut()) -> Result<Option<Caught>, String> {
+    if judge == Judge::WithRestarts {
+        search_in::<true>(judge, histories, tried)
+    } else {
+        search_in::<false>(judge, histories, tried)
+    }
+}
+
+fn search_in<const RESTARTS: bool>(
     judge: Judge,
     histories: u64,
     mut tried: impl FnMut(),
@@ -41,57 +53,75 @@ pub fn search(
     bytes[..8].copy_from_slice(&SEED.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let strategy = strategy(judge);
+    let strategy = Histories::<RESTARTS>::sequential_strategy(1..=OPERATIONS);
     for _ in 0..histories {
         tried();
         let tree = strategy.new_tree(&mut runner);
         let mut tree = tree.map_err(|reason| format!("the generator gave up: {reason}"))?;
-        let Err(mut difference) = verdict(judge, &tree.current()) else {
-            continue;
-        };
-        let mut smallest = tree.current();
-        let mut tries = 0;
-        let mut smaller = tree.simplify();
-        while smaller && tries < SHRINKS_MAX {
-            tries += 1;
-            let history = tree.current();
-            smaller = match verdict(judge, &history) {
-                Ok(()) => tree.complicate(),
-                Err(still) => {
-                    (smallest, difference) = (history, still);
-                    tree.simplify()
-                }
-            };
+        if let Some(failing) = verdict(judge, &tree.current()) {
+            return Ok(Some(shrink(judge, &mut tree, failing).caught()));
         }
-        return Ok(Some(Caught {
-            what: difference,
-            shrunk: Some(Shrunk::operations(smallest.len())),
-        }));
     }
     Ok(None)
 }
 
-fn strategy(judge: Judge) -> BoxedStrategy<Vec<Operation>> {
-    // The counter of steps seen only guides proptest's own shrinking of a failing run.
-    if judge == Judge::WithRestarts {
-        let histories = Histories::<true>::sequential_strategy(1..=OPERATIONS);
-        histories.prop_map(|(_, history, _)| history).boxed()
-    } else {
-        let histories = Histories::<false>::sequential_strategy(1..=OPERATIONS);
-        histories.prop_map(|(_, history, _)| history).boxed()
+/// What the strategy makes: the state before, the operations, and where to note how many were run.
+type Case = (Model, Vec<Operation>, Option<Arc<AtomicUsize>>);
+
+fn shrink(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing) -> Failing {
+    let mut smallest = first;
+    let mut smaller = tree.simplify();
+    for _ in 0..SHRINKS_MAX {
+        if !smaller {
+            break;
+        }
+        smaller = match verdict(judge, &tree.current()) {
+            None => tree.complicate(),
+            Some(failing) => {
+                smallest = failing;
+                tree.simplify()
+            }
+        };
+    }
+    smallest
+}
+
+/// A history that fails.
+struct Failing {
+    operations: usize,
+    difference: String,
+    story: String,
+}
+
+impl Failing {
+    fn caught(self) -> Caught {
+        Caught {
+            what: self.difference,
+            shrunk: Some(Shrunk::operations(self.operations)),
+            story: self.story,
+        }
     }
 }
 
-fn verdict(judge: Judge, history: &[Operation]) -> Result<(), String> {
-    if judge == Judge::Canary {
-        return Err("the canary".to_owned());
+fn verdict(judge: Judge, (_, history, seen): &Case) -> Option<Failing> {
+    let restarts = judge == Judge::WithRestarts;
+    let (step, difference, story) = if judge == Judge::Canary {
+        (0, "the canary".to_owned(), String::new())
+    } else {
+        let judged = one(history, restarts, &mut Coverage::default());
+        let failure = judged.err()?;
+        let story = format!("{}\n{:?}", failure.transcript, failure.operation);
+        (failure.step, failure.difference, story)
+    };
+    // What comes after the failing step need not be shrunk one by one.
+    if let Some(seen) = seen {
+        seen.store(step + 1, Ordering::SeqCst);
     }
-    let judged = one(
-        history,
-        judge == Judge::WithRestarts,
-        &mut Coverage::default(),
-    );
-    judged.map_err(|failure| failure.difference)
+    Some(Failing {
+        operations: history.len(),
+        difference,
+        story,
+    })
 }
 
 #[cfg(test)]

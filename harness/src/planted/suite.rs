@@ -36,6 +36,7 @@ pub fn run(tests: Option<&Path>, tried: &Cell<u64>) -> Result<Option<Caught>, St
     Ok(Some(Caught {
         what: read.failed.join(", "),
         shrunk: read.shrunk,
+        story: told,
     }))
 }
 

@@ -13,7 +13,7 @@ use super::wire::{Headers, Request, Response};
 /// What stands in for a signature that must fail. It is Base64 of nothing in particular.
 const WRONG_KEY: &[u8] = b"not the account's key";
 /// The parameters that only a SAS has: what goes when its recorded form cannot be repaired.
-const SAS_PARAMETERS: &[&str] = &[
+pub const SAS_PARAMETERS: &[&str] = &[
     "sv", "ss", "srt", "sr", "st", "se", "sp", "sip", "spr", "sig", "si", "tn", "ses",
 ];
 /// Parameters of a service SAS that set headers of the answer.

@@ -280,7 +280,15 @@ fn kinds(menu: &Menu, coins: u32) -> Vec<Kind> {
         .enumerate()
         .filter(|(at, _)| coins >> at & 1 == 1);
     let tossed: Vec<Kind> = tossed.map(|(_, kind)| *kind).collect();
-    if tossed.is_empty() { all } else { tossed }
+    let mut kinds = if tossed.is_empty() { all } else { tossed };
+    // Owners have many ways of their own to come between.
+    let acts: Vec<Kind> = kinds
+        .iter()
+        .copied()
+        .filter(|k| owners.contains(k))
+        .collect();
+    kinds.extend(acts.repeat(2));
+    kinds
 }
 
 impl Kind {
@@ -301,6 +309,8 @@ impl Kind {
             Kind::LateRequest => Mishap::LateRequest(late),
             Kind::LateAnswer => Mishap::LateAnswer(late),
             Kind::Pause => Mishap::Pause(late),
+            // Shorter or longer than a client is patient.
+            Kind::Outage if value % 4 < 2 => Mishap::Outage(1 + value % 25),
             Kind::Outage => Mishap::Outage(1 + value % 120),
             Kind::CrashBefore => Mishap::CrashBefore,
             Kind::CrashAfter => Mishap::CrashAfter,

@@ -8,7 +8,7 @@ use super::campaign::{Run, Scenario};
 use super::history::{Event, Happening};
 use super::listen::{self, Arrival, Behaviour, Listen, ListenPlan, Mode, Wave};
 use super::sweep::{self, Life, Sweep, SweepPlan};
-use super::world::{Trouble, World};
+use super::world::{Trouble, Which, World};
 
 /// A scenario that can go over sockets.
 pub trait OverSockets: Scenario {
@@ -48,12 +48,21 @@ impl OverSockets for Sweep {
         plan.lasts = false;
         plan.acts.clear();
         plan.trouble = Trouble::default();
-        plan.dead_account = true;
+        plan.dead_account = Some(Which::Dead);
+        plan.grace_h = 0;
         for (number, blob) in plan.blobs.iter_mut().enumerate() {
             blob.life = match blob.life {
                 // Back-dated, or beyond this run: nothing becomes due while it is worked on.
-                Life::In(_) | Life::InElsewhere(_) | Life::Now if number % 2 == 0 => Life::Past,
-                Life::In(_) | Life::InElsewhere(_) | Life::Now | Life::AfterChange => Life::Far,
+                Life::In(_) | Life::InElsewhere(_) | Life::AtMark(_) | Life::Now
+                    if number % 2 == 0 =>
+                {
+                    Life::Past
+                }
+                Life::In(_)
+                | Life::InElsewhere(_)
+                | Life::AtMark(_)
+                | Life::Now
+                | Life::AfterChange => Life::Far,
                 other => other,
             };
         }

@@ -2,19 +2,20 @@
 //! trouble, then peace. A week of expiry.
 
 mod check;
+mod ledger;
 mod model;
+mod notes;
+mod owner;
 mod plan;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use proptest::strategy::{BoxedStrategy, Strategy as _};
-use smalt_protocol::uri::percent_decode;
-use smalt_sleeve::port::{
-    BlobId, CallContext, Conditions, DeleteSnapshots, Metadata, PortResult, PutBlob, Storage,
-};
+use smalt_sleeve::port::{BlobId, DeleteSnapshots};
+use smalt_sweeper::decide::Policy;
+use smalt_sweeper::guard::Guard;
 use smalt_sweeper::schedule::Schedule;
 use smalt_sweeper::{Accounts, DeadConfig, SweepError, Sweeper, SweeperConfig, SweptContainer};
 use tokio::sync::watch;
@@ -55,7 +56,7 @@ pub struct Sweep;
 impl Scenario for Sweep {
     type Plan = SweepPlan;
     const NAME: &'static str = "sweep";
-    const SOMETIMES: &'static [&'static str] = check::SOMETIMES;
+    const SOMETIMES: &'static [&'static str] = notes::SOMETIMES;
 
     fn plans() -> BoxedStrategy<SweepPlan> {
         plan::plans().boxed()
@@ -110,7 +111,7 @@ pub async fn run_in(
     names: &Names,
     bend: Option<Bend>,
 ) -> Result<Run, String> {
-    let owner = Owner::new(world, plan, names)?;
+    let owner = owner::Owner::new(world, plan, names)?;
     owner.put_all().await?;
     let acting = owner.clone();
     world.wire.owner_acts(Box::new(move |act, about| {
@@ -150,6 +151,11 @@ async fn quiet(maker: &Maker, round: u64) -> Result<Vec<Violation>, String> {
     Ok(failed.into_iter().collect())
 }
 
+/// How long the fleet has, from the end of the trouble or from the moment that a blob is due.
+fn converges_s(plan: &SweepPlan) -> u64 {
+    SWEEPS_TO_CONVERGE * plan.every_s() + SETTLE_S
+}
+
 /// The workers in their week of trouble, and in the calm after it.
 async fn with_trouble(
     world: &World,
@@ -167,8 +173,8 @@ async fn with_trouble(
     let weeks = async {
         world::sleep_s(TROUBLE_S).await;
         let account = world.calm();
-        let every_s = 3_600 * u64::from(plan.every_h);
-        world::sleep_s(SWEEPS_TO_CONVERGE * every_s + SETTLE_S).await;
+        world::sleep_s(converges_s(plan)).await;
+        world.wire.note("harness", Happening::ToldToStop);
         // A worker that has ended already is told in vain.
         let _ = stop.send(true);
         (account, Instant::now())
@@ -257,14 +263,17 @@ impl Maker {
     }
 }
 
+/// What the configuration calls an account.
+fn account(which: Which) -> &'static str {
+    match which {
+        Which::Main => "default",
+        Which::Dead => "dead",
+    }
+}
+
 fn config(plan: &SweepPlan, names: &Names, worker: &str) -> SweeperConfig {
     let swept = |(which, container, prefix): &(Which, &str, &str)| SweptContainer {
-        account: if *which == Which::Main {
-            "default"
-        } else {
-            "dead"
-        }
-        .to_owned(),
+        account: account(*which).to_owned(),
         container: names.container(container),
         prefix: (*prefix).to_owned(),
     };
@@ -274,162 +283,30 @@ fn config(plan: &SweepPlan, names: &Names, worker: &str) -> SweeperConfig {
         containers: plan::SWEPT.iter().map(swept).collect(),
         backend: plan.backend,
         schedule: Schedule {
-            every: Duration::from_secs(3_600 * u64::from(plan.every_h)),
+            every: Duration::from_secs(plan.every_s()),
             align: true,
             jitter: Duration::from_secs(5),
         },
         page_size: plan.page_size,
         parallelism: plan.parallelism,
         dead: DeadConfig {
-            account: plan.dead_account.then(|| "dead".to_owned()),
+            account: plan.dead_account.map(|which| account(which).to_owned()),
             on_collision: plan.on_collision,
             ..DeadConfig::default()
         },
+        lease_s: plan.lease_s,
+        policy: Policy {
+            grace: Duration::from_secs(3_600 * plan.grace_h),
+            ..Policy::default()
+        },
+        guard: Guard {
+            max_per_cycle: plan.removals_max,
+            ..Guard::default()
+        },
+        snapshots: match plan.with_snapshots {
+            true => DeleteSnapshots::Include,
+            false => DeleteSnapshots::Refuse,
+        },
         ..SweeperConfig::default()
     }
-}
-
-/// The owner of the data, and of what stands in the account for dead blobs.
-#[derive(Clone)]
-struct Owner {
-    main: Arc<dyn Storage>,
-    dead: Arc<dyn Storage>,
-    plan: Arc<SweepPlan>,
-    names: Names,
-    world: World,
-}
-
-impl Owner {
-    fn new(world: &World, plan: &SweepPlan, names: &Names) -> Result<Self, String> {
-        let actor = Actor::owner();
-        Ok(Owner {
-            main: world.storage(Which::Main, &actor, plan.seed, None)?,
-            dead: world.storage(Which::Dead, &actor, plan.seed, None)?,
-            plan: Arc::new(plan.clone()),
-            names: names.clone(),
-            world: world.clone(),
-        })
-    }
-
-    fn storage(&self, which: Which) -> &Arc<dyn Storage> {
-        match which {
-            Which::Main => &self.main,
-            Which::Dead => &self.dead,
-        }
-    }
-
-    async fn put_all(&self) -> Result<(), String> {
-        let cx = CallContext::default();
-        for (which, container, _) in plan::SWEPT {
-            let container = self.names.container(container);
-            let made = self.storage(which).create_container(&cx, &container).await;
-            made.map_err(|error| error.to_string())?;
-        }
-        for number in 0..self.plan.blobs.len() {
-            let blob = &self.plan.blobs[number];
-            let put = self.put(number, blob.life, blob.dead, 0).await;
-            put.map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    }
-
-    fn id(&self, number: usize) -> (Which, BlobId) {
-        let blob = &self.plan.blobs[number];
-        let (which, container, _) = plan::SWEPT[usize::from(blob.container) % plan::SWEPT.len()];
-        let name = self.plan.blob_name(number);
-        (which, BlobId::new(self.names.container(container), name))
-    }
-
-    fn metadata(&self, life: Life, dead: Dead) -> Metadata {
-        let now = self.world.wire.now();
-        let mut metadata = Metadata::new();
-        metadata.insert("owner".to_owned(), "scenario".to_owned());
-        metadata.extend(life.text(now).map(|text| ("TimeToLive".to_owned(), text)));
-        let dead = dead.text(&self.names);
-        metadata.extend(dead.map(|text| ("DeadBlobContainer".to_owned(), text)));
-        metadata
-    }
-
-    async fn put(&self, number: usize, life: Life, dead: Dead, version: u8) -> PortResult<()> {
-        let (which, blob) = self.id(number);
-        let put = PutBlob {
-            metadata: self.metadata(life, dead),
-            ..PutBlob::default()
-        };
-        let content = content(&format!("{number}#{version}"));
-        let cx = CallContext::default();
-        let put = self.storage(which).put_blob(&cx, &blob, content, &put);
-        put.await.map(|_| ())
-    }
-
-    /// The blob of a path.
-    fn number_of(&self, path: &str) -> Option<usize> {
-        let path = percent_decode(path).ok()?;
-        (0..self.plan.blobs.len()).find(|number| {
-            let (which, blob) = self.id(*number);
-            path == format!(
-                "/{}/{}/{}",
-                self.world.name(which),
-                blob.container,
-                blob.name
-            )
-        })
-    }
-
-    /// Does what the plan says under this number, to the blob of this path or of the plan's choice.
-    /// Refusals are part of it: another deed may have taken a lease or removed the blob before.
-    async fn act(&self, number: u8, about: Option<String>) {
-        let acts = &self.plan.acts;
-        let Some(act) = acts.get(usize::from(number) % acts.len().max(1)) else {
-            return;
-        };
-        let target = about.and_then(|path| self.number_of(&path));
-        let target = target.unwrap_or(usize::from(act.blob) % self.plan.blobs.len().max(1));
-        let (which, blob) = self.id(target);
-        let (cx, storage) = (CallContext::default(), self.storage(which));
-        let none = Conditions::default();
-        match act.deed {
-            Deed::Overwrite(life, dead) => {
-                let _ = self.put(target, life, dead, number + 1).await;
-            }
-            Deed::Tag(life, dead) => {
-                let metadata = self.metadata(life, dead);
-                let _ = storage
-                    .set_blob_metadata(&cx, &blob, &metadata, &none)
-                    .await;
-            }
-            Deed::Lease(seconds) => {
-                let id = "11111111-2222-3333-4444-555555555555";
-                let _ = storage.acquire_lease(&cx, &blob, id, seconds).await;
-            }
-            Deed::Delete => {
-                let _ = storage
-                    .delete_blob(&cx, &blob, &none, DeleteSnapshots::Refuse)
-                    .await;
-            }
-            Deed::TakeDestination => self.take_destination(target).await,
-        }
-    }
-
-    /// Puts a blob of its own where a dead one may go.
-    async fn take_destination(&self, target: usize) {
-        let dead = self.plan.blobs[target].dead.text(&self.names);
-        let name = self.plan.blob_name(target);
-        let Some((container, name)) = dead.and_then(|dead| model::resolve(&dead, &name)) else {
-            return;
-        };
-        let cx = CallContext::default();
-        let _ = self.dead.create_container(&cx, &container).await;
-        let (blob, put) = (BlobId::new(container, name), PutBlob::default());
-        let _ = self
-            .dead
-            .put_blob(&cx, &blob, content("foreign"), &put)
-            .await;
-    }
-}
-
-/// Content of [`CONTENT_BYTES`] that says what it is.
-fn content(text: &str) -> Bytes {
-    let width = usize::try_from(CONTENT_BYTES).unwrap_or(usize::MAX);
-    Bytes::from(format!("{text:<width$}"))
 }

@@ -26,7 +26,7 @@ use super::history::{Answer, Event, Exchange, Fate, Happening};
 
 /// Most events of a run. One that goes round in circles gets no further answers from there on, and
 /// fails by what it has left undone.
-const EVENTS_MAX: usize = 50_000;
+const EVENTS_MAX: usize = 10_000;
 
 /// What the owner does, by its number in the plan, to the blob of this path, if there is one.
 pub type OwnerActs =
@@ -169,12 +169,13 @@ impl Wire {
         }
         actor.awake().await;
         if actor.is_worker && self.is_away() {
+            self.unsent(actor, &request, "service away");
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let taken = self.take(actor, &request);
         let about = about(&request);
         if let Some(taken) = &taken {
-            self.before(actor, taken, &request, about).await?;
+            self.before(actor, taken, &request, about.clone()).await?;
         }
         let mishap = taken.as_ref().map(|taken| taken.mishap);
         let kind = mishap.map(Mishap::kind);
@@ -191,7 +192,7 @@ impl Wire {
         };
         let (number, mut answer) = self.execute(actor, request, exchange, instead).await;
         if let Some(taken) = &taken {
-            answer = self.after(actor, taken, number, answer).await;
+            answer = self.after(actor, taken, (number, about), answer).await;
         }
         if actor.awake().await {
             self.note(&actor.name, Happening::Delivered { number });
@@ -215,6 +216,7 @@ impl Wire {
         match taken.mishap {
             Mishap::Unreachable => {
                 taken.fired();
+                self.unsent(actor, request, taken.mishap.kind());
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             Mishap::Outage(seconds) => {
@@ -222,7 +224,9 @@ impl Wire {
                 let until = Instant::now() + Duration::from_secs(u64::from(seconds));
                 self.lock().away_until = Some(until);
                 // Every other time it had still been executed.
-                if seconds % 2 == 0 {
+                if seconds % 2 == 1 {
+                    self.unsent(actor, request, taken.mishap.kind());
+                } else {
                     let exchange = Exchange::of(request, self.clock.now());
                     let exchange = exchange.with(Some(taken.mishap.kind()), false);
                     let _ = self.execute(actor, again(request), exchange, None).await;
@@ -257,7 +261,7 @@ impl Wire {
         self: &Arc<Self>,
         actor: &Arc<Actor>,
         taken: &Taken<'_>,
-        number: usize,
+        (number, about): (usize, Option<String>),
         answer: io::Result<http::Response<Bytes>>,
     ) -> io::Result<http::Response<Bytes>> {
         match taken.mishap {
@@ -297,7 +301,7 @@ impl Wire {
                 actor.is_told_to_stop();
             }
             Mishap::OwnerAfter(act) => {
-                self.owner(act, None).await;
+                self.owner(act, about).await;
                 taken.fired();
             }
             Mishap::Twice | Mishap::Refused(..) => taken.fired(),
@@ -344,6 +348,12 @@ impl Wire {
             what: Happening::Exchange(Box::new(exchange)),
         });
         (number, answer)
+    }
+
+    /// Writes down a request that did not arrive.
+    fn unsent(&self, actor: &Actor, request: &http::Request<Bytes>, kind: &'static str) {
+        let exchange = Exchange::of(request, self.clock.now()).with(Some(kind), false);
+        self.note(&actor.name, Happening::Exchange(Box::new(exchange)));
     }
 
     /// A request of the owner that the port has no call for; the path is signed already.

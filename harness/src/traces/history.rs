@@ -1,32 +1,26 @@
 //! A generated history as traces: what was sent to the emulator and what it answered.
 
-use std::sync::PoisonError;
+use std::sync::Arc;
 
-use bytes::Bytes;
+use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
-use smalt_protocol::{ApiVersion, Service, Timestamp};
+use smalt_protocol::{Service, Timestamp};
 
 use super::format::Trace;
 use super::scrub::{self, About, REDACTED, Seen};
-use crate::histories::coverage::Coverage;
-use crate::histories::render::Request;
-use crate::histories::run::{Failure, run};
-use crate::histories::server::{Answer, START_S, Server};
-use crate::servers::access::ACCOUNT;
-
-/// The host that requests of histories are addressed to.
-const HOST: &str = "127.0.0.1:10000";
-/// Until when the signatures of copy sources hold: longer than any recording is kept.
-const SOURCE_EXPIRY: &str = "2099-01-01T00%3A00%3A00Z";
+use crate::histories::names::Names;
+use crate::histories::run::Player;
+use crate::histories::server::{START_S, Server};
+use crate::replay::credentials::SAS_PARAMETERS;
+use crate::replay::uri::Url;
 
 /// A history as it was played: one trace for each service that it asked something of.
 #[derive(Debug)]
 pub struct Told {
-    /// Blob before queue. A failing history's last exchange, in the trace of its service, is the
-    /// one that was answered wrongly.
+    /// Blob before queue.
     pub traces: Vec<Trace>,
-    /// The step that was answered wrongly, if there was one.
-    pub failure: Option<Failure>,
+    /// The first step that was answered wrongly, and how: nothing was sent after it.
+    pub failure: Option<(Operation, String)>,
 }
 
 impl Told {
@@ -36,67 +30,64 @@ impl Told {
     }
 }
 
-/// Plays a history on this server and writes down what was said.
-pub async fn tell(mut server: Server, history: &[Operation], seed: Option<u64>) -> Told {
-    let log = server.keep();
-    let failure = run(server, history, &mut Coverage::default()).await.err();
-    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    let trace = |service: Service| {
-        let of_it = log.iter().filter(|(asked, _)| *asked == service);
-        let seen: Vec<Seen> = of_it.map(|(_, seen)| seen.clone()).collect();
+/// Plays a history on this server, judged by the model, and writes down what was said.
+pub async fn tell(server: Server, history: &[Operation], seed: Option<u64>) -> Told {
+    let mut model = Model::new(START_S);
+    let mut names = Names::default();
+    let mut player = Player::new(Arc::new(server.keeping()));
+    let mut failure = None;
+    for operation in history {
+        let expected = model.step(operation);
+        let told = match operation {
+            Operation::Advance { .. } => {
+                player.set_time(model.now_s());
+                Ok(())
+            }
+            Operation::Restart => player.restart(),
+            _ => player.play(operation, &expected, &mut names).await,
+        };
+        if let Err(difference) = told {
+            failure = Some((operation.clone(), difference));
+            break;
+        }
+    }
+    let seen = player.server().seen();
+    let services = [Service::Blob, Service::Queue];
+    let traces = services.into_iter().zip(AUTHORITIES);
+    let traces = traces.filter_map(|(service, authority)| {
+        let of_it = seen.iter().filter(|one| one.host == authority);
+        let of_it: Vec<Seen> = of_it.map(signed_by_key).collect();
         let about = About {
             service,
             target: "smalt".to_owned(),
             recorded_at: Timestamp::from_unix_s(START_S).iso_ticks(),
-            authority: HOST.to_owned(),
+            authority: authority.to_owned(),
             seed,
         };
-        (!seen.is_empty()).then(|| scrub::trace(&about, &seen))
-    };
-    let services = [Service::Blob, Service::Queue];
+        (!of_it.is_empty()).then(|| scrub::trace(&about, &of_it))
+    });
     Told {
-        traces: services.into_iter().filter_map(trace).collect(),
+        traces: traces.collect(),
         failure,
     }
 }
 
-/// One exchange of a history, as if it had been signed with the account's key.
-pub fn seen(request: &Request, version: ApiVersion, answer: &Answer, t: u64) -> Seen {
-    let own = [
-        ("x-ms-version", version.to_string()),
-        ("authorization", REDACTED.to_owned()),
-        ("content-length", request.body.len().to_string()),
-    ];
-    let mut headers: Vec<(String, String)> = own.map(|(n, v)| (n.to_owned(), v)).into();
-    for (name, value) in &request.headers {
-        let value = match name.as_str() {
-            "x-ms-copy-source" => source(value),
-            _ => value.clone(),
-        };
-        headers.push((name.clone(), value));
-    }
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let answered = answer.headers.iter();
-    Seen {
-        t,
-        host: HOST.to_owned(),
-        method: request.method.to_string(),
-        target: format!("/{ACCOUNT}/{}", request.path),
-        request_headers: headers,
-        request_body: Bytes::from(request.body.clone()),
-        status: answer.status,
-        response_headers: answered
-            .map(|(n, v)| (n.as_str().to_owned(), text(v)))
-            .collect(),
-        response_body: answer.body.clone(),
-    }
-}
+/// Hosts of the blob and the queue service of a history.
+const AUTHORITIES: [&str; 2] = ["127.0.0.1:10000", "127.0.0.1:10001"];
 
-/// The address of a copy's source, with a signature that a replay makes anew.
-fn source(path: &str) -> String {
-    let separator = if path.contains('?') { '&' } else { '?' };
-    let blob = format!("http://{HOST}/{ACCOUNT}/{path}{separator}sv=2021-12-02&ss=b&srt=sco");
-    format!("{blob}&sp=r&se={SOURCE_EXPIRY}&sig={REDACTED}")
+/// An exchange of a history as if the account's key had signed it: histories sign each URL.
+fn signed_by_key(seen: &Seen) -> Seen {
+    let mut seen = seen.clone();
+    if let Some(mut url) = Url::parse(&format!("http://{}{}", seen.host, seen.target)) {
+        SAS_PARAMETERS
+            .iter()
+            .for_each(|name| url.remove_param(name));
+        url.query = url.query.filter(|pairs| !pairs.is_empty());
+        seen.target = url.path_and_query();
+    }
+    let signature = ("authorization".to_owned(), REDACTED.to_owned());
+    seen.request_headers.push(signature);
+    seen
 }
 
 #[cfg(test)]
@@ -161,7 +152,7 @@ mod tests {
         for trace in told.traces {
             assert_eq!(trace.header.seed, Some(7));
             let text = trace.write().unwrap();
-            assert!(!text.contains(ACCOUNT), "{text}");
+            assert!(!text.contains("devstoreaccount1"), "{text}");
             let recording = convert::recording("told", &text).unwrap();
             let played = play(Arc::new(InProcess::default()), &recording).await;
             assert_eq!(played.setup_problems, Vec::<String>::new());

@@ -29,6 +29,8 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt", &["smalt-protocol", "smalt-planted"]),
     ("smalt-model", &["smalt-protocol"]),
     ("smalt-sleeve", &["smalt-protocol", "smalt-planted"]),
+    // Nothing links to it: it is loaded into children of the crash test (docs/adr/0014).
+    ("smalt-shim", &[]),
     (
         "smalt-sweeper",
         &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
@@ -179,6 +181,9 @@ fn refusal(package: &str, manifest: &Manifest, dependency: &Dependency) -> Optio
     if name == "sled" && package != "smalt" {
         return Some("only the emulator's store knows sled".to_owned());
     }
+    if name == "libc" && package != "smalt-shim" {
+        return Some("only the shim calls the C library by itself".to_owned());
+    }
     if !name.starts_with("azure_") {
         return None;
     }
@@ -309,6 +314,8 @@ mod tests {
             found("smalt", "[dev-dependencies]\nazure_core = \"1\"\n"),
             0
         );
+        assert_eq!(found("smalt", "[dependencies]\nlibc = \"1\"\n"), 1);
+        assert_eq!(found("smalt-shim", "[dependencies]\nlibc = \"1\"\n"), 0);
         let optional = |features: &str| {
             let dependency = "[dependencies]\nazure_core = { version = \"1\", optional = true }\n";
             found("smalt", &format!("{dependency}[features]\n{features}"))

@@ -9,6 +9,7 @@ use super::answer::{Answer, copy_status};
 use super::begin::{etag, if_match, if_none_match};
 use super::blobs::map;
 use crate::names;
+use crate::planted::planted;
 use crate::policy::{Repeat, options};
 use crate::port::{BlobId, CallContext, CopyStarted, PortResult, StartCopy};
 
@@ -34,7 +35,11 @@ impl AzureStorage {
         }
         let call = Arc::new(call);
         let asked = BlobClientStartCopyFromUrlOptions {
-            source_if_match: copy.source_if_match.as_ref().and_then(etag),
+            source_if_match: copy
+                .source_if_match
+                .as_ref()
+                .filter(|_| !planted("source-condition-not-sent"))
+                .and_then(etag),
             metadata: copy.metadata.as_ref().map(map),
             if_match: if_match(&copy.conditions),
             if_none_match: if_none_match(&copy.conditions),

@@ -7,6 +7,7 @@ use smalt_protocol::Timestamp;
 
 use super::{Container, Document, PAGES_MAX, Page, Status, Tally};
 use crate::guard::Burden;
+use crate::planted::planted;
 
 /// From this many failures in a row a cycle no longer waits for a container (SL3).
 pub const PARK_AFTER: u32 = 3;
@@ -85,7 +86,7 @@ fn is_waiting(container: &Container, now: Timestamp) -> bool {
 }
 
 fn is_expired(page: &Page, now: Timestamp) -> bool {
-    page.deadline.is_none_or(|deadline| deadline <= now)
+    page.deadline.is_none_or(|deadline| deadline <= now) && !planted("page-never-reclaimed")
 }
 
 fn oldest_expired(document: &Document, now: Timestamp) -> Option<(usize, usize)> {
@@ -108,7 +109,7 @@ fn next_to_list(document: &Document, now: Timestamp) -> Option<usize> {
         .iter()
         .enumerate()
         .filter(|(_, c)| matches!(c.status, Status::Init | Status::Current))
-        .filter(|(_, c)| !is_waiting(c, now))
+        .filter(|(_, c)| !is_waiting(c, now) || planted("failed-container-first"))
         .min_by_key(|(at, c)| (c.order, *at))
         .map(|(at, _)| at)
 }
@@ -118,7 +119,8 @@ fn next_change(document: &Document, now: Timestamp) -> Option<Timestamp> {
         .containers
         .iter()
         .flat_map(|c| &c.pages)
-        .filter_map(|page| page.deadline.filter(|deadline| *deadline > now));
+        .filter_map(|page| page.deadline.filter(|deadline| *deadline > now))
+        .filter(|_| !planted("done-when-handed-out"));
     let retries = document
         .containers
         .iter()
@@ -154,7 +156,9 @@ pub struct Listed {
 
 /// Raises the fence for the write that is being prepared.
 pub fn stamp(document: &mut Document, worker: &str) -> u64 {
-    document.fence = document.fence.saturating_add(1);
+    document.fence = document
+        .fence
+        .saturating_add(u64::from(!planted("fence-not-raised")));
     document.writer = worker.to_owned();
     document.fence
 }
@@ -201,7 +205,8 @@ pub fn hand_out(
         due: listed.due,
         ..Page::default()
     };
-    container.pages.push(page.clone());
+    let durable = Some(page.clone()).filter(|_| !planted("position-saved-early"));
+    container.pages.extend(durable);
     Some(page)
 }
 
@@ -243,10 +248,9 @@ pub fn find_claim(document: &Document, id: &str, fence: u64) -> Option<(usize, u
         .iter()
         .enumerate()
         .find_map(|(at, container)| {
-            let page = container
-                .pages
-                .iter()
-                .position(|page| page.id == id && page.fence == fence)?;
+            let page = container.pages.iter().position(|page| {
+                page.id == id && (page.fence == fence || planted("fence-unchecked"))
+            })?;
             Some((at, page))
         })
 }
@@ -338,7 +342,7 @@ pub fn close(document: &mut Document, now: Timestamp, next_due: Timestamp) -> Cl
         container.pages.clear();
     }
     document.timestamp = now.iso_s();
-    document.next_due = Some(next_due);
+    document.next_due = Some(next_due).filter(|_| !planted("no-next-mark"));
     document.purged = closed.purged;
     document.cycle = document.cycle.saturating_add(1);
     closed

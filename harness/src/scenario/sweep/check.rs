@@ -1,61 +1,64 @@
-//! Judges a sweeper's run by its history alone (SS1 to SS9, SL1).
+//! Judges a sweeper's run by its history alone (SS1 to SS10, SL1 to SL4): what became of the blobs
+//! here, of the state document in [`ledger`].
 
-use std::collections::BTreeSet;
+mod moves;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sweeper::Collision;
 
 use super::Names;
+use super::ledger::{Ledger, Write};
 use super::model::{self, Deed, Key, Model, Version};
+use super::notes::Notes;
 use super::plan::{SWEPT, SweepPlan};
 use crate::scenario::campaign::Violation;
-use crate::scenario::history::{Answer, Event, Exchange, Fate, Happening, elements};
-use crate::scenario::marks::{self, Marks};
+use crate::scenario::history::{Answer, Event, Exchange, Happening, elements};
+use crate::scenario::marks::Marks;
 
-/// What a campaign must have seen.
-pub(super) const SOMETIMES: &[&str] = &[
-    "worker died",
-    "answer lost: delete",
-    "answer lost: copy",
-    "answer lost: state",
-    "412 on delete",
-    "lease taken",
-    "503",
-    "connection reset",
-    "deleted",
-    "moved",
-    "destination taken",
-    "cycle completed",
-];
+/// A blob that was due for so long when it was listed must have been tried in that cycle: a listing
+/// that is older is never written.
+const LISTED_DUE_S: u64 = 600;
 
 struct Judge<'a> {
     plan: &'a SweepPlan,
     names: &'a Names,
     /// Names of the main account and of the one for dead blobs.
     accounts: [&'a str; 2],
+    history: &'a [Event],
     model: Model,
     ledger: Ledger,
+    notes: Notes,
+    cycle: Cycle,
+    /// Since when nothing goes wrong.
+    calm: Option<Timestamp>,
+    /// Content of every version that a source ever had, by ETag.
+    contents: BTreeMap<String, Bytes>,
+    /// Source ETags of which a worker has seen a whole copy.
+    verified: BTreeSet<String>,
     /// Source ETags of whole copies that their owner replaced afterwards: no worker can prevent
     /// that between its last look and its delete.
     replaced_by_owner: BTreeSet<String>,
+    /// Blobs with snapshots.
+    snapshots: BTreeSet<Key>,
     /// ETags that a life has seen in listings and properties.
     seen: BTreeSet<(String, String)>,
     violations: Vec<Violation>,
-    marks: Marks,
 }
 
-/// The accepted state documents, as far as they are compared.
+/// What has happened in the running cycle.
 #[derive(Default)]
-struct Ledger {
-    fence: u64,
-    cycle: u64,
-    /// Where the running cycle began in the history.
-    began: usize,
-    pages_open: usize,
-    /// Containers that failed in this cycle.
-    failed: BTreeSet<String>,
-    /// ETags listed in this cycle.
-    listed: BTreeSet<String>,
+struct Cycle {
+    /// ETags listed, with the service's time.
+    listed: BTreeMap<String, Timestamp>,
+    /// ETags that a delete or a copy has named.
+    tried: BTreeSet<String>,
+    /// Blobs that were leased.
+    leased: BTreeSet<Key>,
+    /// Whether a container for dead blobs could not be made.
+    create_failed: bool,
 }
 
 /// What does not hold, and what was seen.
@@ -69,24 +72,26 @@ pub(super) fn check(
         plan,
         names,
         accounts,
+        history,
         model: Model::default(),
         ledger: Ledger::default(),
+        notes: Notes::new(plan),
+        cycle: Cycle::default(),
+        calm: None,
+        contents: BTreeMap::new(),
+        verified: BTreeSet::new(),
         replaced_by_owner: BTreeSet::new(),
+        snapshots: BTreeSet::new(),
         seen: BTreeSet::new(),
         violations: Vec::new(),
-        marks: Marks::new(),
     };
     for (number, event) in history.iter().enumerate() {
-        match &event.what {
-            Happening::Exchange(exchange) => judge.exchange(number, event, exchange),
-            Happening::Crashed => judge.mark("worker died"),
-            _ => {}
-        }
+        judge.event(number, event);
     }
     if let Some(last) = history.last() {
         judge.end(last.at);
     }
-    (judge.violations, judge.marks)
+    (judge.violations, judge.notes.marks)
 }
 
 impl Judge<'_> {
@@ -94,14 +99,28 @@ impl Judge<'_> {
         self.violations.push(Violation::at(property, number, what));
     }
 
-    fn mark(&mut self, mark: &'static str) {
-        marks::mark(&mut self.marks, mark);
+    fn event(&mut self, number: usize, event: &Event) {
+        match &event.what {
+            Happening::Exchange(exchange) => self.exchange(number, event, exchange),
+            Happening::Delivered { number: of } => {
+                let of = self.history.get(*of).map(|event| &event.what);
+                if let Some(Happening::Exchange(exchange)) = of {
+                    self.was_listed(exchange);
+                }
+            }
+            Happening::Crashed => self.notes.died(&event.actor),
+            Happening::Calm => self.calm = Some(event.at),
+            Happening::ToldToStop if event.actor == "harness" => self.converged(number, event.at),
+            _ => {}
+        }
     }
 
     fn exchange(&mut self, number: usize, event: &Event, exchange: &Exchange) {
         let worker = event.actor != "owner";
         if worker {
-            self.note(exchange);
+            let early = self.notes.note(number, event, exchange, &self.model);
+            self.violations.extend(early);
+            self.tried(exchange);
         }
         let Some(answer) = exchange.done() else {
             return;
@@ -110,45 +129,50 @@ impl Judge<'_> {
             self.saw(&event.actor, exchange, answer);
             match model::deed(exchange) {
                 Some(Deed::Deleted) => self.deleted(number, event, exchange),
-                Some(Deed::Copied) => self.copied(number, exchange),
-                Some(deed) => self.wrote(number, deed, exchange),
+                Some(Deed::Copied) => self.copied(number, event, exchange, answer),
+                Some(deed) => self.wrote(number, event, deed, exchange),
                 None => {}
             }
-        } else if let Some(copy) = self.model.blobs.get(&model::key(exchange)) {
+        } else {
+            self.owner_did(exchange);
+        }
+        self.model.apply(number, event, exchange, answer);
+        if let Some(version) = self.model.blobs.get(&model::key(exchange)) {
+            let etag = unquoted(&version.etag).to_owned();
+            self.contents.insert(etag, version.content.clone());
+        }
+    }
+
+    fn owner_did(&mut self, exchange: &Exchange) {
+        let key = model::key(exchange);
+        if exchange.parameter("comp") == Some("snapshot") {
+            self.snapshots.insert(key);
+        } else if exchange.parameter("comp") == Some("lease") {
+            if key.1 == self.names.state() {
+                self.notes.mark("lease broken by an operator");
+            }
+            self.cycle.leased.insert(key);
+        } else if let Some(copy) = self.model.blobs.get(&key)
+            && model::deed(exchange).is_some()
+        {
             let source = copy.value("sourceetag").map(str::to_owned);
             self.replaced_by_owner.extend(source);
         }
-        self.model.apply(number, event.at, exchange, answer);
     }
 
-    /// Counts what was seen.
-    fn note(&mut self, exchange: &Exchange) {
-        let deed = model::deed(exchange);
-        match &exchange.fate {
-            Fate::NoAnswer(_) => self.mark("connection reset"),
-            Fate::Answered(answer) => {
-                let code = answer.header("x-ms-error-code").unwrap_or_default();
-                match (answer.status, code, deed) {
-                    (503, ..) => self.mark("503"),
-                    (412, "ConditionNotMet", Some(Deed::Deleted)) => self.mark("412 on delete"),
-                    (412, _, Some(Deed::Put)) => self.mark("412 on the state"),
-                    (409, "LeaseAlreadyPresent", _) => self.mark("lease taken"),
-                    (412, "LeaseIdMissing", Some(Deed::Deleted)) => self.mark("blob leased"),
-                    (409, "BlobAlreadyExists", Some(Deed::Copied)) => {
-                        self.mark("destination taken");
-                    }
-                    _ => {}
-                }
-                if exchange.is_answer_lost() {
-                    match deed {
-                        Some(Deed::Deleted) => self.mark("answer lost: delete"),
-                        Some(Deed::Copied) => self.mark("answer lost: copy"),
-                        Some(Deed::Put) => self.mark("answer lost: state"),
-                        _ => self.mark("answer lost: other"),
-                    }
-                }
-            }
-        }
+    /// What a worker has tried, with or without success.
+    fn tried(&mut self, exchange: &Exchange) {
+        let named = match model::deed(exchange) {
+            Some(Deed::Deleted) => exchange.header("if-match"),
+            Some(Deed::Copied) => exchange.header("x-ms-source-if-match"),
+            _ => None,
+        };
+        self.cycle
+            .tried
+            .extend(named.map(|etag| unquoted(etag).to_owned()));
+        let (_, _, blob) = exchange.segments();
+        let creates = exchange.method == "PUT" && blob.is_empty();
+        self.cycle.create_failed |= creates && exchange.done().is_none();
     }
 
     /// What a life has seen, and what was listed in this cycle.
@@ -156,13 +180,46 @@ impl Judge<'_> {
         if exchange.parameter("comp") == Some("list") {
             for etag in elements(&answer.text(), "Etag") {
                 let etag = unquoted(etag).to_owned();
-                self.ledger.listed.insert(etag.clone());
                 self.seen.insert((actor.to_owned(), etag));
             }
+            if exchange.delivered && exchange.fault != Some("answer garbled") {
+                self.was_listed(exchange);
+            }
         } else if let Some(etag) = answer.header("etag") {
-            self.seen
-                .insert((actor.to_owned(), unquoted(etag).to_owned()));
+            let etag = unquoted(etag).to_owned();
+            self.seen.insert((actor.to_owned(), etag));
         }
+        if exchange.method == "HEAD" {
+            self.looked(&model::key(exchange), answer);
+        }
+    }
+
+    /// A listing has arrived whole.
+    fn was_listed(&mut self, exchange: &Exchange) {
+        if let (Some("list"), Some(answer)) = (exchange.parameter("comp"), exchange.done()) {
+            let date = answer.header("date").and_then(Timestamp::parse_rfc1123);
+            let date = date.unwrap_or(Timestamp::MIN);
+            let text = answer.text();
+            let etags = elements(&text, "Etag").into_iter();
+            let etags: Vec<String> = etags.map(|etag| unquoted(etag).to_owned()).collect();
+            self.cycle
+                .listed
+                .extend(etags.into_iter().map(|etag| (etag, date)));
+        }
+    }
+
+    /// A worker has looked at a copy: what it is by then.
+    fn looked(&mut self, key: &Key, answer: &Answer) {
+        self.model.looked(key, answer);
+        let Some(copy) = self.model.blobs.get(key) else {
+            return;
+        };
+        if copy.broken {
+            self.notes.mark("copy came to nothing");
+        }
+        let whole = |etag: &str| !copy.pending && self.contents.get(etag) == Some(&copy.content);
+        let source = copy.value("sourceetag").filter(|etag| whole(etag));
+        self.verified.extend(source.map(str::to_owned));
     }
 
     /// SS1 to SS5: a blob is gone.
@@ -184,56 +241,35 @@ impl Judge<'_> {
             let what = format!("{} had never seen {} of {key:?}", event.actor, version.etag);
             self.violated("SS2", number, what);
         }
-        if version.due().is_none_or(|due| due > event.at) {
+        if self.due(&version).is_none_or(|due| due > event.at) {
             let ttl = version.value("timetolive");
             self.violated("SS1", number, format!("{key:?} was not due: {ttl:?}"));
         }
+        if exchange.header("x-ms-delete-snapshots").is_some() && !self.plan.with_snapshots {
+            self.violated("DS23", number, format!("{key:?} goes with its snapshots"));
+        }
+        self.snapshots.remove(&key);
+        let page = self.under_claim(number, event, exchange);
+        self.ledger.removed(&page);
         if version.value("deadblobcontainer").is_some() {
             self.moved(number, &key, &version);
         } else {
-            self.mark("deleted");
+            self.notes.mark("deleted");
         }
     }
 
-    /// SS3 and SS4: a copy of that very version stands where it was to go.
-    fn moved(&mut self, number: usize, key: &Key, version: &Version) {
-        let wanted = self.destination(key, version);
-        let copy = wanted.and_then(|wanted| {
-            self.model.blobs.iter().find(|(at, there)| {
-                let beside = self.plan.on_collision != Collision::Overwrite
-                    && at.2.starts_with(&format!("{}~", wanted.2));
-                at.0 == wanted.0
-                    && at.1 == wanted.1
-                    && (at.2 == wanted.2 || beside)
-                    && there.value("sourceetag") == Some(unquoted(&version.etag))
-            })
-        });
-        let problem = match copy {
-            None if self.replaced_by_owner.contains(unquoted(&version.etag)) => None,
-            None => Some("no copy of it stands where it was to go".to_owned()),
-            Some((_, copy)) if copy.content != version.content => {
-                Some("the copy has another content".to_owned())
-            }
-            Some((_, copy)) if copy.value("timetolive").is_some() => {
-                Some("the copy would expire itself".to_owned())
-            }
-            Some((_, copy)) if copy.value("owner") != Some("scenario") => {
-                Some("the copy has lost metadata of its owner".to_owned())
-            }
-            Some(_) => None,
-        };
-        match problem {
-            Some(what) => self.violated("SS4", number, format!("{key:?}: {what}")),
-            None => self.mark("moved"),
+    /// DS8: whoever removes or copies a blob has claimed its page durably before. The page.
+    fn under_claim(&mut self, number: usize, event: &Event, exchange: &Exchange) -> String {
+        let id = exchange
+            .header("x-ms-client-request-id")
+            .unwrap_or_default();
+        let id: serde_json::Value = serde_json::from_str(id).unwrap_or_default();
+        let page = id["page"].as_str().unwrap_or_default().to_owned();
+        if !self.ledger.is_claimed(&page, &event.actor) {
+            let what = format!("{} works on {page}, which it has not claimed", event.actor);
+            self.violated("SS6", number, what);
         }
-    }
-
-    /// Where a version is to go; `None` when it says so in no way that is allowed.
-    fn destination(&self, key: &Key, version: &Version) -> Option<Key> {
-        let value = version.value("deadblobcontainer")?;
-        let (container, name) = model::resolve(value, &key.2)?;
-        let place = (self.accounts[1].to_owned(), container, name);
-        (self.plan.dead_account && !self.is_swept(&place)).then_some(place)
+        page
     }
 
     fn is_swept(&self, key: &Key) -> bool {
@@ -244,44 +280,19 @@ impl Judge<'_> {
         })
     }
 
-    /// SS5 and SS8: a copy was made.
-    fn copied(&mut self, number: usize, exchange: &Exchange) {
-        let key = model::key(exchange);
-        if self.is_swept(&key) || key.0 != self.accounts[1] {
-            return self.violated("SS5", number, format!("a copy into {key:?}"));
-        }
-        if self.model.blobs.contains_key(&key) {
-            let allowed = self.plan.on_collision == Collision::Overwrite
-                && exchange.header("if-match").is_some();
-            if !allowed {
-                self.violated(
-                    "SS8",
-                    number,
-                    format!("{key:?} was there, and is overwritten"),
-                );
-            }
-            self.mark("overwritten by policy");
-        }
-        let secret = exchange
-            .headers
-            .iter()
-            .any(|(name, value)| name.starts_with("x-ms-meta-") && value.contains("sig="));
-        if secret {
-            self.violated("SS9", number, "a signature in the metadata of a copy");
-        }
+    /// When a version may go.
+    fn due(&self, version: &Version) -> Option<Timestamp> {
+        Some(version.due()?.plus_s(3_600 * self.plan.grace_h))
     }
 
     /// SS5, SS6: anything else that a worker writes must be the state document.
-    fn wrote(&mut self, number: usize, deed: Deed, exchange: &Exchange) {
+    fn wrote(&mut self, number: usize, event: &Event, deed: Deed, exchange: &Exchange) {
         let key = model::key(exchange);
         if deed != Deed::Put || key.1 != self.names.state() {
             return self.violated("SS5", number, format!("{deed:?} of {key:?}"));
         }
-        let there = self
-            .model
-            .blobs
-            .get(&key)
-            .map(|v| unquoted(&v.etag).to_owned());
+        let there = self.model.blobs.get(&key);
+        let there = there.map(|v| unquoted(&v.etag).to_owned());
         let matched = exchange.header("if-match").map(unquoted);
         let absent = exchange.header("if-none-match") == Some("*");
         let linear = match &there {
@@ -296,86 +307,120 @@ impl Judge<'_> {
         if text.contains("sig=") || text.contains("AccountKey") {
             self.violated("SS9", number, "a secret in the state document");
         }
-        self.state(number, &text, there.is_none());
+        let write = Write {
+            number,
+            at: event.at,
+            actor: &event.actor,
+            text: &text,
+        };
+        let before = self.ledger.reclaimed;
+        let (closed, wrong) = self.ledger.accepted(self.plan, write, self.calm);
+        self.violations.extend(wrong);
+        if self.ledger.reclaimed > before {
+            self.notes.mark("page reclaimed");
+        }
+        if closed {
+            self.closed(number, event.at);
+        }
     }
 
-    /// SS6 and SS7: the fence grows; a cycle ends only when all of it was listed and worked off.
-    fn state(&mut self, number: usize, text: &str, first: bool) {
-        let root = tags(text, "Containers").next().unwrap_or_default();
-        let value = |name| {
-            attribute(root, name)
-                .and_then(|v| v.parse().ok())
-                .unwrap_or(0)
-        };
-        let (fence, cycle): (u64, u64) = (value("fence"), value("cycle"));
-        if !first && fence <= self.ledger.fence {
-            let what = format!("fence {fence} after {}", self.ledger.fence);
-            self.violated("SS6", number, what);
+    /// SS7: all that was there was listed, and all of that which was due was tried.
+    fn closed(&mut self, number: usize, at: Timestamp) {
+        self.notes.mark("cycle completed");
+        if self.ledger.claimants.len() > 1 {
+            self.notes.mark("two sweepers in one cycle");
         }
-        let pages = tags(text, "Page").count();
-        for container in tags(text, "Container") {
-            if attribute(container, "failures").is_some()
-                || attribute(container, "lastError").is_some()
-            {
-                let name = attribute(container, "name").unwrap_or_default();
-                self.ledger.failed.insert(name.to_owned());
+        let mut missed = Vec::new();
+        for (key, version) in &self.model.blobs {
+            let etag = unquoted(&version.etag);
+            if !self.is_swept(key) || self.ledger.failed.contains(&key.1) {
+                continue;
+            }
+            match self.cycle.listed.get(etag) {
+                None if version.number < self.ledger.began.0 => {
+                    missed.push(format!("{key:?} {etag} was never listed in the cycle"));
+                }
+                Some(listed) if self.must_be_tried(key, version, *listed) => {
+                    missed.push(format!(
+                        "{key:?} {etag} was due and never tried in the cycle"
+                    ));
+                }
+                _ => {}
             }
         }
-        if cycle != self.ledger.cycle && !first {
-            self.closed(number, pages, cycle);
-            self.ledger.failed.clear();
-            self.ledger.listed.clear();
-            self.ledger.began = number;
+        for what in missed {
+            self.violated("SS7", number, what);
         }
-        self.ledger.fence = fence;
-        self.ledger.cycle = cycle;
-        self.ledger.pages_open = pages;
+        self.ledger.begins(number, at);
+        self.notes.begins();
+        self.cycle = Cycle::default();
     }
 
-    fn closed(&mut self, number: usize, pages: usize, cycle: u64) {
-        self.mark("cycle completed");
-        if cycle < self.ledger.cycle || pages > 0 {
-            let what = format!(
-                "cycle {cycle} after {}, {pages} pages open",
-                self.ledger.cycle
-            );
-            self.violated("SS7", number, what);
-        }
-        let missed = self.model.blobs.iter().find(|(key, version)| {
-            self.is_swept(key)
-                && version.number < self.ledger.began
-                && !self.ledger.failed.contains(&key.1)
-                && !self.ledger.listed.contains(unquoted(&version.etag))
+    fn must_be_tried(&self, key: &Key, version: &Version, listed: Timestamp) -> bool {
+        let due = self
+            .due(version)
+            .is_some_and(|due| due.plus_s(LISTED_DUE_S) <= listed);
+        let moves = version.value("deadblobcontainer").is_some();
+        due && !self.cycle.tried.contains(unquoted(&version.etag))
+            && !self.cycle.leased.contains(key)
+            && !(moves && (self.cycle.create_failed || self.destination(key, version).is_none()))
+            && self.plan.removals_max == 0
+    }
+
+    /// SL1 and SL2 of the fleet: what was due long enough is gone, and no page is left behind.
+    fn converged(&mut self, number: usize, at: Timestamp) {
+        let calm = self.calm.unwrap_or(Timestamp::MIN);
+        let found = self.left(|due, made| {
+            let since = due.max(made).max(calm);
+            since.plus_s(super::converges_s(self.plan)) <= at
         });
-        if let Some((key, version)) = missed {
-            let what = format!("{key:?} {} was never listed in the cycle", version.etag);
-            self.violated("SS7", number, what);
+        for what in found {
+            self.violated("SL1", number, what);
+        }
+        for what in self.ledger.left_over(at) {
+            self.violated("SL2", number, what);
         }
     }
 
     /// SL1: what was due is gone.
     fn end(&mut self, now: Timestamp) {
-        let left = self.model.blobs.iter().filter(|(key, version)| {
-            self.is_swept(key)
-                && version.due().is_some_and(|due| due.plus_s(3_600) < now)
-                && self.may_go(key, version)
-        });
-        let found: Vec<Violation> = left
-            .map(|(key, version)| {
-                let ttl = version.value("timetolive");
-                let dead = version.value("deadblobcontainer");
-                Violation::of_run("SL1", format!("{key:?} is left: {ttl:?}, {dead:?}"))
-            })
-            .collect();
+        let found = self.left(|due, _| due.plus_s(3_600) < now);
+        let found = found.into_iter().map(|what| Violation::of_run("SL1", what));
         self.violations.extend(found);
-        if self.ledger.pages_open > 0 {
-            let what = format!("{} pages are open at the end", self.ledger.pages_open);
+        if self.ledger.pages_open() > 0 {
+            let what = format!("{} pages are open at the end", self.ledger.pages_open());
             self.violations.push(Violation::of_run("SL2", what));
         }
+        for what in self.ledger.beyond(self.plan) {
+            self.violations.push(Violation::of_run("SS10", what));
+        }
+        if self.ledger.tripped {
+            self.notes.mark("circuit breaker tripped");
+        }
+    }
+
+    /// Blobs that should have gone, by when they were due and made.
+    fn left(&self, late: impl Fn(Timestamp, Timestamp) -> bool) -> Vec<String> {
+        let blobs = self.model.blobs.iter();
+        let left = blobs.filter(|(key, version)| {
+            self.is_swept(key)
+                && self.due(version).is_some_and(|due| late(due, version.made))
+                && self.may_go(key, version)
+        });
+        let text = |(key, version): (&Key, &Version)| {
+            let ttl = version.value("timetolive");
+            let dead = version.value("deadblobcontainer");
+            format!("{key:?} is left: {ttl:?}, {dead:?}")
+        };
+        left.map(text).collect()
     }
 
     /// Whether nothing stands in the way of a due blob.
     fn may_go(&self, key: &Key, version: &Version) -> bool {
+        let kept = self.snapshots.contains(key) && !self.plan.with_snapshots;
+        if kept || self.plan.removals_max > 0 {
+            return false;
+        }
         if version.value("deadblobcontainer").is_none() {
             return true;
         }
@@ -389,18 +434,4 @@ impl Judge<'_> {
 
 fn unquoted(etag: &str) -> &str {
     etag.trim_matches('"')
-}
-
-/// The opening tags of that name, in a document whose attributes hold no `>`.
-fn tags<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
-    let open = format!("<{name} ");
-    xml.split('<').filter_map(move |part| {
-        let part = part.split('>').next()?;
-        part.starts_with(&open[1..]).then_some(part)
-    })
-}
-
-fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
-    let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
-    tag[start..].split('"').next()
 }

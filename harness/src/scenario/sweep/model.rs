@@ -7,7 +7,7 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::percent_decode;
 
-use crate::scenario::history::{Answer, Exchange};
+use crate::scenario::history::{Answer, Event, Exchange};
 
 /// Account, container, name.
 pub(super) type Key = (String, String, String);
@@ -25,6 +25,12 @@ pub(super) struct Version {
     pub made: Timestamp,
     /// Where in the history.
     pub number: usize,
+    /// Whether its owner made it.
+    pub by_owner: bool,
+    /// Whether it is a copy that was not seen to be complete.
+    pub pending: bool,
+    /// Whether it is a copy that was seen to have come to nothing.
+    pub broken: bool,
 }
 
 impl Version {
@@ -104,11 +110,27 @@ pub(super) fn resolve(value: &str, name: &str) -> Option<(String, String)> {
 }
 
 impl Model {
+    /// Takes in what properties say about a copy that was pending.
+    pub(super) fn looked(&mut self, key: &Key, answer: &Answer) {
+        let Some(version) = self.blobs.get_mut(key) else {
+            return;
+        };
+        version.etag = answer.header("etag").unwrap_or_default().to_owned();
+        match answer.header("x-ms-copy-status") {
+            Some("success") => version.pending = false,
+            Some("failed" | "aborted") => {
+                (version.pending, version.broken) = (false, true);
+                version.content = Bytes::new();
+            }
+            _ => {}
+        }
+    }
+
     /// Takes in what a successful write did.
     pub(super) fn apply(
         &mut self,
         number: usize,
-        at: Timestamp,
+        event: &Event,
         exchange: &Exchange,
         answer: &Answer,
     ) {
@@ -146,8 +168,11 @@ impl Model {
             etag,
             metadata,
             content,
-            made: at,
+            made: event.at,
             number,
+            by_owner: event.actor == "owner",
+            pending: answer.header("x-ms-copy-status") == Some("pending"),
+            broken: false,
         };
         self.blobs.insert(key, version);
     }

@@ -1,6 +1,7 @@
 //! What a sweeper's run is made of.
 
 use proptest::prelude::*;
+use smalt::faults::{Fault, Hold, Rule};
 use smalt_protocol::Timestamp;
 use smalt_sweeper::{Collision, StateBackend};
 
@@ -15,6 +16,8 @@ pub(super) const SWEPT: [(Which, &str, &str); 4] = [
     (Which::Main, "media", ""),
     (Which::Dead, "retained", ""),
 ];
+/// Which of them may be missing.
+pub(super) const MEDIA: usize = 2;
 /// Requests of the workers among which mishaps are planned.
 const REQUESTS_MAX: u16 = 110;
 /// Most acts of the owner in one plan.
@@ -26,10 +29,12 @@ const MENU: Menu = Menu {
         (Operation::Change, "", 14),
         (Operation::Delete, "", 6),
         (Operation::Copy, "", 4),
+        (Operation::Copy, "", 2),
         (Operation::Head, "", 4),
         (Operation::List, "", 16),
         (Operation::Get, "/state/", 30),
         (Operation::Put, "/state/", 20),
+        (Operation::Put, "/state/", 8),
         (Operation::Lease, "", 40),
     ],
     acts: ACTS_MAX,
@@ -65,6 +70,8 @@ pub enum Life {
     InElsewhere(u32),
     /// Over two days after its last change.
     AfterChange,
+    /// Over so many seconds after a mark at which a cycle begins, or before it: the second.
+    AtMark(i16),
     /// Over in ten years.
     Far,
     /// Something that is no time.
@@ -82,7 +89,7 @@ const INVALID: [&str; 5] = [
 
 impl Life {
     /// The value of `TimeToLive`.
-    pub fn text(self, now: Timestamp) -> Option<String> {
+    pub fn text(self, now: Timestamp, every_s: u64) -> Option<String> {
         let in_s = |seconds: u32| now.floor_s().plus_s(u64::from(seconds));
         match self {
             Life::Untagged => None,
@@ -92,6 +99,16 @@ impl Life {
             Life::InElsewhere(seconds) => {
                 let shown = in_s(seconds).plus_s(5_400).iso_s();
                 Some(shown.replace('Z', "+01:30"))
+            }
+            Life::AtMark(offset_s) => {
+                let mark = Timestamp::from_unix_s((now.unix_s() / every_s + 2) * every_s);
+                let by = std::time::Duration::from_secs(offset_s.unsigned_abs().into());
+                let due = if offset_s < 0 {
+                    mark.minus(by)
+                } else {
+                    mark.plus(by)
+                };
+                Some(due.iso_s())
             }
             Life::AfterChange => Some("P2D".to_owned()),
             Life::Far => Some(in_s(10 * 365 * 86_400).iso_s()),
@@ -115,11 +132,13 @@ pub enum Dead {
     Invalid,
     /// A place that is swept itself.
     Swept,
+    /// Its own container: where that account takes the dead, the blob itself.
+    Own,
 }
 
 impl Dead {
     /// The value of `DeadBlobContainer`.
-    pub fn text(self, names: &Names) -> Option<String> {
+    pub fn text(self, names: &Names, own: &str) -> Option<String> {
         let dbc = names.container("dbc");
         Some(match self {
             Dead::Unsaid => return None,
@@ -128,6 +147,7 @@ impl Dead {
             Dead::Exact => format!("{dbc}/one"),
             Dead::Invalid => "UPPER_case".to_owned(),
             Dead::Swept => names.container("retained"),
+            Dead::Own => own.to_owned(),
         })
     }
 }
@@ -156,6 +176,12 @@ pub enum Deed {
     Delete,
     /// Puts another blob where the dead one is to go.
     TakeDestination,
+    /// Cuts short what stands there, and leaves its metadata.
+    SpoilDestination,
+    /// Takes a snapshot.
+    Snapshot,
+    /// Breaks the lease on the state document, as an operator would.
+    BreakLease,
 }
 
 /// One act of the owner.
@@ -190,8 +216,18 @@ pub struct SweepPlan {
     pub parallelism: usize,
     /// How workers share the state.
     pub backend: StateBackend,
-    /// Whether there is an account for dead blobs.
-    pub dead_account: bool,
+    /// The account for dead blobs, if there is one.
+    pub dead_account: Option<Which>,
+    /// Hours of grace.
+    pub grace_h: u64,
+    /// Most removals of one cycle; 0 for no limit.
+    pub removals_max: u64,
+    /// Whether snapshots go with their blob.
+    pub with_snapshots: bool,
+    /// Whether the container `media` is missing.
+    pub media_is_missing: bool,
+    /// Length of the lease.
+    pub lease_s: u32,
     /// What happens when a destination is taken.
     pub on_collision: Collision,
     /// Whether there is a week of trouble before the quiet cycles.
@@ -201,15 +237,28 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
+    /// Seconds from mark to mark.
+    pub fn every_s(&self) -> u64 {
+        3_600 * u64::from(self.every_h)
+    }
+
     /// How much the clock of a worker is ahead, in seconds.
     pub fn skew_s(&self, worker: u8) -> i32 {
         let at = usize::from(worker).checked_sub(1);
         at.and_then(|at| self.skews_s.get(at)).copied().unwrap_or(0)
     }
 
+    /// Which of [`SWEPT`] a blob is in.
+    pub(super) fn container(&self, number: usize) -> usize {
+        match usize::from(self.blobs[number].container) % SWEPT.len() {
+            MEDIA if self.media_is_missing => 0,
+            other => other,
+        }
+    }
+
     /// Name of a blob: some lie outside the prefix that is swept.
     pub fn blob_name(&self, number: usize) -> String {
-        match (self.blobs[number].container % 4, number % 5) {
+        match (self.container(number), number % 5) {
             (1, 4) => format!("other/b{number:02}"),
             (1, _) => format!("app/b{number:02}"),
             (_, 3) => format!("deep/er/b {number:02}"),
@@ -224,6 +273,7 @@ fn lives() -> impl Strategy<Value = Life> {
         1 => Just(Life::Now),
         2 => Just(Life::Untagged),
         3 => (1u32..700_000).prop_map(Life::In),
+        3 => (-200i16..500).prop_map(Life::AtMark),
         1 => (1u32..700_000).prop_map(Life::InElsewhere),
         1 => Just(Life::AfterChange),
         1 => Just(Life::Far),
@@ -239,6 +289,7 @@ fn deads() -> impl Strategy<Value = Dead> {
         1 => Just(Dead::Exact),
         1 => Just(Dead::Invalid),
         1 => Just(Dead::Swept),
+        1 => Just(Dead::Own),
     ]
 }
 
@@ -249,9 +300,29 @@ fn acts() -> impl Strategy<Value = Vec<OwnerAct>> {
         1 => (15u32..60).prop_map(Deed::Lease),
         1 => Just(Deed::Delete),
         1 => Just(Deed::TakeDestination),
+        2 => Just(Deed::SpoilDestination),
+        2 => Just(Deed::Snapshot),
+        2 => Just(Deed::BreakLease),
     ];
     let act = (any::<u8>(), deed).prop_map(|(blob, deed)| OwnerAct { blob, deed });
-    proptest::collection::vec(act, 0..usize::from(ACTS_MAX))
+    proptest::collection::vec(act, 1..=usize::from(ACTS_MAX))
+}
+
+/// Copies that are pending for a while, and what they come to.
+fn pending_copies() -> impl Strategy<Value = Option<Rule>> {
+    let hold = (1u64..560, any::<bool>()).prop_map(|(seconds, fails)| Hold {
+        duration_s: Some(seconds),
+        failure: fails.then(|| "failed by plan".to_owned()),
+        ..Hold::default()
+    });
+    let rule = (1u64..4, 1u64..3, hold).prop_map(|(nth, times, hold)| Rule {
+        operation: "Blob_StartCopyFromURL".to_owned(),
+        resource: String::new(),
+        nth,
+        times,
+        fault: Fault::PendingCopy(hold),
+    });
+    proptest::option::weighted(0.4, rule)
 }
 
 /// All plans.
@@ -263,11 +334,15 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         dead,
     });
     let blobs = proptest::collection::vec(blob, 1..14);
-    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
-        .prop_map(|(faults, rules)| Trouble { faults, rules });
+    let rules = (world::rules(&OPERATIONS), pending_copies());
+    let trouble = (faults::swarm(MENU), rules);
+    let trouble = trouble.prop_map(|(faults, (mut rules, copies))| {
+        rules.extend(copies);
+        Trouble { faults, rules }
+    });
     let shape = (2u8..6, 40u16..120, 1u32..8, 1usize..5);
     // The service accepts a signed date up to 15 minutes off.
-    let skew = prop_oneof![1 => Just(0i32), 1 => -890i32..890];
+    let skew = prop_oneof![1 => Just(0i32), 2 => -590i32..590, 1 => -890i32..890];
     let clocks = (proptest::collection::vec(skew, 4), any::<bool>());
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
     let collision = prop_oneof![
@@ -275,13 +350,22 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         Just(Collision::Suffix),
         Just(Collision::Overwrite)
     ];
-    let dead = prop_oneof![4 => Just(true), 1 => Just(false)];
+    let dead = prop_oneof![
+        5 => Just(Some(Which::Dead)),
+        2 => Just(Some(Which::Main)),
+        1 => Just(None)
+    ];
+    let grace = prop_oneof![3 => Just(0u64), 1 => 1u64..30];
+    let limit = prop_oneof![3 => Just(0u64), 1 => 1u64..3];
+    let rarely = || prop_oneof![5 => Just(false), 1 => Just(true)];
+    let lease = prop_oneof![Just(15u32), Just(30), Just(60)];
+    let more = (grace, limit, rarely(), rarely(), lease);
     let all = (
         any::<u64>(),
         blobs,
         acts(),
         shape,
-        (backend, dead, collision, clocks),
+        (backend, dead, collision, clocks, more),
         trouble,
     );
     all.prop_map(|(seed, blobs, acts, shape, policy, trouble)| SweepPlan {
@@ -297,6 +381,11 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         backend: policy.0,
         dead_account: policy.1,
         on_collision: policy.2,
+        grace_h: policy.4.0,
+        removals_max: policy.4.1,
+        with_snapshots: policy.4.2,
+        media_is_missing: policy.4.3,
+        lease_s: policy.4.4,
         lasts: true,
         trouble,
     })

@@ -1,0 +1,413 @@
+//! Stores of released versions: how one is written, and what is read of it.
+//!
+//! `harness store-fixture write` makes `fixtures/stores/v<format>`, once for each format of the
+//! store; `dump` reads one through the service. What is read is an account of what a client sees,
+//! so that it stays the same when records or keys change below it. docs/crash.md says when to make
+//! the next one.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use http::Method;
+use sha2::{Digest as _, Sha256};
+use smalt::{AccountSettings, Clock, Emulator, Timestamp};
+use smalt_protocol::ApiVersion;
+use smalt_protocol::xml::{Element, read_document};
+
+use super::child::SEGMENT_BYTES;
+use super::content::Content;
+use super::files;
+use super::transport::Transport;
+use crate::servers::ServerError;
+use crate::servers::access::{ACCOUNT, Access};
+use crate::servers::connection::Answer;
+
+const BLOB: &str = "http://127.0.0.1:10000";
+const QUEUE: &str = "http://127.0.0.1:10001";
+/// When it was written; it is read an hour later.
+const WRITTEN_UNIX_S: u64 = 1_800_000_000;
+const READ_AFTER_S: u64 = 3_600;
+/// Most elements of a listing: some thirty for each of a handful of blobs.
+const ELEMENTS_MAX: usize = 10_000;
+/// What a client goes by, of each blob in a listing.
+const SHOWN: &[&str] = &[
+    "Name",
+    "Snapshot",
+    "VersionId",
+    "IsCurrentVersion",
+    "Etag",
+    "Last-Modified",
+    "Content-Length",
+    "Content-Type",
+    "Content-MD5",
+    "BlobType",
+    "LeaseState",
+    "mark",
+    "TagCount",
+    "InsertionTime",
+    "ExpirationTime",
+    "MessageId",
+    "DequeueCount",
+    "MessageText",
+];
+
+/// Options of `harness store-fixture`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct FixtureOptions {
+    /// `write` makes a store in DIR, which must not be there; `dump` prints what is in one.
+    #[arg(value_enum)]
+    pub action: Action,
+    /// Directory of the store.
+    pub dir: PathBuf,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Action {
+    /// Makes a store.
+    Write,
+    /// Prints what is in one, which is left as it is.
+    Dump,
+}
+
+/// What is sent.
+#[derive(Clone, Copy)]
+enum Sent {
+    Nothing,
+    /// Random bytes: seed, length.
+    Random(u64, usize),
+    Text(&'static str),
+    /// A message of this text.
+    Message(&'static str),
+    /// A message of random letters: seed, length.
+    LongMessage(u64, usize),
+}
+
+/// A request: method, service, path and query, headers, content.
+type Step = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    Sent,
+);
+
+const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+const MARK: (&str, &str) = ("x-ms-meta-mark", "fixture");
+const LIST: &str = "<BlockList><Latest>MDE=</Latest><Latest>MDI=</Latest></BlockList>";
+const TAGS: &str = "<Tags><TagSet><Tag><Key>k</Key><Value>v</Value></Tag></TagSet></Tags>";
+
+/// Something of everything that the store keeps.
+const WRITTEN: &[Step] = &[
+    ("PUT", BLOB, "one?restype=container", &[MARK], Sent::Nothing),
+    ("PUT", BLOB, "two?restype=container", &[], Sent::Nothing),
+    ("PUT", BLOB, "gone?restype=container", &[], Sent::Nothing),
+    ("PUT", BLOB, "one/empty", &[BLOCK], Sent::Nothing),
+    (
+        "PUT",
+        BLOB,
+        "one/small",
+        &[BLOCK, MARK],
+        Sent::Random(1, 1_000),
+    ),
+    ("PUT", BLOB, "one/large", &[BLOCK], Sent::Random(2, 70_000)),
+    (
+        "PUT",
+        BLOB,
+        "one/large",
+        &[BLOCK, MARK],
+        Sent::Random(3, 30_000),
+    ),
+    ("PUT", BLOB, "one/small?comp=snapshot", &[], Sent::Nothing),
+    ("PUT", BLOB, "one/small?comp=tags", &[], Sent::Text(TAGS)),
+    (
+        "PUT",
+        BLOB,
+        "one/blocks?comp=block&blockid=MDE%3D",
+        &[],
+        Sent::Random(4, 20_000),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "one/blocks?comp=block&blockid=MDI%3D",
+        &[],
+        Sent::Random(5, 500),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "one/blocks?comp=blocklist",
+        &[MARK],
+        Sent::Text(LIST),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "one/waiting?comp=block&blockid=MDE%3D",
+        &[],
+        Sent::Random(6, 2_000),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "two/log",
+        &[("x-ms-blob-type", "AppendBlob")],
+        Sent::Nothing,
+    ),
+    (
+        "PUT",
+        BLOB,
+        "two/log?comp=appendblock",
+        &[],
+        Sent::Random(7, 3_000),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "two/log?comp=appendblock",
+        &[],
+        Sent::Random(8, 17_000),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "two/pages",
+        &[
+            ("x-ms-blob-type", "PageBlob"),
+            ("x-ms-blob-content-length", "1048576"),
+        ],
+        Sent::Nothing,
+    ),
+    (
+        "PUT",
+        BLOB,
+        "two/pages?comp=page",
+        &[
+            ("x-ms-page-write", "update"),
+            ("x-ms-range", "bytes=512-1535"),
+        ],
+        Sent::Random(10, 1_024),
+    ),
+    (
+        "PUT",
+        BLOB,
+        "two/r%C3%A9sum%C3%A9%20%26.txt",
+        &[BLOCK],
+        Sent::Text("name"),
+    ),
+    ("PUT", BLOB, "gone/lost", &[BLOCK], Sent::Random(11, 20_000)),
+    ("DELETE", BLOB, "gone?restype=container", &[], Sent::Nothing),
+    (
+        "PUT",
+        BLOB,
+        "two?restype=container&comp=lease",
+        &[
+            ("x-ms-lease-action", "acquire"),
+            ("x-ms-lease-duration", "-1"),
+            (
+                "x-ms-proposed-lease-id",
+                "aaaaaaaa-0000-4000-8000-aaaaaaaaaaaa",
+            ),
+        ],
+        Sent::Nothing,
+    ),
+    ("PUT", QUEUE, "queue", &[MARK], Sent::Nothing),
+    ("POST", QUEUE, "queue/messages", &[], Sent::Message("first")),
+    (
+        "POST",
+        QUEUE,
+        "queue/messages",
+        &[],
+        Sent::LongMessage(9, 40_000),
+    ),
+    (
+        "GET",
+        QUEUE,
+        "queue/messages?visibilitytimeout=60",
+        &[],
+        Sent::Nothing,
+    ),
+    (
+        "POST",
+        QUEUE,
+        "queue/messages?messagettl=-1",
+        &[],
+        Sent::Message("third"),
+    ),
+];
+
+/// What is listed of a store.
+const LISTED: &[(&str, &str)] = &[
+    (BLOB, "?comp=list&include=metadata"),
+    (
+        BLOB,
+        "one?restype=container&comp=list&include=metadata,snapshots,versions,tags,uncommittedblobs",
+    ),
+    (
+        BLOB,
+        "two?restype=container&comp=list&include=metadata,snapshots,versions,tags,uncommittedblobs",
+    ),
+    (QUEUE, "?comp=list&include=metadata"),
+    (QUEUE, "queue/messages?peekonly=true&numofmessages=32"),
+];
+
+/// Blobs whose content is read.
+const READ: &[&str] = &[
+    "one/empty",
+    "one/small",
+    "one/large",
+    "one/blocks",
+    "two/log",
+    "two/pages",
+    "two/r%C3%A9sum%C3%A9%20%26.txt",
+    "gone/lost",
+];
+
+/// Documents that are shown whole.
+const DOCUMENTS: &[&str] = &[
+    "one/blocks?comp=blocklist&blocklisttype=all",
+    "one/waiting?comp=blocklist&blocklisttype=all",
+    "two/pages?comp=pagelist",
+    "one/small?comp=tags",
+];
+
+/// The command.
+///
+/// # Errors
+/// When the store cannot be written or read.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+pub async fn run_fixture(options: &FixtureOptions) -> anyhow::Result<ExitCode> {
+    match options.action {
+        Action::Write if options.dir.exists() => {
+            anyhow::bail!(
+                "{} is there already: remove it first",
+                options.dir.display()
+            );
+        }
+        Action::Write => write(&options.dir).await?,
+        Action::Dump => print!("{}", dump(&options.dir).await?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(dir: &Path, at: u64) -> Result<Emulator, ServerError> {
+    let opened = Emulator::builder()
+        .clock(Clock::manual(Timestamp::from_unix_s(at)))
+        .seed(1)
+        .segment_bytes(SEGMENT_BYTES)
+        .durable(dir)
+        .open();
+    opened.map_err(ServerError::call)
+}
+
+async fn send(emulator: &Emulator, step: &Step) -> Result<Answer, ServerError> {
+    let (method, endpoint, path, headers, sent) = *step;
+    let access = Access::full(ApiVersion::V2021_12_02);
+    let method = Method::from_bytes(method.as_bytes()).map_err(ServerError::call)?;
+    let mut way = Transport::InProcess(emulator.clone(), endpoint);
+    way.send(method, &access.path(path), headers, sent.bytes())
+        .await
+}
+
+async fn get(
+    emulator: &Emulator,
+    endpoint: &'static str,
+    path: &'static str,
+) -> Result<Answer, ServerError> {
+    send(emulator, &("GET", endpoint, path, &[], Sent::Nothing)).await
+}
+
+impl Sent {
+    fn bytes(self) -> Vec<u8> {
+        let message = |text: String| {
+            format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>").into_bytes()
+        };
+        match self {
+            Sent::Nothing => Vec::new(),
+            Sent::Random(seed, length) => Content { seed, length }.bytes(),
+            Sent::Text(text) => text.as_bytes().to_vec(),
+            Sent::Message(text) => message(text.to_owned()),
+            Sent::LongMessage(seed, length) => message(Content { seed, length }.text()),
+        }
+    }
+}
+
+async fn write(dir: &Path) -> anyhow::Result<()> {
+    let emulator = open(dir, WRITTEN_UNIX_S)?;
+    let versioning = AccountSettings {
+        versioning: true,
+        ..AccountSettings::default()
+    };
+    emulator.change_settings(ACCOUNT, versioning);
+    for step in WRITTEN {
+        emulator.clock().advance(std::time::Duration::from_secs(1));
+        let answer = send(&emulator, step).await?;
+        if !answer.status.is_success() {
+            anyhow::bail!("{} {}: {}", step.0, step.2, answer.status);
+        }
+    }
+    while emulator.maintain(100)?.more {}
+    emulator.close()?;
+    Ok(())
+}
+
+/// What a client sees of a store, which is read in a copy.
+///
+/// # Errors
+/// When it does not open, or does not answer.
+pub async fn dump(dir: &Path) -> anyhow::Result<String> {
+    let kept = tempfile::tempdir()?;
+    let copy = kept.path().join("store");
+    files::copy_dir(dir, &copy)?;
+    let emulator = open(&copy, WRITTEN_UNIX_S + READ_AFTER_S)?;
+    let mut told = String::new();
+    for (endpoint, path) in LISTED {
+        told.push_str(&format!("{path}\n"));
+        let answer = get(&emulator, endpoint, path).await?.expect(200)?;
+        let root = read_document(&answer.body, ELEMENTS_MAX).map_err(ServerError::call)?;
+        show(&root, &mut told);
+    }
+    for path in READ {
+        let answer = get(&emulator, BLOB, path).await?;
+        let (status, body) = (answer.status.as_u16(), &answer.body);
+        if status == 200 {
+            told.push_str(&format!("{path}: {}\n", sum(body)));
+        } else {
+            told.push_str(&format!("{path}: {status}\n"));
+        }
+    }
+    for path in DOCUMENTS {
+        let answer = get(&emulator, BLOB, path).await?.expect(200)?;
+        let body = String::from_utf8_lossy(&answer.body);
+        told.push_str(&format!(
+            "{path}: {}\n",
+            body.trim_start_matches('\u{feff}')
+        ));
+    }
+    emulator.close()?;
+    Ok(told)
+}
+
+fn sum(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} bytes, sha256 {hex}", bytes.len())
+}
+
+/// The elements that a client goes by, in the order of the document.
+fn show(element: &Element<'_>, told: &mut String) {
+    for child in &element.children {
+        if SHOWN.contains(&child.name) {
+            let text = child.text.as_ref();
+            let long = text.len() > 200;
+            let text = if long {
+                sum(text.as_bytes())
+            } else {
+                text.to_owned()
+            };
+            told.push_str(&format!("  {}: {text}\n", child.name));
+        }
+        show(child, told);
+    }
+}

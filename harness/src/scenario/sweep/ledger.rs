@@ -1,0 +1,317 @@
+//! Judges the accepted state documents one after the other (SS6, SS7, SL2, SL4, SS10).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smalt_protocol::Timestamp;
+
+use super::plan::SweepPlan;
+use crate::scenario::campaign::Violation;
+
+/// A page that expired is claimed again within this long when nothing goes wrong: polls, a lease of
+/// a worker that died, and the write itself.
+const RECLAIM_S: u64 = 150;
+/// How far a mark may lie in the past when it is written: requests that are late.
+const LATE_S: u64 = 900;
+
+/// A document, as far as it is judged.
+#[derive(Clone, Debug, Default)]
+struct Document {
+    fence: u64,
+    cycle: u64,
+    next_due: Option<Timestamp>,
+    purged: u64,
+    containers: Vec<Container>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Container {
+    name: String,
+    status: String,
+    failed: bool,
+    pages: Vec<Page>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Page {
+    id: String,
+    owner: String,
+    deadline: Option<Timestamp>,
+}
+
+/// Who wrote what when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write<'a> {
+    /// Place in the history.
+    pub number: usize,
+    /// When it was accepted.
+    pub at: Timestamp,
+    /// The writer.
+    pub actor: &'a str,
+    /// The document.
+    pub text: &'a str,
+}
+
+/// What the documents have said so far.
+#[derive(Default)]
+pub(super) struct Ledger {
+    now: Option<Document>,
+    /// Where the running cycle began in the history, and when.
+    pub began: (usize, Timestamp),
+    /// Containers that failed in this cycle.
+    pub failed: BTreeSet<String>,
+    /// Whether the circuit breaker has stopped a container.
+    pub tripped: bool,
+    /// Workers that have claimed a page in this cycle.
+    pub claimants: BTreeSet<String>,
+    /// Every claim: page and owner.
+    claims: BTreeSet<(String, String)>,
+    /// Blobs removed, by cycle.
+    removed: BTreeMap<u64, u64>,
+    /// Pages that were claimed again after their worker had not finished.
+    pub reclaimed: u64,
+}
+
+impl Ledger {
+    /// The cycle that a page belongs to.
+    fn cycle_of(page: &str) -> Option<u64> {
+        page.split('/').next()?.parse().ok()
+    }
+
+    /// A blob was removed under a claim.
+    pub(super) fn removed(&mut self, page: &str) {
+        if let Some(cycle) = Self::cycle_of(page) {
+            *self.removed.entry(cycle).or_default() += 1;
+        }
+    }
+
+    /// Whether a worker has durably claimed a page.
+    pub(super) fn is_claimed(&self, page: &str, owner: &str) -> bool {
+        self.claims.contains(&(page.to_owned(), owner.to_owned()))
+    }
+
+    /// Takes in a document. `calm` is since when nothing goes wrong. Whether a cycle was closed.
+    pub(super) fn accepted(
+        &mut self,
+        plan: &SweepPlan,
+        write: Write<'_>,
+        calm: Option<Timestamp>,
+    ) -> (bool, Vec<Violation>) {
+        let new = read(write.text);
+        let old = self.now.replace(new.clone());
+        let mut wrong = Vec::new();
+        let mut say = |property, what| wrong.push(Violation::at(property, write.number, what));
+        for container in &new.containers {
+            if container.failed {
+                self.failed.insert(container.name.clone());
+            }
+            for page in &container.pages {
+                self.claimants.insert(page.owner.clone());
+                self.claims.insert((page.id.clone(), page.owner.clone()));
+            }
+        }
+        self.tripped |= write.text.contains("GuardTripped");
+        let Some(old) = old else {
+            return (false, wrong);
+        };
+        if new.fence <= old.fence {
+            say("SS6", format!("fence {} after {}", new.fence, old.fence));
+        }
+        self.reclaimed += reclaimed(&old, &new);
+        let closed = new.cycle != old.cycle;
+        if closed {
+            closing(&old, &new, &write, &self.failed)
+                .into_iter()
+                .for_each(|(p, w)| say(p, w));
+            marks(plan, &new, &write, calm.is_some())
+                .into_iter()
+                .for_each(|w| say("SL4", w));
+            let counted = self.removed.get(&old.cycle).copied().unwrap_or(0);
+            let in_calm = calm.is_some_and(|calm| self.began.1 > calm.plus_s(LATE_S));
+            if in_calm && new.purged != counted {
+                let what = format!("{} counted as removed, it were {counted}", new.purged);
+                say("DS19", what);
+            }
+        } else {
+            others(&old, &new, &write)
+                .into_iter()
+                .for_each(|w| say("SS6", w));
+            if let Some(what) = early(&old, &new, &write) {
+                say("SL4", what);
+            }
+        }
+        if calm.is_some_and(|calm| write.at > calm.plus_s(LATE_S)) {
+            overdue(&new, write.at)
+                .into_iter()
+                .for_each(|w| say("SL2", w));
+        }
+        (closed, wrong)
+    }
+
+    /// A new cycle begins.
+    pub(super) fn begins(&mut self, number: usize, at: Timestamp) {
+        self.began = (number, at);
+        self.failed.clear();
+        self.claimants.clear();
+    }
+
+    /// SL2: pages that nobody has come back to.
+    pub(super) fn left_over(&self, at: Timestamp) -> Vec<String> {
+        self.now.iter().flat_map(|now| overdue(now, at)).collect()
+    }
+
+    /// How many pages are open.
+    pub(super) fn pages_open(&self) -> usize {
+        let containers = self.now.iter().flat_map(|now| &now.containers);
+        containers.map(|container| container.pages.len()).sum()
+    }
+
+    /// SS10: cycles that have removed more than one page beyond their limit.
+    pub(super) fn beyond(&self, plan: &SweepPlan) -> Vec<String> {
+        let limit = plan.removals_max + u64::from(plan.page_size);
+        let beyond = self.removed.iter().filter(|(_, count)| **count > limit);
+        let beyond = beyond.filter(|_| plan.removals_max > 0);
+        let text = |(cycle, count): (&u64, &u64)| {
+            format!(
+                "cycle {cycle} has removed {count}, the limit is {}",
+                plan.removals_max
+            )
+        };
+        beyond.map(text).collect()
+    }
+}
+
+/// Pages of others that are not expired stay as they are (fencing).
+fn others(old: &Document, new: &Document, write: &Write<'_>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (before, after) in old.containers.iter().zip(&new.containers) {
+        for page in &before.pages {
+            let expired = page.deadline.is_none_or(|deadline| deadline <= write.at);
+            let same = after.pages.iter().find(|p| p.id == page.id);
+            let gone_with_container = same.is_none() && after.failed;
+            if page.owner == write.actor || expired || gone_with_container {
+                continue;
+            }
+            if same != Some(page) {
+                wrong.push(format!("{} wrote over {page:?}: {same:?}", write.actor));
+            }
+        }
+    }
+    wrong
+}
+
+/// SS7: a cycle ends with every page completed, except those of containers that failed.
+fn closing(
+    old: &Document,
+    new: &Document,
+    write: &Write<'_>,
+    failed: &BTreeSet<String>,
+) -> Vec<(&'static str, String)> {
+    let mut wrong = Vec::new();
+    if new.cycle < old.cycle || new.containers.iter().any(|c| !c.pages.is_empty()) {
+        wrong.push((
+            "SS7",
+            format!("cycle {} after {}, pages open", new.cycle, old.cycle),
+        ));
+    }
+    for container in old.containers.iter().filter(|c| !failed.contains(&c.name)) {
+        for page in container
+            .pages
+            .iter()
+            .filter(|page| page.owner != write.actor)
+        {
+            wrong.push(("SS7", format!("closed without {page:?}")));
+        }
+    }
+    wrong
+}
+
+/// SL4: the next mark is a mark, and the next one.
+fn marks(plan: &SweepPlan, new: &Document, write: &Write<'_>, calm: bool) -> Vec<String> {
+    let every_s = plan.every_s();
+    let Some(due) = new.next_due else {
+        return vec!["a closed cycle says nothing of the next".to_owned()];
+    };
+    let slack_s = if calm { 30 } else { LATE_S };
+    let late = due.plus_s(slack_s) <= write.at;
+    let far = due > write.at.plus_s(every_s);
+    let aligned = due.unix_s().is_multiple_of(every_s);
+    let wrong = late || far || !aligned;
+    wrong
+        .then(|| format!("the next mark is {}", due.iso_s()))
+        .into_iter()
+        .collect()
+}
+
+/// SL4: no cycle begins before its mark, unless somebody asks for it.
+fn early(old: &Document, new: &Document, write: &Write<'_>) -> Option<String> {
+    let asked = write.actor.starts_with("quiet");
+    let due = old.next_due?;
+    let early = is_idle(old) && !is_idle(new) && due > write.at && !asked;
+    early.then(|| format!("cycle {} begins before {}", new.cycle, due.iso_s()))
+}
+
+fn is_idle(document: &Document) -> bool {
+    let idle = |c: &Container| c.status == "Init" && c.pages.is_empty();
+    document.containers.iter().all(idle)
+}
+
+/// Pages that expired long ago.
+fn overdue(document: &Document, at: Timestamp) -> Vec<String> {
+    let pages = document.containers.iter().flat_map(|c| &c.pages);
+    let late = |page: &&Page| page.deadline.is_some_and(|d| d.plus_s(RECLAIM_S) < at);
+    pages
+        .filter(late)
+        .map(|page| format!("nobody took {page:?}"))
+        .collect()
+}
+
+fn reclaimed(old: &Document, new: &Document) -> u64 {
+    let pages = |document: &Document| -> Vec<Page> {
+        document
+            .containers
+            .iter()
+            .flat_map(|c| c.pages.clone())
+            .collect()
+    };
+    let old = pages(old);
+    let other = |page: &&Page| old.iter().any(|o| o.id == page.id && o.owner != page.owner);
+    pages(new).iter().filter(other).count() as u64
+}
+
+fn read(text: &str) -> Document {
+    let mut document = Document::default();
+    for tag in text.split('<').filter_map(|part| part.split('>').next()) {
+        let value = |name| attribute(tag, name);
+        let number = |name| value(name).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let time = |name| value(name).and_then(Timestamp::parse_iso);
+        let word = |name| value(name).unwrap_or_default().to_owned();
+        if tag.starts_with("Containers ") {
+            document.fence = number("fence");
+            document.cycle = number("cycle");
+            document.purged = number("purged");
+            document.next_due = time("nextDue");
+        } else if tag.starts_with("Container ") {
+            document.containers.push(Container {
+                name: word("name"),
+                status: word("status"),
+                failed: value("failures").is_some() || value("lastError").is_some(),
+                pages: Vec::new(),
+            });
+        } else if tag.starts_with("Page ") {
+            let page = Page {
+                id: word("id"),
+                owner: word("owner"),
+                deadline: time("deadline"),
+            };
+            if let Some(container) = document.containers.last_mut() {
+                container.pages.push(page);
+            }
+        }
+    }
+    document
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let start = tag.find(&format!(" {name}=\""))? + name.len() + 3;
+    tag[start..].split('"').next()
+}

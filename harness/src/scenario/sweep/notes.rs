@@ -1,0 +1,199 @@
+//! What a run of the sweeper has seen: its marks, and promises about single requests (D4).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smalt_protocol::Timestamp;
+
+use super::model::{self, Deed, Key, Model};
+use super::plan::SweepPlan;
+use crate::scenario::campaign::Violation;
+use crate::scenario::history::{Event, Exchange, Fate};
+use crate::scenario::marks::{Marks, mark};
+
+/// What a campaign must have seen.
+pub(crate) const SOMETIMES: &[&str] = &[
+    "412 on a delete after an overwrite",
+    "answer lost: delete",
+    "answer lost: copy",
+    "answer lost: state",
+    "lease lost in the middle of work",
+    "lease broken by an operator",
+    "two sweepers in one cycle",
+    "worker died",
+    "died between copy and delete",
+    "page reclaimed",
+    "503 with Retry-After",
+    "page token across a delete",
+    "clock off by more than the lease",
+    "copy pending",
+    "copy came to nothing",
+    "snapshot in the way",
+    "destination taken",
+    "circuit breaker tripped",
+    "container missing",
+    "deleted",
+    "moved",
+    "cycle completed",
+];
+
+/// Notes of a run.
+pub(super) struct Notes {
+    /// What was seen.
+    pub marks: Marks,
+    lease_s: u64,
+    /// Copies that a life has made whose source is still there.
+    copied: BTreeSet<(String, Key)>,
+    /// Containers in which something was deleted in this cycle.
+    deleted_in: BTreeSet<String>,
+    /// When a request may be tried again, by life, method and path.
+    not_before: BTreeMap<(String, String, String), Timestamp>,
+}
+
+impl Notes {
+    /// Of a run of this plan.
+    pub(super) fn new(plan: &SweepPlan) -> Self {
+        Notes {
+            marks: Marks::new(),
+            lease_s: u64::from(plan.lease_s),
+            copied: BTreeSet::new(),
+            deleted_in: BTreeSet::new(),
+            not_before: BTreeMap::new(),
+        }
+    }
+
+    /// One more.
+    pub(super) fn mark(&mut self, name: &'static str) {
+        mark(&mut self.marks, name);
+    }
+
+    /// A life has ended by dying.
+    pub(super) fn died(&mut self, actor: &str) {
+        self.mark("worker died");
+        if self.copied.iter().any(|(life, _)| life == actor) {
+            self.mark("died between copy and delete");
+        }
+    }
+
+    /// A new cycle begins.
+    pub(super) fn begins(&mut self) {
+        self.deleted_in.clear();
+    }
+
+    /// Takes in a worker's request, before the model does.
+    pub(super) fn note(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        model: &Model,
+    ) -> Option<Violation> {
+        let deed = model::deed(exchange);
+        let early = self.early(number, event, exchange);
+        match &exchange.fate {
+            Fate::NoAnswer(_) if exchange.fault.is_none() => self.mark("connection reset"),
+            Fate::NoAnswer(_) => {}
+            Fate::Answered(answer) if answer.status < 300 => self.done(event, exchange, deed),
+            Fate::Answered(answer) => {
+                let code = answer.header("x-ms-error-code").unwrap_or_default();
+                self.refused((answer.status, code), deed, exchange, model);
+                if answer.status == 503 && answer.header("retry-after").is_some() {
+                    self.mark("503 with Retry-After");
+                }
+            }
+        }
+        early
+    }
+
+    /// D4: what the service asks for with `Retry-After` is granted. Of requests that a life sends
+    /// one at a time, until it lets go of them and begins a new step on the state document.
+    fn early(&mut self, number: usize, event: &Event, exchange: &Exchange) -> Option<Violation> {
+        let listing = exchange.parameter("comp") == Some("list");
+        if exchange.method == "PUT" || exchange.method == "GET" && !listing {
+            self.not_before
+                .retain(|(actor, ..), _| *actor != event.actor);
+        }
+        if exchange.method != "DELETE" && !listing {
+            return None;
+        }
+        let (method, path) = (exchange.method.clone(), exchange.path.clone());
+        let key = (event.actor.clone(), method, path);
+        let before = self.not_before.remove(&key);
+        if let Fate::Answered(answer) = &exchange.fate
+            && let Some(after_s) = answer.header("retry-after").and_then(|s| s.parse().ok())
+        {
+            self.not_before.insert(key, event.at.plus_s(after_s));
+        }
+        let before = before.filter(|before| exchange.sent < *before)?;
+        let what = format!(
+            "{} was asked to wait until {}",
+            event.actor,
+            before.iso_ticks()
+        );
+        Some(Violation::at("D4", number, what))
+    }
+
+    fn done(&mut self, event: &Event, exchange: &Exchange, deed: Option<Deed>) {
+        let key = model::key(exchange);
+        match deed {
+            Some(Deed::Deleted) => {
+                self.copied.remove(&(event.actor.clone(), key.clone()));
+                self.deleted_in.insert(key.1);
+            }
+            Some(Deed::Copied) => {
+                let source = model::source_key(exchange);
+                self.copied
+                    .extend(source.map(|source| (event.actor.clone(), source)));
+            }
+            _ => {}
+        }
+        if exchange.parameter("comp") == Some("list")
+            && exchange.parameter("marker").is_some()
+            && self.deleted_in.contains(&exchange.segments().1)
+        {
+            self.mark("page token across a delete");
+        }
+        let date = exchange
+            .header("x-ms-date")
+            .and_then(Timestamp::parse_rfc1123);
+        let off = date.map(|date| date.since(exchange.sent).max(exchange.sent.since(date)));
+        if off.is_some_and(|off| off.as_secs() > self.lease_s) && deed == Some(Deed::Put) {
+            self.mark("clock off by more than the lease");
+        }
+        if exchange.is_answer_lost() {
+            self.mark(match deed {
+                Some(Deed::Deleted) => "answer lost: delete",
+                Some(Deed::Copied) => "answer lost: copy",
+                Some(Deed::Put) => "answer lost: state",
+                _ => "answer lost: other",
+            });
+        }
+    }
+
+    fn refused(
+        &mut self,
+        (status, code): (u16, &str),
+        deed: Option<Deed>,
+        exchange: &Exchange,
+        model: &Model,
+    ) {
+        let there = model.blobs.get(&model::key(exchange));
+        match (status, code, deed) {
+            (412, "ConditionNotMet", Some(Deed::Deleted)) => {
+                let by_owner = there.is_some_and(|version| version.by_owner);
+                if by_owner {
+                    self.mark("412 on a delete after an overwrite");
+                }
+            }
+            (412, code, Some(Deed::Put)) if code.starts_with("Lease") => {
+                self.mark("lease lost in the middle of work");
+            }
+            (412, _, Some(Deed::Put)) => self.mark("412 on the state"),
+            (409, "LeaseAlreadyPresent", _) => self.mark("lease taken"),
+            (409, "SnapshotsPresent", _) => self.mark("snapshot in the way"),
+            (412, "LeaseIdMissing", Some(Deed::Deleted)) => self.mark("blob leased"),
+            (409, "BlobAlreadyExists", Some(Deed::Copied)) => self.mark("destination taken"),
+            (404, "ContainerNotFound", None) => self.mark("container missing"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The owner of the data: puts it, and changes it in the middle of things.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smalt_protocol::ApiVersion;
+use smalt_protocol::uri::percent_decode;
+use smalt_sleeve::port::{
+    BlobId, CallContext, Conditions, DeleteSnapshots, Metadata, PortResult, PutBlob, Storage,
+};
+
+use super::plan::{self, Dead, Deed, Life, SweepPlan};
+use super::{CONTENT_BYTES, Names, model};
+use crate::scenario::actor::Actor;
+use crate::scenario::world::{Which, World};
+use crate::servers::access::Access;
+
+/// What the owner's own requests name.
+const VERSION: ApiVersion = ApiVersion::V2021_12_02;
+
+/// The owner of the data, and of what stands in the account for dead blobs.
+#[derive(Clone)]
+pub(super) struct Owner {
+    main: Arc<dyn Storage>,
+    dead: Arc<dyn Storage>,
+    plan: Arc<SweepPlan>,
+    names: Names,
+    world: World,
+}
+
+impl Owner {
+    pub(super) fn new(world: &World, plan: &SweepPlan, names: &Names) -> Result<Self, String> {
+        let actor = Actor::owner();
+        Ok(Owner {
+            main: world.storage(Which::Main, &actor, plan.seed, None)?,
+            dead: world.storage(Which::Dead, &actor, plan.seed, None)?,
+            plan: Arc::new(plan.clone()),
+            names: names.clone(),
+            world: world.clone(),
+        })
+    }
+
+    fn storage(&self, which: Which) -> &Arc<dyn Storage> {
+        match which {
+            Which::Main => &self.main,
+            Which::Dead => &self.dead,
+        }
+    }
+
+    pub(super) async fn put_all(&self) -> Result<(), String> {
+        let cx = CallContext::default();
+        for (number, (which, container, _)) in plan::SWEPT.into_iter().enumerate() {
+            if number == plan::MEDIA && self.plan.media_is_missing {
+                continue;
+            }
+            let container = self.names.container(container);
+            let made = self.storage(which).create_container(&cx, &container).await;
+            made.map_err(|error| error.to_string())?;
+        }
+        for number in 0..self.plan.blobs.len() {
+            let blob = &self.plan.blobs[number];
+            let put = self.put(number, blob.life, blob.dead, 0).await;
+            put.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn id(&self, number: usize) -> (Which, BlobId) {
+        let (which, container, _) = plan::SWEPT[self.plan.container(number)];
+        let name = self.plan.blob_name(number);
+        (which, BlobId::new(self.names.container(container), name))
+    }
+
+    fn metadata(&self, life: Life, dead: Dead, own: &str) -> Metadata {
+        let (now, every_s) = (self.world.wire.now(), self.plan.every_s());
+        let mut metadata = Metadata::new();
+        metadata.insert("owner".to_owned(), "scenario".to_owned());
+        metadata.extend(
+            life.text(now, every_s)
+                .map(|text| ("TimeToLive".to_owned(), text)),
+        );
+        let dead = dead.text(&self.names, own);
+        metadata.extend(dead.map(|text| ("DeadBlobContainer".to_owned(), text)));
+        metadata
+    }
+
+    async fn put(&self, number: usize, life: Life, dead: Dead, version: u8) -> PortResult<()> {
+        let (which, blob) = self.id(number);
+        let put = PutBlob {
+            metadata: self.metadata(life, dead, &blob.container),
+            ..PutBlob::default()
+        };
+        let content = content(&format!("{number}#{version}"));
+        let cx = CallContext::default();
+        let put = self.storage(which).put_blob(&cx, &blob, content, &put);
+        put.await.map(|_| ())
+    }
+
+    /// The blob of a path.
+    fn number_of(&self, path: &str) -> Option<usize> {
+        let path = percent_decode(path).ok()?;
+        (0..self.plan.blobs.len()).find(|number| {
+            let (which, blob) = self.id(*number);
+            path == format!(
+                "/{}/{}/{}",
+                self.world.name(which),
+                blob.container,
+                blob.name
+            )
+        })
+    }
+
+    /// Does what the plan says under this number, to the blob of this path or of the plan's choice.
+    /// Refusals are part of it: another deed may have taken a lease or removed the blob before.
+    pub(super) async fn act(&self, number: u8, about: Option<String>) {
+        let acts = &self.plan.acts;
+        let Some(act) = acts.get(usize::from(number) % acts.len().max(1)) else {
+            return;
+        };
+        let target = about.and_then(|path| self.number_of(&path));
+        let target = target.unwrap_or(usize::from(act.blob) % self.plan.blobs.len().max(1));
+        let (which, blob) = self.id(target);
+        let (cx, storage) = (CallContext::default(), self.storage(which));
+        let none = Conditions::default();
+        match act.deed {
+            Deed::Overwrite(life, dead) => {
+                let _ = self.put(target, life, dead, number + 1).await;
+            }
+            Deed::Tag(life, dead) => {
+                let metadata = self.metadata(life, dead, &blob.container);
+                let _ = storage
+                    .set_blob_metadata(&cx, &blob, &metadata, &none)
+                    .await;
+            }
+            Deed::Lease(seconds) => {
+                let id = "11111111-2222-3333-4444-555555555555";
+                let _ = storage.acquire_lease(&cx, &blob, id, seconds).await;
+            }
+            Deed::Delete => {
+                let _ = storage
+                    .delete_blob(&cx, &blob, &none, DeleteSnapshots::Refuse)
+                    .await;
+            }
+            Deed::TakeDestination => self.take_destination(target).await,
+            Deed::SpoilDestination => self.spoil_destination(target).await,
+            Deed::Snapshot if which == Which::Main => {
+                let path = format!("{}/{}", blob.container, encoded(&blob.name));
+                self.send(&format!("{path}?comp=snapshot"), &[]).await;
+            }
+            Deed::Snapshot => {}
+            Deed::BreakLease => {
+                let path = format!("{}/TimeToLiveBlobs?comp=lease", self.names.state());
+                let now = [
+                    ("x-ms-lease-action", "break"),
+                    ("x-ms-lease-break-period", "0"),
+                ];
+                self.send(&path, &now).await;
+            }
+        }
+    }
+
+    /// Where a blob goes when it is dead.
+    fn destination(&self, target: usize) -> Option<(Arc<dyn Storage>, BlobId)> {
+        let (_, blob) = self.id(target);
+        let dead = self.plan.blobs[target].dead;
+        let dead = dead.text(&self.names, &blob.container)?;
+        let (container, name) = model::resolve(&dead, &blob.name)?;
+        let account = self.storage(self.plan.dead_account?);
+        Some((Arc::clone(account), BlobId::new(container, name)))
+    }
+
+    /// Puts a blob of its own where a dead one may go.
+    async fn take_destination(&self, target: usize) {
+        let Some((account, blob)) = self.destination(target) else {
+            return;
+        };
+        let cx = CallContext::default();
+        let _ = account.create_container(&cx, &blob.container).await;
+        let put = PutBlob::default();
+        let _ = account.put_blob(&cx, &blob, content("foreign"), &put).await;
+    }
+
+    /// Cuts short what stands where a dead one may go.
+    async fn spoil_destination(&self, target: usize) {
+        let Some((account, blob)) = self.destination(target) else {
+            return;
+        };
+        let cx = CallContext::default();
+        let Ok((there, _)) = account.blob_properties(&cx, &blob).await else {
+            return;
+        };
+        let put = PutBlob {
+            metadata: there.metadata,
+            ..PutBlob::default()
+        };
+        let short = Bytes::from_static(b"cut");
+        let _ = account.put_blob(&cx, &blob, short, &put).await;
+    }
+
+    /// A request that the port has no call for, in the main account.
+    async fn send(&self, path: &str, headers: &[(&str, &str)]) {
+        let access = Access::full(VERSION);
+        let request = http::Request::put(format!("http://127.0.0.1:10000{}", access.path(path)))
+            .header("x-ms-version", VERSION.to_string())
+            .header("content-length", "0");
+        let with = |request: http::request::Builder, (name, value): &(&str, &str)| {
+            request.header(*name, *value)
+        };
+        let request = headers.iter().fold(request, with);
+        if let Ok(request) = request.body(Bytes::new()) {
+            // Refusals are part of it.
+            let _ = self.world.wire.owner_sends(request).await;
+        }
+    }
+}
+
+/// A blob name as part of a path.
+fn encoded(name: &str) -> String {
+    name.replace(' ', "%20")
+}
+
+/// Content of [`CONTENT_BYTES`] that says what it is.
+fn content(text: &str) -> Bytes {
+    let width = usize::try_from(CONTENT_BYTES).unwrap_or(usize::MAX);
+    Bytes::from(format!("{text:<width$}"))
+}
