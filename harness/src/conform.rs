@@ -8,12 +8,14 @@
 //! - [`scenario`]: what a scenario is, and its file; [`expect`]: one expectation and its judgement;
 //!   [`place`]: where in an answer a value stands; [`values`]: the texts in braces.
 //! - [`target`]: what is tested; [`auth`]: how a request is allowed.
-//! - [`play`]: one scenario against one target; [`suite`]: all of them, cleaned up behind.
+//! - [`play`]: one scenario against one target; [`checks`]: what came of it; [`suite`]: all of
+//!   them, cleaned up behind.
 //! - [`faults`]: every operation hit by every kind of fault; [`traces`]: recorded traces as
 //!   scenarios; [`ledger`]: deviations that are known.
 //! - [`report`]: JSON, Markdown and a page of HTML. [`options`], [`command`]: the command line.
 
 pub mod auth;
+pub mod checks;
 pub mod command;
 pub mod expect;
 pub mod faults;

@@ -124,7 +124,7 @@ async fn one(
     };
     let mut played = suite::run(target, scenarios, &plan).await;
     let faults = if with_faults && !stopped.load(Ordering::Relaxed) {
-        Some(faults::map(target, scenarios, &prefix, &progress).await?)
+        Some(faults::map(target, scenarios, &plan).await?)
     } else {
         None
     };

@@ -7,14 +7,16 @@
 //! repeats a call whose answer it never got.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use smalt::faults::{Fault, Rule};
 
+use super::checks::{Called, Outcome, shown};
 use super::expect::Aspect;
-use super::play::{Called, Outcome, Player, shown};
+use super::play::Player;
 use super::scenario::{Ability, Scenario, Step};
-use super::suite;
+use super::suite::{self, Plan};
 use super::target::{Target, TargetError};
 use crate::replay::wire::{Request, Response};
 
@@ -156,18 +158,20 @@ pub fn cells(target: &dyn Target, scenarios: &[Scenario]) -> usize {
 pub async fn map(
     target: &dyn Target,
     scenarios: &[Scenario],
-    prefix: &str,
-    progress: &(dyn Fn() + Sync),
+    plan: &Plan<'_>,
 ) -> Result<Vec<Hit>, TargetError> {
     target.fired().await?;
     let mut hits = Vec::new();
     for (number, (row, (scenario, at))) in places(target, scenarios).into_iter().enumerate() {
         for kind in Kind::ALL {
-            let prefix = format!("{prefix}-f{number}-{}", kind as u8);
+            if plan.stopped.load(Ordering::Relaxed) {
+                return Ok(hits);
+            }
+            let prefix = format!("{}-f{number}-{}", plan.prefix, kind as u8);
             let mut player = Player::new(target, scenario, &prefix);
             let hit = guarded(&mut player, scenario, at, kind).await;
             hits.push(hit.unwrap_or_else(|problem| nothing(row, kind, problem)));
-            progress();
+            (plan.progress)();
         }
     }
     Ok(hits)
@@ -243,7 +247,7 @@ async fn faulted(
     step: &Step,
     kind: Kind,
 ) -> Result<(Option<Response>, u64), String> {
-    let request: Request = player.request(step)?;
+    let request: Request = player.ready(step).await?;
     let rule = Rule {
         operation: step.operation.id.to_owned(),
         resource: String::new(),
@@ -252,9 +256,6 @@ async fn faulted(
         fault: kind.fault(),
     };
     let text = |error: TargetError| error.to_string();
-    if step.wait_s > 0 {
-        player.target().advance(step.wait_s).await.map_err(text)?;
-    }
     player.target().plan(&rule).await.map_err(text)?;
     let first = player.send(request).await.ok();
     let fired = player.target().fired().await.map_err(text)?;

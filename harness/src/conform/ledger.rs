@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::play::{Outcome, Played};
+use super::checks::{Outcome, Played};
 
 /// The ledger that comes with the harness.
 const LEDGER: &str = include_str!("../../../fixtures/conform.toml");
@@ -121,8 +121,8 @@ pub fn reason<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conform::checks::{Called, Check};
     use crate::conform::expect::Aspect;
-    use crate::conform::play::{Called, Check};
 
     fn played(outcome: Outcome) -> Played {
         Played {

@@ -12,8 +12,9 @@ use std::path::PathBuf;
   harness conform --target env:AZURE_STORAGE_CONNECTION_STRING --allow-real-account")]
 pub struct Options {
     /// What is asked; may be given often, for answers side by side. `smalt`, `smalt-https` (with a
-    /// certificate of its own, taking tokens) and `azurite` are started; `http://host:port` is the blob endpoint of an emulator (queue and table on the next
-    /// ports); a connection string is taken from the variable that `env:NAME` names.
+    /// certificate of its own, taking tokens) and `azurite` are started; `http://host:port` is the
+    /// blob endpoint of an emulator (queue and table on the next ports); a connection string is
+    /// taken from the variable that `env:NAME` names.
     #[arg(long, default_value = "smalt", value_name = "TARGET")]
     pub target: Vec<String>,
     /// Only scenarios whose area or name contains this.

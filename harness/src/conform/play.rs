@@ -5,86 +5,19 @@
 //! the blob service), `{sas}` (everything permitted), `{sas:read}`.
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use smalt::faults::Rule;
 use smalt_protocol::{Service, Timestamp};
 
 use super::auth::{Auth, EVERYTHING, redacted};
-use super::expect::{Aspect, Expect};
-use super::place::Place;
+use super::checks::Outcome;
+use super::checks::{Called, Check, blocked, brief, check, common, failed, shown};
 use super::scenario::{Scenario, Step, VERSION};
 use super::target::{Target, TargetError};
 use super::values::Values;
 use crate::replay::wire::{Headers, Request, Response};
 
-/// Longest piece of a body that a report shows.
-const SHOWN_CHARS_MAX: usize = 300;
-
-/// What came of an expectation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// It holds.
-    Passed,
-    /// It does not, which the ledger knows and explains.
-    Expected,
-    /// It does not.
-    Failed,
-    /// It could not be asked: an earlier step went otherwise.
-    Blocked,
-}
-
-/// An expectation with what came of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Check {
-    /// The expectation as it is written.
-    pub text: String,
-    /// What it is about.
-    pub aspect: Aspect,
-    /// What came of it.
-    pub outcome: Outcome,
-    /// What stood there instead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub got: Option<String>,
-}
-
-/// A step with its checks.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Called {
-    /// Id of the operation.
-    pub operation: String,
-    /// The request's line, without what allows it.
-    pub request: String,
-    /// Status and error code, or why there was no answer.
-    pub answer: String,
-    /// Its checks.
-    pub checks: Vec<Check>,
-}
-
-/// A scenario with what came of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Played {
-    /// Its name.
-    pub name: String,
-    /// Its area.
-    pub area: String,
-    /// Its service.
-    pub service: String,
-    /// The documents that say so.
-    pub source: String,
-    /// Why it was left out, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skipped: Option<String>,
-    /// Its steps.
-    pub calls: Vec<Called>,
-}
-
-impl Played {
-    /// Every check.
-    pub fn checks(&self) -> impl Iterator<Item = (&Called, &Check)> {
-        let calls = self.calls.iter();
-        calls.flat_map(|call| call.checks.iter().map(move |check| (call, check)))
-    }
-}
+/// What the secondary endpoint adds to the account's name.
+const SECONDARY: &str = "-secondary";
 
 /// One scenario under way.
 pub struct Player<'a> {
@@ -159,23 +92,46 @@ impl<'a> Player<'a> {
 
     /// Sends a step and judges its answer; also, whether those behind it can go on from there.
     pub async fn step(&mut self, step: &Step) -> (Called, bool) {
-        if step.wait_s > 0
-            && let Err(error) = self.target.advance(step.wait_s).await
-        {
-            return (failed(step, step.path.clone(), &error.to_string()), true);
-        }
-        let request = match self.request(step) {
+        let request = match self.ready(step).await {
             Ok(request) => request,
             Err(problem) => return (failed(step, step.path.clone(), &problem), true),
         };
         let line = redacted(&format!("{} {}", request.method, request.url));
-        match self.send(request).await {
+        let answer = self.send(request).await;
+        if step.fault.is_some()
+            && let Err(error) = self.target.fired().await
+        {
+            return (failed(step, line, &error.to_string()), true);
+        }
+        match answer {
             Ok(answer) => {
                 let went_otherwise = went_otherwise(step, answer.status);
                 (self.judge(step, line, &answer), went_otherwise)
             }
             Err(error) => (failed(step, line, &error.to_string()), true),
         }
+    }
+
+    /// Lets time pass and plans the fault, as the step says. Its request.
+    ///
+    /// # Errors
+    /// In words, what the target refused, or what cannot be expanded.
+    pub async fn ready(&mut self, step: &Step) -> Result<Request, String> {
+        let text = |error: TargetError| error.to_string();
+        if step.wait_s > 0 {
+            self.target.advance(step.wait_s).await.map_err(text)?;
+        }
+        if let Some(fault) = &step.fault {
+            let rule = Rule {
+                operation: step.operation.id.to_owned(),
+                resource: String::new(),
+                nth: 1,
+                times: 1,
+                fault: fault.clone(),
+            };
+            self.target.plan(&rule).await.map_err(text)?;
+        }
+        self.request(step)
     }
 
     /// The checks of an answer; values are kept.
@@ -219,37 +175,42 @@ impl<'a> Player<'a> {
         let path = self.values.path(&step.path);
         let path = path.map_err(|error| error.to_string())?;
         Ok(self.allowed(
-            (step.method, &step.auth, &step.version),
+            &How {
+                method: step.method,
+                auth: &step.auth,
+                version: &step.version,
+                secondary: step.secondary,
+            },
             &path,
             &headers,
             body.unwrap_or_default().into(),
         ))
     }
 
-    fn allowed(
-        &self,
-        (method, auth, version): (&str, &Auth, &str),
-        path: &str,
-        more: &[(&str, String)],
-        body: Bytes,
-    ) -> Request {
+    fn allowed(&self, how: &How<'_>, path: &str, more: &[(&str, String)], body: Bytes) -> Request {
         let about = self.target.about();
         let service = self.scenario.service;
         let now = self.target.now();
         let mut headers = Headers::default();
-        if !version.is_empty() {
-            headers.push("x-ms-version", version);
+        if !how.version.is_empty() {
+            headers.push("x-ms-version", how.version);
         }
         headers.push("x-ms-date", now.rfc1123());
         for (name, value) in more {
             headers.push(name, value.clone());
         }
-        if !body.is_empty() || matches!(method, "PUT" | "POST") {
+        if !body.is_empty() || matches!(how.method, "PUT" | "POST") {
             headers.push("content-length", body.len().to_string());
         }
         let base = about.base(service);
+        let name = &about.account.name;
+        let base = if how.secondary {
+            base.replacen(name, &format!("{name}{SECONDARY}"), 1)
+        } else {
+            base.to_owned()
+        };
         let mut request = Request {
-            method: method.to_owned(),
+            method: how.method.to_owned(),
             url: match path.strip_prefix('?') {
                 Some(query) => format!("{base}/?{query}"),
                 None => format!("{base}/{path}"),
@@ -261,7 +222,7 @@ impl<'a> Player<'a> {
         let prefix = about.prefix(service);
         about
             .account
-            .allow(auth, service, prefix, service_now, &mut request);
+            .allow(how.auth, service, prefix, service_now, &mut request);
         request
     }
 
@@ -279,13 +240,13 @@ impl<'a> Player<'a> {
     }
 
     /// A request of the runner itself: a container or queue is made or removed.
-    async fn plain(&mut self, method: &str, place: &str) -> Result<Response, TargetError> {
+    async fn plain(&mut self, method: &'static str, place: &str) -> Result<Response, TargetError> {
         self.plain_with(method, place, "", &[]).await
     }
 
     async fn plain_with(
         &mut self,
-        method: &str,
+        method: &'static str,
         place: &str,
         query: &str,
         headers: &[(&str, String)],
@@ -296,8 +257,13 @@ impl<'a> Player<'a> {
         };
         let path = format!("{}{kind}{query}", self.values.get(place));
         let path = path.trim_end_matches('?').to_owned();
-        let how = (method, &Auth::Key, VERSION);
-        let request = self.allowed(how, &path, headers, Bytes::new());
+        let how = How {
+            method,
+            auth: &Auth::Key,
+            version: VERSION,
+            secondary: false,
+        };
+        let request = self.allowed(&how, &path, headers, Bytes::new());
         self.send(request).await
     }
 
@@ -334,6 +300,14 @@ impl<'a> Player<'a> {
     }
 }
 
+/// How a request is made, besides what it says.
+struct How<'a> {
+    method: &'static str,
+    auth: &'a Auth,
+    version: &'a str,
+    secondary: bool,
+}
+
 /// Whether a write was done that should not have been, or the other way round. Of a read only its
 /// values matter to later steps.
 fn went_otherwise(step: &Step, status: u16) -> bool {
@@ -344,109 +318,4 @@ fn went_otherwise(step: &Step, status: u16) -> bool {
 
 fn status_of(answer: &Result<Response, TargetError>) -> u16 {
     answer.as_ref().map_or(0, |answer| answer.status)
-}
-
-fn check(expect: &Expect, outcome: Outcome, got: Option<String>) -> Check {
-    Check {
-        text: expect.text.clone(),
-        aspect: expect.aspect,
-        outcome,
-        got,
-    }
-}
-
-/// Whether a step says of this header itself what is due.
-fn states(step: &Step, header: &str) -> bool {
-    let place = Place::Header(header.to_owned());
-    step.expects.iter().any(|expect| expect.place == place)
-}
-
-/// What every answer must be, whatever was asked. Source: *Status and error codes*, and the
-/// response headers that the page of each operation lists.
-fn common(step: &Step, answer: &Response) -> Vec<Check> {
-    let mut checks = Vec::new();
-    let mut add = |text: &str, aspect, got: Option<String>| {
-        checks.push(Check {
-            text: text.to_owned(),
-            aspect,
-            outcome: if got.is_none() {
-                Outcome::Passed
-            } else {
-                Outcome::Failed
-            },
-            got,
-        });
-    };
-    if !step.expects.iter().any(Expect::is_status) {
-        let got = (answer.status >= 300).then(|| shown(answer));
-        add("success", Aspect::Status, got);
-    }
-    if step.operation.id == "Preflight" {
-        return checks;
-    }
-    let header = |name| answer.headers.get(name).unwrap_or_default();
-    let mut lacking = Vec::new();
-    if header("x-ms-request-id").is_empty() {
-        lacking.push("no x-ms-request-id".to_owned());
-    }
-    if Timestamp::parse_rfc1123(header("date")).is_none() {
-        lacking.push("no date".to_owned());
-    }
-    let got = (!lacking.is_empty()).then(|| lacking.join(", "));
-    add("common headers", Aspect::Headers, got);
-    if answer.status >= 400 && step.method != "HEAD" && !states(step, "x-ms-error-code") {
-        let document = Place::parse("/Error/Code").value(answer);
-        let code = answer.headers.get("x-ms-error-code").map(str::to_owned);
-        let got = (document != code || code.is_none())
-            .then(|| format!("{document:?} in the document, {code:?} in x-ms-error-code"));
-        add("error document", Aspect::Body, got);
-    }
-    checks
-}
-
-fn blocked(step: &Step) -> Called {
-    let checks = step.expects.iter();
-    Called {
-        operation: step.operation.id.to_owned(),
-        request: format!("{} {}", step.method, step.path),
-        answer: "not asked".to_owned(),
-        checks: checks
-            .map(|expect| check(expect, Outcome::Blocked, None))
-            .collect(),
-    }
-}
-
-/// A step without an answer: everything that was expected of it failed.
-fn failed(step: &Step, request: String, problem: &str) -> Called {
-    let mut checks: Vec<Check> = step
-        .expects
-        .iter()
-        .map(|expect| check(expect, Outcome::Failed, Some(problem.to_owned())))
-        .collect();
-    if !step.expects.iter().any(Expect::is_status) {
-        checks.push(Check {
-            text: "success".to_owned(),
-            aspect: Aspect::Status,
-            outcome: Outcome::Failed,
-            got: Some(problem.to_owned()),
-        });
-    }
-    Called {
-        operation: step.operation.id.to_owned(),
-        request,
-        answer: problem.to_owned(),
-        checks,
-    }
-}
-
-/// Status and error code.
-pub fn shown(answer: &Response) -> String {
-    let code = answer.error_code().unwrap_or_default();
-    format!("{} {code}", answer.status).trim_end().to_owned()
-}
-
-/// A value, cut and without signatures.
-fn brief(text: &str) -> String {
-    let text: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    redacted(&text)
 }

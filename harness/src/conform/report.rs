@@ -7,8 +7,8 @@ pub mod text;
 
 use serde::{Deserialize, Serialize};
 
+use super::checks::{Outcome, Played};
 use super::faults::Hit;
-use super::play::{Outcome, Played};
 use super::target::About;
 use super::traces::Row;
 use tally::Tally;

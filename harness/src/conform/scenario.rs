@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
+use smalt::faults::Fault;
 use smalt::register::{self, Entry, Verb};
 use smalt_protocol::Service;
 
@@ -85,6 +86,10 @@ pub struct Step {
     pub version: String,
     /// Seconds that pass before it.
     pub wait_s: u64,
+    /// Whether the account's secondary endpoint is asked.
+    pub secondary: bool,
+    /// What goes wrong with it.
+    pub fault: Option<Fault>,
     /// What its answer must be.
     pub expects: Vec<Expect>,
     /// Values to keep: name, and where it stands.
@@ -186,6 +191,10 @@ struct WrittenStep {
     #[serde(default)]
     wait_s: u64,
     #[serde(default)]
+    secondary: bool,
+    #[serde(default)]
+    fault: Option<Fault>,
+    #[serde(default)]
     expect: Vec<String>,
     #[serde(default)]
     keep: BTreeMap<String, String>,
@@ -265,6 +274,9 @@ impl Written {
         if steps.iter().any(|step| step.wait_s > 0) {
             needs.push(Ability::Clock);
         }
+        if steps.iter().any(|step| step.fault.is_some()) {
+            needs.push(Ability::Faults);
+        }
         if self.settings.is_some() {
             needs.push(Ability::Settings);
         }
@@ -309,6 +321,8 @@ impl WrittenStep {
             auth,
             version: self.version.clone().unwrap_or_else(|| VERSION.to_owned()),
             wait_s: self.wait_s,
+            secondary: self.secondary,
+            fault: self.fault.clone(),
             expects,
             keeps: keeps
                 .map(|(name, place)| (name.clone(), Place::parse(place)))

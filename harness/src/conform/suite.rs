@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use smalt_protocol::Service;
 
 use super::auth::Auth;
+use super::checks::Played;
 use super::place::Place;
-use super::play::{Played, Player};
+use super::play::Player;
 use super::scenario::{self, Ability, Scenario, ScenarioError, Step};
 use super::target::Target;
 use crate::replay::wire::{Request, Response};
@@ -212,6 +213,8 @@ async fn ask(
         auth: Auth::Key,
         version: scenario::VERSION.to_owned(),
         wait_s: 0,
+        secondary: false,
+        fault: None,
         expects: Vec::new(),
         keeps: Vec::new(),
     };

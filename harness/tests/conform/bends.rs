@@ -87,47 +87,109 @@ fn short_body() -> Bend {
     })
 }
 
+/// The last copy has another id than it began with.
+fn another_copy() -> Bend {
+    bend(|request, answer| {
+        if request.method == "GET" && answer.headers.has("x-ms-copy-id") {
+            let id = "11111111-1111-4111-8111-111111111111";
+            answer.headers.set("x-ms-copy-id", id);
+        }
+    })
+}
+
+/// Two names change places.
+fn swapped_names() -> Bend {
+    bend(|_, answer| {
+        if let Ok(body) = std::str::from_utf8(&answer.body) {
+            let swapped = body.replace("<Name>a<", "<Name>?<");
+            let swapped = swapped.replace("<Name>C<", "<Name>a<");
+            answer.body = swapped.replace("<Name>?<", "<Name>C<").into();
+        }
+    })
+}
+
 /// The table.
-#[rustfmt::skip]
 pub(crate) fn all() -> Vec<Row> {
-    use Aspect::{Body, Code, Headers, Relations, Status};
-    vec![
-        ("a missing ETag", "blobs", Headers, drop_header("etag")),
-        ("a missing request id", "blobs", Headers, drop_header("x-ms-request-id")),
-        ("a missing date", "queues", Headers, drop_header("date")),
-        ("another version than asked for", "anonymous and signatures", Headers, set("x-ms-version", "2009-09-19")),
-        ("200 in place of 201", "blobs", Status, status(201, 200)),
-        ("409 in place of 412", "conditions", Status, status(412, 409)),
-        ("200 in place of 304", "conditions", Status, status(304, 200)),
-        ("404 in place of 400", "messages", Status, status(400, 404)),
-        ("another code", "blobs", Code, code("BlobNotFound", "ResourceNotFound")),
-        ("another code of a lease", "blob leases", Code, code("LeaseIdMissing", "LeaseLost")),
-        ("another code of a receipt", "messages", Code, code("PopReceiptMismatch", "MessageNotFound")),
-        ("an ETag that never changes", "blobs", Relations, set("etag", "\"0x1\"")),
-        ("an ETag that no write gave", "blobs", Relations, fresh_etag()),
-        ("a snapshot twice at one time", "snapshots and versions", Relations, set("x-ms-snapshot", "2027-01-15T08:00:00.0000000Z")),
-        ("one receipt for every message", "messages", Relations, element("PopReceipt", "AgAAAAMAAAAAAAAA")),
-        ("a copy that changes its id", "copies", Relations, bend(|request, answer| {
-            if request.method == "GET" && answer.headers.has("x-ms-copy-id") {
-                answer.headers.set("x-ms-copy-id", "11111111-1111-4111-8111-111111111111");
-            }
-        })),
-        ("a date that is none", "blobs", Headers, set("last-modified", "2027-01-15T08:00:00Z")),
-        ("another hash", "blobs", Headers, set("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==")),
-        ("a range of another whole", "blobs", Headers, set("content-range", "bytes 0-1/2")),
-        ("a lease that is never shown", "blob leases", Headers, set("x-ms-lease-state", "available")),
-        ("an append always at the start", "append blobs", Headers, set("x-ms-blob-append-offset", "0")),
-        ("a count of messages that is wrong", "queues", Headers, set("x-ms-approximate-messages-count", "7")),
-        ("a body without its end", "blobs", Body, short_body()),
-        ("a document with another code", "blobs", Body, text("<Code>", "<Code>Other")),
-        ("a count of deliveries that stays", "messages", Body, element("DequeueCount", "1")),
-        ("names in another order", "listings", Body, bend(|_, answer| {
-            if let Ok(body) = std::str::from_utf8(&answer.body) {
-                let swapped = body.replace("<Name>a<", "<Name>?<").replace("<Name>C<", "<Name>a<");
-                answer.body = swapped.replace("<Name>?<", "<Name>C<").into();
-            }
-        })),
-        ("blocks of another size", "blocks", Body, element("Size", "1")),
-        ("a page listed too many", "page blobs", Body, text("<PageRange>", "<PageRange></PageRange><PageRange>")),
-    ]
+    let rows = [statuses(), codes(), headers(), relations(), bodies()];
+    rows.into_iter().flatten().collect()
+}
+
+fn rows<const N: usize>(aspect: Aspect, rows: [(&'static str, &'static str, Bend); N]) -> Vec<Row> {
+    let rows = rows.into_iter();
+    rows.map(|(what, area, bend)| (what, area, aspect, bend))
+        .collect()
+}
+
+fn statuses() -> Vec<Row> {
+    let list = [
+        ("200 in place of 201", "blobs", status(201, 200)),
+        ("409 in place of 412", "conditions", status(412, 409)),
+        ("200 in place of 304", "conditions", status(304, 200)),
+        ("404 in place of 400", "messages", status(400, 404)),
+    ];
+    rows(Aspect::Status, list)
+}
+
+fn codes() -> Vec<Row> {
+    let receipt = code("PopReceiptMismatch", "MessageNotFound");
+    let list = [
+        ("a code", "blobs", code("BlobNotFound", "ResourceNotFound")),
+        (
+            "a lease's",
+            "blob leases",
+            code("LeaseIdMissing", "LeaseLost"),
+        ),
+        ("a receipt's code", "messages", receipt),
+    ];
+    rows(Aspect::Code, list)
+}
+
+fn headers() -> Vec<Row> {
+    let area = "anonymous and signatures";
+    let md5 = set("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==");
+    let count = set("x-ms-approximate-messages-count", "7");
+    let date = set("last-modified", "2027-01-15T08:00:00Z");
+    let state = set("x-ms-lease-state", "available");
+    let offset = set("x-ms-blob-append-offset", "0");
+    let range = set("content-range", "bytes 0-1/2");
+    let list = [
+        ("a missing ETag", "blobs", drop_header("etag")),
+        ("a missing id", "blobs", drop_header("x-ms-request-id")),
+        ("a missing date", "queues", drop_header("date")),
+        ("another version", area, set("x-ms-version", "2009-09-18")),
+        ("a date that is none", "blobs", date),
+        ("another hash", "blobs", md5),
+        ("a range of another whole", "blobs", range),
+        ("a lease that is never shown", "blob leases", state),
+        ("an append always at the start", "append blobs", offset),
+        ("a wrong count of messages", "queues", count),
+    ];
+    rows(Aspect::Headers, list)
+}
+
+fn relations() -> Vec<Row> {
+    let snapshot = set("x-ms-snapshot", "2027-01-15T08:00:00.0000000Z");
+    let receipt = element("PopReceipt", "AgAAAAMAAAAAAAAA");
+    let area = "snapshots and versions";
+    let list = [
+        ("an ETag that stays", "blobs", set("etag", "\"0x1\"")),
+        ("an ETag that no write gave", "blobs", fresh_etag()),
+        ("two snapshots of one time", area, snapshot),
+        ("one receipt for all", "messages", receipt),
+        ("a copy that changes its id", "copies", another_copy()),
+    ];
+    rows(Aspect::Relations, list)
+}
+
+fn bodies() -> Vec<Row> {
+    let pages = text("<PageRange>", "<PageRange></PageRange><PageRange>");
+    let list = [
+        ("a body without its end", "blobs", short_body()),
+        ("another code in it", "blobs", text("<Code>", "<Code>Other")),
+        ("deliveries", "messages", element("DequeueCount", "1")),
+        ("names in another order", "listings", swapped_names()),
+        ("blocks of another size", "blocks", element("Size", "1")),
+        ("a page listed too many", "page blobs", pages),
+    ];
+    rows(Aspect::Body, list)
 }

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::tally::{Cells, Tally, by_service, cells, operations};
 use super::text::{reasons, unmet};
 use super::{Of, Report};
+use crate::conform::checks::Outcome;
 use crate::conform::expect::Aspect;
 use crate::conform::faults::{Hit, Kind};
 use crate::conform::ledger::{self, Deviation};
-use crate::conform::play::Outcome;
 
 /// The whole report.
 pub fn page(report: &Report, ledger: &[Deviation]) -> String {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Of;
+use crate::conform::checks::Outcome;
 use crate::conform::expect::Aspect;
-use crate::conform::play::Outcome;
 
 /// Counts of checks by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

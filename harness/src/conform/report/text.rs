@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::tally::by_service;
 use super::{Of, Report};
+use crate::conform::checks::{Outcome, Played};
 use crate::conform::expect::Aspect;
 use crate::conform::ledger::{self, Deviation};
-use crate::conform::play::{Outcome, Played};
 use crate::conform::scenario::Scenario;
 
 /// Scenarios by area.

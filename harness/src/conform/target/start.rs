@@ -22,6 +22,8 @@ use crate::servers::ServerError;
 use crate::servers::process::{Process, free_address};
 use crate::servers::smalt::{Launch, Smalt, binary};
 
+/// Hosts that are this machine.
+const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 /// The version of a smalt built with this harness.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -217,9 +219,13 @@ fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
     };
     let blob = endpoint(Service::Blob);
     let host = host(&blob);
-    let is_local = ["127.0.0.1", "localhost", "[::1]"].contains(&host.as_str());
-    if !is_local && !allowed.real_account {
-        return Err(StartError::RealAccount(host));
+    // An endpoint that a connection string leaves out is Azure's: each is looked at.
+    let hosts = Service::ALL.map(|service| self::host(&endpoint(service)));
+    let is_ours = |host: &&String| LOOPBACK.contains(&host.as_str());
+    let elsewhere = hosts.iter().find(|host| !is_ours(host));
+    let is_local = elsewhere.is_none();
+    if let Some(elsewhere) = elsewhere.filter(|_| !allowed.real_account) {
+        return Err(StartError::RealAccount(elsewhere.clone()));
     }
     let mut abilities = BTreeSet::new();
     if is_local || allowed.service_properties {
@@ -316,6 +322,11 @@ mod tests {
         };
         assert!(matches!(refused, StartError::RealAccount(_)));
         assert!(!refused.to_string().contains("c2VjcmV0"));
+        let half = "AccountName=shop;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/shop";
+        let Err(refused) = elsewhere(half, &Allowed::default()) else {
+            panic!("queues of Azure are used");
+        };
+        assert!(refused.to_string().contains("shop.queue.core.windows.net"));
         let allowed = Allowed {
             real_account: true,
             ..Allowed::default()

@@ -56,8 +56,8 @@ fn drawing(
     let _ = write!(
         out,
         "<h3>{service}</h3><div class=\"wide\"><svg role=\"img\" width=\"{width}\" \
-         height=\"{height}\" viewBox=\"0 0 {width} {height}\"><title>Checks of the {service} service \
-         that hold, by aspect and target</title>"
+         height=\"{height}\" viewBox=\"0 0 {width} {height}\"><title>Checks of the {service} \
+         service that hold, by aspect and target</title>"
     );
     let end = LABEL + BAR;
     let _ = write!(

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::escape;
+use crate::conform::checks::{Outcome, Played};
 use crate::conform::ledger::{self, Deviation};
-use crate::conform::play::{Outcome, Played};
 use crate::conform::report::text::unmet;
 use crate::conform::report::{Of, Report};
 
@@ -55,9 +55,11 @@ fn one(out: &mut String, of: &Of, scenario: &Played, outcome: Outcome, ledger: &
         .checks()
         .filter(|(_, check)| check.outcome == outcome)
         .count();
+    let noun = if count == 1 { "check" } else { "checks" };
     let _ = write!(
         out,
-        "<details{}><summary>{}: {} <span class=\"soft\">({count} checks; {})</span></summary><div>",
+        "<details{}><summary>{}: {} <span class=\"soft\">({count} {noun}; {})</span></summary>\
+         <div>",
         if outcome == Outcome::Failed {
             " open"
         } else {

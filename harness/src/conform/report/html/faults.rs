@@ -21,12 +21,12 @@ fn map(out: &mut String, of: &Of, hits: &[Hit]) {
     let right = hits.iter().filter(|hit| hit.right).count();
     let _ = write!(
         out,
-        "<section><h2>Fault map: {}</h2><p class=\"note\">Each operation is asked under a fault, and \
-         then asked again without one; {right} of {} came out as they must. A cell says what the \
-         second answer was: <em>as new</em> when it is the one that is due to a first call, \
+        "<section><h2>Fault map: {}</h2><p class=\"note\">Each operation is asked under a fault, \
+         and then asked again without one; {right} of {} came out as they must. A cell says what \
+         the second answer was: <em>as new</em> when it is the one that is due to a first call, \
          otherwise its status: the first call was carried out although its answer never arrived, \
-         and a client that repeats it must be ready for that. An operation without cells succeeds in \
-         no scenario that this target can run.</p>",
+         and a client that repeats it must be ready for that. An operation without cells \
+         succeeds in no scenario that this target can run.</p>",
         escape(&of.title()),
         hits.len()
     );
