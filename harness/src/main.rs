@@ -4,8 +4,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, crash, diff, histories, import, malformed, planted, replay,
-    scenario, traces,
     bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
     replay, scenario, traces,
 };

@@ -15,7 +15,8 @@ use crate::traces::convert;
 use crate::traces::format::{Exchange, Trace};
 
 const KEY: &str = "s3cret";
-const REAL: &str = "realname";
+/// As long as the name that it gets: lengths stay right.
+const REAL: &str = "realacc";
 
 /// A trace of our own, which the formats below are made from.
 fn trace(name: &str) -> Trace {
@@ -73,9 +74,9 @@ fn vcr_yaml(trace: &Trace) -> String {
     } in &trace.exchanges
     {
         text += &format!(
-            "- request:\n    body: {}\n    headers:\n{}    method: {}\n    uri: {}\n  response:\n    \
-             body:\n      string: {}\n    headers:\n{}    status:\n      code: {}\n      \
-             message: x\n",
+            "- request:\n    body: {}\n    headers:\n{}    method: {}\n    uri: {}\n  \
+             response:\n    body:\n      string: {}\n    headers:\n{}    status:\n      \
+             code: {}\n      message: x\n",
             scalar(request.body.as_ref()),
             list(&request.headers),
             request.method,
@@ -272,7 +273,8 @@ const CASSETTE: &str = r#"interactions:
     uri: https://realname.queue.core.windows.net/orders/messages
   response:
     body:
-      string: "\uFEFF<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>InvalidXmlDocument</Code><Message>XML\
+      string: "\uFEFF<?xml version=\"1.0\" encoding=\"utf-8\"?><Error>\
+        <Code>InvalidXmlDocument</Code><Message>XML\
         \ specified is not syntactically valid.</Message></Error>"
     headers:
       Server:
