@@ -46,7 +46,8 @@ fn headers(pairs: &[(String, String)]) -> Vec<(String, String)> {
 fn body(body: Option<&Body>) -> Result<String, Vec<u8>> {
     let bytes = body.map(|body| body.bytes().unwrap().to_vec());
     let text = String::from_utf8(bytes.unwrap_or_default());
-    text.map(|text| real(&text)).map_err(|e| e.into_bytes())
+    text.map(|text| real(&text))
+        .map_err(std::string::FromUtf8Error::into_bytes)
 }
 
 fn base64(bytes: &[u8]) -> String {
