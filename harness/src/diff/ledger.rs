@@ -42,7 +42,7 @@ pub struct Entry {
     pub id: String,
     /// What was asked, in the words of traces: `PUT blob comp=lease *`.
     pub operation: String,
-    /// The request's line: `GET https://...?restype=container&comp=list*`; any where it is left out.
+    /// The request's line: `*comp=list*include=*snapshots*`; any where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// What differs.

@@ -102,7 +102,7 @@ enum Server {
 enum Guard {
     None,
     Smalt(#[expect(dead_code, reason = "ends with it")] Box<(Smalt, TempDir)>),
-    Azurite(#[expect(dead_code, reason = "ends with it")] Azurite),
+    Azurite(#[expect(dead_code, reason = "ends with it")] Box<Azurite>),
 }
 
 impl Standing {
@@ -125,7 +125,7 @@ impl Standing {
                 Ok(Standing {
                     name: AZURITE.to_owned(),
                     keeps_time: false,
-                    server: Server::Asked(Arc::new(live), Guard::Azurite(azurite)),
+                    server: Server::Asked(Arc::new(live), Guard::Azurite(Box::new(azurite))),
                 })
             }
             Side::Running(host, port) => running(host, *port).await,

@@ -1,8 +1,8 @@
 //! Recordings of nock, as objects in JSON (`nock.back`, or `output_objects: true`).
 //!
-//! A list of `scope`, `method`, `path`, `body`, `status`, `response`, `rawHeaders`, and `reqheaders`
-//! where the recorder was asked for them. What nock writes as JavaScript is a program: it is not
-//! read.
+//! A list of `scope`, `method`, `path`, `body`, `status`, `response`, `rawHeaders`, and
+//! `reqheaders` where the recorder was asked for them. What nock writes as JavaScript is a program:
+//! it is not read.
 
 use bytes::Bytes;
 

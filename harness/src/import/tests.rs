@@ -15,7 +15,8 @@ use crate::traces::convert;
 use crate::traces::format::{Exchange, Trace};
 
 const KEY: &str = "s3cret";
-const REAL: &str = "realname";
+/// As long as the name that it gets: lengths stay right.
+const REAL: &str = "realacc";
 
 /// A trace of our own, which the formats below are made from.
 fn trace(name: &str) -> Trace {
@@ -45,7 +46,8 @@ fn headers(pairs: &[(String, String)]) -> Vec<(String, String)> {
 fn body(body: Option<&Body>) -> Result<String, Vec<u8>> {
     let bytes = body.map(|body| body.bytes().unwrap().to_vec());
     let text = String::from_utf8(bytes.unwrap_or_default());
-    text.map(|text| real(&text)).map_err(|e| e.into_bytes())
+    text.map(|text| real(&text))
+        .map_err(std::string::FromUtf8Error::into_bytes)
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -73,9 +75,9 @@ fn vcr_yaml(trace: &Trace) -> String {
     } in &trace.exchanges
     {
         text += &format!(
-            "- request:\n    body: {}\n    headers:\n{}    method: {}\n    uri: {}\n  response:\n    \
-             body:\n      string: {}\n    headers:\n{}    status:\n      code: {}\n      \
-             message: x\n",
+            "- request:\n    body: {}\n    headers:\n{}    method: {}\n    uri: {}\n  \
+             response:\n    body:\n      string: {}\n    headers:\n{}    status:\n      \
+             code: {}\n      message: x\n",
             scalar(request.body.as_ref()),
             list(&request.headers),
             request.method,
@@ -272,7 +274,8 @@ const CASSETTE: &str = r#"interactions:
     uri: https://realname.queue.core.windows.net/orders/messages
   response:
     body:
-      string: "\uFEFF<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>InvalidXmlDocument</Code><Message>XML\
+      string: "\uFEFF<?xml version=\"1.0\" encoding=\"utf-8\"?><Error>\
+        <Code>InvalidXmlDocument</Code><Message>XML\
         \ specified is not syntactically valid.</Message></Error>"
     headers:
       Server:
