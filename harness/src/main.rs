@@ -3,10 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{
-    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
-    replay, scenario, traces,
-};
+use smalt_harness::{bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted, replay, scenario, traces};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
