@@ -16,6 +16,8 @@ use crate::faults::Faults;
 use crate::fetch::{Fetch, Fetcher};
 use crate::ids::Ids;
 use crate::pipeline::{self, ConnectionLost};
+#[cfg(feature = "schedule")]
+use crate::store::Point;
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
 
 /// A running emulator. Clones share it; the last one closes the store.
@@ -46,6 +48,8 @@ pub struct Builder {
     mode: Mode,
     dir: Option<PathBuf>,
     fetcher: Fetcher,
+    #[cfg(feature = "schedule")]
+    stepped: bool,
 }
 
 impl Emulator {
@@ -58,6 +62,8 @@ impl Emulator {
             mode: Mode::Memory,
             dir: None,
             fetcher: Fetcher::default(),
+            #[cfg(feature = "schedule")]
+            stepped: false,
         }
     }
 
@@ -131,6 +137,14 @@ impl Emulator {
         report.records_reaped = reaped.records;
         report.more |= reaped.more;
         Ok(report)
+    }
+
+    /// Lets an emulator that was built [`stepped`](Builder::stepped) take one step in its commit
+    /// path: the point that it has reached, `None` when no commit waits. A group that is formed now
+    /// has at most so many commits.
+    #[cfg(feature = "schedule")]
+    pub fn step(&self, most: usize) -> Option<Point> {
+        self.0.store.step(most)
     }
 
     /// Takes no more writes; what was acknowledged is on disk.
@@ -209,6 +223,15 @@ impl Builder {
         self
     }
 
+    /// Commits go on only when [`Emulator::step`] is called: whoever tests what happens at once
+    /// chooses what happens next.
+    #[cfg(feature = "schedule")]
+    #[must_use]
+    pub fn stepped(mut self) -> Self {
+        self.stepped = true;
+        self
+    }
+
     /// Opens it.
     ///
     /// # Errors
@@ -218,6 +241,11 @@ impl Builder {
             (Mode::Durable, Some(dir)) => StoreConfig::durable(dir, self.clock.clone()),
             (Mode::Fast, Some(dir)) => StoreConfig::fast(dir, self.clock.clone()),
             _ => StoreConfig::memory(self.clock.clone()),
+        };
+        #[cfg(feature = "schedule")]
+        let store = StoreConfig {
+            stepped: self.stepped,
+            ..store
         };
         let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
         let mut core = Core::new(self.config, self.clock, ids, Store::open(store)?);

@@ -34,11 +34,14 @@ mod home;
 mod keys;
 mod maintain;
 mod payload;
+mod points;
 mod reader;
 mod shared;
 mod sled_engine;
 mod staging;
 mod stats;
+#[cfg(any(test, feature = "schedule"))]
+mod stepped;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -50,6 +53,7 @@ pub use handle::Store;
 pub use keys::OWN_PREFIXES;
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
+pub use points::Point;
 pub use reader::PayloadReader;
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;

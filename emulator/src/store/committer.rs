@@ -6,16 +6,19 @@
 //! everybody is answered. If a write fails in between, what is on disk is unknown: the mask stays
 //! and the store takes no more writes until it is opened again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender};
+
+use futures_util::FutureExt as _;
 
 use super::commit::{Group, Stamps, Work, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
 use super::keys;
+use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
 use super::view::Writes;
 
@@ -83,11 +86,29 @@ impl Committer {
     }
 
     /// Runs a group of commits, publishes it and answers it.
-    pub(super) fn run(&mut self, mut group: Vec<Box<dyn Work>>) {
-        let outcome = self.shared.writable().and_then(|()| {
-            let (writes, held) = self.collect(&mut group);
-            self.publish(&writes, &held)
-        });
+    pub(super) fn run(&mut self, group: Vec<Box<dyn Work>>) {
+        // Ready at once: only a stepped store is held at its points, and that one polls by itself.
+        let _ = self.run_past_points(group).now_or_never();
+    }
+
+    /// As [`Committer::run`], held at every point of a stepped store.
+    #[cfg(any(test, feature = "schedule"))]
+    pub(super) async fn run_whole(mut self, group: Vec<Box<dyn Work>>) -> Self {
+        self.run_past_points(group).await;
+        self
+    }
+
+    async fn run_past_points(&mut self, mut group: Vec<Box<dyn Work>>) {
+        self.shared.points.pass(Point::Taken).await;
+        let outcome = match self.shared.writable() {
+            Ok(()) => {
+                let (writes, held) = self.collect(&mut group);
+                self.shared.points.pass(Point::Collected).await;
+                self.publish(&writes, &held).await
+            }
+            Err(error) => Err(error),
+        };
+        self.shared.points.pass(Point::Published).await;
         self.shared.stats.count_group(group.len());
         for work in group {
             work.answer(outcome.clone());
@@ -105,16 +126,17 @@ impl Committer {
         })
     }
 
-    fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    async fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
             // sled panics when its own invariants break: the process and its readers go on.
-            let published = catch_unwind(AssertUnwindSafe(|| {
-                if self.shared.is_volatile() {
+            let publishing = AssertUnwindSafe(async {
+                if self.shared.is_volatile() && !self.shared.points.are_held() {
                     self.publish_in_memory(writes, held)
                 } else {
-                    self.publish_on_disk(writes, held)
+                    self.publish_masked(writes, held).await
                 }
-            }));
+            });
+            let published = publishing.catch_unwind().await;
             published
                 .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
                 .inspect_err(|error| self.shared.fail(error))?;
@@ -127,32 +149,52 @@ impl Committer {
 
     fn publish_in_memory(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let published = self.shared.published.write();
-        for reservation in held {
-            self.shared.extents.enter(reservation.segment());
-        }
+        self.enter_segments(held);
         published.engine.apply(writes)?;
-        for (key, written) in writes {
-            if let (None, Some(segment)) = (written, keys::segment_of(key)) {
-                self.shared.extents.forget(segment);
-            }
-        }
+        self.forget_segments(writes);
         Ok(())
     }
 
-    fn publish_on_disk(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    async fn publish_masked(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let engine = Arc::clone(&self.shared.published.read().engine);
         if self.shared.is_durable() {
             self.shared.extents.sync(held)?;
         }
         let mask = old_values(engine.as_ref(), writes)?;
         self.shared.published.write().mask = mask;
+        self.shared.points.pass(Point::Masked).await;
+        self.enter_segments(held);
         engine.apply(writes)?;
+        self.shared.points.pass(Point::Applied).await;
         if self.shared.is_durable() {
             engine.sync()?;
         }
+        self.shared.points.pass(Point::Synced).await;
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
+        self.forget_segments(writes);
         Ok(())
+    }
+
+    /// Lets readers find segments in memory; those in files are known since their reservation.
+    fn enter_segments(&self, held: &[Reservation]) {
+        for reservation in held {
+            self.shared.extents.enter(reservation.segment());
+        }
+    }
+
+    /// Frees segments in memory; files wait for maintenance.
+    fn forget_segments(&self, writes: &Writes) {
+        for (key, written) in writes {
+            if let (None, Some(segment)) = (written, keys::segment_of(key)) {
+                self.shared.extents.forget(segment);
+            }
+        }
+    }
+
+    #[cfg(any(test, feature = "schedule"))]
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Forgets everything: state, payloads, time.

@@ -23,6 +23,8 @@ use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
+#[cfg(any(test, feature = "schedule"))]
+use super::{points::Point, stepped::Stepped};
 use crate::disk::{Disk, SystemDisk};
 
 /// The store. Clones are cheap and share it; the last one to go closes it.
@@ -42,6 +44,8 @@ enum Lane {
         requests: mpsc::Sender<Request>,
         thread: Mutex<Option<JoinHandle<()>>>,
     },
+    #[cfg(any(test, feature = "schedule"))]
+    Stepped(Stepped),
 }
 
 impl Store {
@@ -76,7 +80,7 @@ impl Store {
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
         let committer =
             Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
-        let lane = Lane::start(config.mode, committer).map_err(|e| cannot_open(e.to_string()))?;
+        let lane = Lane::start(&config, committer).map_err(|e| cannot_open(e.to_string()))?;
         Ok(Store(Arc::new(Inner {
             shared,
             lane,
@@ -116,7 +120,17 @@ impl Store {
                     _ => closed(),
                 }
             }
-            Lane::Thread { .. } => answer.await.unwrap_or_else(|_| closed()),
+            _ => answer.await.unwrap_or_else(|_| closed()),
+        }
+    }
+
+    /// Lets a stepped store take one step: the point that it has reached, `None` when no commit
+    /// waits. A group that is formed now has at most so many commits.
+    #[cfg(any(test, feature = "schedule"))]
+    pub fn step(&self, most: usize) -> Option<Point> {
+        match &self.0.lane {
+            Lane::Stepped(stepped) => stepped.step(most),
+            _ => None,
         }
     }
 
@@ -174,6 +188,9 @@ impl Store {
         match &self.0.lane {
             Lane::Inline(committer) => committer.lock().reset(),
             Lane::Thread { requests, .. } => ask(requests, Request::Reset),
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped
+                .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::reset)),
         }
     }
 
@@ -228,6 +245,11 @@ impl Inner {
             let _ = sender.send(result);
         });
         self.submit(Box::new(work));
+        #[cfg(any(test, feature = "schedule"))]
+        if let Lane::Stepped(stepped) = &self.lane {
+            // Whoever would step waits here.
+            stepped.finish(|_| ());
+        }
         match answer.recv() {
             Ok(result) => result.map_err(|error| StoreError::Io(error.to_string())),
             Err(_) => Err(StoreError::Closed),
@@ -244,6 +266,8 @@ impl Inner {
                     work.answer(Err(StoreError::Closed));
                 }
             }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.submit(work),
         }
     }
 
@@ -267,6 +291,8 @@ impl Inner {
                 }
                 synced
             }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.finish(|_| self.shared.sync_all()),
         };
         self.shared.end_close();
         synced
@@ -282,8 +308,12 @@ impl Drop for Inner {
 }
 
 impl Lane {
-    fn start(mode: Mode, committer: Committer) -> std::io::Result<Self> {
-        if mode == Mode::Memory {
+    fn start(config: &StoreConfig, committer: Committer) -> std::io::Result<Self> {
+        #[cfg(any(test, feature = "schedule"))]
+        if config.stepped {
+            return Ok(Lane::Stepped(Stepped::new(committer)));
+        }
+        if config.mode == Mode::Memory {
             return Ok(Lane::Inline(Mutex::new(committer)));
         }
         let (requests, waiting) = mpsc::channel();

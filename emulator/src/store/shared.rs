@@ -12,6 +12,7 @@ use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Extents, Segment};
 use super::home::Home;
+use super::points::Points;
 use super::stats::Counters;
 use super::view::{View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
@@ -27,6 +28,7 @@ pub(super) struct Shared {
     /// `now` of the last commit, in ticks.
     pub(super) last_now: AtomicU64,
     pub(super) stats: Counters,
+    pub(super) points: Points,
     failure: OnceLock<String>,
     closed: AtomicBool,
 }
@@ -68,6 +70,7 @@ impl Shared {
             extents,
             last_now: AtomicU64::new(0),
             stats: Counters::default(),
+            points: Points::default(),
             failure: OnceLock::new(),
             closed: AtomicBool::new(false),
         }

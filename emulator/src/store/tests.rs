@@ -6,6 +6,7 @@ mod engines;
 mod fault_disk;
 mod opening;
 mod payloads;
+mod schedules;
 
 use std::path::Path;
 use std::sync::Arc;
