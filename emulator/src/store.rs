@@ -31,6 +31,8 @@ mod error;
 mod extents;
 mod handle;
 mod home;
+#[cfg(all(test, feature = "shuttle"))]
+mod kernels;
 mod keys;
 mod maintain;
 mod payload;
@@ -42,7 +44,8 @@ mod staging;
 mod stats;
 #[cfg(any(test, feature = "schedule"))]
 mod stepped;
-#[cfg(test)]
+mod sync;
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 mod view;
 

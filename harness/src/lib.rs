@@ -9,6 +9,7 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
+//! - [`soak`]: long runs, everything in them accounted for.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
@@ -21,4 +22,5 @@ pub mod malformed;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
+pub mod soak;
 pub mod traces;

@@ -9,7 +9,6 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender};
 
 use futures_util::FutureExt as _;
 
@@ -20,6 +19,7 @@ use super::extents::Reservation;
 use super::keys;
 use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
+use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::Writes;
 
 /// Commits in one group: bounds the memory of a group and the wait of its first member.
@@ -115,7 +115,7 @@ impl Committer {
         }
     }
 
-    fn collect(&mut self, group: &mut [Box<dyn Work>]) -> (Writes, Vec<Reservation>) {
+    pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> (Writes, Vec<Reservation>) {
         let stamps = &mut self.stamps;
         self.shared.unmasked(|view| {
             let mut done = Group::new(view);
@@ -126,11 +126,11 @@ impl Committer {
         })
     }
 
-    async fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    pub(super) async fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
             // sled panics when its own invariants break: the process and its readers go on.
             let publishing = AssertUnwindSafe(async {
-                if self.shared.is_volatile() && !self.shared.points.are_held() {
+                if self.shared.is_published_at_once() {
                     self.publish_in_memory(writes, held)
                 } else {
                     self.publish_masked(writes, held).await

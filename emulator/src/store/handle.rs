@@ -3,10 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
 
-use parking_lot::Mutex;
 use smalt_protocol::{StorageError, Timestamp};
 use tokio::sync::oneshot;
 
@@ -22,6 +19,7 @@ use super::reader::PayloadReader;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
+use super::sync::{IS_CHECKED, Mutex, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
@@ -42,7 +40,7 @@ enum Lane {
     Inline(Mutex<Committer>),
     Thread {
         requests: mpsc::Sender<Request>,
-        thread: Mutex<Option<JoinHandle<()>>>,
+        thread: Mutex<Option<thread::JoinHandle<()>>>,
     },
     #[cfg(any(test, feature = "schedule"))]
     Stepped(Stepped),
@@ -313,7 +311,7 @@ impl Lane {
         if config.stepped {
             return Ok(Lane::Stepped(Stepped::new(committer)));
         }
-        if config.mode == Mode::Memory {
+        if config.mode == Mode::Memory && !IS_CHECKED {
             return Ok(Lane::Inline(Mutex::new(committer)));
         }
         let (requests, waiting) = mpsc::channel();

@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 
 use super::config::Mode;
 use super::engine::Engine;
@@ -14,6 +13,7 @@ use super::extents::{Extents, Segment};
 use super::home::Home;
 use super::points::Points;
 use super::stats::Counters;
+use super::sync::{IS_CHECKED, RwLock};
 use super::view::{View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
 
@@ -76,8 +76,9 @@ impl Shared {
         }
     }
 
-    pub(super) fn is_volatile(&self) -> bool {
-        self.mode == Mode::Memory
+    /// Whether a group is published in one go: there is nothing to wait for between its steps.
+    pub(super) fn is_published_at_once(&self) -> bool {
+        self.mode == Mode::Memory && !self.points.are_held() && !IS_CHECKED
     }
 
     pub(super) fn is_durable(&self) -> bool {

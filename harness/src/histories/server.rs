@@ -8,6 +8,7 @@ use smalt_protocol::{ApiVersion, Service, Timestamp};
 use tempfile::TempDir;
 
 use super::render::Request;
+use crate::bursts::schedule::pause;
 use crate::servers::access::Access;
 
 /// When every history begins, in seconds of the Unix epoch.
@@ -49,6 +50,7 @@ pub struct Server {
     clock: Clock,
     access: Access,
     dir: Option<Home>,
+    is_stepped: bool,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -75,6 +77,23 @@ impl Server {
         Self::open(Some(Home { dir, durable }))
     }
 
+    /// A fresh one, in memory, whose commits go on when [`Server::step`] tells them to.
+    ///
+    /// # Errors
+    /// When it does not open.
+    pub fn stepped(access: Access) -> Result<Self, String> {
+        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
+        let opened = builder.stepped().open();
+        Ok(Server {
+            emulator: opened.map_err(|error| error.to_string())?,
+            clock,
+            access,
+            dir: None,
+            is_stepped: true,
+        })
+    }
+
     fn open(dir: Option<Home>) -> Result<Self, String> {
         let clock = Clock::manual(Timestamp::from_unix_s(START_S));
         Ok(Server {
@@ -82,7 +101,19 @@ impl Server {
             clock,
             access: Access::full(VERSION),
             dir,
+            is_stepped: false,
         })
+    }
+
+    /// What signs every request. Signing takes longer than most bursts: it is done once.
+    pub fn access() -> Access {
+        Access::full(VERSION)
+    }
+
+    /// Lets the commit path take one step; a new group has at most so many commits. False when
+    /// nothing waits there.
+    pub fn step(&self, most: usize) -> bool {
+        self.emulator.step(most).is_some()
     }
 
     /// Sets the time, in seconds of the Unix epoch.
@@ -126,7 +157,15 @@ impl Server {
         }
         let body = smalt::body::full(Bytes::from(request.body.clone()));
         let wire = wire.body(body).map_err(|error| error.to_string())?;
+        if self.is_stepped {
+            // The request is on its way.
+            pause().await;
+        }
         let response = self.emulator.call(wire).await;
+        if self.is_stepped {
+            // The answer is.
+            pause().await;
+        }
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
         Ok(Answer {
