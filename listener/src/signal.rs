@@ -104,6 +104,7 @@ mod kernels {
             both_wake(|signal| {
                 block_on(async {
                     while signal.get() < 2 {
+                        thread::yield_now();
                         signal.changed.notified().await;
                     }
                 });

@@ -19,7 +19,7 @@ use super::reader::PayloadReader;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
-use super::sync::{IS_CHECKED, Mutex, mpsc, thread};
+use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
@@ -39,7 +39,8 @@ pub(super) struct Inner {
 enum Lane {
     Inline(Mutex<Committer>),
     Thread {
-        requests: mpsc::Sender<Request>,
+        /// Taken by the close, whose request is therefore the last one that the thread is sent.
+        requests: RwLock<Option<mpsc::Sender<Request>>>,
         thread: Mutex<Option<thread::JoinHandle<()>>>,
     },
     #[cfg(any(test, feature = "schedule"))]
@@ -185,7 +186,10 @@ impl Store {
     pub fn reset(&self) -> StoreResult<()> {
         match &self.0.lane {
             Lane::Inline(committer) => committer.lock().reset(),
-            Lane::Thread { requests, .. } => ask(requests, Request::Reset),
+            Lane::Thread { requests, .. } => {
+                let asked = ask(requests.read().as_ref(), Request::Reset);
+                asked.and_then(answer_of)
+            }
             #[cfg(any(test, feature = "schedule"))]
             Lane::Stepped(stepped) => stepped
                 .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::reset)),
@@ -258,12 +262,16 @@ impl Inner {
         match &self.lane {
             Lane::Inline(committer) => committer.lock().run(vec![work]),
             Lane::Thread { requests, .. } => {
-                if let Err(mpsc::SendError(Request::Commit(work))) =
-                    requests.send(Request::Commit(work))
-                {
+                let refused = match &*requests.read() {
+                    Some(requests) => requests.send(Request::Commit(work)).err(),
+                    None => Some(mpsc::SendError(Request::Commit(work))),
+                };
+                if let Some(mpsc::SendError(Request::Commit(work))) = refused {
                     work.answer(Err(StoreError::Closed));
                 }
             }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(_) if self.shared.is_closed() => work.answer(Err(StoreError::Closed)),
             #[cfg(any(test, feature = "schedule"))]
             Lane::Stepped(stepped) => stepped.submit(work),
         }
@@ -280,7 +288,8 @@ impl Inner {
                 Ok(())
             }
             Lane::Thread { requests, thread } => {
-                let synced = ask(requests, Request::Close);
+                let last = requests.write().take();
+                let synced = ask(last.as_ref(), Request::Close).and_then(answer_of);
                 if let Some(thread) = thread.lock().take()
                     && thread.thread().id() != thread::current().id()
                 {
@@ -319,18 +328,25 @@ impl Lane {
             .name("smalt-commit".to_owned())
             .spawn(move || committer.serve(&waiting))?;
         Ok(Lane::Thread {
-            requests,
+            requests: RwLock::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
         })
     }
 }
 
+type Asked = mpsc::Receiver<StoreResult<()>>;
+
+/// Asks the committer; its answer is waited for when no lock is held any more.
 fn ask(
-    requests: &mpsc::Sender<Request>,
+    requests: Option<&mpsc::Sender<Request>>,
     request: fn(mpsc::SyncSender<StoreResult<()>>) -> Request,
-) -> StoreResult<()> {
+) -> StoreResult<Asked> {
     let (sender, answer) = mpsc::sync_channel(1);
-    let sent = requests.send(request(sender));
+    let sent = requests.ok_or(StoreError::Closed)?.send(request(sender));
     sent.map_err(|_| StoreError::Closed)?;
-    answer.recv().map_err(|_| StoreError::Closed)?
+    Ok(answer)
+}
+
+fn answer_of(asked: Asked) -> StoreResult<()> {
+    asked.recv().map_err(|_| StoreError::Closed)?
 }

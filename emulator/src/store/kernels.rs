@@ -15,11 +15,12 @@ use shuttle::{check_pct, check_random, thread};
 use smalt_protocol::{StorageError, Timestamp};
 
 use super::commit::{Commit, Work};
-use super::committer::Committer;
+use super::committer::{Committer, Request};
 use super::engine::{Engine, MemoryEngine};
 use super::extents::Extents;
 use super::home::Home;
 use super::shared::Shared;
+use super::sync::mpsc;
 use super::{Mode, Stamp, Store, StoreConfig, StoreError, StoreResult, Transaction, View, Visit};
 use super::{Writes, keys};
 use crate::clock::Clock;
@@ -130,6 +131,23 @@ mod queue {
         holds(|| close_answers(|store| store.close().unwrap()));
     }
 
+    /// A commit that waits when the close begins is done.
+    #[test]
+    fn a_close_serves_what_waits() {
+        holds(|| {
+            let store = store();
+            let mut waits = Box::pin(store.commit(add as Job));
+            let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+            let submitted = waits.as_mut().poll(context);
+            store.close().unwrap();
+            let done = match submitted {
+                std::task::Poll::Ready(done) => done,
+                std::task::Poll::Pending => block_on(waits),
+            };
+            assert_eq!(done.ok(), Some(1));
+        });
+    }
+
     #[test]
     fn two_closes_at_once_are_one() {
         holds(|| {
@@ -139,14 +157,41 @@ mod queue {
                     thread::spawn(move || store.close().unwrap())
                 };
                 store.close().unwrap();
+                // One of the two may come back while the other is still at it.
                 other.join().unwrap();
             });
         });
     }
 
+    /// Wrong: a close that ends the committer and not the queue in front of it.
     #[test]
-    fn a_close_that_lets_go_of_nothing_is_found() {
-        is_found(|| close_answers(|_| {}));
+    fn a_request_behind_the_last_one_is_found() {
+        is_found(|| {
+            let (requests, waiting) = mpsc::channel();
+            let serving = thread::spawn(move || {
+                let extents = Extents::in_memory();
+                let engine = Box::new(MemoryEngine::default());
+                let home = Home::Memory;
+                let shared = Shared::new(Mode::Memory, clock(), home, engine, extents);
+                Committer::new(Arc::new(shared)).unwrap().serve(&waiting);
+            });
+            let client = {
+                let requests = requests.clone();
+                thread::spawn(move || {
+                    let (sender, answer) = tokio::sync::oneshot::channel();
+                    let work = Commit::new(add as Job, move |result| {
+                        let _ = sender.send(result);
+                    });
+                    let _ = requests.send(Request::Commit(Box::new(work)));
+                    block_on(answer).unwrap().unwrap()
+                })
+            };
+            let (sender, closed) = mpsc::sync_channel(1);
+            requests.send(Request::Close(sender)).unwrap();
+            closed.recv().unwrap().unwrap();
+            serving.join().unwrap();
+            assert_eq!(client.join().unwrap(), 1);
+        });
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) struct Shared {
     pub(super) stats: Counters,
     pub(super) points: Points,
     failure: OnceLock<String>,
+    closing: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -72,6 +73,7 @@ impl Shared {
             stats: Counters::default(),
             points: Points::default(),
             failure: OnceLock::new(),
+            closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
@@ -108,10 +110,15 @@ impl Shared {
         if let Some(cause) = self.failure.get() {
             return Err(StoreError::ReadOnly(cause.clone()));
         }
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(StoreError::Closed);
         }
         Ok(())
+    }
+
+    /// Whether the files were let go of.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Takes no more writes after a failed one.
@@ -121,13 +128,14 @@ impl Shared {
         let _ = self.failure.set(error.to_string());
     }
 
-    /// Takes no more commits; false when it was closed already.
+    /// False when somebody closes or has closed it already. What waits is still served.
     pub(super) fn begin_close(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+        !self.closing.swap(true, Ordering::AcqRel)
     }
 
-    /// Lets go of the files. Reads fail from now on.
+    /// Takes no more commits and lets go of the files. Reads fail from now on.
     pub(super) fn end_close(&self) {
+        self.closed.store(true, Ordering::Release);
         let closed = Published {
             engine: Arc::new(ClosedEngine),
             mask: Writes::new(),
