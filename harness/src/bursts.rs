@@ -8,7 +8,7 @@
 //!
 //! # Layout
 //! - [`plan`]: what makes a burst; [`program`]: what its clients ask.
-//! - [`schedule`]: who goes on next, by seed; [`burst`]: one burst so; [`threads`]: on real threads.
+//! - [`schedule`]: who goes on next, by seed; [`burst`]: one burst so; [`threads`]: one on threads.
 //! - [`judge`]: what a history is worth; [`linear`]: the search for an order; [`spec`]: what one
 //!   partition does; [`listing`]: the weaker rule for listings.
 //! - [`shrink`], [`report`]: a failing burst made small, printed, saved.

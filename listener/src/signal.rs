@@ -63,7 +63,8 @@ impl Signal<u64> {
     }
 }
 
-/// Under the model checker shuttle: `cargo test -p smalt-listener --features shuttle --lib kernels`.
+/// Under the model checker shuttle:
+/// `cargo test -p smalt-listener --features shuttle --lib kernels`.
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels {
     use std::sync::Arc;

@@ -36,6 +36,13 @@ pub(super) struct Inner {
 }
 
 /// How commits reach the committer.
+#[cfg_attr(
+    feature = "shuttle",
+    expect(
+        clippy::large_enum_variant,
+        reason = "the model checker's locks are large"
+    )
+)]
 enum Lane {
     Inline(Mutex<Committer>),
     Thread {

@@ -1,4 +1,4 @@
-//! One burst: what is asked, by whom, in which order things happen, and what is made of the answers.
+//! One burst: what is asked, by whom, in which order, and what is made of the answers.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;

@@ -105,7 +105,10 @@ pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, String> {
 
 fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), String> {
     for name in names {
-        let is_on = |call: &&Call<Output>| matches!(&call.operation, Operation::Blob(id, _) if id.blob == *name);
+        let is_on = |call: &&Call<Output>| match &call.operation {
+            Operation::Blob(id, _) => id.blob == *name,
+            _ => false,
+        };
         let own: Vec<Call<Output>> = calls.iter().filter(is_on).cloned().collect();
         partition(&Blob::absent(tags.clone()), &own, calls)?;
     }

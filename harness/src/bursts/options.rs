@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::ProgressBar;
+use tokio::time::Instant;
 
 use super::burst::{Failure, PRELUDE, burst};
 use super::judge::Verdict;
@@ -97,19 +98,22 @@ pub type Failed = (Plan, Box<Failure>);
 /// Runs the command.
 ///
 /// # Errors
-/// When the runtime does not start, or the history of a failure cannot be saved.
+/// When the history of a failure cannot be saved.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let bar = match std::io::stderr().is_terminal() {
         true => ProgressBar::new(options.bursts),
         false => ProgressBar::hidden(),
     };
+    let begun = Instant::now();
     let outcome = campaign(options, &|| bar.inc(1));
+    let rate = options.bursts as f64 / begun.elapsed().as_secs_f64();
     bar.finish_and_clear();
     match outcome {
         Ok(sum) => {
             println!(
                 "{} bursts: {} calls, {} done, {} overlaps, {} answers lost, {} entries listed, \
-                 {} steps; an order explains every one",
+                 {} steps, {rate:.0} bursts/s; an order explains every one",
                 options.bursts, sum.calls, sum.done, sum.overlaps, sum.lost, sum.entries, sum.steps
             );
             Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! All clients on one thread: the same schedules as bursts have, on a clock that one task moves.
 
-use std::rc::Rc;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,82 +46,95 @@ impl Transport for Local {
     }
 }
 
+/// One run.
+struct Run {
+    local: Local,
+    log: Log,
+    seed: u64,
+    calls: u64,
+    /// The first thing that went wrong.
+    told: RefCell<Result<(), String>>,
+}
+
 /// Runs so many calls of so many clients, and fetches what is left.
 ///
 /// # Errors
 /// When a call has no answer, or nothing goes on.
 pub fn run(seed: u64, calls: u64, clients: usize) -> Result<Vec<Event>, String> {
-    let server = Arc::new(Server::stepped(Server::access())?);
-    let mut local = Local {
-        server: Arc::clone(&server),
-        now_s: Arc::new(AtomicU64::new(START_S)),
+    let run = Run {
+        local: Local {
+            server: Arc::new(Server::stepped(Server::access())?),
+            now_s: Arc::new(AtomicU64::new(START_S)),
+        },
+        log: Log::default(),
+        seed,
+        calls,
+        told: RefCell::new(Ok(())),
     };
-    let log = Log::default();
-    let told = Rc::new(std::cell::RefCell::new(Ok(())));
-    let tell = |result: Result<(), String>| {
-        if result.is_err() {
-            *told.borrow_mut() = result;
+    run.go(vec![Box::pin(run.create())], Order::Plain)?;
+    let clients = (0..clients).map(|client| Box::pin(run.client(client)) as Task<'_>);
+    let clock = Box::pin(run.clock()) as Task<'_>;
+    run.go(clients.chain([clock]).collect(), Order::Seeded(seed))?;
+    run.set_time(run.local.now_s.load(Ordering::SeqCst) + EVERYTHING_VISIBLE_S);
+    run.go(vec![Box::pin(run.drain())], Order::Plain)?;
+    run.told.replace(Ok(()))?;
+    Ok(run.log.into_events())
+}
+
+impl Run {
+    fn go<'a>(&'a self, tasks: Vec<Task<'a>>, order: Order) -> Result<(), String> {
+        let calls = usize::try_from(self.calls).unwrap_or(usize::MAX);
+        let steps_max = calls.saturating_add(1).saturating_mul(STEPS_PER_CALL);
+        let step = |most: usize| self.local.server.step(most);
+        let ran = schedule::run_within(steps_max, tasks, &Starts::default(), order, step);
+        let stuck = |Stuck { tasks, steps }| format!("{tasks} clients wait after {steps} steps");
+        ran.map(drop).map_err(stuck)
+    }
+
+    /// Notes what went wrong; false when something has.
+    fn tell<T>(&self, result: Result<T, String>) -> bool {
+        let told = &mut *self.told.borrow_mut();
+        if let (Err(reason), Ok(())) = (result, &*told) {
+            *told = Err(reason);
         }
-    };
-    let steps_max = usize::try_from(calls)
-        .unwrap_or(usize::MAX)
-        .saturating_mul(STEPS_PER_CALL);
-    let go = |tasks: Vec<Task<'_>>, order| {
-        let step = |most: usize| server.step(most);
-        schedule::run_within(
-            steps_max.max(STEPS_PER_CALL),
-            tasks,
-            &Starts::default(),
-            order,
-            step,
-        )
-        .map_err(|Stuck { tasks, steps }| format!("{tasks} clients wait after {steps} steps"))
-    };
-    let mut first = local.clone();
-    let create = Box::pin(async {
-        let made = first.send(Method::PUT, "", String::new()).await;
-        tell(made.map(drop));
-    }) as Task<'_>;
-    go(vec![create], Order::Plain)?;
-    let worker = |client: usize| {
-        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        told.is_ok()
+    }
+
+    fn is_going_on(&self) -> bool {
+        self.log.calls() < self.calls && self.told.borrow().is_ok()
+    }
+
+    fn worker(&self, client: usize) -> Worker<'_, Local> {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
         random.set_stream(client as u64);
-        Worker::new(client, local.clone(), random, &log)
-    };
-    let client = |client: usize| {
-        let mut worker = worker(client);
-        let (log, tell) = (&log, &tell);
-        Box::pin(async move {
-            while log.calls() < calls {
-                let told = worker.act().await;
-                let is_broken = told.is_err();
-                tell(told);
-                if is_broken {
-                    return;
-                }
-                pause().await;
-            }
-        }) as Task<'_>
-    };
-    let clock = Box::pin(async {
-        while log.calls() < calls && told.borrow().is_ok() {
-            local
-                .now_s
-                .store(START_S + log.calls() / CALLS_PER_SECOND, Ordering::SeqCst);
-            server.set_time(local.now_s.load(Ordering::SeqCst));
+        Worker::new(client, self.local.clone(), random, &self.log)
+    }
+
+    fn set_time(&self, now_s: u64) {
+        self.local.now_s.store(now_s, Ordering::SeqCst);
+        self.local.server.set_time(now_s);
+    }
+
+    async fn create(&self) {
+        let mut local = self.local.clone();
+        self.tell(local.send(Method::PUT, "", String::new()).await);
+    }
+
+    async fn client(&self, client: usize) {
+        let mut worker = self.worker(client);
+        while self.is_going_on() && self.tell(worker.act().await) {
             pause().await;
         }
-    }) as Task<'_>;
-    let tasks = (0..clients).map(client).chain([clock]);
-    go(tasks.collect(), Order::Seeded(seed))?;
-    local
-        .now_s
-        .fetch_add(EVERYTHING_VISIBLE_S, Ordering::SeqCst);
-    server.set_time(local.now_s.load(Ordering::SeqCst));
-    let mut last = worker(DRAIN);
-    let drain = Box::pin(async { tell(last.drain().await) }) as Task<'_>;
-    go(vec![drain], Order::Plain)?;
-    let _ = &mut local;
-    told.replace(Ok(()))?;
-    Ok(log.into_events())
+    }
+
+    async fn clock(&self) {
+        while self.is_going_on() {
+            self.set_time(START_S + self.log.calls() / CALLS_PER_SECOND);
+            pause().await;
+        }
+    }
+
+    async fn drain(&self) {
+        self.tell(self.worker(DRAIN).drain().await);
+    }
 }

@@ -103,6 +103,11 @@ fn delete_blob() -> Operation {
     })
 }
 
+/// The first version of a blob.
+fn first() -> Told {
+    (0, (1, 2), put(1, None), tagged(201, 0))
+}
+
 fn check(kind: Kind, cases: Vec<(&str, Vec<Told>, bool)>) {
     for (what, told, expected) in cases {
         let judged = compact(kind, &history(told));
@@ -111,9 +116,7 @@ fn check(kind: Kind, cases: Vec<(&str, Vec<Told>, bool)>) {
 }
 
 #[test]
-fn wrong_histories_of_a_blob_are_refused() {
-    let lease = |id| blob(BlobOperation::Lease(acquire(id), None));
-    let first = || (0, (1, 2), put(1, None), tagged(201, 0));
+fn wrong_reads_of_a_blob_are_refused() {
     check(
         Kind::Blob,
         vec![
@@ -149,6 +152,15 @@ fn wrong_histories_of_a_blob_are_refused() {
                 ],
                 false,
             ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_conditions_and_tags_of_a_blob_are_refused() {
+    check(
+        Kind::Blob,
+        vec![
             (
                 "a lost update: one condition met twice",
                 vec![
@@ -180,6 +192,16 @@ fn wrong_histories_of_a_blob_are_refused() {
                 vec![first(), (1, (3, 4), put(2, None), tagged(201, 0))],
                 false,
             ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_leases_of_a_blob_are_refused() {
+    let lease = |id| blob(BlobOperation::Lease(acquire(id), None));
+    check(
+        Kind::Blob,
+        vec![
             (
                 "one lease for two",
                 vec![
@@ -207,6 +229,15 @@ fn wrong_histories_of_a_blob_are_refused() {
                 ],
                 false,
             ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_ends_of_a_blob_are_refused() {
+    check(
+        Kind::Blob,
+        vec![
             (
                 "deleted, and there again",
                 vec![
@@ -314,39 +345,49 @@ fn shows(status: u16, messages: Vec<Message>) -> Output {
     }
 }
 
+const HIDDEN_S: u64 = START_S + 30;
+
+fn on_queue(operation: QueueOperation) -> Operation {
+    Operation::Queue(QUEUE.to_owned(), operation)
+}
+
+fn put_message() -> Operation {
+    on_queue(QueueOperation::Put {
+        text: "text".to_owned(),
+        ttl_s: None,
+        visibility_timeout_s: 0,
+    })
+}
+
+fn receive() -> Operation {
+    on_queue(QueueOperation::Receive {
+        most: 1,
+        visibility_timeout_s: 30,
+    })
+}
+
+fn delete_message(id: u32, receipt: u32) -> Operation {
+    on_queue(QueueOperation::DeleteMessage {
+        id: MessageId(id),
+        receipt: Receipt(receipt),
+    })
+}
+
+fn created() -> Told {
+    (0, (1, 2), program::create_queue(), ok(201))
+}
+
+fn one() -> Told {
+    let made = shows(201, vec![message(0, 0, 0, START_S)]);
+    (0, (3, 4), put_message(), made)
+}
+
+fn taken(receipt: u32, count: u32) -> Output {
+    shows(200, vec![message(0, receipt, count, HIDDEN_S)])
+}
+
 #[test]
-fn wrong_histories_of_a_queue_are_refused() {
-    let on = |operation| Operation::Queue(QUEUE.to_owned(), operation);
-    let put = || {
-        on(QueueOperation::Put {
-            text: "text".to_owned(),
-            ttl_s: None,
-            visibility_timeout_s: 0,
-        })
-    };
-    let receive = || {
-        on(QueueOperation::Receive {
-            most: 1,
-            visibility_timeout_s: 30,
-        })
-    };
-    let delete = |id, receipt| {
-        on(QueueOperation::DeleteMessage {
-            id: MessageId(id),
-            receipt: Receipt(receipt),
-        })
-    };
-    let created = || (0, (1, 2), program::create_queue(), ok(201));
-    let one = || {
-        (
-            0,
-            (3, 4),
-            put(),
-            shows(201, vec![message(0, 0, 0, START_S)]),
-        )
-    };
-    let hidden_s = START_S + 30;
-    let taken = |receipt, count| shows(200, vec![message(0, receipt, count, hidden_s)]);
+fn wrong_deliveries_of_a_queue_are_refused() {
     check(
         Kind::Queue,
         vec![
@@ -385,13 +426,22 @@ fn wrong_histories_of_a_queue_are_refused() {
                 vec![created(), one(), (1, (5, 6), receive(), shows(200, vec![]))],
                 false,
             ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_ends_of_messages_are_refused() {
+    check(
+        Kind::Queue,
+        vec![
             (
                 "deleted by an old receipt",
                 vec![
                     created(),
                     one(),
                     (1, (5, 6), receive(), taken(1, 1)),
-                    (2, (7, 8), delete(0, 0), ok(204)),
+                    (2, (7, 8), delete_message(0, 0), ok(204)),
                 ],
                 false,
             ),
@@ -401,8 +451,8 @@ fn wrong_histories_of_a_queue_are_refused() {
                     created(),
                     one(),
                     (1, (5, 6), receive(), taken(1, 1)),
-                    (1, (7, 10), delete(0, 1), ok(204)),
-                    (2, (8, 9), delete(0, 1), ok(204)),
+                    (1, (7, 10), delete_message(0, 1), ok(204)),
+                    (2, (8, 9), delete_message(0, 1), ok(204)),
                 ],
                 false,
             ),
@@ -411,7 +461,7 @@ fn wrong_histories_of_a_queue_are_refused() {
                 vec![
                     created(),
                     one(),
-                    (1, (5, 6), delete(0, 0), ok(204)),
+                    (1, (5, 6), delete_message(0, 0), ok(204)),
                     (2, (7, 8), receive(), taken(1, 1)),
                 ],
                 false,
@@ -425,7 +475,7 @@ fn wrong_histories_of_a_queue_are_refused() {
                 "put without an answer",
                 vec![
                     created(),
-                    (0, (3, 0), put(), Output::default()),
+                    (0, (3, 0), put_message(), Output::default()),
                     (1, (5, 6), receive(), taken(1, 1)),
                 ],
                 true,
@@ -434,13 +484,13 @@ fn wrong_histories_of_a_queue_are_refused() {
                 "put once without an answer, and there twice",
                 vec![
                     created(),
-                    (0, (3, 0), put(), Output::default()),
+                    (0, (3, 0), put_message(), Output::default()),
                     (1, (5, 6), receive(), taken(1, 1)),
                     (
                         2,
                         (7, 8),
                         receive(),
-                        shows(200, vec![message(1, 2, 1, hidden_s)]),
+                        shows(200, vec![message(1, 2, 1, HIDDEN_S)]),
                     ),
                 ],
                 false,

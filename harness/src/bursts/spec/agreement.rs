@@ -5,11 +5,11 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use smalt_model::Model;
-use smalt_model::vocabulary::{LeaseId, MessageId, Operation, PROPOSED_LEASES, Receipt};
+use smalt_model::vocabulary::{LeaseId, MessageId, Metadata, Operation, PROPOSED_LEASES, Receipt};
 
 use super::blob::Blob;
 use super::container::Container;
-use super::output::{Made, Output};
+use super::output::{Made, Message, Output};
 use super::queue::Queue;
 use super::value::Taken;
 use crate::bursts::linear::Spec;
@@ -79,81 +79,61 @@ fn made(steps: &[(Step, bool)]) -> Made {
     made
 }
 
-/// Answers that differ in one thing from this one.
-fn wrong(output: &Output) -> Vec<Output> {
-    let mut all = vec![
-        Output {
-            status: output.status + 1,
-            ..output.clone()
-        },
-        Output {
-            code: Some("OperationTimedOut".to_owned()),
-            ..output.clone()
-        },
-    ];
-    let mut with = |change: &dyn Fn(&mut Output) -> bool| {
-        let mut changed = output.clone();
-        if change(&mut changed) {
-            all.push(changed);
-        }
-    };
-    with(&|o| {
-        o.tag
-            .as_mut()
-            .is_some_and(|tag| std::mem::replace(tag, 777_777) != 777_777)
-    });
-    with(&|o| {
-        o.lease_state
-            .as_mut()
-            .map(|state| state.push('x'))
-            .is_some()
-    });
-    with(&|o| o.lease_time.as_mut().map(|time| time.push('1')).is_some());
-    with(&|o| o.length.as_mut().map(|length| length.push('1')).is_some());
-    with(&|o| o.count.as_mut().map(|count| count.push('1')).is_some());
-    with(&|o| o.body.as_mut().map(|body| body.push(1)).is_some());
-    let mark = || ("mark".to_owned(), "another".to_owned());
-    with(&|o| {
-        o.metadata
-            .as_mut()
-            .map(|pairs| pairs.extend([mark()]))
-            .is_some()
-    });
-    with(&|o| {
-        o.tags
-            .as_mut()
-            .map(|pairs| pairs.extend([mark()]))
-            .is_some()
-    });
-    with(&|o| {
+/// Ways to change one thing in an answer, if it shows that.
+const CHANGES: [fn(&mut Output); 14] = [
+    |o| o.status += 1,
+    |o| o.code = Some("OperationTimedOut".to_owned()),
+    |o| o.tag = o.tag.map(|_| 777_777),
+    |o| longer(&mut o.lease_state),
+    |o| longer(&mut o.lease_time),
+    |o| longer(&mut o.length),
+    |o| longer(&mut o.count),
+    |o| o.body.iter_mut().for_each(|body| body.push(1)),
+    |o| o.metadata.iter_mut().for_each(mark),
+    |o| o.tags.iter_mut().for_each(mark),
+    |o| {
         o.messages
-            .as_mut()
-            .is_some_and(|messages| messages.pop().is_some())
-    });
-    let first = |o: &mut Output, change: &dyn Fn(&mut super::output::Message)| {
-        let message = o
-            .messages
-            .as_mut()
-            .and_then(|messages| messages.first_mut());
-        message.map(change).is_some()
-    };
-    with(&|o| {
-        first(o, &|message| {
+            .iter_mut()
+            .for_each(|messages| messages.truncate(messages.len() / 2))
+    },
+    |o| {
+        first(o, |message| {
             message.visible_s = message.visible_s.map(|s| s + 1)
         })
-    });
-    with(&|o| {
-        first(o, &|message| {
+    },
+    |o| {
+        first(o, |message| {
             message.dequeue_count = message.dequeue_count.map(|c| c + 1)
         })
+    },
+    |o| first(o, |message| longer(&mut message.text)),
+];
+
+fn longer(text: &mut Option<String>) {
+    text.iter_mut().for_each(|text| text.push('1'));
+}
+
+fn mark(pairs: &mut Metadata) {
+    pairs.insert("mark".to_owned(), "another".to_owned());
+}
+
+fn first(output: &mut Output, change: impl FnMut(&mut Message)) {
+    output
+        .messages
+        .iter_mut()
+        .flatten()
+        .take(1)
+        .for_each(change);
+}
+
+/// Answers that differ in one thing from this one.
+fn wrong(output: &Output) -> Vec<Output> {
+    let changed = CHANGES.iter().map(|change| {
+        let mut changed = output.clone();
+        change(&mut changed);
+        changed
     });
-    with(&|o| {
-        first(o, &|message| {
-            message.text = message.text.clone().map(|text| text + "x")
-        })
-    });
-    all.retain(|changed| changed != output);
-    all
+    changed.filter(|changed| changed != output).collect()
 }
 
 /// What an answer shows that is made by it cannot be wrong by itself: the first sight binds.

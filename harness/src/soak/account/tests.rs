@@ -1,4 +1,4 @@
-//! Every class of error is found in a real history that was doctored, and nothing in one that was not.
+//! Every class of error is found in a real history that was doctored, and none in one that was not.
 
 use std::sync::OnceLock;
 
