@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use smalt_harness::bursts::Options;
-use smalt_harness::bursts::burst::{Failure, PRELUDE, play, play_against};
+use smalt_harness::bursts::burst::{Failure, play, play_against};
 use smalt_harness::bursts::judge::{self, Verdict};
 use smalt_harness::bursts::options::campaign;
 use smalt_harness::bursts::plan::{Kind, Plan};
@@ -154,7 +154,7 @@ fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
     let Some(first) = found.into_iter().next() else {
         return;
     };
-    let (small, failure) = shrink(first, PRELUDE, &mut race);
+    let (small, failure) = shrink(first, &mut race);
     let calls = failure.history.calls.len();
     assert!(
         calls <= 8,

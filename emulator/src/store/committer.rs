@@ -6,7 +6,7 @@
 //! everybody is answered. If a write fails in between, what is on disk is unknown: the mask stays
 //! and the store takes no more writes until it is opened again.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -16,11 +16,13 @@ use super::commit::{Group, Stamps, Work, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
+use super::failpoint;
 use super::keys;
 use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
 use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::Writes;
+use crate::planted::planted;
 
 /// Commits in one group: bounds the memory of a group and the wait of its first member.
 const GROUP_COMMITS_MAX: usize = 512;
@@ -73,16 +75,20 @@ impl Committer {
                     let _ = answer.send(self.reset());
                 }
                 Request::Close(answer) => {
-                    let _ = answer.send(self.shared.sync_all());
+                    let _ = answer.send(self.sync_all());
                     return;
                 }
             }
             next = next.or_else(|| requests.recv().ok());
         }
         // Every handle is gone without a close: fast mode still has something to write.
-        if let Err(error) = self.shared.sync_all() {
+        if let Err(error) = self.sync_all() {
             tracing::error!(%error, "the store could not be closed");
         }
+    }
+
+    fn sync_all(&self) -> StoreResult<()> {
+        guarded(|| self.shared.sync_all()).inspect_err(|error| self.shared.fail(error))
     }
 
     /// Runs a group of commits, publishes it and answers it.
@@ -103,6 +109,7 @@ impl Committer {
         let outcome = match self.shared.writable() {
             Ok(()) => {
                 let (writes, held) = self.collect(&mut group);
+                failpoint::reach("commit.collected");
                 self.shared.points.pass(Point::Collected).await;
                 self.publish(&writes, &held).await
             }
@@ -128,7 +135,6 @@ impl Committer {
 
     pub(super) async fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
-            // sled panics when its own invariants break: the process and its readers go on.
             let publishing = AssertUnwindSafe(async {
                 if self.shared.is_published_at_once() {
                     self.publish_in_memory(writes, held)
@@ -137,9 +143,12 @@ impl Committer {
                 }
             });
             let published = publishing.catch_unwind().await;
-            published
-                .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
-                .inspect_err(|error| self.shared.fail(error))?;
+            let published = published.unwrap_or_else(|_| Err(gave_up()));
+            published.inspect_err(|error| {
+                if !planted("failure-forgotten") {
+                    self.shared.fail(error);
+                }
+            })?;
             self.shared.stats.count_writes(writes);
         }
         let now = self.stamps.last().now.ticks();
@@ -157,23 +166,43 @@ impl Committer {
 
     async fn publish_masked(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let engine = Arc::clone(&self.shared.published.read().engine);
-        if self.shared.is_durable() {
+        if self.shared.is_durable() && !planted("payload-not-synced") {
             self.shared.extents.sync(held)?;
+            failpoint::reach("commit.payloads_durable");
         }
         let mask = old_values(engine.as_ref(), writes)?;
-        self.shared.published.write().mask = mask;
+        if !planted("unsynced-visible") {
+            self.shared.published.write().mask = mask;
+        }
+        failpoint::reach("commit.masked");
         self.shared.points.pass(Point::Masked).await;
         self.enter_segments(held);
-        engine.apply(writes)?;
+        self.apply(engine.as_ref(), writes).await?;
+        failpoint::reach("commit.applied");
         self.shared.points.pass(Point::Applied).await;
-        if self.shared.is_durable() {
+        if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;
+            failpoint::reach("commit.durable");
         }
         self.shared.points.pass(Point::Synced).await;
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
         self.forget_segments(writes);
+        failpoint::reach("commit.published");
         Ok(())
+    }
+
+    /// In one go; a stepped store in two, for readers may come by between any two keys.
+    async fn apply(&self, engine: &dyn Engine, writes: &Writes) -> StoreResult<()> {
+        if !self.shared.points.are_held() {
+            return engine.apply(writes);
+        }
+        let mut pairs = writes
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()));
+        engine.apply(&pairs.by_ref().take(writes.len() / 2).collect())?;
+        self.shared.points.pass(Point::HalfApplied).await;
+        engine.apply(&pairs.collect())
     }
 
     /// Lets readers find segments in memory; those in files are known since their reservation.
@@ -201,7 +230,7 @@ impl Committer {
     pub(super) fn reset(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
         // After a failure it is unknown which of the two engines a restart would find.
-        let empty = self.shared.home.next_engine();
+        let empty = guarded(|| self.shared.home.next_engine());
         let empty = empty.inspect_err(|error| self.shared.fail(error))?;
         let old = {
             let mut published = self.shared.published.write();
@@ -215,6 +244,7 @@ impl Committer {
             )
         };
         drop(old);
+        failpoint::reach("reset.published");
         self.shared.last_now.store(0, Ordering::Release);
         let last = self
             .shared
@@ -222,6 +252,15 @@ impl Committer {
         self.stamps = Stamps::new(self.shared.clock.clone(), last);
         self.shared.home.remove_others()
     }
+}
+
+/// sled panics when its own invariants break: the committer, its readers and the process go on.
+fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(gave_up()))
+}
+
+fn gave_up() -> StoreError {
+    StoreError::Io("the engine gave up".to_owned())
 }
 
 fn old_values(engine: &dyn Engine, writes: &Writes) -> StoreResult<Writes> {

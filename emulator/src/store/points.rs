@@ -19,6 +19,8 @@ pub enum Point {
     Collected,
     /// Payloads are synced, the old values lie over the engine.
     Masked,
+    /// The engine has some of the writes; readers see none of them.
+    HalfApplied,
     /// The engine has the writes; readers do not see them.
     Applied,
     /// The engine is synced; readers still do not see it.
@@ -31,10 +33,11 @@ pub enum Point {
 
 impl Point {
     /// All of them.
-    pub const ALL: [Point; 7] = [
+    pub const ALL: [Point; 8] = [
         Point::Taken,
         Point::Collected,
         Point::Masked,
+        Point::HalfApplied,
         Point::Applied,
         Point::Synced,
         Point::Published,

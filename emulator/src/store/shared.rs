@@ -10,6 +10,7 @@ use super::config::Mode;
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Extents, Segment};
+use super::failpoint;
 use super::home::Home;
 use super::points::Points;
 use super::stats::Counters;
@@ -152,8 +153,11 @@ impl Shared {
         self.extents.sync_all()?;
         let engine = Arc::clone(&self.published.read().engine);
         engine.sync()?;
+        failpoint::reach("close.durable");
         let last = self.unmasked(|view| super::commit::read_stamp(view))?;
-        self.home.note(last)
+        self.home.note(last)?;
+        failpoint::reach("close.noted");
+        Ok(())
     }
 }
 

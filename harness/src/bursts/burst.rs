@@ -24,10 +24,6 @@ use crate::histories::run::Answered;
 use crate::histories::server::{START_S, Server};
 use crate::servers::access::Access;
 
-/// Operations before the burst, one at a time.
-pub const PRELUDE: usize = 4;
-/// The same of a burst on everything: more kinds of things have to be there.
-const PRELUDE_OF_ALL: usize = 12;
 /// Of a hundred operations, so many lose their answer.
 const LOST_PERCENT: u32 = 8;
 /// Of a hundred lost ones, so many are given up by their client while they are under way.
@@ -162,15 +158,15 @@ impl<'a> World<'a> {
             Kind::Blob | Kind::Listing => {
                 let told = self.ask(&program::create_container()).await;
                 self.note(told.map(drop));
-                self.client(SOLO, PRELUDE, starts).await;
+                self.client(SOLO, self.plan.prelude(), starts).await;
             }
-            Kind::Container | Kind::Queue => self.client(SOLO, PRELUDE, starts).await,
+            Kind::Container | Kind::Queue => self.client(SOLO, self.plan.prelude(), starts).await,
         }
     }
 
     /// One operation after the other, each judged by the model at once.
     async fn prelude_of_all(&self) -> Result<(), String> {
-        for index in 0..PRELUDE_OF_ALL {
+        for index in (0..self.plan.prelude()).filter(|index| self.plan.keeps(SOLO, *index)) {
             let mut random = self.random(SOLO, index);
             let operation = any(&self.whole.borrow().model, &mut random);
             let answered = self.ask(&operation).await?;

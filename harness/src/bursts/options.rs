@@ -1,5 +1,6 @@
 //! The command `harness bursts`.
 
+use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indicatif::ProgressBar;
 use tokio::time::Instant;
 
-use super::burst::{Failure, PRELUDE, burst};
+use super::burst::{Failure, burst};
 use super::judge::Verdict;
 use super::plan::{Kind, OPERATIONS, Plan};
 use super::report;
@@ -45,7 +46,8 @@ pub struct Options {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=8))]
     pub operations: Option<u64>,
     /// Bursts at the same time, each on a thread of its own.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=64))]
+    #[arg(long, default_value_t = 1, conflicts_with_all = ["threads", "durable"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=64))]
     pub jobs: u64,
     /// Clients on real threads, state on disk.
     #[arg(long)]
@@ -134,42 +136,58 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// The failing burst with the lowest seed of those that ran, made small.
 pub fn campaign(options: &Options, done: &(dyn Fn() + Sync)) -> Result<Verdict, Box<Failed>> {
-    if options.on_threads() {
-        return on_threads(options, done);
+    if options.jobs <= 1 {
+        return in_turn(options, done);
     }
     let next = AtomicU64::new(0);
     let sum = Mutex::new(Verdict::default());
     let failed: Mutex<Option<Failed>> = Mutex::new(None);
+    let found = |one: Failed| {
+        // Those that are under way come to their ends.
+        next.store(options.bursts, Ordering::SeqCst);
+        let mut failed = lock(&failed);
+        let is_first = failed
+            .as_ref()
+            .is_none_or(|known| one.0.seed < known.0.seed);
+        if is_first {
+            *failed = Some(one);
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
-            scope.spawn(|| {
-                let own = job(options, &next, done, &|found: Failed| {
-                    // Those that are under way come to their ends.
-                    next.store(options.bursts, Ordering::SeqCst);
-                    let mut failed = lock(&failed);
-                    let is_first = failed
-                        .as_ref()
-                        .is_none_or(|known| found.0.seed < known.0.seed);
-                    if is_first {
-                        *failed = Some(found);
-                    }
-                });
-                lock(&sum).add(own);
-            });
+            scope.spawn(|| lock(&sum).add(job(options, &next, done, &found)));
         }
     });
-    let failed = failed
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let failed = lock(&failed).take();
     match failed {
         None => Ok(*lock(&sum)),
-        Some(failed) => {
-            let access = Server::access();
-            Err(Box::new(shrink(failed, PRELUDE, &mut |plan| {
-                burst(plan, &access).err()
-            })))
-        }
+        Some(failed) => Err(Box::new(small(failed))),
     }
+}
+
+/// As [`campaign`], on this thread alone.
+///
+/// # Errors
+/// As [`campaign`].
+pub fn in_turn(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>> {
+    if options.on_threads() {
+        return on_threads(options, done);
+    }
+    let next = AtomicU64::new(0);
+    let failed = RefCell::new(None);
+    let sum = job(options, &next, done, &|one: Failed| {
+        next.store(options.bursts, Ordering::SeqCst);
+        failed.replace(Some(one));
+    });
+    match failed.into_inner() {
+        None => Ok(sum),
+        Some(failed) => Err(Box::new(small(failed))),
+    }
+}
+
+fn small(failed: Failed) -> Failed {
+    let access = Server::access();
+    shrink(failed, &mut |plan| burst(plan, &access).err())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -10,6 +10,10 @@ pub const SOLO: usize = 0;
 pub const CLIENTS_MAX: usize = 6;
 /// Fewest and most operations of a client, by turns.
 pub const OPERATIONS: std::ops::RangeInclusive<usize> = 4..=8;
+/// Operations before a burst on one partition, one at a time.
+const PRELUDE: usize = 4;
+/// The same of a burst on everything: more kinds of things have to be there.
+const PRELUDE_OF_ALL: usize = 12;
 /// Every other burst on blobs has both.
 const TWO_BLOBS_EVERY: u64 = 2;
 
@@ -90,6 +94,14 @@ impl Plan {
             operations: operations.unwrap_or(OPERATIONS.start() + of_operations),
             order: Order::Seeded(seed),
             left_out: BTreeSet::new(),
+        }
+    }
+
+    /// Operations before the burst, one at a time.
+    pub fn prelude(&self) -> usize {
+        match self.kind {
+            Kind::All => PRELUDE_OF_ALL,
+            _ => PRELUDE,
         }
     }
 

@@ -11,16 +11,12 @@ const SCHEDULES: u64 = 40;
 /// A burst that failed, and how.
 pub type Failed = (Plan, Box<Failure>);
 
-/// Leaves out what is not needed. `run` runs a burst; `prelude` operations come before it.
-pub fn shrink(
-    failed: Failed,
-    prelude: usize,
-    run: &mut dyn FnMut(&Plan) -> Option<Box<Failure>>,
-) -> Failed {
+/// Leaves out what is not needed. `run` runs a burst.
+pub fn shrink(failed: Failed, run: &mut dyn FnMut(&Plan) -> Option<Box<Failure>>) -> Failed {
     let mut smallest = failed;
     loop {
         let size = smallest.0.left_out.len();
-        for candidate in candidates(&smallest.0, prelude) {
+        for candidate in candidates(&smallest.0) {
             if let Some(smaller) = fails(&smallest.0, &candidate, run) {
                 smallest = smaller;
             }
@@ -32,12 +28,11 @@ pub fn shrink(
 }
 
 /// What could be left out: whole clients first, then operations, the last ones first.
-fn candidates(plan: &Plan, prelude: usize) -> Vec<Vec<(usize, usize)>> {
+fn candidates(plan: &Plan) -> Vec<Vec<(usize, usize)>> {
     let of = |client: usize| {
-        let operations = if client == SOLO {
-            prelude
-        } else {
-            plan.operations
+        let operations = match client {
+            SOLO => plan.prelude(),
+            _ => plan.operations,
         };
         (0..operations).map(move |index| (client, index))
     };
@@ -94,7 +89,7 @@ mod tests {
             };
             (is_there && order.is_multiple_of(7)).then(failure)
         };
-        let (smallest, _) = shrink((plan, failure()), 4, &mut run);
+        let (smallest, _) = shrink((plan, failure()), &mut run);
         let kept: Vec<_> = (0..=4)
             .flat_map(|client| (0..6).map(move |index| (client, index)))
             .filter(|(client, index)| *client != SOLO || *index < 4)

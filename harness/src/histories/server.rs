@@ -1,5 +1,8 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::BodyExt as _;
@@ -10,9 +13,13 @@ use tempfile::TempDir;
 use super::render::Request;
 use crate::bursts::schedule::pause;
 use crate::servers::access::Access;
+use crate::traces::history;
+use crate::traces::scrub::Seen;
 
 /// When every history begins, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
+/// How long a second has lasted when something happens.
+const PAST_THE_SECOND: Duration = Duration::from_millis(400);
 /// Ids need not differ between histories, only within one.
 const SEED: u64 = 1;
 /// What every request names.
@@ -44,13 +51,18 @@ impl Answer {
     }
 }
 
+/// What was said so far, each exchange with its service.
+pub type Log = Arc<Mutex<Vec<(Service, Seen)>>>;
+
 /// One emulator with its state.
 pub struct Server {
     emulator: Emulator,
     clock: Clock,
     access: Access,
     dir: Option<Home>,
+    /// Commits go on when they are told to.
     is_stepped: bool,
+    log: Option<Log>,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -82,7 +94,7 @@ impl Server {
     /// # Errors
     /// When it does not open.
     pub fn stepped(access: Access) -> Result<Self, String> {
-        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let clock = Clock::manual(moment(START_S));
         let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
         let opened = builder.stepped().open();
         Ok(Server {
@@ -91,18 +103,25 @@ impl Server {
             access,
             dir: None,
             is_stepped: true,
+            log: None,
         })
     }
 
     fn open(dir: Option<Home>) -> Result<Self, String> {
-        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let clock = Clock::manual(moment(START_S));
         Ok(Server {
             emulator: emulator(&clock, dir.as_ref())?,
             clock,
             access: Access::full(VERSION),
             dir,
             is_stepped: false,
+            log: None,
         })
+    }
+
+    /// Keeps every exchange from now on, for a trace.
+    pub fn keep(&mut self) -> Log {
+        self.log.get_or_insert_default().clone()
     }
 
     /// What signs every request. Signing takes longer than most bursts: it is done once.
@@ -118,7 +137,7 @@ impl Server {
 
     /// Sets the time, in seconds of the Unix epoch.
     pub fn set_time(&self, now_s: u64) {
-        self.clock.set(Timestamp::from_unix_s(now_s));
+        self.clock.set(moment(now_s));
     }
 
     /// Stops and starts again on the same state. What is kept in memory only has no restart.
@@ -168,12 +187,25 @@ impl Server {
         }
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
-        Ok(Answer {
+        let answer = Answer {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.to_bytes(),
-        })
+        };
+        if let Some(log) = &self.log {
+            let at_ms = (self.clock.now().unix_s() - START_S) * 1_000;
+            let seen = history::seen(request, VERSION, &answer, at_ms);
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push((request.service, seen));
+        }
+        Ok(answer)
     }
+}
+
+/// A second of the model. Times that the service shows are whole seconds, its clock never is: a
+/// comparison that forgets to round them has to show.
+fn moment(now_s: u64) -> Timestamp {
+    Timestamp::from_unix_s(now_s).plus(PAST_THE_SECOND)
 }
 
 fn emulator(clock: &Clock, home: Option<&Home>) -> Result<Emulator, String> {
