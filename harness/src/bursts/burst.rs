@@ -150,6 +150,7 @@ impl<'a> World<'a> {
 
     /// What comes before: one client alone.
     async fn prelude(self: Rc<Self>, starts: Starts<'a>) {
+        let operations = self.plan.prelude();
         match self.plan.kind {
             Kind::All => {
                 let told = self.prelude_of_all().await;
@@ -158,9 +159,9 @@ impl<'a> World<'a> {
             Kind::Blob | Kind::Listing => {
                 let told = self.ask(&program::create_container()).await;
                 self.note(told.map(drop));
-                self.client(SOLO, self.plan.prelude(), starts).await;
+                self.client(SOLO, operations, starts).await;
             }
-            Kind::Container | Kind::Queue => self.client(SOLO, self.plan.prelude(), starts).await,
+            Kind::Container | Kind::Queue => self.client(SOLO, operations, starts).await,
         }
     }
 
