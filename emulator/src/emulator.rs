@@ -17,6 +17,8 @@ use crate::fetch::{Fetch, Fetcher};
 use crate::ids::Ids;
 use crate::observe::{Exchange, Observer};
 use crate::pipeline::{self, ConnectionLost};
+#[cfg(feature = "schedule")]
+use crate::store::Point;
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
 
 /// A running emulator. Clones share it; the last one closes the store.
@@ -49,6 +51,8 @@ pub struct Builder {
     segment_bytes: Option<u64>,
     fetcher: Fetcher,
     observer: Observer,
+    #[cfg(feature = "schedule")]
+    stepped: bool,
 }
 
 impl Emulator {
@@ -63,6 +67,8 @@ impl Emulator {
             segment_bytes: None,
             fetcher: Fetcher::default(),
             observer: Observer::default(),
+            #[cfg(feature = "schedule")]
+            stepped: false,
         }
     }
 
@@ -136,6 +142,14 @@ impl Emulator {
         report.records_reaped = reaped.records;
         report.more |= reaped.more;
         Ok(report)
+    }
+
+    /// Lets an emulator that was built [`stepped`](Builder::stepped) take one step in its commit
+    /// path: the point that it has reached, `None` when no commit waits. A group that is formed now
+    /// has at most so many commits.
+    #[cfg(feature = "schedule")]
+    pub fn step(&self, most: usize) -> Option<Point> {
+        self.0.store.step(most)
     }
 
     /// Forgets everything: state, contents, the highest time that was used.
@@ -230,6 +244,15 @@ impl Builder {
         self
     }
 
+    /// Commits go on only when [`Emulator::step`] is called: whoever tests what happens at once
+    /// chooses what happens next.
+    #[cfg(feature = "schedule")]
+    #[must_use]
+    pub fn stepped(mut self) -> Self {
+        self.stepped = true;
+        self
+    }
+
     /// Tells this function of every exchange as the service sees it, lost answers included.
     #[must_use]
     pub fn observe(mut self, tell: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
@@ -248,6 +271,10 @@ impl Builder {
             _ => StoreConfig::memory(self.clock.clone()),
         };
         store.segment_bytes = self.segment_bytes.unwrap_or(store.segment_bytes);
+        #[cfg(feature = "schedule")]
+        {
+            store.stepped = self.stepped;
+        }
         let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
         let mut core = Core::new(self.config, self.clock, ids, Store::open(store)?);
         core.fetcher = self.fetcher;

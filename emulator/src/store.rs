@@ -32,15 +32,21 @@ mod extents;
 pub mod failpoint;
 mod handle;
 mod home;
+#[cfg(all(test, feature = "shuttle"))]
+mod kernels;
 mod keys;
 mod maintain;
 mod payload;
+mod points;
 mod reader;
 mod shared;
 mod sled_engine;
 mod staging;
 mod stats;
-#[cfg(test)]
+#[cfg(any(test, feature = "schedule"))]
+mod stepped;
+mod sync;
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 mod view;
 
@@ -51,6 +57,7 @@ pub use handle::Store;
 pub use keys::OWN_PREFIXES;
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
+pub use points::Point;
 pub use reader::PayloadReader;
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;

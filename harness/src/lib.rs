@@ -10,6 +10,7 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
+//! - [`soak`]: long runs, everything in them accounted for.
 //! - [`diff`]: two services asked the same, and a ledger of how they differ.
 //! - [`import`]: recordings of other tools as traces.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
@@ -30,5 +31,6 @@ pub mod planted;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
+pub mod soak;
 pub mod testing;
 pub mod traces;

@@ -4,6 +4,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted, replay, scenario, traces};
+use smalt_harness::{
+    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
+    replay, scenario, soak, traces,
+};
 
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
@@ -43,8 +47,10 @@ enum Command {
     Scenario(scenario::Options),
     /// Run random histories and compare every answer with the model's.
     Histories(histories::Options),
-    /// Run a few clients at once and look for an order of their calls that the model agrees to.
+    /// Run a few clients at once and look for an order of their calls that explains every answer.
     Bursts(bursts::Options),
+    /// Run clients for long and account for everything that they did.
+    Soak(soak::Options),
     /// Switch on one planted bug after the other and see that a check catches it.
     Planted(planted::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
@@ -61,6 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         // Every case has a runtime of its own, with a clock of its own.
         Command::Scenario(options) => scenario::run_command(&options),
         Command::Bursts(options) => bursts::run_command(&options),
+        Command::Soak(options) => soak::run_command(&options),
         Command::Histories(options) => histories::run_command(&options),
         Command::Planted(options) => planted::run_command(&options),
         Command::Certificate(options) => {

@@ -1,25 +1,164 @@
-//! Clients at once: there is an order of their calls that the model agrees to.
+//! Clients at once: there is an order of their calls that explains every answer.
 
+use std::pin::Pin;
+
+use smalt_harness::bursts::Options;
+use smalt_harness::bursts::burst::{Failure, play, play_against};
+use smalt_harness::bursts::judge::{self, Verdict};
 use smalt_harness::bursts::options::campaign;
-
-const OPERATIONS: usize = 4;
+use smalt_harness::bursts::plan::{Kind, Plan};
+use smalt_harness::bursts::report::report;
+use smalt_harness::bursts::schedule::Order;
+use smalt_harness::bursts::shrink::shrink;
+use smalt_harness::histories::names::Names;
+use smalt_harness::histories::run::Answered;
+use smalt_harness::histories::server::Server;
+use smalt_model::vocabulary::{BlobOperation, Condition, Guard, Operation};
 
 /// A burst in which nobody meets anybody proves nothing.
-fn judge(seeds: std::ops::Range<u64>, durable: bool) {
-    let bursts = seeds.end - seeds.start;
-    let judged = campaign(seeds, None, OPERATIONS, durable, &|| ());
-    let sum = judged.unwrap_or_else(|report| unreachable!("{report}"));
-    let met = sum.overlaps as u64 / bursts;
+fn hold(options: &Options) -> Verdict {
+    let judged = campaign(options, &|| ());
+    let sum = judged.unwrap_or_else(|failed| unreachable!("{}", report(&failed.0, &failed.1)));
+    let met = sum.overlaps as u64 / options.bursts;
     assert!(met >= 4, "only {met} overlaps in a burst");
     assert!(sum.lost > 0, "no answer was lost");
+    assert!(
+        sum.done * 3 > sum.calls,
+        "{} of {} were done",
+        sum.done,
+        sum.calls
+    );
+    sum
+}
+
+fn of(kind: Kind, bursts: u64) -> Options {
+    Options {
+        bursts,
+        kind: Some(kind),
+        ..Options::default()
+    }
 }
 
 #[test]
-fn calls_at_once_are_linearizable() {
-    judge(0..400, false);
+fn calls_on_blobs_at_once_have_an_order() {
+    hold(&of(Kind::Blob, 600));
 }
 
 #[test]
-fn calls_at_once_are_linearizable_when_answers_wait_for_the_disk() {
-    judge(1_000..1_040, true);
+fn calls_on_a_container_at_once_have_an_order() {
+    hold(&of(Kind::Container, 600));
+}
+
+#[test]
+fn calls_on_a_queue_at_once_have_an_order() {
+    hold(&of(Kind::Queue, 600));
+}
+
+#[test]
+fn listings_show_what_was_there_at_some_moment() {
+    let sum = hold(&of(Kind::Listing, 600));
+    assert!(sum.entries > 600, "{} entries", sum.entries);
+}
+
+#[test]
+fn calls_on_everything_at_once_have_an_order() {
+    hold(&of(Kind::All, 600));
+}
+
+#[test]
+fn calls_at_once_have_an_order_when_answers_wait_for_the_disk() {
+    hold(&Options {
+        seed: 1_000,
+        bursts: 40,
+        durable: true,
+        ..Options::default()
+    });
+}
+
+/// Every call with its answer, down to the bytes.
+fn trace(plan: &Plan) -> String {
+    let history = play(plan, &Server::access());
+    let history = history.unwrap_or_else(|failed| unreachable!("{failed:?}"));
+    format!("{:?}", history.calls)
+}
+
+#[test]
+fn a_seed_repeats_and_orders_differ() {
+    let mut differing = 0;
+    for seed in 0..50 {
+        let plan = Plan::of(seed, None, None, None);
+        assert_eq!(trace(&plan), trace(&plan), "{seed}");
+        let other = Plan {
+            order: Order::Seeded(seed + 1_000),
+            ..plan.clone()
+        };
+        differing += usize::from(trace(&plan) != trace(&other));
+    }
+    assert!(differing > 40, "{differing} of 50 schedules differ");
+}
+
+type Asked<'a> = Pin<Box<dyn Future<Output = Result<Answered, String>> + 'a>>;
+
+/// The planted race: `If-Match` is judged by a look at the blob, and then written without it.
+fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a Names) -> Asked<'a> {
+    Box::pin(async move {
+        let Operation::Blob(id, BlobOperation::Put(content, metadata, guard)) = operation else {
+            return Answered::to(server, operation, names).await;
+        };
+        let Some(Condition::IfMatch(Some(tag))) = guard.condition else {
+            return Answered::to(server, operation, names).await;
+        };
+        let head = BlobOperation::Head {
+            snapshot: None,
+            guard: Guard::default(),
+        };
+        let looked = Operation::Blob(id.clone(), head);
+        let seen = Answered::to(server, &looked, names).await?;
+        if seen.answer.header("etag") != Some(names.tag(tag).as_str()) {
+            return Answered::to(server, operation, names).await;
+        }
+        let guard = Guard {
+            condition: None,
+            ..*guard
+        };
+        let put = BlobOperation::Put(*content, metadata.clone(), guard);
+        Answered::to(server, &Operation::Blob(id.clone(), put), names).await
+    })
+}
+
+/// What is wrong with a burst against that service.
+fn race(plan: &Plan) -> Option<Box<Failure>> {
+    let history = play_against(plan, &Server::access(), checks_outside);
+    let history = history.unwrap_or_else(|failed| unreachable!("{failed:?}"));
+    let judged = judge::judge(plan.kind, &history);
+    let reason = judged.err()?;
+    Some(Box::new(Failure { reason, history }))
+}
+
+/// The alarm rings: schedules find the race, plain order does not, and what is found gets small.
+#[test]
+fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
+    let mut found = Vec::new();
+    for seed in 0..200 {
+        let plan = Plan::of(seed, Some(Kind::Blob), None, None);
+        let plain = Plan {
+            order: Order::Plain,
+            ..plan.clone()
+        };
+        assert!(race(&plain).is_none(), "{seed} in plain order");
+        if let Some(failure) = race(&plan) {
+            found.push((plan, failure));
+        }
+    }
+    assert!(found.len() >= 3, "found by {} of 200", found.len());
+    let Some(first) = found.into_iter().next() else {
+        return;
+    };
+    let (small, failure) = shrink(first, &mut race);
+    let calls = failure.history.calls.len();
+    assert!(
+        calls <= 8,
+        "{calls} calls are left\n{}",
+        report(&small, &failure)
+    );
 }

@@ -40,6 +40,7 @@ mod run;
 mod settle;
 mod shared;
 mod signal;
+mod sync;
 mod throttle;
 
 pub use config::{ConfigError, ListenerConfig};

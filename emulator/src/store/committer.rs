@@ -9,7 +9,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, SyncSender};
+
+use futures_util::FutureExt as _;
 
 use super::commit::{Group, Stamps, Work, read_stamp};
 use super::engine::Engine;
@@ -17,7 +18,9 @@ use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
 use super::failpoint;
 use super::keys;
+use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
+use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::Writes;
 use crate::planted::planted;
 
@@ -89,19 +92,37 @@ impl Committer {
     }
 
     /// Runs a group of commits, publishes it and answers it.
-    pub(super) fn run(&mut self, mut group: Vec<Box<dyn Work>>) {
-        let outcome = self.shared.writable().and_then(|()| {
-            let (writes, held) = self.collect(&mut group);
-            failpoint::reach("commit.collected");
-            self.publish(&writes, &held)
-        });
+    pub(super) fn run(&mut self, group: Vec<Box<dyn Work>>) {
+        // Ready at once: only a stepped store is held at its points, and that one polls by itself.
+        let _ = self.run_past_points(group).now_or_never();
+    }
+
+    /// As [`Committer::run`], held at every point of a stepped store.
+    #[cfg(any(test, feature = "schedule"))]
+    pub(super) async fn run_whole(mut self, group: Vec<Box<dyn Work>>) -> Self {
+        self.run_past_points(group).await;
+        self
+    }
+
+    async fn run_past_points(&mut self, mut group: Vec<Box<dyn Work>>) {
+        self.shared.points.pass(Point::Taken).await;
+        let outcome = match self.shared.writable() {
+            Ok(()) => {
+                let (writes, held) = self.collect(&mut group);
+                failpoint::reach("commit.collected");
+                self.shared.points.pass(Point::Collected).await;
+                self.publish(&writes, &held).await
+            }
+            Err(error) => Err(error),
+        };
+        self.shared.points.pass(Point::Published).await;
         self.shared.stats.count_group(group.len());
         for work in group {
             work.answer(outcome.clone());
         }
     }
 
-    fn collect(&mut self, group: &mut [Box<dyn Work>]) -> (Writes, Vec<Reservation>) {
+    pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> (Writes, Vec<Reservation>) {
         let stamps = &mut self.stamps;
         self.shared.unmasked(|view| {
             let mut done = Group::new(view);
@@ -113,15 +134,17 @@ impl Committer {
         })
     }
 
-    fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    pub(super) async fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
-            let published = guarded(|| {
-                if self.shared.is_volatile() {
+            let publishing = AssertUnwindSafe(async {
+                if self.shared.is_published_at_once() {
                     self.publish_in_memory(writes, held)
                 } else {
-                    self.publish_on_disk(writes, held)
+                    self.publish_masked(writes, held).await
                 }
             });
+            let published = publishing.catch_unwind().await;
+            let published = published.unwrap_or_else(|_| Err(gave_up()));
             published.inspect_err(|error| {
                 if !planted("failure-forgotten") {
                     self.shared.fail(error);
@@ -136,19 +159,13 @@ impl Committer {
 
     fn publish_in_memory(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let published = self.shared.published.write();
-        for reservation in held {
-            self.shared.extents.enter(reservation.segment());
-        }
+        self.enter_segments(held);
         published.engine.apply(writes)?;
-        for (key, written) in writes {
-            if let (None, Some(segment)) = (written, keys::segment_of(key)) {
-                self.shared.extents.forget(segment);
-            }
-        }
+        self.forget_segments(writes);
         Ok(())
     }
 
-    fn publish_on_disk(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    async fn publish_masked(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let engine = Arc::clone(&self.shared.published.read().engine);
         if self.shared.is_durable() && !planted("payload-not-synced") {
             self.shared.extents.sync(held)?;
@@ -159,16 +176,55 @@ impl Committer {
             self.shared.published.write().mask = mask;
         }
         failpoint::reach("commit.masked");
-        engine.apply(writes)?;
+        self.shared.points.pass(Point::Masked).await;
+        self.enter_segments(held);
+        self.apply(engine.as_ref(), writes).await?;
         failpoint::reach("commit.applied");
+        self.shared.points.pass(Point::Applied).await;
         if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;
             failpoint::reach("commit.durable");
         }
+        self.shared.points.pass(Point::Synced).await;
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
+        self.forget_segments(writes);
         failpoint::reach("commit.published");
         Ok(())
+    }
+
+    /// In one go; a stepped store in two, for readers may come by between any two keys.
+    async fn apply(&self, engine: &dyn Engine, writes: &Writes) -> StoreResult<()> {
+        if !self.shared.points.are_held() {
+            return engine.apply(writes);
+        }
+        let mut pairs = writes
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()));
+        engine.apply(&pairs.by_ref().take(writes.len() / 2).collect())?;
+        self.shared.points.pass(Point::HalfApplied).await;
+        engine.apply(&pairs.collect())
+    }
+
+    /// Lets readers find segments in memory; those in files are known since their reservation.
+    fn enter_segments(&self, held: &[Reservation]) {
+        for reservation in held {
+            self.shared.extents.enter(reservation.segment());
+        }
+    }
+
+    /// Frees segments in memory; files wait for maintenance.
+    fn forget_segments(&self, writes: &Writes) {
+        for (key, written) in writes {
+            if let (None, Some(segment)) = (written, keys::segment_of(key)) {
+                self.shared.extents.forget(segment);
+            }
+        }
+    }
+
+    #[cfg(any(test, feature = "schedule"))]
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Forgets everything: state, payloads, time.
@@ -201,8 +257,11 @@ impl Committer {
 
 /// sled panics when its own invariants break: the committer, its readers and the process go on.
 fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
-    catch_unwind(AssertUnwindSafe(f))
-        .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(gave_up()))
+}
+
+fn gave_up() -> StoreError {
+    StoreError::Io("the engine gave up".to_owned())
 }
 
 fn old_values(engine: &dyn Engine, writes: &Writes) -> StoreResult<Writes> {

@@ -40,6 +40,9 @@ pub struct StoreConfig {
     pub cache_bytes: u64,
     /// A segment of extents is closed at this size; a larger payload gets one of its own.
     pub segment_bytes: u64,
+    /// Commits go on only when they are told to: [`Store::step`](super::Store::step).
+    #[cfg(any(test, feature = "schedule"))]
+    pub stepped: bool,
 }
 
 impl StoreConfig {
@@ -65,6 +68,8 @@ impl StoreConfig {
             clock,
             cache_bytes: CACHE_BYTES,
             segment_bytes: SEGMENT_BYTES,
+            #[cfg(any(test, feature = "schedule"))]
+            stepped: false,
         }
     }
 }

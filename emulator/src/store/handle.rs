@@ -3,10 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
 
-use parking_lot::Mutex;
 use smalt_protocol::{StorageError, Timestamp};
 use tokio::sync::oneshot;
 
@@ -22,7 +19,10 @@ use super::reader::PayloadReader;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
+use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
+#[cfg(any(test, feature = "schedule"))]
+use super::{points::Point, stepped::Stepped};
 use crate::disk::{Disk, SystemDisk};
 use crate::planted::carry;
 
@@ -37,12 +37,22 @@ pub(super) struct Inner {
 }
 
 /// How commits reach the committer.
+#[cfg_attr(
+    feature = "shuttle",
+    expect(
+        clippy::large_enum_variant,
+        reason = "the model checker's locks are large"
+    )
+)]
 enum Lane {
     Inline(Mutex<Committer>),
     Thread {
-        requests: mpsc::Sender<Request>,
-        thread: Mutex<Option<JoinHandle<()>>>,
+        /// Taken by the close, whose request is therefore the last one that the thread is sent.
+        requests: RwLock<Option<mpsc::Sender<Request>>>,
+        thread: Mutex<Option<thread::JoinHandle<()>>>,
     },
+    #[cfg(any(test, feature = "schedule"))]
+    Stepped(Stepped),
 }
 
 impl Store {
@@ -77,7 +87,7 @@ impl Store {
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
         let committer =
             Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
-        let lane = Lane::start(config.mode, committer).map_err(|e| cannot_open(e.to_string()))?;
+        let lane = Lane::start(&config, committer).map_err(|e| cannot_open(e.to_string()))?;
         Ok(Store(Arc::new(Inner {
             shared,
             lane,
@@ -118,7 +128,17 @@ impl Store {
                     _ => closed(),
                 }
             }
-            Lane::Thread { .. } => answer.await.unwrap_or_else(|_| closed()),
+            _ => answer.await.unwrap_or_else(|_| closed()),
+        }
+    }
+
+    /// Lets a stepped store take one step: the point that it has reached, `None` when no commit
+    /// waits. A group that is formed now has at most so many commits.
+    #[cfg(any(test, feature = "schedule"))]
+    pub fn step(&self, most: usize) -> Option<Point> {
+        match &self.0.lane {
+            Lane::Stepped(stepped) => stepped.step(most),
+            _ => None,
         }
     }
 
@@ -175,7 +195,13 @@ impl Store {
     pub fn reset(&self) -> StoreResult<()> {
         match &self.0.lane {
             Lane::Inline(committer) => committer.lock().reset(),
-            Lane::Thread { requests, .. } => ask(requests, Request::Reset),
+            Lane::Thread { requests, .. } => {
+                let asked = ask(requests.read().as_ref(), Request::Reset);
+                asked.and_then(answer_of)
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped
+                .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::reset)),
         }
     }
 
@@ -231,6 +257,11 @@ impl Inner {
             let _ = sender.send(result);
         });
         self.submit(Box::new(work));
+        #[cfg(any(test, feature = "schedule"))]
+        if let Lane::Stepped(stepped) = &self.lane {
+            // Whoever would step waits here.
+            stepped.finish(|_| ());
+        }
         match answer.recv() {
             Ok(result) => result.map_err(|error| StoreError::Io(error.to_string())),
             Err(_) => Err(StoreError::Closed),
@@ -241,12 +272,18 @@ impl Inner {
         match &self.lane {
             Lane::Inline(committer) => committer.lock().run(vec![work]),
             Lane::Thread { requests, .. } => {
-                if let Err(mpsc::SendError(Request::Commit(work))) =
-                    requests.send(Request::Commit(work))
-                {
+                let refused = match &*requests.read() {
+                    Some(requests) => requests.send(Request::Commit(work)).err(),
+                    None => Some(mpsc::SendError(Request::Commit(work))),
+                };
+                if let Some(mpsc::SendError(Request::Commit(work))) = refused {
                     work.answer(Err(StoreError::Closed));
                 }
             }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(_) if self.shared.is_closed() => work.answer(Err(StoreError::Closed)),
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.submit(work),
         }
     }
 
@@ -261,7 +298,8 @@ impl Inner {
                 Ok(())
             }
             Lane::Thread { requests, thread } => {
-                let synced = ask(requests, Request::Close);
+                let last = requests.write().take();
+                let synced = ask(last.as_ref(), Request::Close).and_then(answer_of);
                 if let Some(thread) = thread.lock().take()
                     && thread.thread().id() != thread::current().id()
                 {
@@ -270,6 +308,8 @@ impl Inner {
                 }
                 synced
             }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.finish(|_| self.shared.sync_all()),
         };
         self.shared.end_close();
         synced
@@ -285,8 +325,12 @@ impl Drop for Inner {
 }
 
 impl Lane {
-    fn start(mode: Mode, committer: Committer) -> std::io::Result<Self> {
-        if mode == Mode::Memory {
+    fn start(config: &StoreConfig, committer: Committer) -> std::io::Result<Self> {
+        #[cfg(any(test, feature = "schedule"))]
+        if config.stepped {
+            return Ok(Lane::Stepped(Stepped::new(committer)));
+        }
+        if config.mode == Mode::Memory && !IS_CHECKED {
             return Ok(Lane::Inline(Mutex::new(committer)));
         }
         let (requests, waiting) = mpsc::channel();
@@ -294,18 +338,25 @@ impl Lane {
             .name("smalt-commit".to_owned())
             .spawn(carry(move || committer.serve(&waiting)))?;
         Ok(Lane::Thread {
-            requests,
+            requests: RwLock::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
         })
     }
 }
 
+type Asked = mpsc::Receiver<StoreResult<()>>;
+
+/// Asks the committer; its answer is waited for when no lock is held any more.
 fn ask(
-    requests: &mpsc::Sender<Request>,
+    requests: Option<&mpsc::Sender<Request>>,
     request: fn(mpsc::SyncSender<StoreResult<()>>) -> Request,
-) -> StoreResult<()> {
+) -> StoreResult<Asked> {
     let (sender, answer) = mpsc::sync_channel(1);
-    let sent = requests.send(request(sender));
+    let sent = requests.ok_or(StoreError::Closed)?.send(request(sender));
     sent.map_err(|_| StoreError::Closed)?;
-    answer.recv().map_err(|_| StoreError::Closed)?
+    Ok(answer)
+}
+
+fn answer_of(asked: Asked) -> StoreResult<()> {
+    asked.recv().map_err(|_| StoreError::Closed)?
 }

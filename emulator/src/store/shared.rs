@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 use smalt_protocol::Timestamp;
 
 use super::config::Mode;
@@ -14,7 +13,9 @@ use super::error::{StoreError, StoreResult};
 use super::extents::{Extents, Segment};
 use super::failpoint;
 use super::home::Home;
+use super::points::Points;
 use super::stats::Counters;
+use super::sync::{IS_CHECKED, RwLock};
 use super::view::{View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
 
@@ -29,7 +30,9 @@ pub(super) struct Shared {
     /// `now` of the last commit, in ticks.
     pub(super) last_now: AtomicU64,
     pub(super) stats: Counters,
+    pub(super) points: Points,
     failure: OnceLock<String>,
+    closing: AtomicBool,
     closed: AtomicBool,
 }
 
@@ -70,13 +73,16 @@ impl Shared {
             extents,
             last_now: AtomicU64::new(0),
             stats: Counters::default(),
+            points: Points::default(),
             failure: OnceLock::new(),
+            closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn is_volatile(&self) -> bool {
-        self.mode == Mode::Memory
+    /// Whether a group is published in one go: there is nothing to wait for between its steps.
+    pub(super) fn is_published_at_once(&self) -> bool {
+        self.mode == Mode::Memory && !self.points.are_held() && !IS_CHECKED
     }
 
     pub(super) fn is_durable(&self) -> bool {
@@ -112,10 +118,15 @@ impl Shared {
         if let Some(cause) = self.failure.get() {
             return Err(StoreError::ReadOnly(cause.clone()));
         }
-        if self.closed.load(Ordering::Acquire) {
+        if self.is_closed() {
             return Err(StoreError::Closed);
         }
         Ok(())
+    }
+
+    /// Whether the files were let go of.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Takes no more writes after a failed one.
@@ -125,13 +136,14 @@ impl Shared {
         let _ = self.failure.set(error.to_string());
     }
 
-    /// Takes no more commits; false when it was closed already.
+    /// False when somebody closes or has closed it already. What waits is still served.
     pub(super) fn begin_close(&self) -> bool {
-        !self.closed.swap(true, Ordering::AcqRel)
+        !self.closing.swap(true, Ordering::AcqRel)
     }
 
-    /// Lets go of the files. Reads fail from now on.
+    /// Takes no more commits and lets go of the files. Reads fail from now on.
     pub(super) fn end_close(&self) {
+        self.closed.store(true, Ordering::Release);
         let closed = Published {
             engine: Arc::new(ClosedEngine),
             mask: Writes::new(),

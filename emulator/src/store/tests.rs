@@ -7,6 +7,7 @@ mod failing;
 mod fault_disk;
 mod opening;
 mod payloads;
+mod schedules;
 
 use std::path::Path;
 use std::sync::Arc;

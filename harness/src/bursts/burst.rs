@@ -1,84 +1,315 @@
-//! One burst against an emulator in this process.
+//! One burst: what is asked, by whom, in which order, and what is made of the answers.
 
-use std::fmt::Write as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use smalt_model::Model;
 use smalt_model::vocabulary::{ContainerOperation, Operation};
 
-use super::linear::{Call, Refuted, State, linearize};
+use super::judge::{self, Verdict};
+use super::linear::Call;
+use super::plan::{Kind, Plan, SOLO};
+use super::program::{self, Draw, Known};
+use super::schedule::{self, Order, Starts, Stuck, Task, pause};
+use super::spec::output::Output;
+use super::spec::pool::Pool;
+use super::spec::whole::Whole;
+use crate::histories::check::check;
 use crate::histories::generate::{DICE, Space, choose};
 use crate::histories::names::Names;
-use crate::histories::run::{Answered, Player};
+use crate::histories::run::Answered;
 use crate::histories::server::{START_S, Server};
+use crate::servers::access::Access;
 
-/// Operations of the prelude.
-const PRELUDE: usize = 12;
 /// Of a hundred operations, so many lose their answer.
 const LOST_PERCENT: u32 = 8;
+/// Of a hundred lost ones, so many are given up by their client while they are under way.
+const GIVEN_UP_PERCENT: u32 = 50;
+/// Polls after which a client gives up at the latest.
+const POLLS_MAX: u32 = 6;
 /// More numbers than an operation can name by chance.
 const SKIPPED: u32 = 1_000;
 /// A page that holds every blob there is: several pages are several moments.
 const ONE_PAGE: u32 = 5_000;
 
-/// How a burst is made.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// Clients at once.
-    pub clients: usize,
-    /// Operations of each.
-    pub operations: usize,
-    /// An answer waits for the disk.
-    pub durable: bool,
+/// What clients did, in the order in which they began.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Calls with their answers.
+    pub calls: Vec<Call>,
+    /// The same as the specifications see them; not of a burst on everything.
+    pub outputs: Vec<Call<Output>>,
+    /// Before the first of these calls, of a burst on everything.
+    pub start: Option<Whole>,
+    /// What was sent before, as commands for a shell.
+    pub before: String,
+    /// Steps of the schedule.
+    pub steps: usize,
 }
 
-/// What came of a burst.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Calls, answered or not.
-    pub calls: usize,
-    /// Calls whose answer was lost.
-    pub lost: usize,
-    /// Pairs of calls that overlapped.
-    pub overlaps: usize,
+/// Why a burst failed.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// What is wrong.
+    pub reason: String,
+    /// All that happened.
+    pub history: History,
 }
 
-/// Runs the burst of a seed.
+struct World<'a> {
+    plan: &'a Plan,
+    server: Server,
+    ask: Ask,
+    ticks: Cell<u64>,
+    /// Of a burst on everything: what the prelude made.
+    whole: RefCell<Whole>,
+    pool: RefCell<Pool>,
+    history: RefCell<History>,
+    broken: RefCell<Option<String>>,
+}
+
+/// Runs a burst in the order of its plan, on one thread, and judges it.
 ///
 /// # Errors
-/// A report of calls that no order explains, or what kept the burst from running.
-pub async fn burst(seed: u64, shape: Shape) -> Result<Outcome, String> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    // In memory a call never waits, and so never meets another.
-    let server = Server::on_disk(shape.durable)?;
-    let mut start = State {
-        model: Model::new(START_S),
-        names: Names::default(),
-    };
-    let mut player = Player::new(Arc::new(server));
-    for _ in 0..PRELUDE {
-        let operation = next(&start.model, &mut random);
-        let expected = start.model.step(&operation);
-        player.play(&operation, &expected, &mut start.names).await?;
-    }
-    // What the burst names is what the prelude made, or never was.
-    let known = start.model.clone();
-    start.model.skip_numbers(SKIPPED);
-    let calls = run(seed, &known, &start.names, &player, shape, &mut random).await?;
-    match linearize(&start, &calls) {
-        Ok(_) => Ok(Outcome {
-            calls: calls.len(),
-            lost: calls.iter().filter(|call| call.returned.is_none()).count(),
-            overlaps: overlaps(&calls),
+/// What no order of the calls explains, or what kept the burst from running, with the history.
+pub fn burst(plan: &Plan, access: &Access) -> Result<Verdict, Box<Failure>> {
+    let history = play(plan, access)?;
+    judge::judge(plan.kind, &history).map_err(|reason| Box::new(Failure { reason, history }))
+}
+
+/// How an operation is asked: tests put a service with a flaw in between.
+pub type Ask = for<'a> fn(
+    &'a Server,
+    &'a Operation,
+    &'a Names,
+) -> Pin<Box<dyn Future<Output = Result<Answered, String>> + 'a>>;
+
+/// Runs a burst in the order of its plan, on one thread.
+///
+/// # Errors
+/// What kept it from running, with what happened so far.
+pub fn play(plan: &Plan, access: &Access) -> Result<History, Box<Failure>> {
+    play_against(plan, access, |server, operation, names| {
+        Box::pin(Answered::to(server, operation, names))
+    })
+}
+
+/// As [`play`], with a service of the caller's between clients and emulator.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_against(plan: &Plan, access: &Access, ask: Ask) -> Result<History, Box<Failure>> {
+    let failed = |reason: String, history: History| Box::new(Failure { reason, history });
+    let server = Server::stepped(access.clone());
+    let server = server.map_err(|reason| failed(reason, History::default()))?;
+    let world = Rc::new(World {
+        plan,
+        server,
+        ask,
+        ticks: Cell::new(0),
+        whole: RefCell::new(Whole {
+            model: Model::new(START_S),
+            names: Names::default(),
         }),
-        Err(refuted) => Err(report(seed, &player, &calls, &refuted)),
+        pool: RefCell::default(),
+        history: RefCell::default(),
+        broken: RefCell::default(),
+    });
+    let ran = world.run();
+    let mut history = world.history.take();
+    if let Some(reason) = world.broken.take() {
+        return Err(failed(reason, history));
+    }
+    match ran {
+        Ok(steps) => {
+            history.steps = steps;
+            Ok(history)
+        }
+        Err(Stuck { tasks, steps }) => {
+            let reason = format!("{tasks} clients still wait after {steps} steps");
+            Err(failed(reason, history))
+        }
     }
 }
 
-fn next(model: &Model, random: &mut ChaCha8Rng) -> Operation {
+impl<'a> World<'a> {
+    fn run(self: &Rc<Self>) -> Result<usize, Stuck> {
+        let starts = Starts::default();
+        let step = |most: usize| self.server.step(most);
+        let prelude = Box::pin(Rc::clone(self).prelude(starts.clone())) as Task<'a>;
+        schedule::run(vec![prelude], &starts, Order::Plain, step)?;
+        let clients = (SOLO + 1..=SOLO + self.plan.clients).map(|client| {
+            let task = Rc::clone(self).client(client, self.plan.operations, starts.clone());
+            Box::pin(task) as Task<'a>
+        });
+        schedule::run(clients.collect(), &starts, self.plan.order, step)
+    }
+
+    /// What comes before: one client alone.
+    async fn prelude(self: Rc<Self>, starts: Starts<'a>) {
+        let operations = self.plan.prelude();
+        match self.plan.kind {
+            Kind::All => {
+                let told = self.prelude_of_all().await;
+                self.note(told);
+            }
+            Kind::Blob | Kind::Listing => {
+                let told = self.ask(&program::create_container()).await;
+                self.note(told.map(drop));
+                self.client(SOLO, operations, starts).await;
+            }
+            Kind::Container | Kind::Queue => self.client(SOLO, operations, starts).await,
+        }
+    }
+
+    /// One operation after the other, each judged by the model at once.
+    async fn prelude_of_all(&self) -> Result<(), String> {
+        for index in (0..self.plan.prelude()).filter(|index| self.plan.keeps(SOLO, *index)) {
+            let mut random = self.random(SOLO, index);
+            let operation = any(&self.whole.borrow().model, &mut random);
+            let answered = self.ask(&operation).await?;
+            let whole = &mut *self.whole.borrow_mut();
+            let expected = whole.model.step(&operation);
+            check(
+                &expected,
+                &answered.answer,
+                &answered.entries,
+                &mut whole.names,
+            )?;
+            self.history.borrow_mut().before += answered.transcript();
+        }
+        let mut start = self.whole.borrow().clone();
+        // What the burst names is what the prelude made, or never was.
+        start.model.skip_numbers(SKIPPED);
+        self.history.borrow_mut().start = Some(start);
+        Ok(())
+    }
+
+    async fn client(self: Rc<Self>, client: usize, operations: usize, starts: Starts<'a>) {
+        for index in 0..operations {
+            if !self.plan.keeps(client, index) {
+                continue;
+            }
+            let mut random = self.random(client, index);
+            let is_lost = client != SOLO && random.next_u32() % 100 < LOST_PERCENT;
+            let operation = self.next(index, client, &mut random);
+            let place = self.call(client, operation.clone());
+            if is_lost {
+                // Who does not see the answer does not know when it came either.
+                let is_given_up = random.next_u32() % 100 < GIVEN_UP_PERCENT;
+                let polls = is_given_up.then(|| 1 + random.next_u32() % POLLS_MAX);
+                starts.start(Box::pin(Rc::clone(&self).lost(operation, polls)));
+                pause().await;
+                continue;
+            }
+            let told = self.ask(&operation).await;
+            let told = told.and_then(|answered| self.answer(place, answered));
+            self.note(told);
+            pause().await;
+        }
+    }
+
+    /// A call whose answer nobody waits for, dropped after so many polls.
+    async fn lost(self: Rc<Self>, operation: Operation, polls: Option<u32>) {
+        let mut asked = Box::pin(self.ask(&operation));
+        let mut left = polls;
+        std::future::poll_fn(|context| {
+            if left == Some(0) {
+                return std::task::Poll::Ready(());
+            }
+            left = left.map(|left| left - 1);
+            asked.as_mut().poll(context).map(drop)
+        })
+        .await;
+    }
+
+    /// The random numbers of one operation: taking another one away does not change them.
+    fn random(&self, client: usize, index: usize) -> ChaCha8Rng {
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&self.plan.seed.to_le_bytes());
+        seed[8..16].copy_from_slice(&(client as u64).to_le_bytes());
+        seed[16..24].copy_from_slice(&(index as u64).to_le_bytes());
+        ChaCha8Rng::from_seed(seed)
+    }
+
+    fn next(&self, index: usize, client: usize, random: &mut ChaCha8Rng) -> Operation {
+        if self.plan.kind == Kind::All {
+            // Each client plans for the state that the prelude made.
+            return any(&self.whole.borrow().model, random);
+        }
+        let known = Known::from(&*self.pool.borrow());
+        let is_first = client == SOLO && index == 0;
+        let mut draw = Draw {
+            random,
+            known: &known,
+        };
+        match self.plan.kind {
+            Kind::Container if is_first => program::create_container(),
+            Kind::Queue if is_first => program::create_queue(),
+            Kind::Blob => program::blob(&mut draw, &program::BLOBS[..self.plan.blobs()]),
+            Kind::Container => program::container(&mut draw),
+            Kind::Listing => program::listing(&mut draw),
+            Kind::Queue | Kind::All => program::queue(&mut draw),
+        }
+    }
+
+    fn tick(&self) -> u64 {
+        self.ticks.set(self.ticks.get() + 1);
+        self.ticks.get()
+    }
+
+    async fn ask(&self, operation: &Operation) -> Result<Answered, String> {
+        let names = match self.plan.kind {
+            Kind::All => self.whole.borrow().names.clone(),
+            _ => self.pool.borrow().names().clone(),
+        };
+        (self.ask)(&self.server, operation, &names).await
+    }
+
+    /// Notes a call; its place.
+    fn call(&self, client: usize, operation: Operation) -> usize {
+        let called = self.tick();
+        let history = &mut *self.history.borrow_mut();
+        history.outputs.push(Call {
+            client,
+            operation: operation.clone(),
+            called,
+            returned: None,
+        });
+        history.calls.push(Call {
+            client,
+            operation,
+            called,
+            returned: None,
+        });
+        history.calls.len() - 1
+    }
+
+    /// Notes an answer.
+    fn answer(&self, place: usize, answered: Answered) -> Result<(), String> {
+        let returned = self.tick();
+        let history = &mut *self.history.borrow_mut();
+        if self.plan.kind != Kind::All {
+            let pool = &mut *self.pool.borrow_mut();
+            let output = Output::of(&history.calls[place].operation, &answered, pool)?;
+            history.outputs[place].returned = Some((returned, output));
+        }
+        history.calls[place].returned = Some((returned, answered));
+        Ok(())
+    }
+
+    fn note(&self, told: Result<(), String>) {
+        if let Err(reason) = told {
+            self.broken.borrow_mut().get_or_insert(reason);
+        }
+    }
+}
+
+/// Any operation that could succeed in this state.
+pub fn any(model: &Model, random: &mut ChaCha8Rng) -> Operation {
     let mut dice = [0; DICE];
     random.fill_bytes(&mut dice);
     let mut operation = choose(model, Space::BURST, &dice);
@@ -86,85 +317,4 @@ fn next(model: &Model, random: &mut ChaCha8Rng) -> Operation {
         *page = ONE_PAGE;
     }
     operation
-}
-
-async fn run(
-    seed: u64,
-    known: &Model,
-    names: &Names,
-    player: &Player,
-    shape: Shape,
-    random: &mut ChaCha8Rng,
-) -> Result<Vec<Call>, String> {
-    let clock = Arc::new(AtomicU64::new(0));
-    let mut clients = Vec::new();
-    for client in 0..shape.clients {
-        // Each client plans for the state that it found.
-        let plan: Vec<(Operation, bool)> = (0..shape.operations)
-            .map(|_| {
-                let is_lost = random.next_u32() % 100 < LOST_PERCENT;
-                (next(known, random), is_lost)
-            })
-            .collect();
-        let (clock, names, server) = (clock.clone(), names.clone(), player.server());
-        clients.push(tokio::spawn(async move {
-            let mut calls = Vec::new();
-            for (operation, is_lost) in plan {
-                let called = clock.fetch_add(1, Ordering::SeqCst);
-                let answered = Answered::to(&server, &operation, &names).await?;
-                let returned = clock.fetch_add(1, Ordering::SeqCst);
-                calls.push(Call {
-                    client,
-                    operation,
-                    called,
-                    // Who does not see the answer does not know when it came either.
-                    returned: (!is_lost).then_some((returned, answered)),
-                });
-                tokio::task::yield_now().await;
-            }
-            Ok::<_, String>(calls)
-        }));
-    }
-    let mut all = Vec::new();
-    for client in clients {
-        let calls = client
-            .await
-            .map_err(|error| format!("seed {seed}: {error}"))?;
-        all.extend(calls?);
-    }
-    Ok(all)
-}
-
-fn overlaps(calls: &[Call]) -> usize {
-    let end = |call: &Call| call.returned.as_ref().map_or(u64::MAX, |(at, _)| *at);
-    let pairs = calls.iter().enumerate().flat_map(|(place, one)| {
-        let later = calls[place + 1..].iter();
-        later.filter(move |other| one.called < end(other) && other.called < end(one))
-    });
-    pairs.count()
-}
-
-fn report(seed: u64, player: &Player, calls: &[Call], refuted: &Refuted) -> String {
-    let mut text = format!(
-        "seed {seed}: no order of these calls is the model's ({} states)\n\nbefore:\n{}\ncalls:\n",
-        refuted.states,
-        player.transcript()
-    );
-    for (place, call) in calls.iter().enumerate() {
-        let told = match &call.returned {
-            Some((at, answered)) => format!("{:>3} {}", at, answered.answer.summary()),
-            None => "    (lost)".to_owned(),
-        };
-        // Writing to a string does not fail.
-        let _ = writeln!(
-            text,
-            "{place:>3} client {} {:>3}-{told}  {:?}",
-            call.client, call.called, call.operation
-        );
-    }
-    let _ = writeln!(text, "\nthe model agrees up to {:?}, then", refuted.longest);
-    for (place, reason) in &refuted.reasons {
-        let _ = writeln!(text, "{place:>3} {reason}");
-    }
-    text
 }

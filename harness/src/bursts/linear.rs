@@ -1,26 +1,39 @@
-//! Is there an order of these calls that keeps to real time and to the model?
+//! Is there an order of these calls that keeps to real time and to a specification?
 //!
 //! The search of Wing and Gong with the memory of Lowe: calls that overlap may take effect in any
 //! order; a state that was reached with the same calls done needs no second look. A call without an
 //! answer may have taken effect at any time after it began, or never.
 
 use std::collections::HashSet;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash as _, Hasher as _};
 
-use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
 
-use crate::histories::check::check;
-use crate::histories::names::Names;
 use crate::histories::run::Answered;
 
 /// Most calls of one burst: the set of those done is one word.
 pub const CALLS_MAX: usize = 64;
+/// States after which the search gives up, and that is a failure: nothing was shown.
+pub const STATES_MAX: usize = 2_000_000;
+
+/// What operations do, one at a time.
+pub trait Spec: Clone {
+    /// What a client sees.
+    type Output;
+
+    /// The state after an operation takes effect now and is answered like this, or without anybody
+    /// seeing the answer.
+    ///
+    /// # Errors
+    /// Why it cannot have been answered like this.
+    fn step(&self, operation: &Operation, seen: Option<&Self::Output>) -> Result<Self, String>;
+
+    /// Equal for equal states.
+    fn fingerprint(&self) -> u64;
+}
 
 /// A call as its client saw it.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct Call<O = Answered> {
     /// Who called.
     pub client: usize,
     /// What was asked.
@@ -28,22 +41,20 @@ pub struct Call {
     /// When it was sent, on a clock that ticks with each event.
     pub called: u64,
     /// When the answer came, and what it was; absent: it was lost.
-    pub returned: Option<(u64, Answered)>,
+    pub returned: Option<(u64, O)>,
 }
 
-/// State of the model, with what its numbers stand for.
-#[derive(Clone, Debug)]
-pub struct State {
-    /// Model.
-    pub model: Model,
-    /// Texts.
-    pub names: Names,
+impl<O> Call<O> {
+    /// When it was over, for who only asks what came before what.
+    pub fn end(&self) -> u64 {
+        self.returned.as_ref().map_or(u64::MAX, |(at, _)| *at)
+    }
 }
 
 /// How far the search came.
 #[derive(Clone, Debug)]
 pub struct Refuted {
-    /// The longest order that the model agrees to, as places in the list of calls.
+    /// The longest order that the specification agrees to, as places in the list of calls.
     pub longest: Vec<usize>,
     /// Why none of the calls that could come next can.
     pub reasons: Vec<(usize, String)>,
@@ -51,9 +62,10 @@ pub struct Refuted {
     pub states: usize,
 }
 
-struct Search<'a> {
-    calls: &'a [Call],
-    seen: HashSet<(u64, u64)>,
+struct Search<'a, S: Spec> {
+    calls: &'a [Call<S::Output>],
+    /// From here there is no way on: calls done, and the state.
+    failed: HashSet<(u64, u64)>,
     order: Vec<usize>,
     refuted: Refuted,
 }
@@ -61,12 +73,12 @@ struct Search<'a> {
 /// Looks for an order.
 ///
 /// # Errors
-/// There is none.
-pub fn linearize(start: &State, calls: &[Call]) -> Result<Vec<usize>, Refuted> {
+/// There is none, or none was found among [`STATES_MAX`] states.
+pub fn linearize<S: Spec>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<usize>, Refuted> {
     assert!(calls.len() <= CALLS_MAX, "a burst of {} calls", calls.len());
-    let mut search = Search {
+    let mut search = Search::<S> {
         calls,
-        seen: HashSet::new(),
+        failed: HashSet::new(),
         order: Vec::new(),
         refuted: Refuted {
             longest: Vec::new(),
@@ -81,29 +93,24 @@ pub fn linearize(start: &State, calls: &[Call]) -> Result<Vec<usize>, Refuted> {
     }
 }
 
-impl Search<'_> {
-    fn go_on(&mut self, state: &State, done: u64) -> bool {
-        let is_open = |place: usize| done & (1 << place) == 0;
-        let answered = |(place, call): (usize, &Call)| is_open(place) && call.returned.is_some();
-        if !self.calls.iter().enumerate().any(answered) {
+impl<S: Spec> Search<'_, S> {
+    fn go_on(&mut self, state: &S, done: u64) -> bool {
+        let Some(next) = self.next(done) else {
             return true;
-        }
-        if !self.seen.insert((done, fingerprint(state))) {
+        };
+        // Most searches never turn back, and need no memory.
+        let known = !self.failed.is_empty() && self.failed.contains(&(done, state.fingerprint()));
+        if known || self.refuted.states >= STATES_MAX {
             return false;
         }
         self.refuted.states += 1;
-        // Nothing can take effect that began after an open call had been answered.
-        let ends = self.calls.iter().enumerate().filter_map(|(place, call)| {
-            let (returned, _) = call.returned.as_ref()?;
-            is_open(place).then_some(*returned)
-        });
-        let limit = ends.min().unwrap_or(u64::MAX);
-        let next: Vec<usize> = (0..self.calls.len())
-            .filter(|place| is_open(*place) && self.calls[*place].called < limit)
-            .collect();
         let mut reasons = Vec::new();
         for place in next {
-            match step(state, &self.calls[place]) {
+            let call = &self.calls[place];
+            match state.step(
+                &call.operation,
+                call.returned.as_ref().map(|(_, seen)| seen),
+            ) {
                 Ok(after) => {
                     self.order.push(place);
                     if self.go_on(&after, done | (1 << place)) {
@@ -118,29 +125,26 @@ impl Search<'_> {
             self.refuted.longest.clone_from(&self.order);
             self.refuted.reasons = reasons;
         }
+        self.failed.insert((done, state.fingerprint()));
         false
     }
-}
 
-/// The state after a call takes effect now, if the model answers as the service did.
-fn step(state: &State, call: &Call) -> Result<State, String> {
-    let mut after = state.clone();
-    let expected = after.model.step(&call.operation);
-    if let Some((_, answered)) = &call.returned {
-        check(
-            &expected,
-            &answered.answer,
-            &answered.entries,
-            &mut after.names,
-        )?;
+    /// Calls that can take effect next; `None` when every answer is explained.
+    fn next(&self, done: u64) -> Option<Vec<usize>> {
+        let is_open = |place: &usize| done & (1 << place) == 0;
+        let open = || (0..self.calls.len()).filter(is_open);
+        // Nothing can take effect that began after an open call had been answered.
+        let limit = open().map(|place| self.calls[place].end()).min()?;
+        if limit == u64::MAX {
+            return None;
+        }
+        let mut next: Vec<usize> = open()
+            .filter(|place| self.calls[*place].called < limit)
+            .collect();
+        // In the order of answers the search hardly ever turns back.
+        next.sort_by_key(|place| self.calls[*place].end());
+        Some(next)
     }
-    Ok(after)
-}
-
-fn fingerprint(state: &State) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{state:?}").hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

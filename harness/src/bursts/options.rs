@@ -1,100 +1,235 @@
 //! The command `harness bursts`.
 
+use std::cell::RefCell;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use indicatif::ProgressBar;
+use tokio::time::Instant;
 
-use super::burst::{Outcome, Shape, burst};
+use super::burst::{Failure, burst};
+use super::judge::Verdict;
+use super::plan::{Kind, OPERATIONS, Plan};
+use super::report;
+use super::shrink::shrink;
+use super::threads;
+use crate::histories::server::Server;
 
-/// Options of `harness bursts`.
+/// Runs a few clients at once and looks for an order of their calls that explains every answer.
+///
+/// A burst is 2 to 6 clients with 4 to 8 operations each on the same blob, container or queue, in
+/// one moment. Everything runs on one thread, and which client, or which step of the commit path,
+/// goes next is drawn from the seed: the same seed gives the same burst and the same schedule.
+/// Some calls lose their answer; they may take effect at any time, or never. A burst that no order
+/// explains is made smaller, printed, and saved.
+///
+/// With `--threads` clients run on threads and the state is on disk: less of it, nothing replayed.
 #[derive(Clone, Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
 pub struct Options {
     /// First seed.
     #[arg(long, default_value_t = 0)]
-    seed: u64,
+    pub seed: u64,
     /// How many bursts, from there on.
     #[arg(long, default_value_t = 3_000)]
-    bursts: u64,
+    pub bursts: u64,
+    /// What they are about; by turns if it is not given.
+    #[arg(long, value_enum)]
+    pub kind: Option<Kind>,
     /// Clients at once; two to six by turns if it is not given.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=6))]
+    pub clients: Option<u64>,
+    /// Operations of each client; four to eight by turns if it is not given.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=8))]
+    pub operations: Option<u64>,
+    /// Bursts at the same time, each on a thread of its own.
+    #[arg(long, default_value_t = 1, conflicts_with_all = ["threads", "durable"])]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub jobs: u64,
+    /// Clients on real threads, state on disk.
     #[arg(long)]
-    clients: Option<usize>,
-    /// Operations of each client.
-    #[arg(long, default_value_t = 4)]
-    operations: usize,
-    /// Let every answer wait for the disk.
+    pub threads: bool,
+    /// The same, and every answer waits for the disk.
     #[arg(long)]
-    durable: bool,
+    pub durable: bool,
+    /// Where the history of a failed burst goes.
+    #[arg(long, default_value = "target/bursts")]
+    pub save: PathBuf,
 }
 
-/// Worker threads: as many clients as can truly run at once.
-const WORKER_THREADS: usize = 4;
-/// Most clients of a burst.
-const CLIENTS_MAX: u64 = 6;
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            seed: 0,
+            bursts: 3_000,
+            kind: None,
+            clients: None,
+            operations: None,
+            jobs: 1,
+            threads: false,
+            durable: false,
+            save: PathBuf::from("target/bursts"),
+        }
+    }
+}
+
+impl Options {
+    fn plan(&self, seed: u64) -> Plan {
+        let number = |given: Option<u64>| given.and_then(|given| usize::try_from(given).ok());
+        let kind = match self.on_threads() {
+            true => Some(Kind::All),
+            false => self.kind,
+        };
+        // Six clients of eight operations on everything take the search too long.
+        let operations =
+            number(self.operations).or(self.on_threads().then_some(*OPERATIONS.start()));
+        Plan::of(seed, kind, number(self.clients), operations)
+    }
+
+    fn on_threads(&self) -> bool {
+        self.threads || self.durable
+    }
+}
+
+/// A burst that failed, made as small as it gets.
+pub type Failed = (Plan, Box<Failure>);
 
 /// Runs the command.
 ///
 /// # Errors
-/// When the runtime does not start.
+/// When the history of a failure cannot be saved.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    let bar = ProgressBar::new(options.bursts);
-    let seeds = options.seed..options.seed + options.bursts;
-    let outcome = campaign(
-        seeds,
-        options.clients,
-        options.operations,
-        options.durable,
-        &|| {
-            bar.inc(1);
-        },
-    );
+    let bar = match std::io::stderr().is_terminal() {
+        true => ProgressBar::new(options.bursts),
+        false => ProgressBar::hidden(),
+    };
+    let begun = Instant::now();
+    let outcome = campaign(options, &|| bar.inc(1));
+    let rate = options.bursts as f64 / begun.elapsed().as_secs_f64();
     bar.finish_and_clear();
     match outcome {
         Ok(sum) => {
             println!(
-                "{} bursts: {} calls, {} overlaps, {} answers lost, all in some order the model's",
-                options.bursts, sum.calls, sum.overlaps, sum.lost
+                "{} bursts: {} calls, {} done, {} overlaps, {} answers lost, {} entries listed, \
+                 {} steps, {rate:.0} bursts/s; an order explains every one",
+                options.bursts, sum.calls, sum.done, sum.overlaps, sum.lost, sum.entries, sum.steps
             );
             Ok(ExitCode::SUCCESS)
         }
-        Err(report) => {
-            eprintln!("{report}");
+        Err(failed) => {
+            let (plan, failure) = *failed;
+            eprintln!("{}", report::report(&plan, &failure));
+            let path = options.save.join(format!("seed-{}.ndjson", plan.seed));
+            report::save(&path, &plan, &failure)?;
+            eprintln!("saved: {}", path.display());
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Runs the bursts of these seeds.
+/// Runs the bursts; the first seed that fails stops them.
 ///
 /// # Errors
-/// The report of the first one that no order explains.
-pub fn campaign(
-    seeds: std::ops::Range<u64>,
-    clients: Option<usize>,
-    operations: usize,
-    durable: bool,
-    done: &dyn Fn(),
-) -> Result<Outcome, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())?;
-    let mut sum = Outcome {
-        calls: 0,
-        lost: 0,
-        overlaps: 0,
+/// The failing burst with the lowest seed of those that ran, made small.
+pub fn campaign(options: &Options, done: &(dyn Fn() + Sync)) -> Result<Verdict, Box<Failed>> {
+    if options.jobs <= 1 {
+        return in_turn(options, done);
+    }
+    let next = AtomicU64::new(0);
+    let sum = Mutex::new(Verdict::default());
+    let failed: Mutex<Option<Failed>> = Mutex::new(None);
+    let found = |one: Failed| {
+        // Those that are under way come to their ends.
+        next.store(options.bursts, Ordering::SeqCst);
+        let mut failed = lock(&failed);
+        let is_first = failed
+            .as_ref()
+            .is_none_or(|known| one.0.seed < known.0.seed);
+        if is_first {
+            *failed = Some(one);
+        }
     };
-    for seed in seeds {
-        let turn = usize::try_from(2 + seed % (CLIENTS_MAX - 1)).unwrap_or(2);
-        let shape = Shape {
-            clients: clients.unwrap_or(turn),
-            operations,
-            durable,
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(|| lock(&sum).add(job(options, &next, done, &found)));
+        }
+    });
+    let failed = lock(&failed).take();
+    match failed {
+        None => Ok(*lock(&sum)),
+        Some(failed) => Err(Box::new(small(failed))),
+    }
+}
+
+/// As [`campaign`], on this thread alone.
+///
+/// # Errors
+/// As [`campaign`].
+pub fn in_turn(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>> {
+    if options.on_threads() {
+        return on_threads(options, done);
+    }
+    let next = AtomicU64::new(0);
+    let failed = RefCell::new(None);
+    let sum = job(options, &next, done, &|one: Failed| {
+        next.store(options.bursts, Ordering::SeqCst);
+        failed.replace(Some(one));
+    });
+    match failed.into_inner() {
+        None => Ok(sum),
+        Some(failed) => Err(Box::new(small(failed))),
+    }
+}
+
+fn small(failed: Failed) -> Failed {
+    let access = Server::access();
+    shrink(failed, &mut |plan| burst(plan, &access).err())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Takes one seed after the other until there is none left.
+fn job(options: &Options, next: &AtomicU64, done: &dyn Fn(), found: &dyn Fn(Failed)) -> Verdict {
+    let access = Server::access();
+    let mut sum = Verdict::default();
+    loop {
+        let at = next.fetch_add(1, Ordering::SeqCst);
+        if at >= options.bursts {
+            return sum;
+        }
+        let plan = options.plan(options.seed + at);
+        match burst(&plan, &access) {
+            Ok(verdict) => sum.add(verdict),
+            Err(failure) => found((plan, failure)),
+        }
+        done();
+    }
+}
+
+fn on_threads(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>> {
+    let mut sum = Verdict::default();
+    for seed in options.seed..options.seed + options.bursts {
+        let plan = options.plan(seed);
+        let runtime = threads::runtime();
+        let told = match &runtime {
+            Ok(runtime) => runtime.block_on(threads::burst(&plan, options.durable)),
+            Err(error) => Err(Box::new(Failure {
+                reason: error.to_string(),
+                history: super::burst::History::default(),
+            })),
         };
-        let outcome = runtime.block_on(burst(seed, shape))?;
-        sum.calls += outcome.calls;
-        sum.lost += outcome.lost;
-        sum.overlaps += outcome.overlaps;
+        match told {
+            Ok(verdict) => sum.add(verdict),
+            Err(failure) => return Err(Box::new((plan, failure))),
+        }
         done();
     }
     Ok(sum)

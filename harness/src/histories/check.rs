@@ -100,7 +100,8 @@ fn same_debug<T: PartialEq + std::fmt::Debug>(
     Err(format!("{what}: {got:?} in place of {wanted:?}"))
 }
 
-fn metadata(answer: &Answer) -> Metadata {
+/// User metadata of an answer.
+pub fn metadata(answer: &Answer) -> Metadata {
     let pairs = answer.headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix("x-ms-meta-")?;
         Some((name.to_owned(), value.to_str().ok()?.to_owned()))

@@ -40,6 +40,11 @@ impl Answered {
         }
     }
 
+    /// What was sent, as commands for a shell.
+    pub fn transcript(&self) -> &str {
+        &self.transcript
+    }
+
     /// Sends an operation that asks something of the service.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use smalt_protocol::{ApiVersion, Service, Timestamp};
 use tempfile::TempDir;
 
 use super::render::Request;
+use crate::bursts::schedule::pause;
 use crate::servers::access::Access;
 use crate::traces::scrub::Seen;
 
@@ -57,6 +58,8 @@ pub struct Server {
     dir: Option<Home>,
     /// What was said, where that is to be kept.
     seen: Option<Mutex<Vec<Seen>>>,
+    /// Commits go on when they are told to.
+    is_stepped: bool,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -83,6 +86,24 @@ impl Server {
         Self::open(Some(Home { dir, durable }))
     }
 
+    /// A fresh one, in memory, whose commits go on when [`Server::step`] tells them to.
+    ///
+    /// # Errors
+    /// When it does not open.
+    pub fn stepped(access: Access) -> Result<Self, String> {
+        let clock = Clock::manual(moment(START_S));
+        let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
+        let opened = builder.stepped().open();
+        Ok(Server {
+            emulator: opened.map_err(|error| error.to_string())?,
+            clock,
+            access,
+            dir: None,
+            is_stepped: true,
+            log: None,
+        })
+    }
+
     fn open(dir: Option<Home>) -> Result<Self, String> {
         let clock = Clock::manual(moment(START_S));
         Ok(Server {
@@ -91,6 +112,7 @@ impl Server {
             access: Access::full(VERSION),
             dir,
             seen: None,
+            is_stepped: false,
         })
     }
 
@@ -107,6 +129,17 @@ impl Server {
             return Vec::new();
         };
         seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What signs every request. Signing takes longer than most bursts: it is done once.
+    pub fn access() -> Access {
+        Access::full(VERSION)
+    }
+
+    /// Lets the commit path take one step; a new group has at most so many commits. False when
+    /// nothing waits there.
+    pub fn step(&self, most: usize) -> bool {
+        self.emulator.step(most).is_some()
     }
 
     /// Sets the time, in seconds of the Unix epoch.
@@ -154,7 +187,15 @@ impl Server {
             let (method, uri) = (wire.method().clone(), wire.uri().clone());
             (method, uri, wire.headers().clone())
         });
+        if self.is_stepped {
+            // The request is on its way.
+            pause().await;
+        }
         let response = self.emulator.call(wire).await;
+        if self.is_stepped {
+            // The answer is.
+            pause().await;
+        }
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
         let answer = Answer {

@@ -23,10 +23,8 @@ use crate::scenario::sweep::Sweep;
 const HISTORIES: u64 = 1_000;
 /// Histories on disk, with restarts.
 const RESTARTS: u64 = 200;
-/// Bursts whose answers do not wait for the disk, and then some whose do.
-const BURSTS: [(std::ops::Range<u64>, bool); 2] = [(1_000..1_600, false), (0..100, true)];
-/// Operations of each client of a burst.
-const BURST_OPERATIONS: usize = 4;
+/// Bursts on schedules, then some on disk whose answers wait for it.
+const BURSTS: [(u64, bool); 2] = [(3_000, false), (100, true)];
 /// Seeds of each worker's scenario.
 const SEEDS: u64 = 500;
 
@@ -161,16 +159,19 @@ fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught
 }
 
 fn bursts(count: &dyn Fn()) -> Option<Caught> {
-    for (seeds, durable) in BURSTS {
-        let run = bursts::options::campaign(seeds, None, BURST_OPERATIONS, durable, count);
-        if let Err(report) = run {
-            // The count is of those that passed.
-            count();
-            let what = report.lines().next().unwrap_or_default().to_owned();
+    for (bursts, durable) in BURSTS {
+        let options = bursts::Options {
+            bursts,
+            durable,
+            ..bursts::Options::default()
+        };
+        if let Err(failed) = bursts::options::in_turn(&options, count) {
+            let (plan, failure) = *failed;
+            let reason = failure.reason.lines().next().unwrap_or_default();
+            let calls = failure.history.calls.len();
             return Some(Caught {
-                what,
-                shrunk: None,
-                story: report,
+                what: format!("{}: {reason}", plan.kind.name()),
+                shrunk: (!durable).then(|| Shrunk::operations(calls)),
             });
         }
     }

@@ -6,17 +6,21 @@ use smalt_model::vocabulary::{
     BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
 };
 
+use smalt_model::Model;
+
 use super::*;
+use crate::bursts::spec::whole::Whole;
+use crate::histories::names::Names;
 use crate::histories::server::{Answer, START_S};
 
 /// A container without blobs, and an empty queue.
-fn start() -> State {
+fn start() -> Whole {
     let mut model = Model::new(START_S);
     let create = ContainerOperation::Create(Metadata::new());
     model.step(&Operation::Container("con0".to_owned(), create));
     let create = QueueOperation::Create(Metadata::new());
     model.step(&Operation::Queue("que0".to_owned(), create));
-    State {
+    Whole {
         model,
         names: Names::default(),
     }

@@ -1,0 +1,374 @@
+//! The store's small concurrent parts under the model checker shuttle: the queue of commits, the
+//! mask between readers and the committer, the close. It is the code that serves, with other locks.
+//!
+//! Each property has a wrong variant beside it, made of the same parts in another order, that the
+//! checker must find: a test that cannot fail proves nothing. Run by
+//! `cargo test -p smalt --features shuttle --lib kernels`.
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use shuttle::future::block_on;
+use shuttle::{check_pct, check_random, thread};
+use smalt_protocol::{StorageError, Timestamp};
+
+use super::commit::{Commit, Work};
+use super::committer::{Committer, Request};
+use super::engine::{Engine, MemoryEngine};
+use super::extents::Extents;
+use super::home::Home;
+use super::shared::Shared;
+use super::sync::mpsc;
+use super::{Mode, Stamp, Store, StoreConfig, StoreError, StoreResult, Transaction, View, Visit};
+use super::{Writes, keys};
+use crate::clock::Clock;
+
+/// Schedules of each kind for a property; a wrong variant is found in some tens.
+const SCHEDULES: usize = 1_000;
+/// Changes of priority in a schedule of the kind that looks for rare orders.
+const PCT_DEPTH: usize = 3;
+const KEY: &[u8] = &[0x20, 1];
+const OTHER: &[u8] = &[0x20, 2];
+
+/// The property holds in all schedules that are tried.
+fn holds(property: fn()) {
+    check_random(property, SCHEDULES);
+    check_pct(property, SCHEDULES, PCT_DEPTH);
+}
+
+/// The checker finds a schedule in which the wrong variant fails.
+fn is_found(wrong: fn()) {
+    let told = catch_unwind(|| check_random(wrong, SCHEDULES));
+    assert!(told.is_err(), "the wrong variant was not found");
+}
+
+fn clock() -> Clock {
+    Clock::manual(Timestamp::from_unix_s(1_000_000))
+}
+
+fn store() -> Store {
+    Store::open(StoreConfig::memory(clock())).unwrap()
+}
+
+fn number(view: &dyn View, key: &[u8]) -> StoreResult<u8> {
+    Ok(view.get(key)?.map_or(0, |value| value[0]))
+}
+
+fn get(store: &Store, key: &[u8]) -> StoreResult<u8> {
+    store.read(|view| number(view, key))
+}
+
+type Job = fn(&mut Transaction<'_>, &Stamp) -> Result<u8, StorageError>;
+
+/// Adds one to both keys.
+fn add(tx: &mut Transaction<'_>, _: &Stamp) -> Result<u8, StorageError> {
+    let next = number(tx, KEY)? + 1;
+    tx.put(KEY.to_vec(), vec![next]);
+    tx.put(OTHER.to_vec(), vec![next]);
+    Ok(next)
+}
+
+mod queue {
+    use super::*;
+
+    const THREADS: usize = 3;
+
+    /// Every commit is answered, in its group or the next, and none is lost.
+    fn all_are_served(commit: fn(&Store) -> u8) {
+        let store = store();
+        let clients: Vec<_> = (0..THREADS)
+            .map(|_| {
+                let store = store.clone();
+                thread::spawn(move || commit(&store))
+            })
+            .collect();
+        let mut given: Vec<u8> = clients.into_iter().map(|c| c.join().unwrap()).collect();
+        given.sort_unstable();
+        assert_eq!(given, [1, 2, 3], "each commit sees those before it");
+        assert_eq!(get(&store, KEY).ok(), Some(3));
+        store.close().unwrap();
+    }
+
+    #[test]
+    fn no_commit_is_lost_or_run_over_an_older_state() {
+        holds(|| all_are_served(|store| block_on(store.commit(add as Job)).unwrap()));
+    }
+
+    #[test]
+    fn a_check_outside_the_commit_is_found() {
+        is_found(|| {
+            all_are_served(|store| {
+                let next = get(store, KEY).unwrap() + 1;
+                let put = move |tx: &mut Transaction<'_>, _: &Stamp| {
+                    tx.put(KEY.to_vec(), vec![next]);
+                    Ok(next)
+                };
+                block_on(store.commit(put)).unwrap()
+            });
+        });
+    }
+
+    /// A commit during a close is done or refused, and never hangs.
+    fn close_answers(close: fn(&Store)) {
+        let store = store();
+        let client = {
+            let store = store.clone();
+            thread::spawn(move || block_on(store.commit(add as Job)).map_err(|e| e.to_string()))
+        };
+        close(&store);
+        let refused = StorageError::from(StoreError::Closed).to_string();
+        match client.join().unwrap() {
+            Ok(count) => assert_eq!(count, 1),
+            Err(reason) => assert_eq!(reason, refused),
+        }
+        assert!(matches!(get(&store, KEY), Err(StoreError::Closed)));
+    }
+
+    #[test]
+    fn a_commit_during_a_close_is_done_or_refused() {
+        holds(|| close_answers(|store| store.close().unwrap()));
+    }
+
+    /// A commit that waits when the close begins is done.
+    #[test]
+    fn a_close_serves_what_waits() {
+        holds(|| {
+            let store = store();
+            let mut waits = Box::pin(store.commit(add as Job));
+            let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
+            let submitted = waits.as_mut().poll(context);
+            store.close().unwrap();
+            let done = match submitted {
+                std::task::Poll::Ready(done) => done,
+                std::task::Poll::Pending => block_on(waits),
+            };
+            assert_eq!(done.ok(), Some(1));
+        });
+    }
+
+    #[test]
+    fn two_closes_at_once_are_one() {
+        holds(|| {
+            close_answers(|store| {
+                let other = {
+                    let store = store.clone();
+                    thread::spawn(move || store.close().unwrap())
+                };
+                store.close().unwrap();
+                // One of the two may come back while the other is still at it.
+                other.join().unwrap();
+            });
+        });
+    }
+
+    /// Wrong: a close that ends the committer and not the queue in front of it.
+    #[test]
+    fn a_request_behind_the_last_one_is_found() {
+        is_found(|| {
+            let (requests, waiting) = mpsc::channel();
+            let serving = thread::spawn(move || {
+                let extents = Extents::in_memory();
+                let engine = Box::new(MemoryEngine::default());
+                let home = Home::Memory;
+                let shared = Shared::new(Mode::Memory, clock(), home, engine, extents);
+                Committer::new(Arc::new(shared)).unwrap().serve(&waiting);
+            });
+            let client = {
+                let requests = requests.clone();
+                thread::spawn(move || {
+                    let (sender, answer) = tokio::sync::oneshot::channel();
+                    let work = Commit::new(add as Job, move |result| {
+                        let _ = sender.send(result);
+                    });
+                    let _ = requests.send(Request::Commit(Box::new(work)));
+                    block_on(answer).unwrap().unwrap()
+                })
+            };
+            let (sender, closed) = mpsc::sync_channel(1);
+            requests.send(Request::Close(sender)).unwrap();
+            closed.recv().unwrap().unwrap();
+            serving.join().unwrap();
+            assert_eq!(client.join().unwrap(), 1);
+        });
+    }
+}
+
+mod mask {
+    use super::*;
+
+    /// An engine that shows writes at once, and may fail to make them durable: what sled does.
+    struct Unsynced {
+        map: MemoryEngine,
+        fails: bool,
+    }
+
+    impl Engine for Unsynced {
+        fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+            thread::yield_now();
+            self.map.get(key)
+        }
+
+        fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+            self.map.scan(from, to, visit)
+        }
+
+        /// One key after the other, as anybody sees who looks meanwhile.
+        fn apply(&self, writes: &Writes) -> StoreResult<()> {
+            for (key, value) in writes {
+                thread::yield_now();
+                self.map.apply(&[(key.clone(), value.clone())].into())?;
+            }
+            Ok(())
+        }
+
+        fn sync(&self) -> StoreResult<()> {
+            thread::yield_now();
+            match self.fails {
+                true => Err(StoreError::Io("the disk is gone".to_owned())),
+                false => Ok(()),
+            }
+        }
+
+        fn disk_bytes(&self) -> u64 {
+            0
+        }
+    }
+
+    fn shared(fails: bool) -> Arc<Shared> {
+        let map = MemoryEngine::default();
+        let engine = Box::new(Unsynced { map, fails });
+        let extents = Extents::in_memory();
+        Arc::new(Shared::new(
+            Mode::Durable,
+            clock(),
+            Home::Memory,
+            engine,
+            extents,
+        ))
+    }
+
+    /// A commit whose answer raises a flag.
+    fn work(answered: &Arc<shuttle::sync::atomic::AtomicBool>) -> Box<dyn Work> {
+        let answered = Arc::clone(answered);
+        Box::new(Commit::new(add as Job, move |result: Result<u8, _>| {
+            answered.store(result.is_ok(), shuttle::sync::atomic::Ordering::SeqCst);
+        }))
+    }
+
+    /// How a group is run, and how readers look.
+    #[derive(Clone, Copy)]
+    struct Variant {
+        run: fn(&mut Committer, Vec<Box<dyn Work>>),
+        read: fn(&Shared) -> (u8, u8),
+    }
+
+    const REAL: Variant = Variant {
+        run: Committer::run,
+        read: |shared| shared.read(|view| both(view)),
+    };
+
+    fn both(view: &dyn View) -> (u8, u8) {
+        (number(view, KEY).unwrap(), number(view, OTHER).unwrap())
+    }
+
+    /// Readers see all of a group or nothing, never what failed; what was answered they see.
+    fn readers_see_what_is_durable(variant: Variant, fails: bool) {
+        let shared = shared(fails);
+        let mut committer = Committer::new(Arc::clone(&shared)).unwrap();
+        let answered = Arc::new(shuttle::sync::atomic::AtomicBool::new(false));
+        let group = vec![work(&answered)];
+        let commits = thread::spawn(move || (variant.run)(&mut committer, group));
+        let was_answered = answered.load(shuttle::sync::atomic::Ordering::SeqCst);
+        let first = (variant.read)(&shared);
+        let second = (variant.read)(&shared);
+        assert!(
+            first.0 == first.1 && second.0 == second.1,
+            "half a group: {first:?} {second:?}"
+        );
+        assert!(first <= second, "{second:?} after {first:?}");
+        assert!(
+            !was_answered || first == (1, 1),
+            "answered, and not to be seen"
+        );
+        assert!(!fails || second == (0, 0), "seen, and never durable");
+        commits.join().unwrap();
+        let last = (variant.read)(&shared);
+        assert_eq!(last, if fails { (0, 0) } else { (1, 1) });
+        assert_eq!(shared.writable().is_err(), fails);
+    }
+
+    #[test]
+    fn readers_see_groups_whole_and_durable() {
+        holds(|| readers_see_what_is_durable(REAL, false));
+    }
+
+    #[test]
+    fn readers_never_see_what_could_not_be_synced() {
+        holds(|| readers_see_what_is_durable(REAL, true));
+    }
+
+    /// Wrong: readers look past the mask.
+    const UNMASKED: Variant = Variant {
+        read: |shared| shared.unmasked(|view| both(view)),
+        ..REAL
+    };
+
+    #[test]
+    fn a_reader_past_the_mask_is_found() {
+        is_found(|| readers_see_what_is_durable(UNMASKED, false));
+        is_found(|| readers_see_what_is_durable(UNMASKED, true));
+    }
+
+    /// Wrong: the answer goes out before the group is durable.
+    const TOO_EARLY: Variant = Variant {
+        run: |committer, mut group| {
+            let (writes, held) = committer.collect(&mut group);
+            group.into_iter().for_each(|work| work.answer(Ok(())));
+            let _ = committer.publish(&writes, &held).now_or_never();
+        },
+        ..REAL
+    };
+
+    #[test]
+    fn an_answer_before_the_sync_is_found() {
+        is_found(|| readers_see_what_is_durable(TOO_EARLY, false));
+    }
+
+    /// Wrong: two reads in place of one that holds the state for its whole length.
+    const TORN: Variant = Variant {
+        read: |shared| {
+            let first = shared.read(|view| number(view, KEY)).unwrap();
+            (first, shared.read(|view| number(view, OTHER)).unwrap())
+        },
+        ..REAL
+    };
+
+    #[test]
+    fn a_read_of_two_moments_is_found() {
+        is_found(|| readers_see_what_is_durable(TORN, false));
+    }
+}
+
+/// The stamp goes on behind that of the last group, whoever commits it.
+#[test]
+fn stamps_rise_in_the_order_of_commits() {
+    holds(|| {
+        let store = store();
+        let commit = |store: Store| {
+            thread::spawn(move || {
+                let job = |tx: &mut Transaction<'_>, stamp: &Stamp| {
+                    let before = tx.get(&keys::STAMP)?;
+                    Ok((add(tx, stamp)?, stamp.tick, before.is_some()))
+                };
+                block_on(store.commit(job)).unwrap()
+            })
+        };
+        let threads = [commit(store.clone()), commit(store.clone())];
+        let mut done: Vec<_> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        done.sort_unstable();
+        assert!(done[0].1 < done[1].1, "{done:?}");
+        assert!(!done[0].2 && done[1].2, "{done:?}");
+    });
+}

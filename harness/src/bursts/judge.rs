@@ -1,0 +1,161 @@
+//! What a history is worth: each partition has an order, and listings were true.
+
+use std::collections::BTreeSet;
+
+use smalt_model::vocabulary::Operation;
+
+use super::burst::History;
+use super::linear::{Call, Refuted, Spec, linearize};
+use super::listing;
+use super::plan::Kind;
+use super::program::{BLOBS, LISTED};
+use super::spec::blob::Blob;
+use super::spec::container::Container;
+use super::spec::output::{Made, Output};
+use super::spec::queue::Queue;
+use super::spec::value::Taken;
+use crate::histories::server::START_S;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Calls, answered or not.
+    pub calls: usize,
+    /// Calls that were done, not refused.
+    pub done: usize,
+    /// Calls whose answer was lost.
+    pub lost: usize,
+    /// Pairs of calls that overlapped.
+    pub overlaps: usize,
+    /// Entries of listings.
+    pub entries: usize,
+    /// Steps of schedules.
+    pub steps: usize,
+}
+
+impl Verdict {
+    /// Adds another one.
+    pub fn add(&mut self, other: Verdict) {
+        self.calls += other.calls;
+        self.done += other.done;
+        self.lost += other.lost;
+        self.overlaps += other.overlaps;
+        self.entries += other.entries;
+        self.steps += other.steps;
+    }
+}
+
+/// Judges a history.
+///
+/// # Errors
+/// Why no order explains it.
+pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
+    let entries = match (kind, &history.start) {
+        (Kind::All, Some(start)) => partition(start, &history.calls, &history.calls).map(|()| 0)?,
+        _ => compact(kind, &history.outputs)?,
+    };
+    let is_done = |call: &&Call| {
+        let seen = call.returned.as_ref();
+        seen.is_some_and(|(_, seen)| seen.answer.status < 300)
+    };
+    Ok(Verdict {
+        calls: history.calls.len(),
+        done: history.calls.iter().filter(is_done).count(),
+        lost: history
+            .calls
+            .iter()
+            .filter(|call| call.returned.is_none())
+            .count(),
+        overlaps: overlaps(&history.calls),
+        entries,
+        steps: history.steps,
+    })
+}
+
+/// Judges each partition by its own specification; the number of entries of listings.
+///
+/// # Errors
+/// Why no order explains it.
+pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, String> {
+    let mut made = Made::default();
+    for (place, call) in calls.iter().enumerate() {
+        if let Some((_, seen)) = &call.returned {
+            let added = made.add(&call.operation, seen);
+            added.map_err(|reason| format!("call {place}: {reason}"))?;
+        }
+    }
+    let tags = Taken::by_answers(made.tags);
+    match kind {
+        Kind::Container => partition(&Container::absent(tags), calls, calls).map(|()| 0),
+        Kind::Queue => {
+            let (messages, receipts) = (made.messages, made.receipts);
+            let messages = Taken::by_answers(messages);
+            let start = Queue::absent(START_S, messages, Taken::by_answers(receipts));
+            partition(&start, calls, calls).map(|()| 0)
+        }
+        Kind::Blob => blobs(&tags, calls, &BLOBS).map(|()| 0),
+        Kind::Listing => {
+            blobs(&tags, calls, &LISTED)?;
+            let judged = listing::check(calls, &LISTED);
+            judged.map_err(|(place, reason)| format!("call {place}: {reason}"))
+        }
+        Kind::All => Err("everything is judged by the model".to_owned()),
+    }
+}
+
+fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), String> {
+    for name in names {
+        let is_on = |call: &&Call<Output>| match &call.operation {
+            Operation::Blob(id, _) => id.blob == *name,
+            _ => false,
+        };
+        let own: Vec<Call<Output>> = calls.iter().filter(is_on).cloned().collect();
+        partition(&Blob::absent(tags.clone()), &own, calls)?;
+    }
+    Ok(())
+}
+
+/// Judges one partition; places in a refusal are those among all calls.
+fn partition<S: Spec>(
+    start: &S,
+    own: &[Call<S::Output>],
+    all: &[Call<S::Output>],
+) -> Result<(), String> {
+    let Err(refuted) = linearize(start, own) else {
+        return Ok(());
+    };
+    let place = |at: usize| {
+        let called = own[at].called;
+        all.iter()
+            .position(|call| call.called == called)
+            .unwrap_or(at)
+    };
+    let Refuted {
+        longest,
+        reasons,
+        states,
+    } = refuted;
+    let longest: Vec<usize> = longest.into_iter().map(place).collect();
+    let mut text = format!(
+        "no order of these calls explains the answers ({states} states); one goes as far as \
+         {longest:?}, then"
+    );
+    let mut named = BTreeSet::new();
+    for (at, reason) in reasons {
+        if named.insert(at) {
+            text += &format!("\n{:>3} {reason}", place(at));
+        }
+    }
+    Err(text)
+}
+
+fn overlaps(calls: &[Call]) -> usize {
+    let pairs = calls.iter().enumerate().flat_map(|(place, one)| {
+        let later = calls[place + 1..].iter();
+        later.filter(move |other| one.called < other.end() && other.called < one.end())
+    });
+    pairs.count()
+}
+
+#[cfg(test)]
+mod tests;

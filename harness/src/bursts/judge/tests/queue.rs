@@ -1,0 +1,178 @@
+//! Histories of a queue that no service may make.
+
+use smalt_model::vocabulary::{MessageId, QueueOperation, Receipt};
+
+use super::*;
+use crate::bursts::program::QUEUE;
+use crate::bursts::spec::output::Message;
+
+fn message(id: u32, receipt: u32, count: u32, visible_s: u64) -> Message {
+    Message {
+        id,
+        receipt: Some(receipt),
+        text: (count > 0).then(|| "text".to_owned()),
+        dequeue_count: (count > 0).then_some(count),
+        visible_s: Some(visible_s),
+    }
+}
+
+fn shows(status: u16, messages: Vec<Message>) -> Output {
+    Output {
+        messages: Some(messages),
+        ..ok(status)
+    }
+}
+
+const HIDDEN_S: u64 = START_S + 30;
+
+fn on_queue(operation: QueueOperation) -> Operation {
+    Operation::Queue(QUEUE.to_owned(), operation)
+}
+
+fn put_message() -> Operation {
+    on_queue(QueueOperation::Put {
+        text: "text".to_owned(),
+        ttl_s: None,
+        visibility_timeout_s: 0,
+    })
+}
+
+fn receive() -> Operation {
+    on_queue(QueueOperation::Receive {
+        most: 1,
+        visibility_timeout_s: 30,
+    })
+}
+
+fn delete_message(id: u32, receipt: u32) -> Operation {
+    on_queue(QueueOperation::DeleteMessage {
+        id: MessageId(id),
+        receipt: Receipt(receipt),
+    })
+}
+
+fn created() -> Told {
+    (0, (1, 2), program::create_queue(), ok(201))
+}
+
+fn one() -> Told {
+    let made = shows(201, vec![message(0, 0, 0, START_S)]);
+    (0, (3, 4), put_message(), made)
+}
+
+fn taken(receipt: u32, count: u32) -> Output {
+    shows(200, vec![message(0, receipt, count, HIDDEN_S)])
+}
+
+#[test]
+fn wrong_deliveries_of_a_queue_are_refused() {
+    check(
+        Kind::Queue,
+        vec![
+            (
+                "one message for one",
+                vec![
+                    created(),
+                    one(),
+                    (1, (5, 8), receive(), taken(1, 1)),
+                    (2, (6, 7), receive(), shows(200, vec![])),
+                ],
+                true,
+            ),
+            (
+                "one message for two",
+                vec![
+                    created(),
+                    one(),
+                    (1, (5, 8), receive(), taken(1, 1)),
+                    (2, (6, 7), receive(), taken(2, 2)),
+                ],
+                false,
+            ),
+            (
+                "one message for two, each the first",
+                vec![
+                    created(),
+                    one(),
+                    (1, (5, 8), receive(), taken(1, 1)),
+                    (2, (6, 7), receive(), taken(2, 1)),
+                ],
+                false,
+            ),
+            (
+                "nobody gets it",
+                vec![created(), one(), (1, (5, 6), receive(), shows(200, vec![]))],
+                false,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_ends_of_messages_are_refused() {
+    check(
+        Kind::Queue,
+        vec![
+            (
+                "deleted by an old receipt",
+                vec![
+                    created(),
+                    one(),
+                    (1, (5, 6), receive(), taken(1, 1)),
+                    (2, (7, 8), delete_message(0, 0), ok(204)),
+                ],
+                false,
+            ),
+            (
+                "deleted by two",
+                vec![
+                    created(),
+                    one(),
+                    (1, (5, 6), receive(), taken(1, 1)),
+                    (1, (7, 10), delete_message(0, 1), ok(204)),
+                    (2, (8, 9), delete_message(0, 1), ok(204)),
+                ],
+                false,
+            ),
+            (
+                "deleted, and there again",
+                vec![
+                    created(),
+                    one(),
+                    (1, (5, 6), delete_message(0, 0), ok(204)),
+                    (2, (7, 8), receive(), taken(1, 1)),
+                ],
+                false,
+            ),
+            (
+                "never put",
+                vec![created(), (1, (5, 6), receive(), taken(1, 1))],
+                false,
+            ),
+            (
+                "put without an answer",
+                vec![
+                    created(),
+                    (0, (3, 0), put_message(), Output::default()),
+                    (1, (5, 6), receive(), taken(1, 1)),
+                ],
+                true,
+            ),
+            (
+                "put once without an answer, and there twice",
+                vec![
+                    created(),
+                    (0, (3, 0), put_message(), Output::default()),
+                    (1, (5, 6), receive(), taken(1, 1)),
+                    (
+                        2,
+                        (7, 8),
+                        receive(),
+                        shows(200, vec![message(1, 2, 1, HIDDEN_S)]),
+                    ),
+                ],
+                false,
+            ),
+        ],
+    );
+}

@@ -1,0 +1,277 @@
+//! Listings of a container are checked by a weaker rule than the rest: a listing of several pages
+//! is several moments. Every entry has to have been true at some moment between call and answer,
+//! and so has every absence.
+//!
+//! Linear in calls for each blob of a listing; what it needs of the writes is only when they were
+//! called and answered.
+
+use smalt_model::vocabulary::{BlobId, BlobOperation, ContainerOperation, Operation};
+
+use super::linear::Call;
+use super::spec::output::Output;
+
+/// What a write did to the blob, if it took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrote {
+    /// This version is there; its ETag, if the answer was seen.
+    Version(Option<u32>),
+    /// Nothing is there.
+    Nothing,
+}
+
+/// A write to one blob.
+struct Written {
+    wrote: Wrote,
+    called: u64,
+    end: u64,
+}
+
+impl Written {
+    /// Whether it was over before another one was sent.
+    fn is_before(&self, other: &Written) -> bool {
+        self.end < other.called
+    }
+}
+
+/// Checks every listing of these calls.
+///
+/// # Errors
+/// The first entry that cannot have been true, with the place of its call.
+pub fn check(calls: &[Call<Output>], names: &[&str]) -> Result<usize, (usize, String)> {
+    let mut entries = 0;
+    for (place, call) in calls.iter().enumerate() {
+        let Operation::Container(_, ContainerOperation::List { .. }) = &call.operation else {
+            continue;
+        };
+        let Some((returned, seen)) = &call.returned else {
+            continue;
+        };
+        let judged = one(calls, names, (call.called, *returned), seen);
+        entries += judged.map_err(|reason| (place, reason))?;
+    }
+    Ok(entries)
+}
+
+fn one(
+    calls: &[Call<Output>],
+    names: &[&str],
+    during: (u64, u64),
+    seen: &Output,
+) -> Result<usize, String> {
+    let entries = seen.entries.as_deref().ok_or("no entries")?;
+    let mut sorted: Vec<&str> = entries.iter().map(|(name, ..)| name.as_str()).collect();
+    sorted.dedup();
+    if sorted.len() != entries.len() || !sorted.is_sorted() {
+        return Err(format!("not in order, or a name twice: {sorted:?}"));
+    }
+    if let Some(other) = sorted.iter().find(|name| !names.contains(name)) {
+        return Err(format!("{other} was never put"));
+    }
+    for name in names {
+        let tag = entries.iter().find(|(listed, ..)| listed == name);
+        let tag = tag.map(|(_, tag, _)| *tag);
+        let writes = writes_to(calls, name);
+        if !could_be(&writes, tag, during) {
+            let what = tag.map_or("not there".to_owned(), |tag| format!("there as {tag}"));
+            return Err(format!("{name} was {what} at no moment of the listing"));
+        }
+    }
+    Ok(entries.len())
+}
+
+/// Writes to a blob that may have taken effect.
+fn writes_to(calls: &[Call<Output>], name: &str) -> Vec<Written> {
+    let mut writes = Vec::new();
+    for call in calls {
+        let Operation::Blob(BlobId { blob, .. }, operation) = &call.operation else {
+            continue;
+        };
+        let seen = call.returned.as_ref().map(|(_, seen)| seen);
+        if blob != name || seen.is_some_and(|seen| seen.code.is_some()) {
+            continue;
+        }
+        let wrote = match operation {
+            BlobOperation::Put(..) | BlobOperation::SetMetadata(..) => {
+                Wrote::Version(seen.and_then(|seen| seen.tag))
+            }
+            BlobOperation::Delete { .. } => Wrote::Nothing,
+            _ => continue,
+        };
+        writes.push(Written {
+            wrote,
+            called: call.called,
+            end: call.end(),
+        });
+    }
+    writes
+}
+
+/// Whether the blob may have stood like this at a moment between these two. At the beginning there
+/// is none.
+fn could_be(writes: &[Written], tag: Option<u32>, (called, returned): (u64, u64)) -> bool {
+    let began = Written {
+        wrote: Wrote::Nothing,
+        called: 0,
+        end: 0,
+    };
+    let made_by = |write: &&Written| match (write.wrote, tag) {
+        (Wrote::Version(made), Some(tag)) => made.is_none_or(|made| made == tag),
+        (Wrote::Nothing, None) => true,
+        _ => false,
+    };
+    let known = |write: &&Written| tag.is_some() && write.wrote == Wrote::Version(tag);
+    // A tag that an answer shows was made by that call and no other.
+    let is_known = writes.iter().any(|write| known(&write));
+    let mut causes = writes.iter().chain([&began]).filter(made_by);
+    causes.any(|cause| {
+        let may_be = !is_known || known(&cause);
+        let replaced = writes
+            .iter()
+            .any(|later| cause.is_before(later) && later.end < called);
+        may_be && cause.called < returned && !replaced
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use smalt_model::vocabulary::{Content, Guard, Metadata};
+
+    use super::*;
+    use crate::bursts::program::CONTAINER;
+
+    fn call(operation: Operation, called: u64, returned: u64, seen: Output) -> Call<Output> {
+        Call {
+            client: 0,
+            operation,
+            called,
+            returned: (returned > 0).then_some((returned, seen)),
+        }
+    }
+
+    fn on_blob(operation: BlobOperation) -> Operation {
+        let id = BlobId {
+            container: CONTAINER.to_owned(),
+            blob: "b0".to_owned(),
+        };
+        Operation::Blob(id, operation)
+    }
+
+    fn put(called: u64, returned: u64, tag: u32) -> Call<Output> {
+        let content = Content { seed: 0, length: 0 };
+        let put = BlobOperation::Put(content, Metadata::new(), Guard::default());
+        let seen = Output {
+            status: 201,
+            tag: Some(tag),
+            ..Output::default()
+        };
+        call(on_blob(put), called, returned, seen)
+    }
+
+    fn delete(called: u64, returned: u64) -> Call<Output> {
+        let delete = BlobOperation::Delete {
+            snapshot: None,
+            snapshots: None,
+            guard: Guard::default(),
+        };
+        let seen = Output {
+            status: 202,
+            ..Output::default()
+        };
+        call(on_blob(delete), called, returned, seen)
+    }
+
+    fn list(called: u64, returned: u64, entries: &[(&str, u32)]) -> Call<Output> {
+        let list = ContainerOperation::List {
+            prefix: String::new(),
+            delimited: false,
+            page: 1,
+            snapshots: false,
+            uncommitted: false,
+        };
+        let entries = entries
+            .iter()
+            .map(|(name, tag)| ((*name).to_owned(), *tag, 0));
+        let seen = Output {
+            status: 200,
+            entries: Some(entries.collect()),
+            ..Output::default()
+        };
+        call(
+            Operation::Container(CONTAINER.to_owned(), list),
+            called,
+            returned,
+            seen,
+        )
+    }
+
+    #[test]
+    fn every_entry_was_true_at_some_moment() {
+        for (what, calls, expected) in [
+            (
+                "put before",
+                vec![put(1, 2, 7), list(3, 4, &[("b0", 7)])],
+                true,
+            ),
+            (
+                "put before, missing",
+                vec![put(1, 2, 7), list(3, 4, &[])],
+                false,
+            ),
+            (
+                "another version",
+                vec![put(1, 2, 7), list(3, 4, &[("b0", 8)])],
+                false,
+            ),
+            (
+                "put at once, seen",
+                vec![put(1, 4, 7), list(2, 3, &[("b0", 7)])],
+                true,
+            ),
+            (
+                "put at once, not seen",
+                vec![put(1, 4, 7), list(2, 3, &[])],
+                true,
+            ),
+            (
+                "put later",
+                vec![list(1, 2, &[("b0", 7)]), put(3, 4, 7)],
+                false,
+            ),
+            (
+                "replaced before",
+                vec![put(1, 2, 7), put(3, 4, 8), list(5, 6, &[("b0", 7)])],
+                false,
+            ),
+            (
+                "replaced at once",
+                vec![put(1, 2, 7), put(3, 6, 8), list(4, 5, &[("b0", 7)])],
+                true,
+            ),
+            (
+                "deleted before",
+                vec![put(1, 2, 7), delete(3, 4), list(5, 6, &[("b0", 7)])],
+                false,
+            ),
+            (
+                "deleted at once",
+                vec![put(1, 2, 7), delete(3, 6), list(4, 5, &[])],
+                true,
+            ),
+            (
+                "lost, seen",
+                vec![put(1, 0, 7), list(3, 4, &[("b0", 9)])],
+                true,
+            ),
+            ("lost, not seen", vec![put(1, 0, 7), list(3, 4, &[])], true),
+            (
+                "a name twice",
+                vec![put(1, 2, 7), list(3, 4, &[("b0", 7), ("b0", 7)])],
+                false,
+            ),
+            ("nobody's name", vec![list(3, 4, &[("b9", 7)])], false),
+        ] {
+            let judged = check(&calls, &["b0"]);
+            assert_eq!(judged.is_ok(), expected, "{what}: {judged:?}");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The next operation of a client in a burst on one partition, out of what anybody has seen.
+//!
+//! Everybody meets at the same few names. Conditions name ETags that were just seen, lease ids
+//! those that others hold, receipts the last ones: most operations could succeed, and which of them
+//! do is decided by who comes first.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::RngCore as _;
+use smalt_model::vocabulary::{
+    BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
+    MessageId, Metadata, Operation, PROPOSED_LEASES, QueueOperation, Receipt, Tag,
+};
+
+use super::spec::pool::{NOBODYS, Pool};
+
+/// The container of every burst on one partition.
+pub const CONTAINER: &str = "con0";
+/// Its queue.
+pub const QUEUE: &str = "que0";
+/// Blobs of a burst on blobs.
+pub const BLOBS: [&str; 2] = ["b0", "b1"];
+/// Blobs of a burst on listings.
+pub const LISTED: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
+
+/// What operations may name.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// ETags below this number were seen.
+    pub tags: u32,
+    /// Lease ids below this number are somebody's.
+    pub leases: u32,
+    /// Messages with receipts that were shown, oldest first.
+    pub shown: Vec<(MessageId, Receipt)>,
+}
+
+impl From<&Pool> for Known {
+    fn from(pool: &Pool) -> Self {
+        Known {
+            tags: pool.tags(),
+            leases: pool.leases(),
+            shown: pool.shown().to_vec(),
+        }
+    }
+}
+
+/// Chance, with what it may name.
+pub struct Draw<'a> {
+    /// Chance.
+    pub random: &'a mut ChaCha8Rng,
+    /// What may be named.
+    pub known: &'a Known,
+}
+
+impl Draw<'_> {
+    fn below(&mut self, end: u32) -> u32 {
+        self.random.next_u32() % end.max(1)
+    }
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
+        let end = u32::try_from(of.len()).unwrap_or(u32::MAX);
+        of.get(self.below(end) as usize).cloned()
+    }
+
+    /// A number below this one, the last ones most of the time; now and then nobody's.
+    fn recent(&mut self, end: u32) -> u32 {
+        if end == 0 || self.chance(5) {
+            return NOBODYS;
+        }
+        let back = if self.chance(70) { 2 } else { end };
+        end - 1 - self.below(back.min(end))
+    }
+
+    fn metadata(&mut self) -> Metadata {
+        let value = self.below(4);
+        match value {
+            0 => Metadata::new(),
+            _ => [("mark".to_owned(), format!("v{value}"))].into(),
+        }
+    }
+
+    fn lease_id(&mut self) -> LeaseId {
+        match self.chance(70) {
+            true => LeaseId(self.below(PROPOSED_LEASES)),
+            false => LeaseId(self.recent(self.known.leases)),
+        }
+    }
+
+    fn own_lease(&mut self) -> LeaseId {
+        LeaseId(self.below(PROPOSED_LEASES))
+    }
+
+    fn lease_action(&mut self) -> LeaseAction {
+        match self.below(10) {
+            0..3 => LeaseAction::Acquire {
+                proposed: self.chance(70).then(|| self.own_lease()),
+                duration_s: self.one(&[Some(15), Some(60), None]).flatten(),
+            },
+            3 => LeaseAction::Renew(self.lease_id()),
+            4 => LeaseAction::Change(self.lease_id(), self.own_lease()),
+            5 | 6 => LeaseAction::Release(self.lease_id()),
+            _ => LeaseAction::Break {
+                period_s: self.one(&[None, Some(0), Some(10)]).flatten(),
+            },
+        }
+    }
+
+    fn condition(&mut self) -> Option<Condition> {
+        let tag = Tag(self.recent(self.known.tags));
+        match self.below(20) {
+            0..3 => Some(Condition::IfMatch(Some(tag))),
+            3 => Some(Condition::IfMatch(None)),
+            4 => Some(Condition::IfNoneMatch(Some(tag))),
+            5 => Some(Condition::IfNoneMatch(None)),
+            _ => None,
+        }
+    }
+
+    fn guard(&mut self) -> Guard {
+        Guard {
+            lease: self.chance(20).then(|| self.lease_id()),
+            condition: self.condition(),
+        }
+    }
+}
+
+/// On one of these blobs.
+pub fn blob(draw: &mut Draw<'_>, names: &[&str]) -> Operation {
+    let id = BlobId {
+        container: CONTAINER.to_owned(),
+        blob: draw.one(names).unwrap_or(BLOBS[0]).to_owned(),
+    };
+    let guard = draw.guard();
+    let operation = match draw.below(100) {
+        0..28 => BlobOperation::Put(content(draw), draw.metadata(), guard),
+        28..44 => BlobOperation::Get {
+            snapshot: None,
+            range: None,
+            guard,
+        },
+        44..54 => BlobOperation::Head {
+            snapshot: None,
+            guard,
+        },
+        54..66 => BlobOperation::SetMetadata(draw.metadata(), guard),
+        66..74 => BlobOperation::Delete {
+            snapshot: None,
+            snapshots: None,
+            guard,
+        },
+        74..87 => BlobOperation::Lease(draw.lease_action(), guard.condition),
+        87..94 => BlobOperation::SetTags(draw.metadata(), guard.lease),
+        _ => BlobOperation::GetTags(guard.lease),
+    };
+    Operation::Blob(id, operation)
+}
+
+fn content(draw: &mut Draw<'_>) -> Content {
+    Content {
+        seed: draw.random.next_u32().to_le_bytes()[0],
+        length: draw.one(&[3, 1, 0, 40]).unwrap_or(3),
+    }
+}
+
+/// On the container.
+pub fn container(draw: &mut Draw<'_>) -> Operation {
+    let lease = draw.chance(25).then(|| draw.lease_id());
+    let guard = Guard {
+        lease,
+        condition: None,
+    };
+    let operation = match draw.below(100) {
+        0..18 => ContainerOperation::Create(draw.metadata()),
+        18..30 => ContainerOperation::Delete(guard),
+        30..52 => ContainerOperation::Get { lease },
+        52..68 => ContainerOperation::SetMetadata(draw.metadata(), guard),
+        _ => ContainerOperation::Lease(draw.lease_action(), None),
+    };
+    Operation::Container(CONTAINER.to_owned(), operation)
+}
+
+/// Writes to some blobs, and listings of all of them in small pages.
+pub fn listing(draw: &mut Draw<'_>) -> Operation {
+    if draw.chance(35) {
+        let list = ContainerOperation::List {
+            prefix: String::new(),
+            delimited: false,
+            page: draw.one(&[1, 2, 5_000]).unwrap_or(1),
+            snapshots: false,
+            uncommitted: false,
+        };
+        return Operation::Container(CONTAINER.to_owned(), list);
+    }
+    let id = BlobId {
+        container: CONTAINER.to_owned(),
+        blob: draw.one(&LISTED).unwrap_or(LISTED[0]).to_owned(),
+    };
+    let guard = Guard::default();
+    let operation = match draw.below(10) {
+        0..5 => BlobOperation::Put(content(draw), draw.metadata(), guard),
+        5 | 6 => BlobOperation::SetMetadata(draw.metadata(), guard),
+        _ => BlobOperation::Delete {
+            snapshot: None,
+            snapshots: None,
+            guard,
+        },
+    };
+    Operation::Blob(id, operation)
+}
+
+/// On the queue.
+pub fn queue(draw: &mut Draw<'_>) -> Operation {
+    let (id, receipt) = message(draw);
+    let operation = match draw.below(100) {
+        0..30 => QueueOperation::Put {
+            text: format!("text {}", draw.below(3)),
+            ttl_s: draw.one(&[None, Some(-1), Some(3_601)]).flatten(),
+            visibility_timeout_s: draw.one(&[0, 0, 0, 30]).unwrap_or(0),
+        },
+        30..58 => QueueOperation::Receive {
+            most: draw.one(&[1, 1, 2, 32]).unwrap_or(1),
+            visibility_timeout_s: draw.one(&[30, 1]).unwrap_or(30),
+        },
+        58..66 => QueueOperation::Peek {
+            most: draw.one(&[1, 32]).unwrap_or(1),
+        },
+        66..78 => QueueOperation::Update {
+            id,
+            receipt,
+            visibility_timeout_s: draw.one(&[0, 0, 30, 604_800]).unwrap_or(0),
+            text: draw.chance(50).then(|| format!("new {}", draw.below(3))),
+        },
+        78..90 => QueueOperation::DeleteMessage { id, receipt },
+        90..93 => QueueOperation::Get,
+        93..96 => QueueOperation::Create(draw.metadata()),
+        96 => QueueOperation::SetMetadata(draw.metadata()),
+        97 => QueueOperation::Delete,
+        _ => QueueOperation::Clear,
+    };
+    Operation::Queue(QUEUE.to_owned(), operation)
+}
+
+/// A message with a receipt: the last ones that were shown, most of the time.
+fn message(draw: &mut Draw<'_>) -> (MessageId, Receipt) {
+    let count = u32::try_from(draw.known.shown.len()).unwrap_or(u32::MAX);
+    let at = draw.recent(count) as usize;
+    let nobodys = (MessageId(NOBODYS), Receipt(NOBODYS));
+    draw.known.shown.get(at).copied().unwrap_or(nobodys)
+}
+
+/// Creates the container, or the queue: what a partition begins with.
+pub fn create_container() -> Operation {
+    let create = ContainerOperation::Create(Metadata::new());
+    Operation::Container(CONTAINER.to_owned(), create)
+}
+
+/// Creates the queue.
+pub fn create_queue() -> Operation {
+    Operation::Queue(QUEUE.to_owned(), QueueOperation::Create(Metadata::new()))
+}

@@ -1,0 +1,123 @@
+//! What is said of a burst that failed, and what is kept of it.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use super::burst::{Failure, History};
+use super::linear::Call;
+use super::plan::Plan;
+use super::schedule::Order;
+
+/// A failed burst for people: what is wrong, the calls, how to run it again.
+pub fn report(plan: &Plan, failure: &Failure) -> String {
+    let mut text = format!(
+        "seed {}, {}: {}\n",
+        plan.seed,
+        plan.kind.name(),
+        failure.reason
+    );
+    if !failure.history.before.is_empty() {
+        text += &format!("\nbefore:\n{}", failure.history.before);
+    }
+    text += "\ncall client from-to answer, operation\n";
+    text += &calls(&failure.history);
+    // Writing to a string does not fail.
+    if plan.left_out.is_empty() {
+        let _ = writeln!(text, "\nagain: {}", plan.command());
+    } else {
+        let _ = writeln!(
+            text,
+            "\nleft out: {:?}, order: {:?}",
+            plan.left_out, plan.order
+        );
+        let _ = writeln!(text, "the whole of it again: {}", plan.command());
+    }
+    text
+}
+
+fn calls(history: &History) -> String {
+    let mut text = String::new();
+    for (place, call) in history.calls.iter().enumerate() {
+        let told = match &call.returned {
+            Some((at, answered)) => format!("{at:<3} {}", answered.answer.summary()),
+            None => "    (lost)".to_owned(),
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{place:>4} {:>6} {:>4}-{told}  {:?}",
+            call.client, call.called, call.operation
+        );
+    }
+    text
+}
+
+/// Saves a history: one line of JSON for the burst, one for each call.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn save(path: &Path, plan: &Plan, failure: &Failure) -> std::io::Result<()> {
+    let mut lines = vec![header(plan, failure)];
+    lines.extend(failure.history.calls.iter().map(line));
+    save_lines(path, &lines)
+}
+
+/// Writes lines of JSON to a file, in place of what is there.
+///
+/// # Errors
+/// When the file cannot be written.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the history of a failed run is written where the command line says"
+)]
+pub fn save_lines(path: &Path, lines: &[serde_json::Value]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
+    for line in lines {
+        writeln!(file, "{line}")?;
+    }
+    file.flush()
+}
+
+fn header(plan: &Plan, failure: &Failure) -> serde_json::Value {
+    let order = match plan.order {
+        Order::Plain => "plain".to_owned(),
+        Order::Seeded(seed) => seed.to_string(),
+    };
+    serde_json::json!({
+        "burst": plan.seed,
+        "kind": plan.kind.name(),
+        "clients": plan.clients,
+        "operations": plan.operations,
+        "order": order,
+        "left_out": plan.left_out,
+        "reason": failure.reason,
+        "before": failure.history.before,
+    })
+}
+
+fn line(call: &Call) -> serde_json::Value {
+    let returned = call.returned.as_ref();
+    let headers = returned.map(|(_, answered)| {
+        let pairs = answered.answer.headers.iter().filter_map(|(name, value)| {
+            let value = value.to_str().ok()?;
+            Some((name.as_str().to_owned(), serde_json::json!(value)))
+        });
+        pairs.collect::<serde_json::Map<_, _>>()
+    });
+    serde_json::json!({
+        "client": call.client,
+        "called": call.called,
+        "returned": returned.map(|(at, _)| at),
+        "operation": format!("{:?}", call.operation),
+        "status": returned.map(|(_, answered)| answered.answer.status),
+        "headers": headers,
+        "body": returned.map(|(_, answered)| {
+            String::from_utf8_lossy(&answered.answer.body).into_owned()
+        }),
+        "sent": returned.map(|(_, answered)| answered.transcript()),
+    })
+}

@@ -1,0 +1,118 @@
+//! The same on disk: clients on threads that truly run at once, the committer on its own. Which
+//! order things happen in, the machine decides: a failing burst may not fail again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore as _, SeedableRng as _};
+use smalt_model::Model;
+use smalt_model::vocabulary::Operation;
+use tokio::runtime::Runtime;
+
+use super::burst::{Failure, History, any};
+use super::judge::{self, Verdict};
+use super::linear::Call;
+use super::plan::{Kind, Plan};
+use super::spec::whole::Whole;
+use crate::histories::names::Names;
+use crate::histories::run::{Answered, Player};
+use crate::histories::server::{START_S, Server};
+
+/// Worker threads: as many clients as can truly run at once.
+const WORKER_THREADS: usize = 4;
+/// Operations of the prelude.
+const PRELUDE: usize = 12;
+/// Of a hundred operations, so many lose their answer.
+const LOST_PERCENT: u32 = 8;
+/// More numbers than an operation can name by chance.
+const SKIPPED: u32 = 1_000;
+
+/// A runtime for such bursts.
+///
+/// # Errors
+/// When it does not start.
+pub fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()
+}
+
+/// Runs a burst on everything; `durable` when answers wait for the disk.
+///
+/// # Errors
+/// What no order of the calls explains, with the history.
+pub async fn burst(plan: &Plan, durable: bool) -> Result<Verdict, Box<Failure>> {
+    let mut history = History::default();
+    let told = play(plan, durable, &mut history).await;
+    let judged = told.and_then(|()| judge::judge(Kind::All, &history));
+    judged.map_err(|reason| Box::new(Failure { reason, history }))
+}
+
+async fn play(plan: &Plan, durable: bool, history: &mut History) -> Result<(), String> {
+    let mut random = ChaCha8Rng::seed_from_u64(plan.seed);
+    let server = Server::on_disk(durable)?;
+    let mut start = Whole {
+        model: Model::new(START_S),
+        names: Names::default(),
+    };
+    let mut player = Player::new(Arc::new(server));
+    for _ in 0..PRELUDE {
+        let operation = any(&start.model, &mut random);
+        let expected = start.model.step(&operation);
+        let played = player.play(&operation, &expected, &mut start.names);
+        played.await?;
+    }
+    // What the burst names is what the prelude made, or never was.
+    let known = start.model.clone();
+    start.model.skip_numbers(SKIPPED);
+    player.transcript().clone_into(&mut history.before);
+    let names = start.names.clone();
+    history.start = Some(start);
+    history.calls = at_once(plan, &known, &names, &player, &mut random).await?;
+    Ok(())
+}
+
+async fn at_once(
+    plan: &Plan,
+    known: &Model,
+    names: &Names,
+    player: &Player,
+    random: &mut ChaCha8Rng,
+) -> Result<Vec<Call>, String> {
+    let clock = Arc::new(AtomicU64::new(0));
+    let mut clients = Vec::new();
+    for client in 0..plan.clients {
+        // Each client plans for the state that it found.
+        let program: Vec<(Operation, bool)> = (0..plan.operations)
+            .map(|_| {
+                let is_lost = random.next_u32() % 100 < LOST_PERCENT;
+                (any(known, random), is_lost)
+            })
+            .collect();
+        let (clock, names, server) = (clock.clone(), names.clone(), player.server());
+        clients.push(tokio::spawn(async move {
+            let mut calls = Vec::new();
+            for (operation, is_lost) in program {
+                let called = clock.fetch_add(1, Ordering::SeqCst);
+                let answered = Answered::to(&server, &operation, &names).await?;
+                let returned = clock.fetch_add(1, Ordering::SeqCst);
+                calls.push(Call {
+                    client,
+                    operation,
+                    called,
+                    // Who does not see the answer does not know when it came either.
+                    returned: (!is_lost).then_some((returned, answered)),
+                });
+                tokio::task::yield_now().await;
+            }
+            Ok::<_, String>(calls)
+        }));
+    }
+    let mut all = Vec::new();
+    for client in clients {
+        all.extend(client.await.map_err(|error| error.to_string())??);
+    }
+    Ok(all)
+}

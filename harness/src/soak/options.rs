@@ -1,0 +1,120 @@
+//! The command `harness soak`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::account::Account;
+use super::events::{Event, lines, read};
+use super::loopback::{self, Until};
+use super::memory;
+use crate::bursts::report::save_lines;
+
+/// Runs clients for long, and accounts for everything that they did.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    #[command(subcommand)]
+    what: Soak,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum Soak {
+    /// Put, get, update and delete messages of one queue.
+    ///
+    /// At the end everything that is left is fetched. Nothing may be lost, given out while it is
+    /// invisible, unexpected, there again after its delete; of a message at most one receipt works,
+    /// and that one does. In memory the clients run on one thread, by seed, and time is virtual;
+    /// with `--http` each has a thread and a connection of its own.
+    #[command(verbatim_doc_comment)]
+    Queue(Queue),
+}
+
+/// Options of `harness soak queue`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Queue {
+    /// Seed: in memory the same one gives the same history.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Calls of all clients together.
+    #[arg(long, default_value_t = 100_000)]
+    operations: u64,
+    /// Clients at once.
+    #[arg(long, default_value_t = 8)]
+    clients: usize,
+    /// Over loopback HTTP, each client on a connection and a thread of its own.
+    #[arg(long)]
+    http: bool,
+    /// With `--http`: for so many seconds, whatever the number of calls.
+    #[arg(long, requires = "http")]
+    seconds: Option<u64>,
+    /// With `--http`: every answer waits for the disk, in this new directory.
+    #[arg(long, requires = "http")]
+    durable: Option<PathBuf>,
+    /// Where the history goes if anything is wrong.
+    #[arg(long, default_value = "target/soak/queue.ndjson")]
+    save: PathBuf,
+    /// Make the account of this saved history, and run nothing.
+    #[arg(long)]
+    check: Option<PathBuf>,
+}
+
+/// Longest run that is not timed: what takes longer hangs.
+const UNTIMED: Duration = Duration::from_secs(3_600);
+
+/// Runs the command.
+///
+/// # Errors
+/// When the service does not answer, or a file cannot be read or written.
+pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let Soak::Queue(queue) = &options.what;
+    let events = match &queue.check {
+        Some(path) => load(path)?,
+        None => run(queue).map_err(anyhow::Error::msg)?,
+    };
+    let account = Account::of(&events);
+    println!("{} calls: {account}", events.len());
+    if account.is_clean() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    account
+        .findings
+        .iter()
+        .for_each(|finding| eprintln!("{finding}"));
+    if queue.check.is_none() {
+        save_lines(&queue.save, &lines(&events)?)?;
+        eprintln!("saved: {}", queue.save.display());
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn run(queue: &Queue) -> Result<Vec<Event>, String> {
+    if !queue.http {
+        return memory::run(queue.seed, queue.operations, queue.clients);
+    }
+    let until = match queue.seconds {
+        Some(seconds) => Until {
+            calls: u64::MAX,
+            time: Duration::from_secs(seconds),
+        },
+        None => Until {
+            calls: queue.operations,
+            time: UNTIMED,
+        },
+    };
+    loopback::run(queue.seed, until, queue.clients, queue.durable.as_deref())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a saved history is read from where the command line says"
+)]
+fn load(path: &Path) -> anyhow::Result<Vec<Event>> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let event = |(at, line): (usize, &str)| {
+        read(line).with_context(|| format!("{}, line {}", path.display(), at + 1))
+    };
+    text.lines().enumerate().map(event).collect()
+}
