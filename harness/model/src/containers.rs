@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use smalt_protocol::ErrorCode;
 
 use crate::Model;
-use crate::blobs::Blob;
+use crate::blobs::{Blob, State};
 use crate::blocks::Uncommitted;
 use crate::conditions::{self, Current};
+use crate::deletion::{Kept, Taken};
 use crate::expected::{Answer, Expected, Fact, Listed, Refusal, settle};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{
@@ -26,15 +27,44 @@ pub(crate) struct Container {
     pub(crate) blobs: BTreeMap<String, Blob>,
     /// Uncommitted blocks by name of their blob, whether or not there is one.
     pub(crate) uncommitted: BTreeMap<String, Uncommitted>,
+    /// Snapshots by name of their blob, deleted ones as well.
+    pub(crate) snapshots: BTreeMap<String, Taken>,
+    /// Deleted blobs by name.
+    pub(crate) dormant: BTreeMap<String, Kept>,
 }
 
 impl Container {
     /// What a condition is judged against.
-    pub(crate) fn current(&self) -> Current {
+    pub(crate) fn current(&self) -> Current<'_> {
         Current {
             tag: self.tag,
             modified_s: self.modified_s,
+            tags: None,
         }
+    }
+
+    /// User metadata.
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The entries of a name in a listing: snapshots first, oldest first.
+    fn entries(&self, name: &str, snapshots: bool, deleted: bool, now_s: u64) -> Vec<Listed> {
+        let mut entries = Vec::new();
+        for (moment, kept) in self.snapshots.get(name).into_iter().flatten() {
+            if snapshots && kept.is_living() || deleted && kept.is_dormant(now_s) {
+                let is_deleted = !kept.is_living();
+                entries.push(entry(name, Some(*moment), Some(&kept.state), is_deleted));
+            }
+        }
+        if let Some(blob) = self.blobs.get(name) {
+            entries.push(entry(name, None, Some(&blob.state), false));
+        }
+        let dormant = self.dormant.get(name).filter(|_| deleted);
+        if let Some(kept) = dormant.filter(|kept| kept.is_dormant(now_s)) {
+            entries.push(entry(name, None, Some(&kept.state), true));
+        }
+        entries
     }
 }
 
@@ -47,12 +77,11 @@ impl Model {
 
     pub(crate) fn container(&mut self, name: &str, operation: &ContainerOperation) -> Expected {
         settle(match operation {
-            ContainerOperation::Create(metadata) => self.create(name, metadata),
+            ContainerOperation::Create(metadata) => self.create_container(name, metadata),
             ContainerOperation::Delete(guard) => self.delete_container(name, *guard),
             ContainerOperation::Get { lease } => self.get(name, *lease),
             ContainerOperation::SetMetadata(metadata, guard) => {
-                let tag = self.numbers.tag();
-                let now_s = self.now_s;
+                let (now_s, tag) = (self.now_s, self.numbers.tag());
                 self.guarded(name, *guard, false).map(|container| {
                     container.metadata.clone_from(metadata);
                     container.tag = tag;
@@ -61,17 +90,11 @@ impl Model {
                 })
             }
             ContainerOperation::Lease(action, condition) => self.lease(name, *action, *condition),
-            ContainerOperation::List {
-                prefix,
-                delimited,
-                snapshots,
-                uncommitted,
-                page: _,
-            } => self.list(name, prefix, *delimited, *snapshots, *uncommitted),
+            ContainerOperation::List { .. } => self.list(name, operation),
         })
     }
 
-    fn create(&mut self, name: &str, metadata: &Metadata) -> Answer {
+    fn create_container(&mut self, name: &str, metadata: &Metadata) -> Answer {
         if self.containers.contains_key(name) {
             return Err(ErrorCode::ContainerAlreadyExists.into());
         }
@@ -82,6 +105,8 @@ impl Model {
             lease: Lease::Available,
             blobs: BTreeMap::new(),
             uncommitted: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            dormant: BTreeMap::new(),
         };
         let answer = Expected::of_version(201, container.tag, self.now_s);
         self.containers.insert(name.to_owned(), container);
@@ -129,67 +154,76 @@ impl Model {
         let current = container.current();
         conditions::check_write(condition, current, ErrorCode::ConditionNotMet)?;
         let (leased, answer) = lease::act(container.lease, action, now_s, &mut numbers)?;
+        // A lease changes neither tag nor time of what it is on.
+        let facts = Expected::of_version(0, container.tag, container.modified_s).facts;
         container.lease = leased;
         self.numbers = numbers;
-        // A lease changes neither tag nor time of what it is on.
-        Ok(answer
-            .with(Fact::Tag(current.tag))
-            .with(Fact::LastModified(current.modified_s)))
+        Ok(answer.with_all(facts))
     }
 
-    fn list(
-        &mut self,
-        name: &str,
-        prefix: &str,
-        delimited: bool,
-        with_snapshots: bool,
-        with_uncommitted: bool,
-    ) -> Answer {
+    fn list(&mut self, name: &str, operation: &ContainerOperation) -> Answer {
+        let ContainerOperation::List {
+            prefix,
+            delimited,
+            snapshots,
+            uncommitted,
+            deleted,
+            page: _,
+        } = operation
+        else {
+            return Err(ErrorCode::InvalidInput.into());
+        };
         // "List Blobs": a hierarchy shows no snapshots.
-        if delimited && with_snapshots {
+        if *delimited && *snapshots {
             return Err(ErrorCode::InvalidQueryParameterValue.into());
         }
         let now_s = self.now_s;
         let container = self.find(name)?;
-        let mut names: Vec<&String> = container.blobs.keys().collect();
-        if with_uncommitted {
-            let open = container.uncommitted.iter();
-            let open = open.filter(|(name, blocks)| {
-                blocks.is_kept(now_s) && !container.blobs.contains_key(*name)
-            });
-            names.extend(open.map(|(name, _)| name));
+        let mut shown: BTreeMap<&str, Vec<Listed>> = BTreeMap::new();
+        let known = container.blobs.keys();
+        let known = known.chain(container.snapshots.keys());
+        for name in known.chain(container.dormant.keys()) {
+            shown.insert(name, container.entries(name, *snapshots, *deleted, now_s));
         }
-        names.sort();
-        let mut listed: Vec<Listed> = Vec::new();
-        for name in names.into_iter().filter(|name| name.starts_with(prefix)) {
-            let rest = &name[prefix.len()..];
-            if let Some(end) = rest.find('/').filter(|_| delimited) {
-                let group = Listed::Prefix(format!("{prefix}{}", &rest[..=end]));
-                if listed.last() != Some(&group) {
-                    listed.push(group);
-                }
-                continue;
+        for (name, open) in &container.uncommitted {
+            if *uncommitted && open.is_kept(now_s) && !container.blobs.contains_key(name) {
+                // A name under which only uncommitted blocks stand: a blob of no bytes and no tag.
+                let entries = shown.entry(name).or_default();
+                entries.push(entry(name, None, None, false));
             }
-            match container.blobs.get(name) {
-                Some(blob) => listed.extend(blob.listed(name, with_snapshots)),
-                None => listed.push(open(name)),
+        }
+        let mut listed: Vec<Listed> = Vec::new();
+        for (name, entries) in shown {
+            let Some(rest) = name.strip_prefix(prefix.as_str()) else {
+                continue;
+            };
+            match rest.find('/').filter(|_| *delimited) {
+                Some(end) if !entries.is_empty() => {
+                    let group = Listed::Prefix(format!("{prefix}{}", &rest[..=end]));
+                    if listed.last() != Some(&group) {
+                        listed.push(group);
+                    }
+                }
+                Some(_) => {}
+                None => listed.extend(entries),
             }
         }
         Ok(Expected::ok(200).with(Fact::Listed(listed)))
     }
 }
 
-/// A name under which only uncommitted blocks stand: a blob of no bytes and no tag.
-fn open(name: &str) -> Listed {
-    entry(name, None, None, 0)
-}
-
 /// An entry of a listing.
-pub(crate) fn entry(name: &str, snapshot: Option<Moment>, tag: Option<Tag>, length: u64) -> Listed {
+fn entry(name: &str, snapshot: Option<Moment>, state: Option<&State>, deleted: bool) -> Listed {
+    let detail = |state: &State| {
+        let (metadata, tags) = (state.metadata.clone(), state.tags.clone());
+        (metadata, tags, state.content.kind())
+    };
     Listed::Blob {
         name: name.to_owned(),
         snapshot,
-        tag,
-        length,
+        tag: state.map(|state| state.tag),
+        length: state.map_or(0, |state| state.content.length()),
+        deleted,
+        detail: state.map(detail),
     }
 }

@@ -52,6 +52,11 @@ impl Message {
 }
 
 impl Queue {
+    /// User metadata.
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
     /// Messages with their receipts.
     pub(crate) fn receipts(&self) -> Vec<(MessageId, Receipt)> {
         let messages = self.messages.iter();
@@ -176,6 +181,11 @@ impl Model {
             // "-1": it does not expire.
             Some(ttl_s) => u64::try_from(ttl_s).ok(),
         };
+        // "The visibility timeout of a message cannot be set to a value later than the expiry
+        // time."
+        if lives_s.is_some_and(|lives_s| visibility_timeout_s >= lives_s) {
+            return Err(ErrorCode::OutOfRangeQueryParameterValue.into());
+        }
         let sequence = self.numbers.place();
         let message = Message {
             text: text.to_owned(),

@@ -114,6 +114,8 @@ pub enum Operation {
     Blob(BlobId, BlobOperation),
     /// On a queue.
     Queue(String, QueueOperation),
+    /// On the account.
+    Account(AccountOperation),
     /// A request that breaks a rule of syntax.
     Malformed(Malformed),
     /// Time passes.
@@ -153,6 +155,8 @@ pub enum ContainerOperation {
         snapshots: bool,
         /// `include=uncommittedblobs`.
         uncommitted: bool,
+        /// `include=deleted`.
+        deleted: bool,
     },
 }
 
@@ -218,6 +222,141 @@ pub enum BlobOperation {
     SetTags(Metadata, Option<LeaseId>),
     /// Get Blob Tags.
     GetTags(Option<LeaseId>),
+    /// Put Blob, of an append blob or a page blob.
+    Create(NewBlob, Metadata, Guard),
+    /// Set Blob Properties.
+    SetProperties(Property, Guard),
+    /// Put Blob From URL or, where it is `sync`, Copy Blob From URL; from the same account.
+    FromUrl {
+        /// Copy Blob From URL.
+        sync: bool,
+        /// What is copied.
+        source: BlobId,
+        /// `x-ms-source-if-...`.
+        source_condition: Option<Condition>,
+        /// Metadata in place of the source's.
+        metadata: Metadata,
+        /// Lease and condition of the destination.
+        guard: Guard,
+    },
+    /// Append Block.
+    Append(Content, Option<Position>, Guard),
+    /// Append Blob Seal.
+    Seal(Option<Position>, Guard),
+    /// Put Page: as update or as clear.
+    WritePages {
+        /// First page.
+        first: u64,
+        /// Number of pages, at least one.
+        count: u64,
+        /// What every byte becomes; absent: clear.
+        fill: Option<u8>,
+        /// `x-ms-if-sequence-number-...`.
+        sequence: Option<Sequence>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Get Page Ranges.
+    GetPages {
+        /// `snapshot`.
+        snapshot: Option<Moment>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Undelete Blob.
+    Undelete,
+}
+
+/// A blob that Put Blob makes empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewBlob {
+    /// `AppendBlob`.
+    Append,
+    /// `PageBlob`.
+    Pages {
+        /// `x-ms-blob-content-length`, in pages.
+        pages: u64,
+        /// `x-ms-blob-sequence-number`.
+        number: u64,
+    },
+}
+
+/// What Set Blob Properties changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// The content headers, all of them.
+    Content(ContentHeaders),
+    /// `x-ms-blob-content-length` of a page blob, in pages.
+    Pages(u64),
+    /// `x-ms-sequence-number-action: max`.
+    NumberMax(u64),
+    /// `x-ms-sequence-number-action: update`.
+    NumberUpdate(u64),
+    /// `x-ms-sequence-number-action: increment`.
+    NumberIncrement,
+}
+
+/// Headers that a read shows as they were stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentHeaders {
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// `Cache-Control`.
+    pub cache_control: Option<&'static str>,
+    /// `Content-Disposition`.
+    pub disposition: Option<&'static str>,
+}
+
+impl Default for ContentHeaders {
+    fn default() -> Self {
+        ContentHeaders {
+            content_type: "application/octet-stream",
+            cache_control: None,
+            disposition: None,
+        }
+    }
+}
+
+/// `x-ms-blob-condition-...` of an append blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// `appendpos`, in bytes.
+    At(u64),
+    /// `maxsize`, in bytes.
+    Most(u64),
+}
+
+/// `x-ms-if-sequence-number-...` of a page blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    /// `le`.
+    Most(u64),
+    /// `lt`.
+    Below(u64),
+    /// `eq`.
+    Is(u64),
+}
+
+/// On all of the account's blob or queue service.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AccountOperation {
+    /// List Containers, every page of it.
+    Containers(Names),
+    /// List Queues, every page of it.
+    Queues(Names),
+    /// Set Blob Service Properties: for how many days what is deleted is kept, if at all.
+    Retain(Option<u64>),
+}
+
+/// Which names a listing shows, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// `prefix`.
+    pub prefix: String,
+    /// `maxresults`.
+    pub page: u32,
+    /// `include=metadata`.
+    pub metadata: bool,
 }
 
 /// On a queue.
@@ -294,7 +433,14 @@ pub enum Condition {
     IfModifiedSince(u64),
     /// `If-Unmodified-Since`, in seconds of the Unix epoch.
     IfUnmodifiedSince(u64),
+    /// `x-ms-if-tags`: the tag [`TAG`] is, or is not, this value.
+    IfTags(&'static str, bool),
 }
+
+/// The index tag that conditions ask for.
+pub const TAG: &str = "mark";
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 512;
 
 /// A lease operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -383,11 +529,15 @@ pub enum Malformed {
     VisibilityTimeout,
     /// Put Message that lives for no time.
     TimeToLive,
+    /// Put Page of half a page.
+    PageRange,
+    /// Put Blob, of a page blob that ends within a page.
+    PageBlobLength,
 }
 
 impl Malformed {
     /// All of them.
-    pub const ALL: [Malformed; 12] = [
+    pub const ALL: [Malformed; 14] = [
         Malformed::ContainerName,
         Malformed::LeaseId,
         Malformed::Date,
@@ -400,5 +550,27 @@ impl Malformed {
         Malformed::TooManyMessages,
         Malformed::VisibilityTimeout,
         Malformed::TimeToLive,
+        Malformed::PageRange,
+        Malformed::PageBlobLength,
     ];
+
+    /// What it is called among operations.
+    pub fn operation(self) -> &'static str {
+        match self {
+            Malformed::ContainerName => "malformed container name",
+            Malformed::LeaseId => "malformed lease id",
+            Malformed::Date => "malformed date",
+            Malformed::TwoConditions => "malformed two conditions",
+            Malformed::LeaseDuration => "malformed lease duration",
+            Malformed::LeaseAction => "malformed lease action",
+            Malformed::BlockId => "malformed block id",
+            Malformed::BlobType => "malformed blob type",
+            Malformed::PageOfNone => "malformed page of none",
+            Malformed::TooManyMessages => "malformed too many messages",
+            Malformed::VisibilityTimeout => "malformed visibility timeout",
+            Malformed::TimeToLive => "malformed time to live",
+            Malformed::PageRange => "malformed page range",
+            Malformed::PageBlobLength => "malformed page blob length",
+        }
+    }
 }
