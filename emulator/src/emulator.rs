@@ -8,6 +8,7 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 
 use crate::arrival::Socket;
+use crate::audit::{self, Audit};
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::config::{Account, AccountSettings, Config, OAuth};
@@ -131,6 +132,15 @@ impl Emulator {
         report.records_reaped = reaped.records;
         report.more |= reaped.more;
         Ok(report)
+    }
+
+    /// Whether the store agrees with itself: for tests, since it reads every record.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    #[doc(hidden)]
+    pub fn audit(&self) -> StoreResult<Audit> {
+        self.0.store.read(audit::audit)
     }
 
     /// Takes no more writes; what was acknowledged is on disk.

@@ -74,6 +74,7 @@ pub mod store;
 pub mod header_case;
 
 mod arrival;
+mod audit;
 mod call;
 mod core;
 mod cors;
@@ -92,6 +93,8 @@ mod stage;
 mod target;
 
 pub use arrival::Socket;
+#[doc(hidden)]
+pub use audit::Audit;
 pub use body::Body;
 pub use clock::Clock;
 pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth, Sku};

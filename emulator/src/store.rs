@@ -35,6 +35,7 @@ mod keys;
 mod maintain;
 mod payload;
 mod reader;
+mod references;
 mod shared;
 mod sled_engine;
 mod staging;
@@ -51,6 +52,7 @@ pub use keys::OWN_PREFIXES;
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use reader::PayloadReader;
+pub use references::references;
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
 pub use view::{

@@ -50,8 +50,16 @@ pub fn check_source(
     unmet: ErrorCode,
 ) -> Result<(), Refusal> {
     match condition {
-        Some(condition) if !holds(condition, current) => Err(unmet.into()),
+        Some(condition) if !holds(condition, current) => Err(of_tags(condition, unmet).into()),
         _ => Ok(()),
+    }
+}
+
+/// A copy tells its two sides apart, but not where tags are concerned.
+fn of_tags(condition: Condition, unmet: ErrorCode) -> ErrorCode {
+    match condition {
+        Condition::IfTags(..) => ErrorCode::ConditionNotMet,
+        _ => unmet,
     }
 }
 
@@ -64,7 +72,9 @@ pub fn check_create(
     match (condition, current) {
         (Some(Condition::IfNoneMatch(None)), Some(_)) => Err(ErrorCode::BlobAlreadyExists.into()),
         (condition, Some(current)) => check_write(condition, current, unmet),
-        (Some(Condition::IfMatch(_) | Condition::IfTags(..)), None) => Err(unmet.into()),
+        (Some(condition @ (Condition::IfMatch(_) | Condition::IfTags(..))), None) => {
+            Err(of_tags(condition, unmet).into())
+        }
         (_, None) => Ok(()),
     }
 }

@@ -52,7 +52,8 @@ impl Container {
     fn entries(&self, name: &str, snapshots: bool, deleted: bool, now_s: u64) -> Vec<Listed> {
         let mut entries = Vec::new();
         for (moment, kept) in self.snapshots.get(name).into_iter().flatten() {
-            if snapshots && kept.is_living() || deleted && kept.is_dormant(now_s) {
+            let is_dormant = deleted && kept.is_dormant(now_s);
+            if snapshots && (kept.is_living() || is_dormant) {
                 let is_deleted = !kept.is_living();
                 entries.push(entry(name, Some(*moment), Some(&kept.state), is_deleted));
             }
@@ -188,8 +189,12 @@ impl Model {
         for (name, open) in &container.uncommitted {
             if *uncommitted && open.is_kept(now_s) && !container.blobs.contains_key(name) {
                 // A name under which only uncommitted blocks stand: a blob of no bytes and no tag.
+                // A name stands once, though: a deleted blob that is shown hides them.
                 let entries = shown.entry(name).or_default();
-                entries.push(entry(name, None, None, false));
+                let hides = |it: &Listed| matches!(it, Listed::Blob { snapshot: None, .. });
+                if !entries.last().is_some_and(hides) {
+                    entries.push(entry(name, None, None, false));
+                }
             }
         }
         let mut listed: Vec<Listed> = Vec::new();

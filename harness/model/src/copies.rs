@@ -80,26 +80,25 @@ impl Model {
         if kind.is_some_and(|kind| kind != found.content.kind()) {
             return Err(ErrorCode::InvalidBlobType.into());
         }
-        let mut content = found.content.clone();
-        if let Bytes::Appended { sealed, .. } = &mut content {
-            *sealed = false;
-        }
+        // Recorded: what is sealed is copied so.
+        let content = found.content.clone();
         Ok(self.paste(id, wanted, content, &found, true, 202))
     }
 
     /// A copy that reads its source first: a block blob whatever the source is.
     fn copy_bytes(&mut self, id: &BlobId, wanted: &Wanted<'_>, sync: bool) -> Answer {
+        let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
+        let unmet = ErrorCode::TargetConditionNotMet;
+        self.check_create(there.as_ref(), wanted.guard, unmet)?;
         let found = self.state(wanted.source, None).cloned();
         let found = found.map_err(|Refusal(code, _)| unverified(code.status()))?;
         conditions::check_read(wanted.condition, found.current())
             .map_err(|Refusal(code, status)| unverified(status.unwrap_or(code.status())))?;
-        let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
-        self.check_create(
-            there.as_ref(),
-            wanted.guard,
-            ErrorCode::TargetConditionNotMet,
-        )?;
-        let content = Bytes::Blocks(vec![(None, found.content.bytes())]);
+        // A copy has the blocks of a block blob; "the block list isn't preserved" by a put.
+        let content = match &found.content {
+            blocks @ Bytes::Blocks(_) if sync => blocks.clone(),
+            other => Bytes::Blocks(vec![(None, other.bytes())]),
+        };
         let status = if sync { 202 } else { 201 };
         Ok(self.paste(id, wanted, content, &found, sync, status))
     }

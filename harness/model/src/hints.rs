@@ -105,15 +105,25 @@ impl Model {
         hint
     }
 
+    /// The names of all containers.
+    pub fn containers(&self) -> impl Iterator<Item = &str> {
+        self.containers.keys().map(String::as_str)
+    }
+
+    /// The names of all queues.
+    pub fn queues(&self) -> impl Iterator<Item = &str> {
+        self.queues.keys().map(String::as_str)
+    }
+
     /// Whether there is a container of this name.
     pub fn has_container(&self, name: &str) -> bool {
         self.containers.contains_key(name)
     }
 
     /// The type of a blob; empty: there is none.
-    pub fn kind_of_blob(&self, id: &BlobId) -> &'static str {
-        let container = self.containers.get(&id.container);
-        let blob = container.and_then(|container| container.blobs.get(&id.blob));
+    pub fn kind_at(&self, container: &str, blob: &str) -> &'static str {
+        let container = self.containers.get(container);
+        let blob = container.and_then(|container| container.blobs.get(blob));
         blob.map_or("", |blob| blob.state.content.kind())
     }
 

@@ -106,6 +106,17 @@ impl Model {
         if let QueueOperation::Create(metadata) = operation {
             return self.create_queue(name, metadata);
         }
+        if let QueueOperation::Put {
+            ttl_s: Some(ttl_s @ 0..),
+            visibility_timeout_s,
+            ..
+        } = operation
+            && visibility_timeout_s.cast_signed() >= *ttl_s
+        {
+            // "The visibility timeout of a message cannot be set to a value later than the expiry
+            // time." It takes no queue to know that.
+            return Err(ErrorCode::InvalidQueryParameterValue.into());
+        }
         let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
         match operation {
             QueueOperation::Create(_) => {}
@@ -181,11 +192,6 @@ impl Model {
             // "-1": it does not expire.
             Some(ttl_s) => u64::try_from(ttl_s).ok(),
         };
-        // "The visibility timeout of a message cannot be set to a value later than the expiry
-        // time."
-        if lives_s.is_some_and(|lives_s| visibility_timeout_s >= lives_s) {
-            return Err(ErrorCode::OutOfRangeQueryParameterValue.into());
-        }
         let sequence = self.numbers.place();
         let message = Message {
             text: text.to_owned(),

@@ -3,16 +3,19 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use smalt_model::vocabulary::{ContainerOperation, Operation};
+use smalt_model::vocabulary::Operation;
 use smalt_model::{Expected, Model};
 use smalt_protocol::uri::encode_query;
 
 use super::check::check;
 use super::coverage::Coverage;
 use super::documents::{self, Entry};
+use super::generate::{Step, is_listing};
+use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::{self, Request};
 use super::server::{Answer, START_S, Server};
+use crate::traces::scrub::Seen;
 
 /// Pages that one listing may take: more is a marker that leads in a circle.
 const PAGES_MAX: usize = 100;
@@ -65,6 +68,7 @@ impl Answered {
 pub struct Player {
     server: Arc<Server>,
     transcript: String,
+    watch: Watch,
 }
 
 impl Player {
@@ -73,6 +77,7 @@ impl Player {
         Player {
             server,
             transcript: String::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -98,7 +103,10 @@ impl Player {
     ) -> Result<(), String> {
         let answered = Answered::to(&self.server, operation, names).await?;
         self.transcript.push_str(&answered.transcript);
-        check(expected, &answered.answer, &answered.entries, names)
+        let seen = names.tags_seen();
+        check(expected, &answered.answer, &answered.entries, names)?;
+        let is_new = names.tags_seen() > seen;
+        self.watch.tag(is_new, answered.answer.header("etag"))
     }
 
     /// Time becomes this one.
@@ -127,8 +135,19 @@ pub struct Failure {
     pub operation: Operation,
     /// What is wrong with its answer.
     pub difference: String,
+    /// What it has to be answered.
+    pub expected: Expected,
     /// All that was sent, as commands for a shell.
     pub transcript: String,
+    /// What was said, if the server was told to keep that.
+    pub seen: Vec<Seen>,
+}
+
+/// How a history is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Judging {
+    /// Invariants are looked at after so many steps, and at the end.
+    pub every: usize,
 }
 
 /// Runs a history from its beginning.
@@ -137,16 +156,18 @@ pub struct Failure {
 /// The first step that was answered wrongly.
 pub async fn run(
     server: Server,
-    history: &[Operation],
+    history: &[Step],
+    judging: Judging,
     coverage: &mut Coverage,
-) -> Result<(), Failure> {
+) -> Result<Arc<Server>, Failure> {
     let mut model = Model::new(START_S);
     let mut names = Names::default();
     let mut player = Player::new(Arc::new(server));
-    for (step, operation) in history.iter().enumerate() {
+    for (number, step) in history.iter().enumerate() {
+        let operation = &step.operation;
         let expected = model.step(operation);
-        coverage.note(operation, &expected);
-        let told = match operation {
+        let noted = coverage.note(step, &expected);
+        let mut told = match operation {
             Operation::Advance { .. } => {
                 player.set_time(model.now_s());
                 Ok(())
@@ -154,21 +175,24 @@ pub async fn run(
             Operation::Restart => player.restart(),
             _ => player.play(operation, &expected, &mut names).await,
         };
-        told.map_err(|difference| Failure {
-            step,
+        let is_last = number + 1 == history.len();
+        if told.is_ok() && (is_last || (number + 1) % judging.every == 0) {
+            let questions = match is_last {
+                true => invariants::all(&model),
+                false => invariants::questions(&model, operation),
+            };
+            told = invariants::check(&mut player, &mut model, &mut names, questions).await;
+        }
+        told.and(noted).map_err(|difference| Failure {
+            step: number,
             operation: operation.clone(),
             difference,
+            expected,
             transcript: player.transcript().to_owned(),
+            seen: player.server().seen(),
         })?;
     }
-    Ok(())
-}
-
-fn is_listing(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Container(_, ContainerOperation::List { .. })
-    )
+    Ok(player.server())
 }
 
 /// The entries of all pages from the first one on.

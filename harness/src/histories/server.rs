@@ -1,7 +1,9 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt as _;
 use smalt::{Clock, Emulator};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
@@ -9,6 +11,7 @@ use tempfile::TempDir;
 
 use super::render::Request;
 use crate::servers::access::Access;
+use crate::traces::scrub::Seen;
 
 /// When every history begins, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
@@ -18,6 +21,8 @@ const SEED: u64 = 1;
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
+/// Host and port of both.
+pub const AUTHORITIES: [&str; 2] = ["127.0.0.1:10000", "127.0.0.1:10001"];
 
 /// An answer, read whole.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct Server {
     clock: Clock,
     access: Access,
     dir: Option<Home>,
+    /// What was said, where that is to be kept.
+    seen: Option<Mutex<Vec<Seen>>>,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -82,7 +89,35 @@ impl Server {
             clock,
             access: Access::full(VERSION),
             dir,
+            seen: None,
         })
+    }
+
+    /// The same, keeping all that is said from now on.
+    #[must_use]
+    pub fn keeping(mut self) -> Self {
+        self.seen = Some(Mutex::default());
+        self
+    }
+
+    /// What was said since [`Server::keeping`].
+    pub fn seen(&self) -> Vec<Seen> {
+        let Some(seen) = &self.seen else {
+            return Vec::new();
+        };
+        seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the store agrees with itself: every payload is referred to as often as it says.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn audit(&self) -> Result<(), String> {
+        let audit = self.emulator.audit().map_err(|error| error.to_string())?;
+        audit
+            .differences
+            .first()
+            .map_or(Ok(()), |first| Err(first.clone()))
     }
 
     /// Sets the time, in seconds of the Unix epoch.
@@ -126,15 +161,46 @@ impl Server {
         }
         let body = smalt::body::full(Bytes::from(request.body.clone()));
         let wire = wire.body(body).map_err(|error| error.to_string())?;
+        let sent = self.seen.is_some().then(|| {
+            let (method, uri) = (wire.method().clone(), wire.uri().clone());
+            (method, uri, wire.headers().clone())
+        });
         let response = self.emulator.call(wire).await;
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
-        Ok(Answer {
+        let answer = Answer {
             status: head.status.as_u16(),
             headers: head.headers,
             body: body.to_bytes(),
-        })
+        };
+        if let (Some(seen), Some((method, uri, headers))) = (&self.seen, sent) {
+            let seen = &mut seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let now_s = self.clock.now().unix_s();
+            seen.push(Seen {
+                t: (now_s - START_S) * 1_000,
+                host: uri.authority().map(ToString::to_string).unwrap_or_default(),
+                method: method.to_string(),
+                target: uri
+                    .path_and_query()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
+                request_headers: pairs(&headers),
+                request_body: Bytes::from(request.body.clone()),
+                status: answer.status,
+                response_headers: pairs(&answer.headers),
+                response_body: answer.body.clone(),
+            });
+        }
+        Ok(answer)
     }
+}
+
+fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |(name, value): (&HeaderName, &http::HeaderValue)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    };
+    headers.iter().map(text).collect()
 }
 
 fn emulator(clock: &Clock, home: Option<&Home>) -> Result<Emulator, String> {

@@ -64,6 +64,14 @@ pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
     Ok(recording::parse(name, &text)?)
 }
 
+/// Reads a trace as text.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read(path: &Path) -> Result<String, CorpusError> {
+    fs::read_to_string(path).map_err(|e| CorpusError::Io(path.to_owned(), e))
+}
+
 /// Writes a report or a trace.
 ///
 /// # Errors

@@ -91,7 +91,7 @@ const fn creation(set: Set) -> [(Outcome, Set); 7] {
 }
 
 /// One that makes a blob out of another.
-const fn copied(set: Set) -> [(Outcome, Set); 7] {
+const fn copied(set: Set) -> [(Outcome, Set); 8] {
     let [container, missing, absent, mismatch, lost, ..] = creation(set);
     [
         container,
@@ -99,7 +99,8 @@ const fn copied(set: Set) -> [(Outcome, Set); 7] {
         absent,
         mismatch,
         lost,
-        (no(E::TargetConditionNotMet), UNMET_CREATE),
+        (no(E::TargetConditionNotMet), UNMET_CREATE & !TAGS),
+        (no(E::ConditionNotMet), TAGS),
         (no(E::BlobAlreadyExists), IF_NONE_MATCH_ANY),
     ]
 }
@@ -450,7 +451,7 @@ pub const ROWS: &[Row] = &[
             QUEUE,
             &[
                 (done(201), NONE),
-                (no(E::OutOfRangeQueryParameterValue), NONE),
+                (no(E::InvalidQueryParameterValue), NONE),
             ],
         ],
     ),
