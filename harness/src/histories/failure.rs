@@ -60,7 +60,8 @@ impl Failed {
         let mut tries = tries.filter_map(|every| {
             let server = campaign::server(restarts).ok()?.keeping();
             let judging = Judging { every };
-            let judged = run(server, &history, judging, &mut Coverage::default());
+            let mut coverage = Coverage::default();
+            let judged = run(server, &history, judging, &mut coverage);
             runtime.block_on(judged).err()
         });
         let Some(failure) = tries.next() else {

@@ -72,7 +72,10 @@ pub struct Options {
 pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.again {
         let changed = regressions::again(path)?;
-        println!("{}: {changed} answers have another status now", path.display());
+        println!(
+            "{}: {changed} answers have another status now",
+            path.display()
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let bar = ProgressBar::new(u64::from(options.histories));

@@ -49,13 +49,21 @@ pub fn again(path: &Path) -> anyhow::Result<usize> {
 }
 
 fn request(exchange: &Exchange, service: Service) -> anyhow::Result<Request> {
-    let body = exchange.request.body.as_ref().map_or(Ok(Bytes::new()), Body::bytes)?;
+    let body = exchange
+        .request
+        .body
+        .as_ref()
+        .map_or(Ok(Bytes::new()), Body::bytes)?;
     let ours = ["content-length", "x-ms-version"];
     let headers = exchange.request.headers.iter();
     let headers = headers.filter(|(name, _)| !ours.contains(&name.as_str()));
     let bare = |(name, value): &(String, String)| {
         let is_source = name == "x-ms-copy-source";
-        let value = if is_source { unsigned(value) } else { value.clone() };
+        let value = if is_source {
+            unsigned(value)
+        } else {
+            value.clone()
+        };
         (name.clone(), value)
     };
     Ok(Request {
@@ -70,7 +78,9 @@ fn request(exchange: &Exchange, service: Service) -> anyhow::Result<Request> {
 /// Path and query behind the account, without the signature.
 fn unsigned(url: &str) -> String {
     let rest = url.splitn(4, '/').nth(3).unwrap_or_default();
-    let signed = rest.find(&format!("?{SIGNED}")).or_else(|| rest.find(&format!("&{SIGNED}")));
+    let signed = rest
+        .find(&format!("?{SIGNED}"))
+        .or_else(|| rest.find(&format!("&{SIGNED}")));
     rest[..signed.unwrap_or(rest.len())].to_owned()
 }
 
@@ -93,7 +103,11 @@ mod tests {
             let recording = corpus::load(&directory, &name).unwrap();
             let played = play(Arc::new(InProcess::default()), &recording).await;
             assert_eq!(played.setup_problems, Vec::<String>::new(), "{name}");
-            assert_eq!(played.outcomes.len(), recording.interactions.len(), "{name}");
+            assert_eq!(
+                played.outcomes.len(),
+                recording.interactions.len(),
+                "{name}"
+            );
             for (n, outcome) in played.outcomes.iter().enumerate() {
                 assert_eq!(*outcome, Outcome::Passed, "{name}: exchange {n}");
             }

@@ -449,10 +449,7 @@ pub const ROWS: &[Row] = &[
         "message put",
         &[
             QUEUE,
-            &[
-                (done(201), NONE),
-                (no(E::InvalidQueryParameterValue), NONE),
-            ],
+            &[(done(201), NONE), (no(E::InvalidQueryParameterValue), NONE)],
         ],
     ),
     row("message get", &[QUEUE, &[(done(200), NONE)]]),
