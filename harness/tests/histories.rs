@@ -11,6 +11,7 @@ fn judge(seed: u64, histories: u32, restarts: bool) -> Outcome {
         operations: OPERATIONS,
         restarts,
         invariants_every: 10,
+        dry: false,
     };
     let outcome = campaign.run(&|| ());
     if let Some(failed) = &outcome.failed {

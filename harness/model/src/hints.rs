@@ -39,6 +39,21 @@ pub struct Hint {
     pub dormant: bool,
 }
 
+/// How a lease stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// There is none.
+    Free,
+    /// Somebody has it.
+    Held,
+    /// It is about to end.
+    Breaking,
+    /// It was broken.
+    Broken,
+    /// It ran out.
+    Expired,
+}
+
 impl Hint {
     fn of_lease(lease: Lease, now_s: u64) -> Self {
         let mut hint = Hint::default();
@@ -125,6 +140,20 @@ impl Model {
         let container = self.containers.get(container);
         let blob = container.and_then(|container| container.blobs.get(blob));
         blob.map_or("", |blob| blob.state.content.kind())
+    }
+
+    /// How the lease of a blob stands.
+    pub fn lease_at(&self, container: &str, blob: &str) -> Standing {
+        let container = self.containers.get(container);
+        let blob = container.and_then(|container| container.blobs.get(blob));
+        let lease = blob.map_or(Lease::Available, |blob| blob.lease);
+        match lease.at(self.now_s) {
+            Lease::Available => Standing::Free,
+            Lease::Leased { .. } => Standing::Held,
+            Lease::Breaking { .. } => Standing::Breaking,
+            Lease::Broken(_) => Standing::Broken,
+            Lease::Expired(..) => Standing::Expired,
+        }
     }
 
     /// Metadata of a queue, if it is there.

@@ -38,6 +38,8 @@ pub struct Campaign {
     pub restarts: bool,
     /// Invariants are looked at after so many operations, and at the end.
     pub invariants_every: usize,
+    /// Nobody is asked: what the generator and the model reach by themselves.
+    pub dry: bool,
 }
 
 /// How long it took.
@@ -65,25 +67,18 @@ impl Campaign {
     pub fn run(&self, done: &dyn Fn()) -> Outcome {
         let begun = tokio::time::Instant::now();
         let mut outcome = Outcome::default();
-        let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&self.seed.to_le_bytes());
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-        let mut config = Config {
-            failure_persistence: None,
-            max_shrink_iters: SHRINK_MAX,
-            ..Config::default()
-        };
-        config.cases = self.histories.min(ROUND);
-        let mut runner = TestRunner::new_with_rng(config, rng);
         let mut left = self.histories;
+        let mut number = 0;
         while left > 0 && outcome.failed.is_none() {
             // The first round shows what comes by itself.
             wish(match left == self.histories {
                 true => Vec::new(),
                 false => outcome.coverage.unreached(),
             });
+            let mut runner = self.runner(number, left.min(ROUND));
             outcome.failed = self.round(&mut runner, &mut outcome.coverage, done);
             left = left.saturating_sub(ROUND);
+            number += 1;
         }
         wish(Vec::new());
         outcome.pace = Pace {
@@ -91,6 +86,20 @@ impl Campaign {
             whole: begun.elapsed(),
         };
         outcome
+    }
+
+    fn runner(&self, round: u64, cases: u32) -> TestRunner {
+        let config = Config {
+            cases,
+            failure_persistence: None,
+            max_shrink_iters: SHRINK_MAX,
+            ..Config::default()
+        };
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&self.seed.to_le_bytes());
+        bytes[8..16].copy_from_slice(&round.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        TestRunner::new_with_rng(config, rng)
     }
 
     /// Runs its histories on so many threads.
@@ -181,6 +190,7 @@ impl Campaign {
     ) -> Result<Arc<Server>, Box<Failure>> {
         let judging = Judging {
             every: self.invariants_every,
+            dry: self.dry,
         };
         let server = server(self.restarts).map_err(|error| Box::new(Failure::before(error)))?;
         runtime

@@ -59,7 +59,7 @@ impl Failed {
         let tries = [usize::MAX, 1].into_iter();
         let mut tries = tries.filter_map(|every| {
             let server = campaign::server(restarts).ok()?.keeping();
-            let judging = Judging { every };
+            let judging = Judging { every, dry: false };
             let mut coverage = Coverage::default();
             let judged = run(server, &history, judging, &mut coverage);
             runtime.block_on(judged).err()

@@ -23,7 +23,7 @@ pub use dice::DICE;
 use dice::{Dice, Miss};
 
 /// How often an operation is made anew that fails its intent.
-const TRIES: u8 = 6;
+const TRIES: u8 = 8;
 /// Of a hundred operations that ask something of the service, so many break a rule of syntax.
 const MALFORMED_PERCENT: u8 = 5;
 /// Of a hundred, so many are to be refused as things stand.
@@ -215,12 +215,16 @@ fn candidate(
         return Some(containers::simplest(model));
     }
     let is_near = intent == Intent::NearMiss;
-    let meant = |cell: &&Cell| cell.outcome.code.is_some() == is_near;
     if !wishes.is_empty() && dice.chance(WISH_PERCENT) {
-        let fitting: Vec<&Cell> = wishes.iter().filter(meant).collect();
-        if let Some(cell) = dice.one(&fitting) {
+        let (before, after) = wishes.split_at(usize::from(
+            dice.wide_below(u16::try_from(wishes.len()).unwrap_or(u16::MAX)),
+        ));
+        let mut meant = after.iter().chain(before);
+        let meant = meant.find(|cell| cell.outcome.code.is_some() == is_near);
+        if let Some(cell) = meant {
             dice.header = Some(cell.header);
-            dice.miss = cell.outcome.code.map(Miss::of);
+            dice.code = cell.outcome.code;
+            dice.miss = dice.code.map(Miss::of);
             let wished = kinds().find(|kind| kind.name == cell.operation)?;
             return (wished.make)(model, dice);
         }

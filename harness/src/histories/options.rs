@@ -40,6 +40,9 @@ pub struct Options {
     /// How many histories run side by side, each job with a seed of its own.
     #[arg(long, default_value = "1")]
     jobs: NonZeroUsize,
+    /// Ask nobody: what the generator and the model reach by themselves, to tune weights.
+    #[arg(long, conflicts_with = "restarts")]
+    dry: bool,
     /// Print how often each outcome of each operation was reached, and those that were not.
     #[arg(long)]
     coverage: bool,
@@ -88,6 +91,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         operations: options.operations,
         restarts: options.restarts,
         invariants_every: options.invariants_every.get(),
+        dry: options.dry,
     };
     let outcome = campaign.run_jobs(options.jobs.get(), &|| bar.inc(1));
     bar.finish_and_clear();

@@ -7,6 +7,8 @@ use smalt_model::vocabulary::{
     PAGE_BYTES, Position, Property, Sequence, Snapshots,
 };
 
+use smalt_protocol::ErrorCode;
+
 use super::dice::{Dice, Miss};
 use super::{Kind, kind, metadata, parts, wide};
 
@@ -321,19 +323,28 @@ fn get_block_list(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
 
 /// A source of a copy: to miss, it is not there or its condition does not hold.
 fn source(model: &Model, dice: &mut Dice<'_>) -> Option<(BlobId, Hint, bool)> {
-    let wrong = dice.misses(Miss::Detail);
-    let absent = wrong && dice.chance(35);
+    let (code, header) = (dice.code.take(), dice.header.map(|header| header.0));
+    let late = code == Some(ErrorCode::InfiniteLeaseDurationRequired);
+    let wrong = dice.misses(Miss::Detail) && !late;
+    // Of a condition on what is not there nothing is told.
+    let told = code.is_some() && code != Some(ErrorCode::CannotVerifyCopySource);
+    let absent = wrong && !told && (header == Some(0) || dice.chance(35));
     let id = parts::among(model, |kind| kind.is_empty() == absent, dice)?;
+    dice.code = code;
     let hint = model.hint_of_blob(&id);
     Some((id, hint, wrong && !absent))
 }
 
 fn copy(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
-    let id = parts::spot(model, dice)?;
+    let id = match dice.miss {
+        Some(Miss::Kind) => parts::among(model, |kind| !kind.is_empty(), dice),
+        _ => parts::spot(model, dice),
+    }?;
     let hint = model.hint_of_blob(&id);
     let (source, found, fails) = source(model, dice)?;
-    // A lease with an end cannot be copied over.
-    if dice.miss.is_none() && hint.ends {
+    // A lease with an end cannot be copied over; what is wanted for that is the right id.
+    let is_late = dice.code == Some(ErrorCode::InfiniteLeaseDurationRequired);
+    if dice.miss.is_none() && hint.ends || is_late && !hint.ends {
         return None;
     }
     let operation = BlobOperation::Copy {

@@ -1,5 +1,6 @@
 //! Random bytes, taken one after the other, and what they are to be used for.
 
+use smalt_model::hints::Standing;
 use smalt_model::outcomes::Header;
 use smalt_protocol::ErrorCode;
 
@@ -49,6 +50,10 @@ impl Miss {
             | E::UnsatisfiableCondition => Miss::Condition,
             E::ContainerNotFound | E::BlobNotFound | E::QueueNotFound => Miss::Absent,
             E::InvalidBlobType => Miss::Kind,
+            E::LeaseIsBreakingAndCannotBeAcquired
+            | E::LeaseIsBreakingAndCannotBeChanged
+            | E::LeaseIsBrokenAndCannotBeRenewed => Miss::Detail,
+            E::LeaseAlreadyPresent | E::LeaseIdMismatchWithLeaseOperation => Miss::Lease,
             _ => Miss::Detail,
         }
     }
@@ -65,6 +70,8 @@ pub struct Dice<'a> {
     pub miss: Option<Miss>,
     /// The condition that it is to carry; absent: any.
     pub header: Option<Header>,
+    /// The code that it is to be refused with; absent: any.
+    pub code: Option<ErrorCode>,
 }
 
 impl<'a> Dice<'a> {
@@ -76,6 +83,7 @@ impl<'a> Dice<'a> {
             space,
             miss: None,
             header: None,
+            code: None,
         }
     }
 
@@ -127,6 +135,25 @@ impl<'a> Dice<'a> {
     pub fn chance(&mut self, percent: u8) -> bool {
         // High bytes are the chance, so that zero is the simple side.
         u16::from(self.byte()) * 100 >= (100 - u16::from(percent)) * 256
+    }
+
+    /// Whether a lease that stands so can lead to the code that is wanted.
+    pub fn suits(&self, lease: Standing) -> bool {
+        use ErrorCode as E;
+        use Standing as S;
+        let Some(code) = self.code else { return true };
+        match code {
+            E::LeaseIdMissing | E::LeaseAlreadyPresent => matches!(lease, S::Held | S::Breaking),
+            E::LeaseIdMismatchWithBlobOperation => lease != S::Free,
+            E::InfiniteLeaseDurationRequired => lease == S::Held,
+            E::LeaseIsBreakingAndCannotBeAcquired | E::LeaseIsBreakingAndCannotBeChanged => {
+                lease == S::Breaking
+            }
+            E::LeaseIsBrokenAndCannotBeRenewed => matches!(lease, S::Breaking | S::Broken),
+            E::LeaseLost => matches!(lease, S::Broken | S::Expired),
+            E::LeaseNotPresentWithBlobOperation => lease == S::Free,
+            _ => true,
+        }
     }
 
     /// Whether the operation is to miss this way.

@@ -5,6 +5,7 @@ use smalt_model::hints::Hint;
 use smalt_model::vocabulary::{
     BlobId, Condition, Guard, LeaseAction, LeaseId, Moment, PROPOSED_LEASES, Tag,
 };
+use smalt_protocol::ErrorCode;
 
 use super::dice::{Dice, Miss};
 use super::{BLOBS, CONTAINERS, QUEUES};
@@ -72,6 +73,7 @@ pub(super) fn among(
     let all = there.flat_map(|container| blobs.iter().map(move |blob| (*container, *blob)));
     let fitting: Vec<(&str, &str)> = all
         .filter(|(container, blob)| fits(model.kind_at(container, blob)))
+        .filter(|(container, blob)| dice.suits(model.lease_at(container, blob)))
         .collect();
     let (container, blob) = dice.one(&fitting)?;
     Some(id(container, blob))
@@ -79,6 +81,9 @@ pub(super) fn among(
 
 /// A name for a blob that is made or replaced.
 pub(super) fn spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
+    if dice.code.is_some() && !dice.misses(Miss::Absent) {
+        return among(model, |_| true, dice);
+    }
     let container = container(model, dice)?;
     let blob = dice.one(&BLOBS[..dice.space.blobs])?;
     Some(id(&container, blob))
@@ -98,9 +103,12 @@ pub(super) fn lease(hint: &Hint, dice: &mut Dice<'_>) -> Option<LeaseId> {
     if !dice.misses(Miss::Lease) {
         return hint.lease;
     }
-    match dice.below(3) {
-        0 if hint.lease.is_some() => None,
-        1 if hint.lapsed.is_some() => hint.lapsed,
+    match (dice.code, dice.below(3)) {
+        (Some(ErrorCode::LeaseIdMissing), _) => None,
+        (Some(ErrorCode::LeaseLost), _) => hint.lapsed,
+        (Some(_), _) => Some(any_lease(dice)),
+        (None, 0) if hint.lease.is_some() => None,
+        (None, 1) if hint.lapsed.is_some() => hint.lapsed,
         _ => Some(any_lease(dice)),
     }
 }
