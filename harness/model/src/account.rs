@@ -14,7 +14,7 @@ impl Model {
             }
             AccountOperation::Queues(names) => {
                 let all = self.queues.iter();
-                listed(names, all.map(|(name, found)| (name, found.metadata())))
+                listed(names, all.map(|(name, found)| (name, &found.metadata)))
             }
             AccountOperation::Retain(days) => {
                 self.retention_days = *days;

@@ -6,11 +6,10 @@ use smalt_protocol::ErrorCode;
 use crate::Model;
 use crate::conditions::{self, Current};
 use crate::content::Bytes;
-use crate::expected::{Answer, Expected, Fact, Refusal, settle};
+use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{
-    BlobId, BlobOperation, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata,
-    Moment, NewBlob, Property, Tag,
+    BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
 };
 
 /// A blob; its snapshots stand beside it, in its container.
@@ -57,7 +56,7 @@ impl State {
     }
 
     /// What a read shows beside tag and time.
-    fn shown(&self) -> Vec<Fact> {
+    pub(crate) fn shown(&self) -> Vec<Fact> {
         let count = Some(self.tags.len().to_string()).filter(|_| !self.tags.is_empty());
         let text = |value: Option<&str>| value.map(str::to_owned);
         let mut facts = vec![
@@ -74,85 +73,6 @@ impl State {
 }
 
 impl Model {
-    pub(crate) fn blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Expected {
-        use BlobOperation as On;
-        settle(match operation {
-            On::Put(content, metadata, guard) => {
-                let block = Bytes::Blocks(vec![(None, content.bytes())]);
-                self.create(id, block, metadata, *guard)
-            }
-            On::Create(NewBlob::Append, metadata, guard) => {
-                self.create(id, Bytes::appended(), metadata, *guard)
-            }
-            On::Create(NewBlob::Pages { pages, number }, metadata, guard) => {
-                self.create(id, Bytes::pages(*pages, *number), metadata, *guard)
-            }
-            On::Get {
-                snapshot,
-                range,
-                guard,
-            } => self
-                .read(id, *snapshot, *guard)
-                .and_then(|(answer, state)| {
-                    let state = answer.with_all(state.shown());
-                    self.ranged(id, *snapshot, state, *range)
-                }),
-            On::Head { snapshot, guard } => self.read(id, *snapshot, *guard).map(|(answer, s)| {
-                let length = Some(s.content.length().to_string());
-                let answer = answer.with_all(s.shown());
-                answer.with(Fact::Header("content-length", length))
-            }),
-            On::GetPages { snapshot, guard } => {
-                let read = self.read(id, *snapshot, *guard);
-                read.and_then(|(answer, state)| state.content.page_ranges(answer))
-            }
-            On::SetMetadata(metadata, guard) => self.change(id, *guard, 200, |state| {
-                state.metadata.clone_from(metadata);
-                Ok(Vec::new())
-            }),
-            On::SetProperties(property, guard) => self.change(id, *guard, 200, |state| {
-                if let Property::Content(headers) = property {
-                    state.headers = *headers;
-                } else {
-                    state.content.set(*property)?;
-                }
-                state.copied = false;
-                Ok(state.content.number())
-            }),
-            On::Append(content, position, guard) => self.change(id, *guard, 201, |state| {
-                state.content.append(content.bytes(), *position)
-            }),
-            On::Seal(position, guard) => {
-                self.change(id, *guard, 200, |state| state.content.seal(*position))
-            }
-            On::WritePages {
-                first,
-                count,
-                fill,
-                sequence,
-                guard,
-            } => self.change(id, *guard, 201, |state| {
-                state.content.write(*first, *count, *fill, *sequence)
-            }),
-            On::Delete {
-                snapshot,
-                snapshots,
-                guard,
-            } => self.delete(id, *snapshot, *snapshots, *guard),
-            On::Undelete => self.undelete(id),
-            On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
-            On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
-            On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
-            On::PutBlockList(list, metadata, guard) => {
-                self.put_block_list(id, list, metadata, *guard)
-            }
-            On::GetBlockList { lease } => self.get_block_list(id, *lease),
-            On::Copy { .. } | On::FromUrl { .. } => self.copy(id, operation),
-            On::SetTags(tags, lease) => self.set_tags(id, tags, *lease),
-            On::GetTags(lease) => self.get_tags(id, *lease),
-        })
-    }
-
     pub(crate) fn base(&mut self, id: &BlobId) -> Result<&mut Blob, Refusal> {
         let found = self.find(&id.container)?.blobs.get_mut(&id.blob);
         found.ok_or(ErrorCode::BlobNotFound.into())
@@ -163,12 +83,18 @@ impl Model {
         let container = container.ok_or(ErrorCode::ContainerNotFound)?;
         let found = match part {
             None => container.blobs.get(&id.blob).map(|blob| &blob.state),
-            Some(moment) => container.living(&id.blob, moment, self.now_s),
+            Some(moment) => container.living(&id.blob, moment),
         };
         found.ok_or(ErrorCode::BlobNotFound.into())
     }
 
-    fn create(&mut self, id: &BlobId, content: Bytes, meta: &Metadata, guard: Guard) -> Answer {
+    pub(crate) fn create(
+        &mut self,
+        id: &BlobId,
+        content: Bytes,
+        meta: &Metadata,
+        guard: Guard,
+    ) -> Answer {
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         self.check_create(there.as_ref(), guard, ErrorCode::ConditionNotMet)?;
         Ok(self.make(id, content, meta).written(201))
@@ -221,7 +147,7 @@ impl Model {
     }
 
     /// What reads have in common: the answer so far, and what is read.
-    fn read(
+    pub(crate) fn read(
         &self,
         id: &BlobId,
         snapshot: Option<Moment>,
@@ -241,7 +167,7 @@ impl Model {
     }
 
     /// Get Blob, whole or a part: what lies behind the end is left out, a start behind it refused.
-    fn ranged(
+    pub(crate) fn ranged(
         &self,
         id: &BlobId,
         snapshot: Option<Moment>,
@@ -266,7 +192,7 @@ impl Model {
 
     /// A write to the blob that is there, under its lease and condition. What `apply` shows stands
     /// in the answer beside tag and time.
-    fn change(
+    pub(crate) fn change(
         &mut self,
         id: &BlobId,
         guard: Guard,
@@ -283,7 +209,7 @@ impl Model {
         Ok(blob.state.written(status).with_all(facts))
     }
 
-    fn snapshot(&mut self, id: &BlobId, metadata: &Metadata, guard: Guard) -> Answer {
+    pub(crate) fn snapshot(&mut self, id: &BlobId, metadata: &Metadata, guard: Guard) -> Answer {
         let now_s = self.now_s;
         let (tag, moment) = (self.numbers.tag(), self.numbers.moment());
         let blob = self.base(id)?;
@@ -302,7 +228,7 @@ impl Model {
         Ok(answer)
     }
 
-    fn lease_blob(
+    pub(crate) fn lease_blob(
         &mut self,
         id: &BlobId,
         action: LeaseAction,
@@ -319,7 +245,12 @@ impl Model {
         Ok(answer.with_all(facts))
     }
 
-    fn set_tags(&mut self, id: &BlobId, tags: &Metadata, given: Option<LeaseId>) -> Answer {
+    pub(crate) fn set_tags(
+        &mut self,
+        id: &BlobId,
+        tags: &Metadata,
+        given: Option<LeaseId>,
+    ) -> Answer {
         let now_s = self.now_s;
         let blob = self.base(id)?;
         lease::check_guarded(Of::Blob, blob.lease.at(now_s), given)?;
@@ -328,7 +259,7 @@ impl Model {
         Ok(Expected::ok(204))
     }
 
-    fn get_tags(&mut self, id: &BlobId, given: Option<LeaseId>) -> Answer {
+    pub(crate) fn get_tags(&mut self, id: &BlobId, given: Option<LeaseId>) -> Answer {
         let now_s = self.now_s;
         let blob = self.base(id)?;
         lease::check_use(Of::Blob, blob.lease.at(now_s), given)?;

@@ -9,7 +9,7 @@ use crate::blobs::{Blob, State};
 use crate::blocks::Uncommitted;
 use crate::conditions::{self, Current};
 use crate::deletion::{Kept, Taken};
-use crate::expected::{Answer, Expected, Fact, Listed, Refusal, settle};
+use crate::expected::{Answer, Expected, Fact, Listed, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{
     Condition, ContainerOperation, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
@@ -76,26 +76,7 @@ impl Model {
         found.ok_or(ErrorCode::ContainerNotFound.into())
     }
 
-    pub(crate) fn container(&mut self, name: &str, operation: &ContainerOperation) -> Expected {
-        settle(match operation {
-            ContainerOperation::Create(metadata) => self.create_container(name, metadata),
-            ContainerOperation::Delete(guard) => self.delete_container(name, *guard),
-            ContainerOperation::Get { lease } => self.get(name, *lease),
-            ContainerOperation::SetMetadata(metadata, guard) => {
-                let (now_s, tag) = (self.now_s, self.numbers.tag());
-                self.guarded(name, *guard, false).map(|container| {
-                    container.metadata.clone_from(metadata);
-                    container.tag = tag;
-                    container.modified_s = now_s;
-                    Expected::of_version(200, tag, now_s)
-                })
-            }
-            ContainerOperation::Lease(action, condition) => self.lease(name, *action, *condition),
-            ContainerOperation::List { .. } => self.list(name, operation),
-        })
-    }
-
-    fn create_container(&mut self, name: &str, metadata: &Metadata) -> Answer {
+    pub(crate) fn create_container(&mut self, name: &str, metadata: &Metadata) -> Answer {
         if self.containers.contains_key(name) {
             return Err(ErrorCode::ContainerAlreadyExists.into());
         }
@@ -114,7 +95,21 @@ impl Model {
         Ok(answer)
     }
 
-    fn delete_container(&mut self, name: &str, guard: Guard) -> Answer {
+    pub(crate) fn set_container_metadata(
+        &mut self,
+        name: &str,
+        metadata: &Metadata,
+        guard: Guard,
+    ) -> Answer {
+        let (now_s, tag) = (self.now_s, self.numbers.tag());
+        let container = self.guarded(name, guard, false)?;
+        container.metadata.clone_from(metadata);
+        container.tag = tag;
+        container.modified_s = now_s;
+        Ok(Expected::of_version(200, tag, now_s))
+    }
+
+    pub(crate) fn delete_container(&mut self, name: &str, guard: Guard) -> Answer {
         self.guarded(name, guard, true)?;
         self.containers.remove(name);
         Ok(Expected::ok(202))
@@ -140,7 +135,7 @@ impl Model {
         Ok(container)
     }
 
-    fn get(&mut self, name: &str, given: Option<LeaseId>) -> Answer {
+    pub(crate) fn get_container(&mut self, name: &str, given: Option<LeaseId>) -> Answer {
         let now_s = self.now_s;
         let container = self.find(name)?;
         lease::check_use(Of::Container, container.lease.at(now_s), given)?;
@@ -149,7 +144,12 @@ impl Model {
         Ok(answer.with(Fact::Metadata(container.metadata.clone())))
     }
 
-    fn lease(&mut self, name: &str, action: LeaseAction, condition: Option<Condition>) -> Answer {
+    pub(crate) fn lease_container(
+        &mut self,
+        name: &str,
+        action: LeaseAction,
+        condition: Option<Condition>,
+    ) -> Answer {
         let (now_s, mut numbers) = (self.now_s, self.numbers.clone());
         let container = self.find(name)?;
         let current = container.current();
@@ -162,7 +162,7 @@ impl Model {
         Ok(answer.with_all(facts))
     }
 
-    fn list(&mut self, name: &str, operation: &ContainerOperation) -> Answer {
+    pub(crate) fn list_blobs(&mut self, name: &str, operation: &ContainerOperation) -> Answer {
         let ContainerOperation::List {
             prefix,
             delimited,

@@ -8,58 +8,20 @@ use crate::conditions;
 use crate::content::Bytes;
 use crate::expected::{Answer, Fact, Refusal};
 use crate::lease::Lease;
-use crate::vocabulary::{BlobId, BlobOperation, Condition, Guard, Metadata, Moment};
+use crate::vocabulary::{BlobId, Condition, Guard, Metadata, Moment};
 
 /// A copy of any kind.
-struct Wanted<'a> {
-    source: &'a BlobId,
-    snapshot: Option<Moment>,
-    condition: Option<Condition>,
-    metadata: &'a Metadata,
-    guard: Guard,
+pub(crate) struct Wanted<'a> {
+    pub(crate) source: &'a BlobId,
+    pub(crate) snapshot: Option<Moment>,
+    pub(crate) condition: Option<Condition>,
+    pub(crate) metadata: &'a Metadata,
+    pub(crate) guard: Guard,
 }
 
 impl Model {
-    pub(crate) fn copy(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
-        match operation {
-            BlobOperation::Copy {
-                source,
-                snapshot,
-                source_condition,
-                metadata,
-                guard,
-            } => {
-                let wanted = Wanted {
-                    source,
-                    snapshot: *snapshot,
-                    condition: *source_condition,
-                    metadata,
-                    guard: *guard,
-                };
-                self.copy_whole(id, &wanted)
-            }
-            BlobOperation::FromUrl {
-                sync,
-                source,
-                source_condition,
-                metadata,
-                guard,
-            } => {
-                let wanted = Wanted {
-                    source,
-                    snapshot: None,
-                    condition: *source_condition,
-                    metadata,
-                    guard: *guard,
-                };
-                self.copy_bytes(id, &wanted, *sync)
-            }
-            _ => Err(ErrorCode::InvalidInput.into()),
-        }
-    }
-
     /// Copy Blob: at once, within an account.
-    fn copy_whole(&mut self, id: &BlobId, wanted: &Wanted<'_>) -> Answer {
+    pub(crate) fn copy(&mut self, id: &BlobId, wanted: &Wanted<'_>) -> Answer {
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         self.check_create(
             there.as_ref(),
@@ -86,7 +48,7 @@ impl Model {
     }
 
     /// A copy that reads its source first: a block blob whatever the source is.
-    fn copy_bytes(&mut self, id: &BlobId, wanted: &Wanted<'_>, sync: bool) -> Answer {
+    pub(crate) fn copy_bytes(&mut self, id: &BlobId, wanted: &Wanted<'_>, sync: bool) -> Answer {
         let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
         let unmet = ErrorCode::TargetConditionNotMet;
         self.check_create(there.as_ref(), wanted.guard, unmet)?;

@@ -47,7 +47,7 @@ impl Container {
     }
 
     /// The snapshot of this time, unless it was deleted.
-    pub(crate) fn living(&self, name: &str, moment: Moment, _now_s: u64) -> Option<&State> {
+    pub(crate) fn living(&self, name: &str, moment: Moment) -> Option<&State> {
         let kept = self.snapshots.get(name)?.get(&moment)?;
         kept.is_living().then_some(&kept.state)
     }

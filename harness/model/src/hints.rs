@@ -158,7 +158,7 @@ impl Model {
 
     /// Metadata of a queue, if it is there.
     pub fn metadata_of_queue(&self, name: &str) -> Option<&Metadata> {
-        self.queues.get(name).map(crate::queues::Queue::metadata)
+        self.queues.get(name).map(|queue| &queue.metadata)
     }
 
     /// Whether what is deleted can be brought back.

@@ -18,6 +18,7 @@
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
 //! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: one area
 //!   each.
+//! - `dispatch`: which rule answers which operation.
 //! - [`outcomes`]: what each operation can be answered, as a closed list.
 //! - [`hints`]: what a generator has to know.
 
@@ -35,6 +36,7 @@ mod containers;
 mod content;
 mod copies;
 mod deletion;
+mod dispatch;
 mod malformed;
 mod queues;
 #[cfg(test)]

@@ -33,7 +33,7 @@ const ADVANCE_PERCENT: u8 = 6;
 /// Of a hundred steps, so many stop and start the service, where that is wanted.
 const RESTART_PERCENT: u8 = 2;
 /// Of a hundred operations, so many go for a cell that nothing has reached yet, if there is one.
-const WISH_PERCENT: u8 = 50;
+const WISH_PERCENT: u8 = 60;
 /// Steps of time in seconds: around the ends of leases, visibility, lives and retention.
 const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, 7 * 24 * 3_600];
 

@@ -27,7 +27,7 @@ const DATES: Set = NONE | SINCE | NOT_SINCE;
 const ANY: Set = DATES | TAGGED | TAGS;
 const TAGGED: Set = IF_MATCH | IF_MATCH_ANY | IF_NONE_MATCH | IF_NONE_MATCH_ANY;
 const SOURCE: Set =
-    SOURCE_MATCH | SOURCE_MATCH_ANY | SOURCE_NONE_MATCH | SOURCE_SINCE | SOURCE_NOT_SINCE;
+    SOURCE_MATCH | SOURCE_MATCH_ANY & !NONE | SOURCE_NONE_MATCH | SOURCE_SINCE | SOURCE_NOT_SINCE;
 const COPY: Set = ANY | SOURCE;
 const APPEND: Set = ANY | AT | MOST;
 const PAGES: Set = ANY | SEQUENCE;
@@ -368,7 +368,7 @@ pub const ROWS: &[Row] = &[
                 (told(E::CannotVerifyCopySource, 404), COPY),
                 (
                     no(E::SourceConditionNotMet),
-                    ANY | SOURCE & !SOURCE_MATCH_ANY,
+                    ANY & !NONE | SOURCE & !SOURCE_MATCH_ANY,
                 ),
             ],
         ],
@@ -507,11 +507,11 @@ const READ_BYTES: &[(Outcome, Set)] = &[
     (told(E::CannotVerifyCopySource, 404), COPY),
     (
         told(E::CannotVerifyCopySource, 304),
-        ANY | SOURCE_NONE_MATCH | SOURCE_SINCE,
+        ANY & !NONE | SOURCE_NONE_MATCH | SOURCE_SINCE,
     ),
     (
         told(E::CannotVerifyCopySource, 412),
-        ANY | SOURCE_MATCH | SOURCE_NOT_SINCE,
+        ANY & !NONE | SOURCE_MATCH | SOURCE_NOT_SINCE,
     ),
 ];
 

@@ -27,7 +27,7 @@ pub(super) const KINDS: &[Kind] = &[
     kind("blob delete", 34, delete),
     wide("blob undelete", 14, undelete),
     kind("blob snapshot", 30, snapshot),
-    kind("blob lease acquire", 30, |m, d| lease(m, d, parts::acquire)),
+    kind("blob lease acquire", 44, |m, d| lease(m, d, parts::acquire)),
     kind("blob lease renew", 14, |m, d| lease(m, d, parts::renew)),
     kind("blob lease change", 14, |m, d| lease(m, d, parts::change)),
     kind("blob lease release", 16, |m, d| lease(m, d, parts::release)),
