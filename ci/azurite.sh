@@ -46,9 +46,9 @@ start_azurite() {
 
 # scenarios NAME BLOB QUEUE: one line per case, into $work/NAME.results.
 scenarios() {
-    "$bin/harness" scenario sweep --url "http://$2/$account" --cases 4 >"$work/$1.results" ||
+    "$bin/harness" scenario sweep --url "http://$2/$account" --seeds 4 >"$work/$1.results" ||
         fail "sweep on $1: $(cat "$work/$1.results")"
-    "$bin/harness" scenario listen --url "http://$3/$account" --cases 2 >>"$work/$1.results" ||
+    "$bin/harness" scenario listen --url "http://$3/$account" --seeds 2 >>"$work/$1.results" ||
         fail "listen on $1: $(cat "$work/$1.results")"
 }
 

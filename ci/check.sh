@@ -41,6 +41,9 @@ target/release/harness histories --histories 20000 --seed 1000
 target/release/harness histories --histories 200 --seed 2000 --restarts
 target/release/harness bursts --bursts 3000 --seed 1000
 
+step "planted bugs"
+bash ci/planted.sh
+
 corpus=${SMALT_CORPUS:-../shared/recordings}
 if [ -d "$corpus" ]; then
     step "recordings of production"

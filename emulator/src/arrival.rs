@@ -92,6 +92,7 @@ pub fn arrive(
         peer: socket.peer,
         secure: socket.secure,
         being_deleted_s: core.config.being_deleted_s,
+        shuffle_messages: core.config.shuffle_messages,
         identity: Identity::Anonymous,
     })
 }

@@ -48,6 +48,8 @@ pub struct Call {
     pub settings: Arc<AccountSettings>,
     /// How long the name of a deleted container or queue stays taken, in seconds.
     pub being_deleted_s: u64,
+    /// Whether messages of the same moment come in any order.
+    pub shuffle_messages: bool,
     /// Who asks. [`Identity::Anonymous`] until authorisation.
     pub identity: Identity,
 }

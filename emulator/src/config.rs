@@ -22,6 +22,9 @@ pub struct Config {
     pub strict_api_version: bool,
     /// The skew check of signed requests uses the emulator's clock instead of the wall's.
     pub strict_skew: bool,
+    /// Messages that become visible at the same time come in any order. Azure promises none; a test
+    /// that shuffles shows that nobody relies on one.
+    pub shuffle_messages: bool,
     /// Whether bearer tokens are taken.
     pub oauth: OAuth,
     /// How long a deleted container or queue stays *being deleted*, in seconds. Azure: about 30.
@@ -208,6 +211,7 @@ impl Default for Config {
             host_style: true,
             strict_api_version: false,
             strict_skew: false,
+            shuffle_messages: false,
             oauth: OAuth::Off,
             being_deleted_s: 0,
         }

@@ -12,6 +12,7 @@ use crate::faults::Faults;
 use crate::fetch::Fetcher;
 use crate::ids::Ids;
 use crate::metrics::Metrics;
+use crate::observe::Observer;
 use crate::reap::Reaper;
 use crate::service_properties::PropertiesCache;
 use crate::store::{Store, StoreResult};
@@ -30,6 +31,8 @@ pub struct Core {
     pub faults: Faults,
     /// What copy sources that are elsewhere are fetched with.
     pub fetcher: Fetcher,
+    /// Who is told of every exchange.
+    pub observer: Observer,
     /// Counters.
     pub metrics: Metrics,
     /// Removal of what was deleted or ran out.
@@ -55,6 +58,7 @@ impl Core {
             store,
             faults: Faults::default(),
             fetcher: Fetcher::default(),
+            observer: Observer::default(),
             metrics: Metrics::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),

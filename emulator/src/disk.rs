@@ -34,7 +34,7 @@ pub trait Disk: Debug + Send + Sync {
         self.open(path, true).map(drop)
     }
 
-    /// Makes a directory and those above it.
+    /// Makes a directory and those above it, and makes their names durable.
     ///
     /// # Errors
     /// The system's.
@@ -190,7 +190,21 @@ impl Disk for SystemDisk {
     }
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        if dir.as_os_str().is_empty() || dir.is_dir() {
+            return Ok(());
+        }
+        let parent = dir.parent().unwrap_or(Path::new(""));
+        self.create_dir(parent)?;
+        match fs::create_dir(dir) {
+            // Somebody else was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            made => made?,
+        }
+        self.sync_dir(if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {

@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::faults::Faults;
 use crate::fetch::{Fetch, Fetcher};
 use crate::ids::Ids;
+use crate::observe::{Exchange, Observer};
 use crate::pipeline::{self, ConnectionLost};
 use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
 
@@ -46,7 +47,9 @@ pub struct Builder {
     ids: Option<u64>,
     mode: Mode,
     dir: Option<PathBuf>,
+    segment_bytes: Option<u64>,
     fetcher: Fetcher,
+    observer: Observer,
 }
 
 impl Emulator {
@@ -58,7 +61,9 @@ impl Emulator {
             ids: None,
             mode: Mode::Memory,
             dir: None,
+            segment_bytes: None,
             fetcher: Fetcher::default(),
+            observer: Observer::default(),
         }
     }
 
@@ -143,6 +148,14 @@ impl Emulator {
         self.0.store.read(audit::audit)
     }
 
+    /// Forgets everything: state, contents, the highest time that was used.
+    ///
+    /// # Errors
+    /// When the store takes no writes.
+    pub fn reset(&self) -> StoreResult<()> {
+        self.0.reset()
+    }
+
     /// Takes no more writes; what was acknowledged is on disk.
     ///
     /// # Errors
@@ -211,6 +224,14 @@ impl Builder {
         self
     }
 
+    /// Closes a file of payloads at this size, in place of [`StoreConfig::segment_bytes`]'s
+    /// default: small ones show in a test what large ones do in a year.
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = Some(bytes);
+        self
+    }
+
     /// Fetches copy sources that are neither this emulator's nor its accounts' with this: a client,
     /// or any function from request to response. Without one there are no such sources.
     #[must_use]
@@ -219,19 +240,28 @@ impl Builder {
         self
     }
 
+    /// Tells this function of every exchange as the service sees it, lost answers included.
+    #[must_use]
+    pub fn observe(mut self, tell: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
+        self.observer = Observer::new(tell);
+        self
+    }
+
     /// Opens it.
     ///
     /// # Errors
     /// What is wrong with the directory, and what to do about it.
     pub fn open(self) -> Result<Emulator, OpenError> {
-        let store = match (self.mode, self.dir) {
+        let mut store = match (self.mode, self.dir) {
             (Mode::Durable, Some(dir)) => StoreConfig::durable(dir, self.clock.clone()),
             (Mode::Fast, Some(dir)) => StoreConfig::fast(dir, self.clock.clone()),
             _ => StoreConfig::memory(self.clock.clone()),
         };
+        store.segment_bytes = self.segment_bytes.unwrap_or(store.segment_bytes);
         let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
         let mut core = Core::new(self.config, self.clock, ids, Store::open(store)?);
         core.fetcher = self.fetcher;
+        core.observer = self.observer;
         Ok(Emulator(Arc::new(core)))
     }
 }

@@ -204,6 +204,11 @@ impl Plan {
         }
     }
 
+    /// Whether the answer is sent whole.
+    pub fn delivers(&self) -> bool {
+        !matches!(self.0, Fault::AnswerLost | Fault::CutBody { .. })
+    }
+
     /// What happens to the answer.
     pub fn after(self, response: Response<Body>) -> Result<Response<Body>, ConnectionLost> {
         match self.0 {

@@ -33,7 +33,8 @@
 //!   what the store keeps; `reap`: how it goes. `query`: SQL over the bytes of a blob.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
 //! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
-//!   elsewhere; [`faults`]: what goes wrong on request.
+//!   elsewhere; [`faults`]: what goes wrong on request;
+//!   [`observe`]: exchanges as the service sees them.
 //!
 //! # Errors
 //! What Azure refuses is a response, not an error: status, code and message as Azure gives them.
@@ -64,6 +65,7 @@ pub mod http;
 pub mod ids;
 #[cfg(feature = "server")]
 pub mod log;
+pub mod observe;
 pub mod register;
 #[cfg(feature = "sdk")]
 pub mod sdk;
@@ -83,6 +85,7 @@ mod metrics;
 mod operation;
 mod ops;
 mod pipeline;
+mod planted;
 mod query;
 mod reap;
 mod records;
@@ -99,5 +102,6 @@ pub use body::Body;
 pub use clock::Clock;
 pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth, Sku};
 pub use emulator::{Builder, Emulator};
+pub use observe::Exchange;
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};

@@ -18,7 +18,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::cors;
-use crate::faults::Faulted;
+use crate::faults::{Faulted, Plan};
 use crate::operation::{Read, Takes, Write};
 use crate::ops::blob::source;
 use crate::register::{self, Entry};
@@ -65,6 +65,7 @@ pub async fn serve(
     let (head, mut body) = request.into_parts();
     let method = head.method.clone();
     let request_id = core.ids.next();
+    let noted = core.observer.note(&head, &mut body).await;
     let arrived = arrival::check_framing(&head, &socket)
         .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
     let mut call = match arrived {
@@ -105,6 +106,11 @@ pub async fn serve(
     let mut response = reply::finish(reply, &method, &common);
     if let Err(error) = cors::share(core, &call, &mut response) {
         tracing::error!(%request_id, %error, "the rules of CORS cannot be read");
+    }
+    if let Some(noted) = noted {
+        let delivered = plan.as_ref().is_none_or(Plan::delivers);
+        let operation = entry.ok().map(|entry| entry.id);
+        response = noted.answered((now, operation), delivered, response).await;
     }
     match plan {
         Some(plan) => plan.after(response),

@@ -29,6 +29,7 @@ mod config;
 mod engine;
 mod error;
 mod extents;
+pub mod failpoint;
 mod handle;
 mod home;
 mod keys;

@@ -23,13 +23,30 @@
 //!   model.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
 
+pub mod campaign;
+pub mod child;
 pub mod content;
+pub mod errors;
+pub mod events;
+pub mod examine;
+pub mod failpoints;
+pub mod files;
+pub mod image;
+pub mod images;
+pub mod journal;
+pub mod kill;
+pub mod kills;
 pub mod model;
 pub mod options;
+pub mod property;
 pub mod round;
+pub mod shim;
+pub mod transport;
 pub mod verify;
+pub mod verify_lease;
 pub mod verify_queue;
 pub mod wire;
 pub mod worker;
 
+pub use child::{ChildOptions, run_child};
 pub use options::{Options, run_command};

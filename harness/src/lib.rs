@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
+//! - [`conform`]: the same scenarios against any endpoint, and a page of what came of them.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
 //! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
@@ -9,16 +10,25 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
+//! - [`diff`]: two services asked the same, and a ledger of how they differ.
+//! - [`import`]: recordings of other tools as traces.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
+//! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
+//! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
 pub mod bursts;
 pub mod certificate;
+pub mod conform;
 pub mod crash;
+pub mod diff;
 pub mod histories;
+pub mod import;
 pub mod malformed;
+pub mod planted;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
+pub mod testing;
 pub mod traces;

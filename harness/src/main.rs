@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, crash, histories, malformed, replay, scenario, traces,
+    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
+    replay, scenario, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.
@@ -21,8 +22,17 @@ enum Command {
     Replay(replay::Options),
     /// Record what a client and a service say to each other, without secrets, as a trace.
     Record(traces::Options),
+    /// Take over recordings of other tools: vcrpy, the Azure SDKs' test proxy, HAR, nock.
+    Import(import::Options),
+    /// Ask two services the same, and explain every difference by a ledger.
+    Diff(diff::Options),
+    /// Run the same scenarios against any endpoint, and show on one page what came of them.
+    Conform(conform::Options),
     /// Kill the server in the middle of work, again and again, and look for what was acknowledged.
     Crash(crash::Options),
+    /// The process that `crash` lets die.
+    #[command(hide = true)]
+    CrashChild(crash::ChildOptions),
     /// Send requests that no client should send, and check each answer.
     Malformed(malformed::Options),
     /// Measure smalt beside a bare hyper server, and beside Azurite.
@@ -36,6 +46,8 @@ enum Command {
     Histories(histories::Options),
     /// Run a few clients at once and look for an order of their calls that the model agrees to.
     Bursts(bursts::Options),
+    /// Switch on one planted bug after the other and see that a check catches it.
+    Planted(planted::Options),
     /// Make a throw-away certificate authority and a server certificate for Azure's host names.
     Certificate(certificate::Certificate),
     /// Print a shared access signature of an account.
@@ -51,6 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Scenario(options) => scenario::run_command(&options),
         Command::Bursts(options) => bursts::run_command(&options),
         Command::Histories(options) => histories::run_command(&options),
+        Command::Planted(options) => planted::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;
             Ok(ExitCode::SUCCESS)
@@ -61,7 +74,11 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
+        Command::Import(options) => import::run_command(&options),
+        Command::Diff(options) => block_on(diff::run_command(&options)),
+        Command::Conform(options) => block_on(conform::run_command(&options)),
         Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),
         Command::Echo(options) => block_on(bench::echo::run_command(&options)),

@@ -3,10 +3,11 @@
 //!
 //! # Layout
 //! - [`process`]: a child process that is killed when it is dropped; [`smalt`]: the binary `smalt`
-//!   as one; [`files`]: what is read from files.
+//!   as one; [`azurite`]: Azurite as one; [`files`]: what is read from files.
 //! - [`connection`]: one kept-alive HTTP/1.1 connection; [`access`]: requests that are allowed.
 
 pub mod access;
+pub mod azurite;
 pub mod connection;
 pub mod files;
 pub mod process;
@@ -20,6 +21,11 @@ pub enum ServerError {
     /// The binary is not there.
     #[error("{0} is not there; run `cargo build --release --bins`, or name it")]
     NoBinary(String),
+    /// Azurite is not there.
+    #[error(
+        "{0} is not there; run `npm install --prefix build/azurite azurite`, or name the command"
+    )]
+    NoAzurite(String),
     /// The process could not be started.
     #[error("{0} cannot be started: {1}")]
     Start(String, std::io::Error),

@@ -6,11 +6,13 @@
 //! - [`convert`]: a trace as the recording that [`crate::replay`] plays.
 //! - [`scrub`]: what was seen on the wire without secrets, the account renamed.
 //! - [`proxy`], [`tee`], [`upstream`]: what stands between a client and a service and writes down.
+//! - [`history`](mod@history): a generated history as traces.
 //! - [`options`]: the command `harness record`.
 
 pub mod body;
 pub mod convert;
 pub mod format;
+pub mod history;
 pub mod options;
 pub mod proxy;
 pub mod scrub;

@@ -17,6 +17,8 @@ mod manifests;
 mod marks;
 #[path = "tidy/places.rs"]
 mod places;
+#[path = "tidy/planted.rs"]
+mod planted;
 #[path = "tidy/register.rs"]
 mod register;
 #[path = "tidy/sizes.rs"]
@@ -107,6 +109,38 @@ fn exceptions_give_their_reason() {
     hold(
         "`ignore`, `allow` and `expect` say why",
         marks::without_reason(&Tree::get().sources),
+    );
+}
+
+#[test]
+fn planted_bugs_are_where_the_list_says() {
+    hold(
+        "every planted bug is one line in its file, and in the list of smalt-planted",
+        planted::sites(
+            &Tree::get().sources,
+            smalt_planted::bugs().map(|(_, bug)| bug),
+        ),
+    );
+}
+
+#[test]
+fn planted_bugs_are_in_the_table() {
+    let mut documents = Tree::get().documents.iter();
+    let page = documents.find(|document| document.path == "docs/planted.md");
+    hold(
+        "docs/planted.md has a row for every planted bug: ci/planted.sh --markdown",
+        planted::table(
+            page.map_or("", |page| &page.text),
+            smalt_planted::bugs().map(|(_, bug)| bug),
+        ),
+    );
+}
+
+#[test]
+fn no_product_has_planted_bugs() {
+    hold(
+        "the feature `planted` is off unless somebody asks for it by name",
+        planted::features(&Tree::get().manifests()),
     );
 }
 

@@ -10,6 +10,7 @@ use smalt_sleeve::port::{
 };
 use tokio::time::Instant;
 
+use crate::planted::planted;
 use crate::throttle::{Priority, Throttle};
 
 /// Longest client request id (Azure: 1 KiB).
@@ -106,10 +107,13 @@ impl Calls {
     pub(crate) async fn put_poison(&self, id: &str, text: &str) -> PortResult<()> {
         let cx = self.context("poison", id);
         let (queue, now) = (self.poison_queue.as_str(), Duration::ZERO);
+        let ttl = if planted("poison-copy-expires") {
+            MessageTtl::After(Duration::from_secs(7 * 86_400))
+        } else {
+            MessageTtl::Never
+        };
         let put = || {
-            let call = self
-                .storage
-                .put_message(&cx, queue, text, MessageTtl::Never, now);
+            let call = self.storage.put_message(&cx, queue, text, ttl, now);
             self.bounded(
                 &self.poison_throttle,
                 Priority::Settle,

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::calls::is_throttle;
 use crate::listener::{ListenerError, PoolState, PoolStatus};
+use crate::planted::planted;
 use crate::pool::Pool;
 use crate::report::{Ended, Report};
 use crate::rules::load::LoadMeter;
@@ -230,7 +231,11 @@ impl Controller {
     fn tick(&mut self) {
         if self.state != PoolState::Active {
             let due = self.watched_at.elapsed() >= self.shared.config.watchdog;
-            if self.pool.active() == 0 && due {
+            let asks = planted("depth-asked-while-idle");
+            if asks {
+                self.sample_depth();
+            }
+            if self.pool.active() == 0 && due && !planted("no-watchdog") {
                 self.watched_at = Instant::now();
                 self.pool.start(true);
             }
@@ -242,7 +247,8 @@ impl Controller {
         if quiet && self.meter.backlog() == 0 {
             self.scaler.reset();
             self.watched_at = Instant::now();
-            self.pool.resize(self.floor());
+            let leaves = planted("last-poller-leaves");
+            self.pool.resize(if leaves { 0 } else { self.floor() });
             self.publish(PoolState::Watching);
         } else {
             self.rescale();
@@ -278,7 +284,9 @@ impl Controller {
         let rate = self.shared.calls.throttle.rate_per_s();
         let load = self.meter.load(now, tasks, rate);
         let target = self.scaler.target(now, &load).max(self.floor());
-        self.pool.resize(target);
+        if tasks == 0 || self.meter.in_flight() == 0 || !planted("blind-while-busy") {
+            self.pool.resize(target);
+        }
         if load.visible_backlog > 0 {
             self.shared.work.count();
         }

@@ -29,6 +29,7 @@ pub mod handler;
 mod jitter;
 mod listener;
 mod message;
+mod planted;
 mod poison;
 mod poller;
 mod pool;

@@ -10,6 +10,7 @@ use crate::calls::Calls;
 use crate::config::{ConfigError, ListenerConfig};
 use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
+use crate::planted::planted;
 use crate::report::{Observer, Report};
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
@@ -81,7 +82,9 @@ impl Waker {
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
     /// DL21); says whether it does.
     pub fn wake_for(&self, queue: &str) -> bool {
-        let ours = self.queue.eq_ignore_ascii_case(queue);
+        let exactly = self.queue == queue;
+        let ours = exactly
+            || self.queue.eq_ignore_ascii_case(queue) && !planted("trigger-name-taken-literally");
         if ours {
             self.wake();
         }

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::Encoding;
 use crate::handler::{Ctx, Message, Verdict};
+use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
 use crate::rules::dispatch::{self, Receipt, Settlement};
@@ -89,6 +90,9 @@ impl Owner {
         let most = self.shared.config.max_dequeue;
         match dispatch::at_receipt(finished_before, count, most, body.is_some()) {
             Receipt::DeleteOnly => self.delete_duplicate().await,
+            _ if self.shared.phase() >= Phase::Draining && planted("unstarted-kept-at-drain") => {
+                Settled::new(Outcome::ReleaseFailed, "stopping")
+            }
             _ if self.shared.phase() >= Phase::Draining => self.release("stopping").await,
             Receipt::TooManyAttempts => {
                 let reason = format!("taken {count} times, {most} allowed");
@@ -126,7 +130,8 @@ impl Owner {
 
     /// LS4: a handler starts only with enough visibility left.
     async fn ensure_visibility(&mut self) -> Result<(), Settled> {
-        if self.lock.remaining() >= min_start(self.shared.config.visibility) {
+        let enough = min_start(self.shared.config.visibility);
+        if self.lock.remaining() >= enough || planted("started-too-late") {
             return Ok(());
         }
         match self.lock.renew(&self.shared.calls).await {
@@ -139,8 +144,11 @@ impl Owner {
     /// Stays with a run until it ends: renews its lock, watches its time.
     async fn attend(&mut self, mut run: Run) -> RunEnd {
         let config = &self.shared.config;
-        let (renews, patience) = (config.renew, config.handler_timeout);
-        let allowed = if renews {
+        let renews = config.renew && !planted("never-renewed");
+        let patience = config.handler_timeout;
+        let allowed = if planted("hang-never-ends") {
+            patience * 1_000
+        } else if config.renew {
             patience
         } else {
             // The handler must be gone, and the retry sent, while the lock still holds.
@@ -163,7 +171,9 @@ impl Owner {
                     break RunEnd::Verdict(Verdict::retry(format!("timed out after {allowed:?}")));
                 }
                 () = self.lock.renewal_due(), if renews => {
-                    if let Renewal::Lost(reason) = self.lock.renew(&shared.calls).await {
+                    if let Renewal::Lost(reason) = self.lock.renew(&shared.calls).await
+                        && !planted("lost-lock-ignored")
+                    {
                         break RunEnd::Lost(reason);
                     }
                 }

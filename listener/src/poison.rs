@@ -1,6 +1,7 @@
 //! The way into the poison queue: a durable copy first, the delete afterwards.
 
 use crate::message::Owner;
+use crate::planted::planted;
 use crate::renew::Renewal;
 use crate::report::Outcome;
 use crate::rules::envelope::{Poisoned, poison_text};
@@ -24,9 +25,16 @@ impl Owner {
             dequeue_count: self.message.dequeue_count,
             error: reason,
             worker: &self.shared.config.worker,
-            body: &self.message.text,
+            body: if planted("poison-copy-trimmed") {
+                self.message.text.trim()
+            } else {
+                &self.message.text
+            },
         });
-        if let Err(error) = self.put_copy(&text).await {
+        let _gone = planted("deleted-before-its-copy") && self.is_deleted().await;
+        if let Err(error) = self.put_copy(&text).await
+            && !planted("deleted-without-its-copy")
+        {
             let reason = format!("{reason}; {error}");
             return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
         }
@@ -38,6 +46,10 @@ impl Owner {
                 Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
             }
         }
+    }
+
+    async fn is_deleted(&mut self) -> bool {
+        matches!(self.delete().await, Deleted::Yes | Deleted::Gone)
     }
 
     /// LS4: nothing is acknowledged for a message that another may have by now.

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use crate::calls::Answered;
 use crate::jitter::Jitter;
 use crate::message::Owner;
+use crate::planted::planted;
 use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
 use crate::rules::dispatch::batch_size;
 use crate::shared::{Event, Phase, Shared};
@@ -56,11 +57,11 @@ impl Poller {
     pub(crate) async fn run(mut self) {
         while let Some(free) = self.free_slots().await {
             // Seen before the get: a wake-up during it cuts the sleep after it short (DL18).
-            self.seen = (self.shared.wake.get(), self.shared.work.get());
+            self.seen = self.latest();
             let answer = self
                 .shared
                 .calls
-                .get(batch_size(free), self.shared.config.visibility)
+                .get(self.batch(free), self.shared.config.visibility)
                 .await;
             let pause = match answer {
                 Ok(batch) => self.received(free, batch),
@@ -73,6 +74,17 @@ impl Poller {
             }
         }
         while self.messages.join_next().await.is_some() {}
+    }
+
+    /// The numbers of the latest trigger and find of work.
+    fn latest(&self) -> (u64, u64) {
+        (self.shared.wake.get(), self.shared.work.get())
+    }
+
+    /// How many messages are asked for.
+    fn batch(&self, free: u32) -> u32 {
+        let all = planted("more-than-its-slots");
+        batch_size(if all { self.shared.config.slots } else { free })
     }
 
     /// Waits for free slots, and counts them; `None` when it is time to leave.
@@ -117,6 +129,9 @@ impl Poller {
         }
         self.idle = 0;
         for message in messages {
+            if planted("batch-abandoned") && message.dequeue_count > 1 {
+                break;
+            }
             let owner = Owner::new(Arc::clone(&self.shared), message, batch.at, server_time);
             self.messages.spawn(owner.settle());
         }
@@ -126,6 +141,8 @@ impl Poller {
     /// The pause after a failed get: the errors' own, never the idle one (DL24).
     async fn failed(&mut self, error: PortError) -> Duration {
         let pause = match error.kind {
+            ErrorKind::NotFound if planted("missing-queue-ends-polling") => Duration::MAX / 2,
+            _ if planted("errors-without-a-pause") => Duration::from_millis(1),
             ErrorKind::Denied => DENIED_DELAY,
             _ => {
                 let curve = Backoff::for_errors().delay(self.errors, self.jitter.permille());
@@ -154,12 +171,14 @@ impl Poller {
     }
 
     async fn sleep(&mut self, pause: Duration) {
+        let forgets = planted("trigger-lost-before-sleep");
+        let seen = if forgets { self.latest() } else { self.seen };
         tokio::select! {
             biased;
             () = stopping(&mut self.stop, &self.shared) => {}
             // After an error a wake-up does not help; it must not turn into a tight loop.
-            () = self.shared.wake.beyond(self.seen.0), if self.errors == 0 => self.idle = 0,
-            () = self.shared.work.beyond(self.seen.1), if self.errors == 0 => self.idle = 0,
+            () = self.shared.wake.beyond(seen.0), if self.errors == 0 => self.idle = 0,
+            () = self.shared.work.beyond(seen.1), if self.errors == 0 => self.idle = 0,
             () = tokio::time::sleep(pause) => {}
         }
     }

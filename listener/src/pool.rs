@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
 use crate::jitter::Jitter;
+use crate::planted::planted;
 use crate::poller::Poller;
 use crate::shared::Shared;
 
@@ -62,7 +63,8 @@ impl Pool {
         let (stop, stopped) = watch::channel(false);
         let number = self.started;
         self.started += 1;
-        let jitter = Jitter::new(self.seed, number);
+        let stream = if planted("jitter-shared") { 0 } else { number };
+        let jitter = Jitter::new(self.seed, stream);
         let poller = Poller::new(Arc::clone(&self.shared), stopped, jitter, probe);
         let task = self.tasks.spawn(poller.run()).id();
         self.active.insert(number, Active { task, stop });
@@ -88,7 +90,9 @@ impl Pool {
                 error.id()
             }
         };
-        self.active.retain(|_, active| active.task != id);
+        if !planted("ended-tasks-counted") {
+            self.active.retain(|_, active| active.task != id);
+        }
     }
 
     /// Waits until all tasks have ended, their messages settled.

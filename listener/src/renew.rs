@@ -10,6 +10,7 @@ use smalt_sleeve::port::{ErrorKind, PortError, QueueMessage};
 use tokio::time::Instant;
 
 use crate::calls::Calls;
+use crate::planted::planted;
 use crate::rules::renewal::{renew_after, retry_after};
 use crate::rules::retry_curve::within_life;
 
@@ -115,7 +116,9 @@ impl Lock {
             .await
         {
             Ok(answer) => {
-                self.receipt = answer.value.pop_receipt;
+                if !planted("old-receipt-after-renewal") {
+                    self.receipt = answer.value.pop_receipt;
+                }
                 self.renewals += 1;
                 self.extend(answer.at, wanted);
                 Renewal::Renewed
@@ -124,7 +127,8 @@ impl Lock {
             Err(error) if !self.holds() => Renewal::Lost(format!("lapsed: {error}")),
             Err(error) => {
                 let pause = retry_after(self.remaining(), error.retry_after);
-                self.renew_at = Some(Instant::now() + pause);
+                let again = !planted("renewal-given-up");
+                self.renew_at = again.then(|| Instant::now() + pause);
                 Renewal::Failed
             }
         }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::jitter::of_message;
 use crate::message::Owner;
+use crate::planted::planted;
 use crate::renew::means_lost;
 use crate::report::Outcome;
 use crate::rules::backoff::Backoff;
@@ -102,7 +103,9 @@ impl Owner {
             Deleted::Lost(reason) => (Outcome::LostLock, reason),
             Deleted::Failed(reason) => (Outcome::Unacked, reason),
         };
-        self.shared.done().insert(self.lock.id());
+        if !planted("done-is-forgotten") {
+            self.shared.done().insert(self.lock.id());
+        }
         Settled::new(outcome, reason)
     }
 
@@ -126,11 +129,16 @@ impl Owner {
             let (id, receipt) = (self.lock.id(), self.lock.receipt());
             let error = match self.shared.calls.delete(id, receipt).await {
                 Ok(()) => return Deleted::Yes,
+                Err(_) if planted("failed-delete-is-done") => return Deleted::Yes,
                 Err(error) => error,
             };
             match error.kind {
                 // Our own earlier attempt, whose answer was lost, has done it.
-                ErrorKind::NotFound if attempts.may_have_happened() => return Deleted::Yes,
+                ErrorKind::NotFound
+                    if attempts.may_have_happened() && !planted("own-delete-not-recognised") =>
+                {
+                    return Deleted::Yes;
+                }
                 ErrorKind::NotFound => return Deleted::Gone,
                 ErrorKind::ReceiptMismatch => return Deleted::Lost(error.to_string()),
                 _ => {}

@@ -64,6 +64,7 @@ mod entra;
 mod error;
 mod failure;
 mod names;
+mod planted;
 mod policy;
 pub mod port;
 mod redact;

@@ -141,6 +141,52 @@ fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
     );
 }
 
+/// What holds a blob back though its time is over, at the edge of each.
+#[test]
+fn a_blob_that_is_due_is_held_back_by() {
+    let age = |days: u64| Policy {
+        min_age: Duration::from_secs(days * 86_400),
+        protect: vec!["logs/**".to_owned()],
+        ..Policy::default()
+    };
+    let copying = |status| BlobProperties {
+        copy: Some(smalt_sleeve::port::CopyState {
+            id: String::new(),
+            status,
+            source: None,
+            description: None,
+        }),
+        ..blob(&[DUE])
+    };
+    // Written on the first of the month, at midnight; it is the 21st, at ten.
+    let written_later = BlobProperties {
+        last_modified: at("2026-11-21T10:00:01Z"),
+        ..blob(&[DUE])
+    };
+    let written_at = |text| BlobProperties {
+        last_modified: at(text),
+        ..blob(&[DUE])
+    };
+    for (policy, seen, kept) in [
+        (age(0), blob(&[DUE]), None),
+        (age(0), written_later, None),
+        (age(20), written_at("2026-11-01T10:00:00Z"), None),
+        (
+            age(20),
+            written_at("2026-11-01T10:00:01Z"),
+            Some(Outcome::TooYoung),
+        ),
+        (age(0), copying(CopyStatus::Pending), Some(Outcome::Changed)),
+        (age(0), copying(CopyStatus::Success), None),
+    ] {
+        let decision = outcome(&policy, &seen);
+        assert_eq!(decision.removes(), kept.is_none(), "{decision:?}");
+        if let Some(kept) = kept {
+            assert_eq!(decision, Decision::Keep(kept));
+        }
+    }
+}
+
 #[test]
 fn rules_cover_blobs_without_a_time_to_live_and_only_those() {
     let policy = Policy {

@@ -52,6 +52,7 @@ pub mod guard;
 mod mover;
 pub mod outcome;
 pub mod plan;
+mod planted;
 pub mod provenance;
 pub mod report;
 pub mod schedule;

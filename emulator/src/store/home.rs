@@ -21,6 +21,7 @@ use super::commit::read_stamp;
 use super::config::{Mode, StoreConfig};
 use super::engine::{Engine, MemoryEngine};
 use super::error::{OpenError, StoreError, StoreResult};
+use super::failpoint;
 use super::keys;
 use super::sled_engine::SledEngine;
 use super::view::{Stamp, View, Visit, Writes};
@@ -83,6 +84,7 @@ impl Home {
             index: AtomicU64::new(FIRST_INDEX),
             dir,
         };
+        failpoint::reach("open.locked");
         let engine = files.open_current()?;
         Ok((Home::Files(files), engine))
     }
@@ -135,7 +137,9 @@ impl Files {
         let settle = || {
             let tick = read_stamp(&Bare(engine.as_ref()))?.tick;
             self.disk.sync_dir(&self.dir).map_err(io_error)?;
+            failpoint::reach("open.names_synced");
             self.note(tick.ticks()).map_err(io_error)?;
+            failpoint::reach("open.noted");
             self.remove_others().map_err(io_error)
         };
         settle().map_err(|error: StoreError| self.cannot_open(&error))?;
@@ -155,6 +159,7 @@ impl Files {
                 return Err(Unusable::Damaged("its records are gone".to_owned()));
             }
             begin(engine.as_ref()).map_err(refused)?;
+            failpoint::reach("open.engine_begun");
             return Ok(engine);
         };
         let [version] = keys::numbers(&found).map_err(refused)?;
@@ -170,8 +175,8 @@ impl Files {
         Ok(engine)
     }
 
-    /// sled fails on an empty or damaged snapshot although its log is whole: it is tried without,
-    /// in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
+    /// sled fails on an empty or damaged snapshot, or on settings that were cut short, although its
+    /// log is whole: it is tried without, in a copy. What was found stays beside it, whatever comes of it. (By then sled may have
     /// zeroed what follows the last whole record of a segment; copying before each start
     /// would cost time in proportion to the store.)
     fn recover(
@@ -182,13 +187,15 @@ impl Files {
     ) -> Result<Box<dyn Engine>, OpenError> {
         let backup = self.back_up(index);
         let backup = backup.map_err(|error| self.damaged(&cause, None, &error))?;
+        failpoint::reach("recover.backed_up");
         tracing::warn!(%cause, backup = %backup.display(), "the store is damaged: recovering");
         let retry = index + 1;
         let copied = self
             .disk
             .remove_dir(&self.engine_dir(retry))
-            .and_then(|()| self.copy_dir(&backup, &self.engine_dir(retry), is_snapshot));
+            .and_then(|()| self.copy_without_expendable(&backup, &self.engine_dir(retry)));
         copied.map_err(|error| self.damaged(&cause, Some(&backup), &error))?;
+        failpoint::reach("recover.copied");
         match self.open_index(retry, format) {
             Ok(engine) => {
                 self.index.store(retry, Ordering::Relaxed);
@@ -211,15 +218,21 @@ impl Files {
         }
         let part = self.dir.join(format!("damaged-{index}.part"));
         self.disk.remove_dir(&part)?;
-        self.copy_dir(&self.engine_dir(index), &part, |_| false)?;
+        self.copy_dir(&self.engine_dir(index), &part, &|_| false)?;
         self.disk.rename(&part, &backup)?;
         self.disk.sync_dir(&self.dir)?;
         Ok(backup)
     }
 
-    fn copy_dir(&self, from: &Path, to: &Path, skip: fn(&Path) -> bool) -> io::Result<()> {
+    fn copy_without_expendable(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let disk = self.disk.as_ref();
+        self.copy_dir(from, to, &|file| SledEngine::is_expendable(disk, file))
+    }
+
+    fn copy_dir(&self, from: &Path, to: &Path, skip: &dyn Fn(&Path) -> bool) -> io::Result<()> {
+        self.disk.create_dir(to)?;
         for path in files_below(from)? {
-            if skip(&path) {
+            if skip(&from.join(&path)) {
                 continue;
             }
             let target = to.join(&path);
@@ -236,10 +249,12 @@ impl Files {
             .map_err(io_error)?;
         let engine = self.engine(next)?;
         begin(engine.as_ref())?;
+        failpoint::reach("reset.engine_begun");
         self.disk.sync_dir(&self.dir).map_err(io_error)?;
         self.index.store(next, Ordering::Relaxed);
         // From here on a restart finds the empty engine.
         self.note(0).map_err(io_error)?;
+        failpoint::reach("reset.noted");
         Ok(engine)
     }
 
@@ -388,11 +403,6 @@ fn is_empty(view: &dyn View) -> StoreResult<bool> {
         std::ops::ControlFlow::Break(())
     })?;
     Ok(empty)
-}
-
-fn is_snapshot(path: &Path) -> bool {
-    let name = path.file_name().map(std::ffi::OsStr::to_string_lossy);
-    name.is_some_and(|name| name.starts_with("snap."))
 }
 
 fn cannot_open(path: &Path, error: &dyn std::fmt::Display) -> OpenError {

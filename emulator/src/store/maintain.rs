@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Sweep, framed_bytes};
+use super::failpoint;
 use super::handle::Inner;
 use super::keys;
 use super::payload::{
@@ -20,6 +21,7 @@ use super::payload::{
 use super::shared::Shared;
 use super::staging::Place;
 use super::view::{Transaction, View};
+use crate::planted::planted;
 
 /// Payloads moved in one commit.
 const MOVES_MAX: usize = 64;
@@ -128,12 +130,15 @@ fn judge(shared: &Shared, sweep: &Sweep) -> StoreResult<Verdict> {
 fn remove(shared: &Shared, sweep: &Sweep, report: &mut MaintainReport) -> StoreResult<()> {
     let number = sweep.segment.number();
     shared.extents.seal(number);
+    failpoint::reach("maintain.sealed");
     let retired = shared.read(|view| {
         let is_dead = || Ok(number_at(view, &keys::segment(number))? == 0);
         shared.extents.retire(&sweep.segment, is_dead)
     })?;
     if retired {
+        failpoint::reach("maintain.retired");
         shared.extents.delete(&sweep.segment)?;
+        failpoint::reach("maintain.deleted");
         report.segments_removed += 1;
         report.bytes_freed += sweep.size;
     }
@@ -169,9 +174,11 @@ fn compact(
     if moves.is_empty() {
         return Ok(false);
     }
+    failpoint::reach("maintain.copied");
     report.payloads_moved += moves.len();
     report.bytes_moved += bytes;
     store.commit_blocking(move |tx| moves.into_iter().try_for_each(|moved| rewrite(tx, moved)))?;
+    failpoint::reach("maintain.moved");
     Ok(true)
 }
 
@@ -240,6 +247,8 @@ fn rewrite(tx: &mut Transaction<'_>, moved: Move) -> StoreResult<()> {
     enter_segment(tx, moved.id, moved.to)?;
     let record = Location::Extent(moved.to).encode();
     tx.put(keys::location(moved.id), record);
-    tx.hold(moved.reservation);
+    if !planted("moved-payload-not-held") {
+        tx.hold(moved.reservation);
+    }
     Ok(())
 }

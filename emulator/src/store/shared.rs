@@ -11,6 +11,7 @@ use super::config::Mode;
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Extents, Segment};
+use super::failpoint;
 use super::home::Home;
 use super::stats::Counters;
 use super::view::{View, Visit, Writes, merged_scan};
@@ -140,8 +141,11 @@ impl Shared {
         self.extents.sync_all()?;
         let engine = Arc::clone(&self.published.read().engine);
         engine.sync()?;
+        failpoint::reach("close.durable");
         let last = self.unmasked(|view| super::commit::read_stamp(view))?;
-        self.home.note(last)
+        self.home.note(last)?;
+        failpoint::reach("close.noted");
+        Ok(())
     }
 }
 

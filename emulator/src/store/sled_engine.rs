@@ -15,22 +15,56 @@ use sled::IVec;
 use super::config::{FAST_LOSS_MS_MAX, Mode};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
+use super::failpoint;
 use super::view::{Visit, Writes};
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, read_small};
 
 /// A value from this size on is handed out without a copy; below it a copy is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
+
+/// The file of sled's settings.
+const SETTINGS: &str = "conf";
 
 /// Tries to open while an earlier sled of this process lets go; a try takes some 30 us.
 const OPEN_TRIES_MAX: u32 = 20_000;
 
 /// sled in a directory of its own.
 pub(super) struct SledEngine {
-    db: sled::Db,
+    db: Open,
     file: Arc<dyn DiskFile>,
 }
 
+/// An open sled. It syncs once more when it goes, and panics if that fails: who closes the store
+/// has heard of it by then, and the process is to go on.
+struct Open(Option<sled::Db>);
+
+impl Open {
+    fn get(&self) -> StoreResult<&sled::Db> {
+        self.0.as_ref().ok_or(StoreError::Closed)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let db = self.0.take();
+        if catch_unwind(AssertUnwindSafe(|| drop(db))).is_err() {
+            tracing::error!("the metadata engine could not be closed cleanly");
+        }
+    }
+}
+
 impl SledEngine {
+    /// Which of its files a copy is better without, when sled cannot open what it finds: snapshots,
+    /// since the log has all that they have, and settings that were cut short, since they are always
+    /// the same. Settings of another release of sled are whole, and stay.
+    pub(super) fn is_expendable(disk: &dyn Disk, file: &Path) -> bool {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name == SETTINGS {
+            return !read_small(disk, file).is_ok_and(|found| found.is_some_and(|f| is_whole(&f)));
+        }
+        name.starts_with("snap.")
+    }
+
     /// Opens or creates the directory. sled panics on some damaged files: that is an error here.
     pub(super) fn open(
         disk: &dyn Disk,
@@ -44,11 +78,22 @@ impl SledEngine {
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
-        let db = open_unlocked(&config)?;
+        let db = Open(Some(open_unlocked(&config)?));
+        // sled never syncs its settings, and does not open when they are damaged.
+        let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
+        settings.sync_data().map_err(io_error)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })
     }
+}
+
+/// Whether sled's settings end in their own checksum.
+fn is_whole(settings: &[u8]) -> bool {
+    let checked = settings.split_last_chunk::<4>();
+    checked.is_some_and(|(body, sum)| {
+        !body.is_empty() && crc32fast::hash(body) == u32::from_le_bytes(*sum)
+    })
 }
 
 /// Our own lock says that nobody else is here; but a sled that was closed a moment ago may keep its
@@ -74,7 +119,7 @@ fn is_locked(error: &sled::Error) -> bool {
 
 impl Engine for SledEngine {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
-        let value = self.db.get(key).map_err(to_store_error)?;
+        let value = self.db.get()?.get(key).map_err(to_store_error)?;
         Ok(value.map(to_bytes))
     }
 
@@ -83,7 +128,7 @@ impl Engine for SledEngine {
             return Ok(());
         }
         let range = (Bound::Included(from), Bound::Excluded(to));
-        for entry in self.db.range::<&[u8], _>(range) {
+        for entry in self.db.get()?.range::<&[u8], _>(range) {
             let (key, value) = entry.map_err(to_store_error)?;
             if visit(&key, &to_bytes(value)).is_break() {
                 break;
@@ -100,16 +145,18 @@ impl Engine for SledEngine {
                 None => batch.remove(key.as_slice()),
             }
         }
-        self.db.apply_batch(batch).map_err(to_store_error)
+        let db = self.db.get()?;
+        db.apply_batch(batch).map_err(to_store_error)
     }
 
     fn sync(&self) -> StoreResult<()> {
-        self.db.flush().map_err(to_store_error)?;
+        self.db.get()?.flush().map_err(to_store_error)?;
+        failpoint::reach("commit.flushed");
         self.file.sync_data().map_err(io_error)
     }
 
     fn disk_bytes(&self) -> u64 {
-        self.db.size_on_disk().unwrap_or(0)
+        self.db.get().map_or(0, |db| db.size_on_disk().unwrap_or(0))
     }
 }
 

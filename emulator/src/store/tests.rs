@@ -3,6 +3,7 @@
 mod crash;
 mod durability;
 mod engines;
+mod failing;
 mod fault_disk;
 mod opening;
 mod payloads;

@@ -73,25 +73,7 @@ impl Model {
             On::Create(NewBlob::Pages { pages, number }, metadata, guard) => {
                 self.create(id, Bytes::pages(*pages, *number), metadata, *guard)
             }
-            On::Get {
-                snapshot,
-                range,
-                guard,
-            } => self
-                .read(id, *snapshot, *guard)
-                .and_then(|(answer, state)| {
-                    let state = answer.with_all(state.shown());
-                    self.ranged(id, *snapshot, state, *range)
-                }),
-            On::Head { snapshot, guard } => self.read(id, *snapshot, *guard).map(|(answer, s)| {
-                let length = Some(s.content.length().to_string());
-                let answer = answer.with_all(s.shown());
-                answer.with(Fact::Header("content-length", length))
-            }),
-            On::GetPages { snapshot, guard } => {
-                let read = self.read(id, *snapshot, *guard);
-                read.and_then(|(answer, state)| state.content.page_ranges(answer))
-            }
+            On::Get { .. } | On::Head { .. } | On::GetPages { .. } => self.read_blob(id, operation),
             On::Delete {
                 snapshot,
                 snapshots,
@@ -145,6 +127,33 @@ impl Model {
             On::GetTags(lease) => self.get_tags(id, *lease),
             _ => self.change_blob(id, operation),
         })
+    }
+
+    /// The operations that read a blob.
+    fn read_blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
+        use BlobOperation as On;
+        match operation {
+            On::Get {
+                snapshot,
+                range,
+                guard,
+            } => self
+                .read(id, *snapshot, *guard)
+                .and_then(|(answer, state)| {
+                    let state = answer.with_all(state.shown());
+                    self.ranged(id, *snapshot, state, *range)
+                }),
+            On::Head { snapshot, guard } => self.read(id, *snapshot, *guard).map(|(answer, s)| {
+                let length = Some(s.content.length().to_string());
+                let answer = answer.with_all(s.shown());
+                answer.with(Fact::Header("content-length", length))
+            }),
+            On::GetPages { snapshot, guard } => {
+                let read = self.read(id, *snapshot, *guard);
+                read.and_then(|(answer, state)| state.content.page_ranges(answer))
+            }
+            _ => Err(ErrorCode::InvalidInput.into()),
+        }
     }
 
     /// The operations that change a blob which is there.

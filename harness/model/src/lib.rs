@@ -16,7 +16,7 @@
 //! - [`vocabulary`]: operations and what they name.
 //! - [`mod@expected`] says what is answered.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
-//! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: one area
+//! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: an area
 //!   each.
 //! - `dispatch`: which rule answers which operation.
 //! - [`outcomes`]: what each operation can be answered, as a closed list.

@@ -5,6 +5,7 @@
 //! this list. Both are looked for by `harness histories`.
 
 mod describe;
+mod groups;
 mod rows;
 
 use smalt_protocol::ErrorCode;

@@ -1,100 +1,15 @@
 //! Operations and what they name.
 
+mod malformed;
+mod numbers;
+
 use std::collections::BTreeMap;
+
+pub use malformed::Malformed;
+pub use numbers::{LeaseId, MessageId, Moment, Numbers, PROPOSED_LEASES, Receipt, Tag};
 
 /// User metadata.
 pub type Metadata = BTreeMap<String, String>;
-
-/// An ETag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub u32);
-
-/// A lease id. Those below [`PROPOSED_LEASES`] are the client's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseId(pub u32);
-
-/// How many lease ids clients propose.
-pub const PROPOSED_LEASES: u32 = 3;
-
-/// Time of a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub u32);
-
-/// A message id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MessageId(pub u32);
-
-/// A pop receipt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Receipt(pub u32);
-
-/// The next number of each kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
-    /// Tags made.
-    pub tags: u32,
-    /// Lease ids made, beside those proposed.
-    pub leases: u32,
-    /// Snapshots taken.
-    pub moments: u32,
-    /// Messages put.
-    pub messages: u32,
-    /// Receipts given out.
-    pub receipts: u32,
-    /// Places in orders of delivery.
-    pub places: u64,
-}
-
-impl Numbers {
-    /// Leaves numbers of every kind out.
-    pub fn skip(&mut self, by: u32) {
-        for number in [
-            &mut self.tags,
-            &mut self.leases,
-            &mut self.moments,
-            &mut self.messages,
-            &mut self.receipts,
-        ] {
-            *number += by;
-        }
-    }
-
-    /// A new tag.
-    pub fn tag(&mut self) -> Tag {
-        self.tags += 1;
-        Tag(self.tags - 1)
-    }
-
-    /// A lease id of the service's own.
-    pub fn lease(&mut self) -> LeaseId {
-        self.leases += 1;
-        LeaseId(PROPOSED_LEASES + self.leases - 1)
-    }
-
-    /// The time of a new snapshot.
-    pub fn moment(&mut self) -> Moment {
-        self.moments += 1;
-        Moment(self.moments - 1)
-    }
-
-    /// A new message.
-    pub fn message(&mut self) -> MessageId {
-        self.messages += 1;
-        MessageId(self.messages - 1)
-    }
-
-    /// A new receipt.
-    pub fn receipt(&mut self) -> Receipt {
-        self.receipts += 1;
-        Receipt(self.receipts - 1)
-    }
-
-    /// A place behind all others.
-    pub fn place(&mut self) -> u64 {
-        self.places += 1;
-        self.places
-    }
-}
 
 /// A blob's address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -499,78 +414,5 @@ impl Content {
     pub fn bytes(self) -> Vec<u8> {
         let step = |i: u16| self.seed.wrapping_add(i.to_le_bytes()[0]);
         (0..self.length).map(step).collect()
-    }
-}
-
-/// A request that breaks a rule of syntax: refused whatever is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// Create Container with a name in capitals.
-    ContainerName,
-    /// Get Blob Properties with a lease id that is no GUID.
-    LeaseId,
-    /// Get Blob with a date that is none.
-    Date,
-    /// Delete Blob with `If-Match` and `If-None-Match` at once.
-    TwoConditions,
-    /// Lease Blob for five seconds.
-    LeaseDuration,
-    /// Lease Blob with an action that is none.
-    LeaseAction,
-    /// Put Block with an id that is no Base64.
-    BlockId,
-    /// Put Blob without `x-ms-blob-type`.
-    BlobType,
-    /// List Blobs with pages of no blob.
-    PageOfNone,
-    /// Get Messages, 33 of them.
-    TooManyMessages,
-    /// Get Messages for longer than a week.
-    VisibilityTimeout,
-    /// Put Message that lives for no time.
-    TimeToLive,
-    /// Put Page of half a page.
-    PageRange,
-    /// Put Blob, of a page blob that ends within a page.
-    PageBlobLength,
-}
-
-impl Malformed {
-    /// All of them.
-    pub const ALL: [Malformed; 14] = [
-        Malformed::ContainerName,
-        Malformed::LeaseId,
-        Malformed::Date,
-        Malformed::TwoConditions,
-        Malformed::LeaseDuration,
-        Malformed::LeaseAction,
-        Malformed::BlockId,
-        Malformed::BlobType,
-        Malformed::PageOfNone,
-        Malformed::TooManyMessages,
-        Malformed::VisibilityTimeout,
-        Malformed::TimeToLive,
-        Malformed::PageRange,
-        Malformed::PageBlobLength,
-    ];
-
-    /// What it is called among operations.
-    pub fn operation(self) -> &'static str {
-        match self {
-            Malformed::ContainerName => "malformed container name",
-            Malformed::LeaseId => "malformed lease id",
-            Malformed::Date => "malformed date",
-            Malformed::TwoConditions => "malformed two conditions",
-            Malformed::LeaseDuration => "malformed lease duration",
-            Malformed::LeaseAction => "malformed lease action",
-            Malformed::BlockId => "malformed block id",
-            Malformed::BlobType => "malformed blob type",
-            Malformed::PageOfNone => "malformed page of none",
-            Malformed::TooManyMessages => "malformed too many messages",
-            Malformed::VisibilityTimeout => "malformed visibility timeout",
-            Malformed::TimeToLive => "malformed time to live",
-            Malformed::PageRange => "malformed page range",
-            Malformed::PageBlobLength => "malformed page blob length",
-        }
     }
 }

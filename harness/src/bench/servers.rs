@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use smalt_protocol::Service;
-use tokio::process::Command;
 use tokio::time::Instant;
 
 use super::load;
 use super::requests::Requests;
 use crate::servers::ServerError;
+use crate::servers::azurite::with_own_node;
 use crate::servers::process::{Process, READY_TIMEOUT, free_address};
 use crate::servers::smalt::{Launch, Smalt};
 
@@ -118,14 +118,7 @@ fn start_azurite(binary: &Path, location: &Path) -> Result<Server, ServerError> 
         arguments.push(format!("--{service}Port"));
         arguments.push(address.port().to_string());
     }
-    let mut command = Command::new(binary);
-    let own = binary.parent().map(Path::to_owned);
-    let inherited = std::env::var_os("PATH").unwrap_or_default();
-    let dirs = own.into_iter().chain(std::env::split_paths(&inherited));
-    if let Ok(path) = std::env::join_paths(dirs) {
-        command.env("PATH", path);
-    }
-    let mut process = Process::start_in(command, binary, &arguments)?;
+    let mut process = Process::start_in(with_own_node(binary), binary, &arguments)?;
     process.ignore_output();
     Ok(Server::Other {
         process,

@@ -2,6 +2,7 @@
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
 
 /// A random stream of a place in the run: the same numbers give the same stream.
 pub fn stream(seed: u64, round: u64, worker: u64) -> ChaCha8Rng {
@@ -18,7 +19,7 @@ pub fn below(random: &mut ChaCha8Rng, bound: u64) -> u64 {
 }
 
 /// A content: what its bytes are made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Content {
     /// Seed of the bytes.
     pub seed: u64,

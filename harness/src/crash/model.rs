@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use super::content::Content;
+use super::property::{Flaw, Property};
 
 /// A blob as it was acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
     /// Its bytes.
     pub content: Content,
@@ -17,7 +20,7 @@ pub struct Blob {
 }
 
 /// A message as it was acknowledged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// Its text.
     pub content: Content,
@@ -30,9 +33,9 @@ pub struct Message {
 }
 
 /// An operation of one connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
-    /// Put Blob with one piece of metadata.
+    /// Put Blob with one piece of metadata, or two of Put Block and a Put Block List.
     PutBlob {
         /// Name.
         name: String,
@@ -40,6 +43,8 @@ pub enum Op {
         content: Content,
         /// Metadata.
         mark: u64,
+        /// Whether it goes up in two blocks.
+        in_blocks: bool,
     },
     /// Set Blob Metadata.
     SetMetadata {
@@ -72,15 +77,40 @@ pub enum Op {
     },
     /// Get Messages.
     GetMessages,
+    /// Lease Container, for a minute, by an id of the client's.
+    AcquireLease {
+        /// Id.
+        id: String,
+    },
+    /// Lease Container: released.
+    ReleaseLease {
+        /// Id.
+        id: String,
+    },
+}
+
+/// What an acknowledgement said, as far as anybody can use it later.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// ETag of what was written.
+    pub etag: String,
+    /// Id of the message that was put.
+    pub id: String,
+    /// Its receipt, or the new one.
+    pub receipt: String,
+    /// Ids and receipts of the messages that were taken.
+    pub taken: Vec<(String, String)>,
 }
 
 /// What one connection expects of its container and its queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     /// Blobs by name.
     pub blobs: BTreeMap<String, Blob>,
     /// Messages by id.
     pub messages: BTreeMap<String, Message>,
+    /// The lease on the container.
+    pub lease: Option<String>,
     /// The operation that was sent and not answered.
     pub pending: Option<Op>,
 }
@@ -94,15 +124,82 @@ impl Model {
             _ => false,
         }
     }
-}
 
-/// What went wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// Something acknowledged is not there, or not honoured.
-    Lost(String),
-    /// Something is there that cannot be.
-    Corrupt(String),
+    /// Notes that an operation was acknowledged; the flaws that its answer shows.
+    pub fn acknowledge(&mut self, op: Op, outcome: Outcome, unique: &Unique) -> Vec<Flaw> {
+        let mut flaws = Vec::new();
+        match op {
+            Op::PutBlob {
+                name,
+                content,
+                mark,
+                ..
+            } => {
+                flaws.extend(unique.note("ETag", &outcome.etag));
+                let blob = Blob {
+                    content,
+                    mark,
+                    etag: outcome.etag,
+                };
+                self.blobs.insert(name, blob);
+            }
+            Op::SetMetadata { name, mark } => {
+                flaws.extend(unique.note("ETag", &outcome.etag));
+                if let Some(blob) = self.blobs.get_mut(&name) {
+                    (blob.mark, blob.etag) = (mark, outcome.etag);
+                }
+            }
+            Op::DeleteBlob { name } => drop(self.blobs.remove(&name)),
+            Op::AcquireLease { id } => self.lease = Some(id),
+            Op::ReleaseLease { .. } => self.lease = None,
+            op => self.acknowledge_on_queue(op, outcome, unique, &mut flaws),
+        }
+        self.pending = None;
+        flaws
+    }
+
+    fn acknowledge_on_queue(
+        &mut self,
+        op: Op,
+        outcome: Outcome,
+        unique: &Unique,
+        flaws: &mut Vec<Flaw>,
+    ) {
+        match op {
+            Op::PutMessage { content } => {
+                flaws.extend(unique.note("message id", &outcome.id));
+                flaws.extend(unique.note_receipt(&outcome.id, &outcome.receipt));
+                let message = Message {
+                    content,
+                    receipt: outcome.receipt,
+                    replaced: None,
+                    dequeue_count: 0,
+                };
+                self.messages.insert(outcome.id, message);
+            }
+            Op::UpdateMessage { id, content } => {
+                flaws.extend(unique.note_receipt(&id, &outcome.receipt));
+                if let Some(message) = self.messages.get_mut(&id) {
+                    let old = std::mem::replace(&mut message.receipt, outcome.receipt);
+                    message.replaced = Some(old);
+                    message.content = content;
+                }
+            }
+            Op::DeleteMessage { id } => drop(self.messages.remove(&id)),
+            _ => {
+                for (id, receipt) in outcome.taken {
+                    flaws.extend(unique.note_receipt(&id, &receipt));
+                    let Some(message) = self.messages.get_mut(&id) else {
+                        let text = format!("message {id} was deleted or never put");
+                        flaws.push(Flaw::new(Property::C1, text));
+                        continue;
+                    };
+                    message.replaced = Some(std::mem::replace(&mut message.receipt, receipt));
+                    message.dequeue_count += 1;
+                }
+            }
+        }
+    }
 }
 
 /// Values that the service must never give twice, over the whole run.
@@ -110,11 +207,16 @@ pub enum Flaw {
 pub struct Unique(Arc<Mutex<BTreeSet<String>>>);
 
 impl Unique {
+    /// Notes a receipt: those of two messages may be alike, those of one never.
+    pub fn note_receipt(&self, id: &str, receipt: &str) -> Option<Flaw> {
+        self.note("receipt of", &format!("{id} {receipt}"))
+    }
+
     /// Notes a value; a flaw when it was given before.
     pub fn note(&self, what: &str, value: &str) -> Option<Flaw> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !value.is_empty() && seen.insert(format!("{what} {value}"));
-        (!is_new).then(|| Flaw::Corrupt(format!("{what} {value:?} was given twice")))
+        (!is_new).then(|| Flaw::new(Property::C4, format!("{what} {value:?} was given twice")))
     }
 }
 

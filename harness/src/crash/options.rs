@@ -4,6 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use super::campaign;
 use super::round::{Round, Run};
 use crate::servers::files;
 use crate::servers::smalt::{Launch, binary};
@@ -29,7 +30,23 @@ pub struct Options {
     /// `durable`; `fast` promises less, and is expected to fail.
     #[arg(long, default_value = "durable")]
     pub mode: String,
-    /// Write the rounds to this file.
+    /// Instead of rounds: kill so many children that need no sockets, at random moments. A tenth of
+    /// the time of a round each.
+    #[arg(long, value_name = "COUNT")]
+    pub kills: Option<u64>,
+    /// Instead of rounds: let children die at every named step of the store. Needs a build with
+    /// `--features failpoints`.
+    #[arg(long)]
+    pub failpoints: bool,
+    /// Instead of rounds: what a loss of power can leave at the sync boundaries of so many
+    /// workloads. Linux only; needs `cargo build -p smalt-shim`.
+    #[arg(long, value_name = "WORKLOADS")]
+    pub images: Option<u64>,
+    /// Instead of rounds: full disks, failing syncs and short transfers. Linux only; needs
+    /// `cargo build -p smalt-shim`.
+    #[arg(long)]
+    pub errors: bool,
+    /// Write what was found to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -41,8 +58,9 @@ const HEADING: &str = "round  killed after  acknowledged  in flight   ready    b
                        lost  corrupt";
 
 fn line(round: &Round) -> String {
+    let (lost, corrupt) = round.lost_and_corrupt();
     format!(
-        "{:>5}  {:>9} ms  {:>12}  {:>9}  {:>3} ms  {:>7}  {:>8}  {:>4}  {:>7}",
+        "{:>5}  {:>9} ms  {:>12}  {:>9}  {:>3} ms  {:>7}  {:>8}  {lost:>4}  {corrupt:>7}",
         round.number,
         round.killed_after_ms,
         round.acknowledged,
@@ -50,8 +68,6 @@ fn line(round: &Round) -> String {
         round.ready_ms,
         round.blobs,
         round.messages,
-        round.lost.len(),
-        round.corrupt.len(),
     )
 }
 
@@ -65,6 +81,10 @@ fn line(round: &Round) -> String {
     reason = "a command talks to its caller"
 )]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if campaign::is_asked(options) {
+        let options = options.clone();
+        return tokio::task::spawn_blocking(move || campaign::run(&options)).await?;
+    }
     let temporary = tempfile::tempdir()?;
     let location = options.location.clone();
     let launch = Launch {
@@ -81,11 +101,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         }
         let round = run.round(number).await?;
         println!("{}", line(&round));
-        for text in round.lost.iter().take(SHOWN) {
-            println!("       lost: {text}");
-        }
-        for text in round.corrupt.iter().take(SHOWN) {
-            println!("       corrupt: {text}");
+        for flaw in round.flaws.iter().take(SHOWN) {
+            println!("       {flaw}");
         }
         rounds.push(round);
     }
@@ -93,8 +110,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         files::write_report(path, &serde_json::to_string_pretty(&rounds)?)?;
     }
     let acknowledged: u64 = rounds.iter().map(|round| round.acknowledged).sum();
-    let lost: usize = rounds.iter().map(|round| round.lost.len()).sum();
-    let corrupt: usize = rounds.iter().map(|round| round.corrupt.len()).sum();
+    let flaws = rounds.iter().map(Round::lost_and_corrupt);
+    let (lost, corrupt) = flaws.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
     println!(
         "{acknowledged} acknowledged operations, seed {}",
         options.seed

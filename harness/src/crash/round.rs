@@ -7,8 +7,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::content::{below, stream};
-use super::model::{Flaw, Model, Unique};
+use super::model::{Model, Unique};
+use super::property::{Flaw, Property};
 use super::verify::{self, Verified};
+use super::verify_lease;
 use super::verify_queue;
 use super::wire::Client;
 use super::worker::{self, Work};
@@ -21,6 +23,9 @@ const WORK_MS: std::ops::Range<u64> = 20..1_500;
 const LONG_ROUND: u64 = 4;
 /// The background work comes every 5 s; the kill falls around it.
 const LONG_WORK_MS: std::ops::Range<u64> = 4_950..5_400;
+/// C6: within this time it is ready again, start of the process included. A store of these sizes
+/// takes a twentieth of it.
+const OPEN_MAX: Duration = Duration::from_secs(10);
 /// The stream that chooses the moments, beside those of the connections.
 const MOMENTS: u64 = u64::MAX;
 
@@ -41,20 +46,16 @@ pub struct Round {
     pub blobs: u64,
     /// Messages that were looked at.
     pub messages: u64,
-    /// Acknowledged and not there.
-    pub lost: Vec<String>,
-    /// There and impossible.
-    pub corrupt: Vec<String>,
+    /// What does not hold.
+    pub flaws: Vec<Flaw>,
 }
 
 impl Round {
-    fn take(&mut self, flaws: Vec<Flaw>) {
-        for flaw in flaws {
-            match flaw {
-                Flaw::Lost(text) => self.lost.push(text),
-                Flaw::Corrupt(text) => self.corrupt.push(text),
-            }
-        }
+    /// Flaws by which something acknowledged is not there, and all others.
+    pub fn lost_and_corrupt(&self) -> (usize, usize) {
+        let lost = self.flaws.iter().filter(|f| f.property == Property::C1);
+        let lost = lost.count();
+        (lost, self.flaws.len() - lost)
     }
 }
 
@@ -134,7 +135,7 @@ impl Run {
         for (_, model, work) in done {
             self.models.push(model);
             round.acknowledged += work.acknowledged;
-            round.take(work.flaws);
+            round.flaws.extend(work.flaws);
         }
         Ok(())
     }
@@ -143,13 +144,17 @@ impl Run {
     async fn start_twice(&mut self, round: &mut Round) -> Result<Smalt, ServerError> {
         let begun = Instant::now();
         let server = self.launch.start().await?;
+        if begun.elapsed() > OPEN_MAX {
+            let text = format!("opening took {:?}", begun.elapsed());
+            round.flaws.push(Flaw::new(Property::C6, text));
+        }
         round.ready_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let first = smalt::state(server.control).await?;
         server.kill().await?;
         let server = self.launch.start().await?;
         if smalt::state(server.control).await? != first {
             let text = "opening the store once more changed it".to_owned();
-            round.corrupt.push(text);
+            round.flaws.push(Flaw::new(Property::C7, text));
         }
         Ok(server)
     }
@@ -164,12 +169,15 @@ impl Run {
                 let (c, m, v) = (&mut client, &mut model, &mut verified);
                 let mut checked = verify::blobs(c, m, &unique, v).await;
                 if checked.is_ok() {
+                    checked = verify_lease::lease(c, m, v).await;
+                }
+                if checked.is_ok() {
                     checked = verify_queue::messages(c, m, &unique, v).await;
                 }
                 if let Err(error) = checked {
                     // What was found before the server stopped answering counts all the same.
                     let text = format!("{} cannot be checked: {error}", name(worker));
-                    verified.flaws.push(Flaw::Lost(text));
+                    verified.flaws.push(Flaw::new(Property::C1, text));
                 }
                 model.pending = None;
                 (worker, model, verified)
@@ -181,7 +189,7 @@ impl Run {
             self.models.push(model);
             round.blobs += verified.blobs;
             round.messages += verified.messages;
-            round.take(verified.flaws);
+            round.flaws.extend(verified.flaws);
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::content::Content;
-use super::model::{Blob, Flaw, Model, Op, Unique};
+use super::model::{Blob, Model, Op, Unique};
+use super::property::{Flaw, Property};
 use super::wire::{Client, Read};
 use crate::servers::ServerError;
 
@@ -25,6 +26,7 @@ fn outcome(model: &Model, name: &str) -> Option<Option<(Content, u64)>> {
             name: put,
             content,
             mark,
+            ..
         } if put == name => Some(Some((*content, *mark))),
         Op::SetMetadata { name: set, mark } if set == name => {
             Some(model.blobs.get(name).map(|blob| (blob.content, *mark)))
@@ -53,7 +55,9 @@ pub async fn blobs(
         // A 500 or a body that breaks off, for example over a checksum, is content that is lost.
         let found = match client.get_blob(&name).await {
             Err(ServerError::Call(text)) => {
-                verified.flaws.push(Flaw::Lost(format!("{name}: {text}")));
+                verified
+                    .flaws
+                    .push(Flaw::new(Property::C3, format!("{name}: {text}")));
                 client.reconnect().await?;
                 continue;
             }
@@ -72,7 +76,7 @@ pub async fn blobs(
     if listed.iter().ne(expected.iter().copied()) {
         let (listed, there) = (listed.len(), expected.len());
         let text = format!("the listing has {listed} other names than the {there} blobs there are");
-        verified.flaws.push(Flaw::Corrupt(text));
+        verified.flaws.push(Flaw::new(Property::C2, text));
     }
     Ok(())
 }
@@ -88,7 +92,7 @@ fn judge(
     let Some(found) = found else {
         return match (acknowledged, outcome) {
             (None, _) | (_, Some(None)) => Ok(None),
-            (Some(_), _) => Err(Flaw::Lost(format!("{name} is gone"))),
+            (Some(_), _) => Err(Flaw::new(Property::C1, format!("{name} is gone"))),
         };
     };
     let is = |content: Content, mark: u64| {
@@ -100,7 +104,10 @@ fn judge(
         return if is(blob.content, blob.mark) {
             Ok(Some(blob.clone()))
         } else {
-            Err(Flaw::Corrupt(format!("{name} is not what was put")))
+            Err(Flaw::new(
+                Property::C3,
+                format!("{name} is not what was put"),
+            ))
         };
     }
     match outcome {
@@ -114,8 +121,14 @@ fn judge(
                 })),
             }
         }
-        _ if acknowledged.is_some() => Err(Flaw::Lost(format!("{name} is not the last one put"))),
-        _ => Err(Flaw::Corrupt(format!("{name} is there, and was not put"))),
+        _ if acknowledged.is_some() => Err(Flaw::new(
+            Property::C1,
+            format!("{name} is not the last one put"),
+        )),
+        _ => Err(Flaw::new(
+            Property::C2,
+            format!("{name} is there, and was not put"),
+        )),
     }
 }
 

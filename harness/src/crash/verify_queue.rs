@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::model::{Flaw, Message, Model, Op, Unique};
+use super::model::{Message, Model, Op, Unique};
+use super::property::{Flaw, Property};
 use super::verify::Verified;
 use super::wire::{Client, Shown};
 use crate::servers::ServerError;
@@ -46,7 +47,7 @@ pub async fn messages(
     for id in model.messages.keys() {
         if !found.contains_key(id) && !is_doomed(model, id) {
             let text = format!("message {id} is gone");
-            verified.flaws.push(Flaw::Lost(text));
+            verified.flaws.push(Flaw::new(Property::C1, text));
         }
     }
     model.messages = there;
@@ -87,7 +88,7 @@ async fn receipts(
             let answer = client.try_delete_message(&id, replaced).await?;
             if !matches!(answer.status.as_u16(), 400 | 404) {
                 let text = format!("message {id}: a replaced receipt was honoured");
-                verified.flaws.push(Flaw::Corrupt(text));
+                verified.flaws.push(Flaw::new(Property::C4, text));
             }
         }
         let content = message.content;
@@ -95,7 +96,7 @@ async fn receipts(
             Ok(new) => message.receipt = new,
             Err(ServerError::Call(text)) => {
                 let text = format!("message {id}: its receipt is not honoured: {text}");
-                verified.flaws.push(Flaw::Lost(text));
+                verified.flaws.push(Flaw::new(Property::C4, text));
             }
             Err(error) => return Err(error),
         }
@@ -121,7 +122,7 @@ async fn take_all(
             let hidden_until = before.map(|taken| taken.asked + Duration::from_secs(HIDDEN_S));
             if hidden_until.is_some_and(|until| answered < until) {
                 let text = format!("message {} was handed out twice while hidden", shown.id);
-                verified.flaws.push(Flaw::Corrupt(text));
+                verified.flaws.push(Flaw::new(Property::C4, text));
             }
             let times = before.map_or(1, |taken| taken.times + 1);
             let id = shown.id.clone();
@@ -164,9 +165,10 @@ fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Mess
             Some(Op::PutMessage { content }) if content.text() == shown.text => unique
                 .note("message id", id)
                 .map_or(Ok(taken(*content)), Err),
-            _ => Err(Flaw::Corrupt(format!(
-                "message {id} was deleted or never put"
-            ))),
+            _ => Err(Flaw::new(
+                Property::C1,
+                format!("message {id} was deleted or never put"),
+            )),
         };
     };
     let least = message.dequeue_count + times;
@@ -175,7 +177,7 @@ fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Mess
     if !is_counted {
         let (was, is) = (message.dequeue_count, shown.dequeue_count);
         let text = format!("message {id} counted {was}, was taken {times} times, and counts {is}");
-        return Err(Flaw::Lost(text));
+        return Err(Flaw::new(Property::C1, text));
     }
     if message.content.text() == shown.text {
         return Ok(taken(message.content));
@@ -185,7 +187,10 @@ fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Mess
             id: updated,
             content,
         }) if updated == id && content.text() == shown.text => Ok(taken(*content)),
-        _ => Err(Flaw::Corrupt(format!("message {id} has another text"))),
+        _ => Err(Flaw::new(
+            Property::C3,
+            format!("message {id} has another text"),
+        )),
     }
 }
 

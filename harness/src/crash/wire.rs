@@ -1,17 +1,21 @@
 //! The operations as requests, and their answers as values.
 
-use std::net::SocketAddr;
-
 use http::Method;
 use smalt_protocol::ApiVersion;
 use smalt_protocol::uri::encode_query;
 use smalt_protocol::xml::{Element, read_document};
 
-use crate::crash::content::Content;
+use super::content::Content;
+use super::transport::Transport;
 use crate::servers::ServerError;
 use crate::servers::access::Access;
 use crate::servers::connection::{Answer, Connection};
 
+/// Where blob and queue live by default; in process the port says which one is meant.
+const BLOB: &str = "http://127.0.0.1:10000";
+const QUEUE: &str = "http://127.0.0.1:10001";
+/// How long a lease on a container lasts, in seconds: the longest that ends.
+const LEASE_S: &str = "60";
 /// The metadata that every blob carries.
 const MARK: &str = "x-ms-meta-mark";
 /// Most elements of a listing that is read: 5,000 blobs of about 30 each.
@@ -43,9 +47,8 @@ pub struct Read {
 
 /// Two connections, of the blob and the queue service, with a container and a queue.
 pub struct Client {
-    blobs: Connection,
-    queues: Connection,
-    addresses: (SocketAddr, SocketAddr),
+    blobs: Transport,
+    queues: Transport,
     access: Access,
     name: String,
 }
@@ -58,13 +61,28 @@ impl Client {
     /// # Errors
     /// When nobody listens.
     pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
-        Ok(Client {
-            blobs: Connection::open(server.blob).await?,
-            queues: Connection::open(server.queue).await?,
-            addresses: (server.blob, server.queue),
+        let blobs = Connection::open(server.blob).await?;
+        let queues = Connection::open(server.queue).await?;
+        Ok(Self::over(
+            Transport::Socket(blobs, server.blob),
+            Transport::Socket(queues, server.queue),
+            name,
+        ))
+    }
+
+    /// A client of an emulator in this process.
+    pub fn within(emulator: &smalt::Emulator, name: &str) -> Self {
+        let to = |endpoint| Transport::InProcess(emulator.clone(), endpoint);
+        Self::over(to(BLOB), to(QUEUE), name)
+    }
+
+    fn over(blobs: Transport, queues: Transport, name: &str) -> Self {
+        Client {
+            blobs,
+            queues,
             access: Access::full(ApiVersion::V2021_12_02),
             name: name.to_owned(),
-        })
+        }
     }
 
     /// Connects anew, after a connection broke.
@@ -72,24 +90,32 @@ impl Client {
     /// # Errors
     /// When nobody listens.
     pub async fn reconnect(&mut self) -> Done<()> {
-        self.blobs = Connection::open(self.addresses.0).await?;
-        self.queues = Connection::open(self.addresses.1).await?;
-        Ok(())
+        self.blobs.reconnect().await?;
+        self.queues.reconnect().await
     }
 
-    /// Creates container and queue.
+    /// Creates container and queue, unless they are there; whether the container is new.
     ///
     /// # Errors
-    /// When the answer is not 201.
-    pub async fn create(&mut self) -> Done<()> {
-        let path = self
-            .access
-            .path(&format!("{}?restype=container", self.name));
+    /// When the answer is another than 201, or 409 for the container and 204 for the queue.
+    pub async fn create(&mut self) -> Done<bool> {
+        let path = self.container("");
         let made = self.blobs.send(Method::PUT, &path, &[], "").await?;
-        made.expect(201)?;
+        let is_new = made.status != 409;
+        if is_new {
+            made.expect(201)?;
+        }
         let path = self.access.path(&self.name);
         let made = self.queues.send(Method::PUT, &path, &[], "").await?;
-        made.expect(201).map(drop)
+        if made.status != 204 {
+            made.expect(201)?;
+        }
+        Ok(is_new)
+    }
+
+    fn container(&self, rest: &str) -> String {
+        let path = format!("{}?restype=container{rest}", self.name);
+        self.access.path(&path)
     }
 
     fn blob(&self, rest: &str) -> String {
@@ -112,6 +138,51 @@ impl Client {
             .blobs
             .send(Method::PUT, &path, &headers, content.bytes());
         Ok(sent.await?.expect(201)?.header("etag").to_owned())
+    }
+
+    /// Two of Put Block and a Put Block List: the ETag.
+    ///
+    /// # Errors
+    /// When an answer is not 201.
+    pub async fn put_blocks(&mut self, name: &str, content: Content, mark: u64) -> Done<String> {
+        let bytes = content.bytes();
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        let mut list = String::new();
+        for (id, block) in [("MDE=", first), ("MDI=", second)] {
+            // A block has at least a byte.
+            if block.is_empty() {
+                continue;
+            }
+            let query = format!("{name}?comp=block&blockid={}", encode_query(id));
+            let path = self.blob(&query);
+            let sent = self.blobs.send(Method::PUT, &path, &[], block.to_vec());
+            sent.await?.expect(201)?;
+            list.push_str(&format!("<Latest>{id}</Latest>"));
+        }
+        let path = self.blob(&format!("{name}?comp=blocklist"));
+        let mark = mark.to_string();
+        let headers = [(MARK, mark.as_str())];
+        let list = format!("<BlockList>{list}</BlockList>");
+        let sent = self.blobs.send(Method::PUT, &path, &headers, list);
+        Ok(sent.await?.expect(201)?.header("etag").to_owned())
+    }
+
+    /// Lease Container with this action and id, whatever comes of it.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn try_lease(&mut self, action: &str, id: &str) -> Done<Answer> {
+        let path = self.container("&comp=lease");
+        let named = if action == "acquire" {
+            [
+                ("x-ms-proposed-lease-id", id),
+                ("x-ms-lease-duration", LEASE_S),
+            ]
+        } else {
+            [("x-ms-lease-id", id), ("x-ms-client-request-id", action)]
+        };
+        let headers = [("x-ms-lease-action", action), named[0], named[1]];
+        self.blobs.send(Method::PUT, &path, &headers, "").await
     }
 
     /// Set Blob Metadata: the ETag.

@@ -4,7 +4,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 
 use super::content::{Content, below};
-use super::model::{Blob, Flaw, Message, Model, Op, Unique};
+use super::model::{Model, Op, Outcome, Unique};
+use super::property::{Flaw, Property};
 use super::wire::Client;
 use crate::servers::ServerError;
 
@@ -43,20 +44,17 @@ pub async fn work(
     loop {
         let op = choose(model, &mut random, round);
         model.pending = Some(op.clone());
-        match perform(client, model, unique, op).await {
-            Ok(flaw) => {
-                model.pending = None;
+        match perform(client, model, &op).await {
+            Ok(outcome) => {
+                work.flaws.extend(model.acknowledge(op, outcome, unique));
                 work.acknowledged += 1;
-                work.flaws.extend(flaw);
             }
             Err(error) => {
                 // A refusal of what must succeed; a broken connection is what this is all about.
-                if let ServerError::Call(text) = &error
-                    && text.contains("in place of")
-                {
+                if let Some(text) = refusal(&error) {
                     let op = model.pending.take();
-                    work.flaws
-                        .push(Flaw::Lost(format!("{op:?} was answered {text}")));
+                    let text = format!("{op:?} was answered {text}");
+                    work.flaws.push(Flaw::new(Property::C1, text));
                 }
                 return work;
             }
@@ -64,8 +62,16 @@ pub async fn work(
     }
 }
 
+/// The answer, when there was one and it refused.
+pub fn refusal(error: &ServerError) -> Option<&str> {
+    match error {
+        ServerError::Call(text) if text.contains("in place of") => Some(text),
+        _ => None,
+    }
+}
+
 /// The next operation: what the state allows.
-fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
+pub fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
     let content = |random: &mut ChaCha8Rng, lengths: &[usize]| {
         // Each class is about three times as rare as the one before.
         let mut class = 0;
@@ -87,7 +93,7 @@ fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
     let message = pick(random, model.messages.keys());
     let mark = random.next_u64();
     let is_full = model.messages.len() >= MESSAGES_MAX;
-    match (below(random, 16), blob, message) {
+    match (below(random, 17), blob, message) {
         (0..=1, Some(name), _) => Op::SetMetadata { name, mark },
         (2..=3, Some(name), _) => Op::DeleteBlob { name },
         (4..=5, _, Some(id)) => Op::UpdateMessage {
@@ -100,12 +106,30 @@ fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
         (9..=11, _, _) => Op::PutMessage {
             content: content(random, &TEXT_LENGTHS),
         },
+        (12, _, _) => match &model.lease {
+            Some(id) => Op::ReleaseLease { id: id.clone() },
+            None => Op::AcquireLease { id: guid(random) },
+        },
         _ => Op::PutBlob {
             name: format!("b{}", below(random, NAMES_PER_ROUND * (round + 2))),
             content: content(random, &BLOB_LENGTHS),
             mark,
+            in_blocks: below(random, 4) == 0,
         },
     }
+}
+
+/// An id as a lease has one.
+fn guid(random: &mut ChaCha8Rng) -> String {
+    let (high, low) = (random.next_u64(), random.next_u64());
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        high >> 32,
+        high >> 16 & 0xFFFF,
+        high & 0xFFFF,
+        low >> 48,
+        low & 0xFFFF_FFFF_FFFF
+    )
 }
 
 fn pick<'a>(
@@ -117,105 +141,60 @@ fn pick<'a>(
     names.nth(usize::try_from(place).ok()?).cloned()
 }
 
-/// Does it, and notes what was acknowledged.
-async fn perform(
-    client: &mut Client,
-    model: &mut Model,
-    unique: &Unique,
-    op: Op,
-) -> Result<Option<Flaw>, ServerError> {
-    Ok(match op {
+/// Does it; what the acknowledgement said.
+///
+/// # Errors
+/// When the answer refuses, or there is none.
+pub async fn perform(client: &mut Client, model: &Model, op: &Op) -> Result<Outcome, ServerError> {
+    let mut outcome = Outcome::default();
+    match op {
         Op::PutBlob {
             name,
             content,
             mark,
+            in_blocks,
         } => {
-            let etag = client.put_blob(&name, content, mark).await?;
-            let flaw = unique.note("ETag", &etag);
-            let blob = Blob {
-                content,
-                mark,
-                etag,
+            outcome.etag = if *in_blocks {
+                client.put_blocks(name, *content, *mark).await?
+            } else {
+                client.put_blob(name, *content, *mark).await?
             };
-            model.blobs.insert(name, blob);
-            flaw
         }
-        Op::SetMetadata { name, mark } => {
-            let etag = client.set_metadata(&name, mark).await?;
-            let flaw = unique.note("ETag", &etag);
-            if let Some(blob) = model.blobs.get_mut(&name) {
-                (blob.mark, blob.etag) = (mark, etag);
-            }
-            flaw
-        }
-        Op::DeleteBlob { name } => {
-            client.delete_blob(&name).await?;
-            model.blobs.remove(&name);
-            None
-        }
-        op => perform_on_queue(client, model, unique, op).await?,
-    })
-}
-
-async fn perform_on_queue(
-    client: &mut Client,
-    model: &mut Model,
-    unique: &Unique,
-    op: Op,
-) -> Result<Option<Flaw>, ServerError> {
-    match op {
+        Op::SetMetadata { name, mark } => outcome.etag = client.set_metadata(name, *mark).await?,
+        Op::DeleteBlob { name } => client.delete_blob(name).await?,
+        Op::AcquireLease { id } => drop(client.try_lease("acquire", id).await?.expect(201)?),
+        Op::ReleaseLease { id } => drop(client.try_lease("release", id).await?.expect(200)?),
         Op::PutMessage { content } => {
-            let shown = client.put_message(content).await?;
-            let flaw = unique.note("message id", &shown.id);
-            let message = Message {
-                content,
-                receipt: shown.receipt,
-                replaced: None,
-                dequeue_count: 0,
-            };
-            model.messages.insert(shown.id, message);
-            return Ok(flaw);
+            let shown = client.put_message(*content).await?;
+            (outcome.id, outcome.receipt) = (shown.id, shown.receipt);
         }
         Op::UpdateMessage { id, content } => {
-            let Some(message) = model.messages.get_mut(&id) else {
-                return Ok(None);
-            };
-            let new = client
-                .update_message(&id, &message.receipt, content)
-                .await?;
-            message.replaced = Some(std::mem::replace(&mut message.receipt, new));
-            message.content = content;
+            let receipt = receipt(model, id);
+            outcome.receipt = client.update_message(id, receipt, *content).await?;
         }
         Op::DeleteMessage { id } => {
-            let Some(message) = model.messages.get(&id) else {
-                return Ok(None);
-            };
-            let deleted = client.try_delete_message(&id, &message.receipt).await?;
+            let deleted = client.try_delete_message(id, receipt(model, id)).await?;
             deleted.expect(204)?;
-            model.messages.remove(&id);
         }
         Op::GetMessages => {
-            let mut flaw = None;
-            for shown in client.get_messages(TAKEN_AT_ONCE, HIDDEN_S).await? {
-                let Some(message) = model.messages.get_mut(&shown.id) else {
-                    let text = format!("message {} was deleted or never put", shown.id);
-                    flaw = Some(Flaw::Corrupt(text));
-                    continue;
-                };
-                message.replaced = Some(std::mem::replace(&mut message.receipt, shown.receipt));
-                message.dequeue_count += 1;
-            }
-            return Ok(flaw);
+            let shown = client.get_messages(TAKEN_AT_ONCE, HIDDEN_S).await?;
+            let taken = shown.into_iter().map(|shown| (shown.id, shown.receipt));
+            outcome.taken = taken.collect();
         }
-        Op::PutBlob { .. } | Op::SetMetadata { .. } | Op::DeleteBlob { .. } => {}
     }
-    Ok(None)
+    Ok(outcome)
+}
+
+fn receipt<'a>(model: &'a Model, id: &str) -> &'a str {
+    let message = model.messages.get(id);
+    message.map_or("", |message| message.receipt.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::crash::content::stream;
+    use crate::crash::model::{Blob, Message};
 
     /// Every operation is reached, and the same seed chooses the same ones.
     #[test]
@@ -242,6 +221,6 @@ mod tests {
         let ops = run();
         assert_eq!(ops, run());
         let kinds: std::collections::HashSet<_> = ops.iter().map(std::mem::discriminant).collect();
-        assert_eq!(kinds.len(), 7);
+        assert_eq!(kinds.len(), 8, "a lease is not released that nobody has");
     }
 }

@@ -213,6 +213,25 @@ impl Campaign {
     }
 }
 
+/// How often a history alone is looked at by its invariants.
+const EVERY: usize = 5;
+
+/// Runs one history on a fresh server, on a runtime of its own.
+///
+/// # Errors
+/// The step that was answered wrongly.
+pub fn one(history: &[Step], restarts: bool, coverage: &mut Coverage) -> Result<(), Box<Failure>> {
+    let before = |error| Box::new(Failure::before(error));
+    let runtime = runtime().map_err(before)?;
+    let judging = Judging {
+        every: EVERY,
+        dry: false,
+    };
+    let server = server(restarts).map_err(before)?;
+    let judged = runtime.block_on(run(server, history, judging, coverage));
+    judged.map(drop).map_err(Box::new)
+}
+
 /// A fresh server.
 ///
 /// # Errors

@@ -2,19 +2,20 @@
 
 use std::fmt::{self, Display};
 use std::path::Path;
+use std::sync::PoisonError;
 
 use smalt_model::vocabulary::Operation;
 use smalt_model::{Expected, Fact};
-use smalt_protocol::{Service, Timestamp};
+use smalt_protocol::Service;
 use tokio::runtime::Runtime;
 
 use super::campaign;
 use super::coverage::Coverage;
 use super::generate::Step;
 use super::run::{Failure, Judging, run};
-use super::server::{AUTHORITIES, START_S};
 use crate::replay::corpus::{self, CorpusError};
-use crate::traces::scrub::{self, About, Seen};
+use crate::traces::history;
+use crate::traces::scrub::Seen;
 
 /// A failing history, shrunk and run once more.
 #[derive(Debug)]
@@ -56,24 +57,26 @@ impl Failed {
     /// Runs a history once more, keeping what is said.
     pub fn of(seed: u64, restarts: bool, runtime: &Runtime, history: Vec<Step>) -> Self {
         // Without the questions of every invariant, if it fails without them.
-        let tries = [usize::MAX, 1].into_iter();
+        let tries = [0, usize::MAX, 1].into_iter();
         let mut tries = tries.filter_map(|every| {
-            let server = campaign::server(restarts).ok()?.keeping();
+            let mut server = campaign::server(restarts).ok()?;
+            let log = server.keep();
             let judging = Judging { every, dry: false };
             let mut coverage = Coverage::default();
             let judged = run(server, &history, judging, &mut coverage);
-            runtime.block_on(judged).err()
+            Some((runtime.block_on(judged).err()?, log))
         });
-        let Some(failure) = tries.next() else {
+        let Some((failure, log)) = tries.next() else {
             let difference = "it failed once, and not again".to_owned();
             return Failed {
                 history,
                 ..Failed::before(seed, difference)
             };
         };
-        let mut seen = failure.seen;
         let service = service(&failure.operation);
-        seen.retain(|one| one.host == AUTHORITIES[usize::from(service == Service::Queue)]);
+        let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_it = log.iter().filter(|(asked, _)| *asked == service);
+        let mut seen: Vec<Seen> = of_it.map(|(_, seen)| seen.clone()).collect();
         let asked = failure.difference.starts_with("afterwards");
         let is_right = !asked
             && seen
@@ -84,7 +87,9 @@ impl Failed {
             history,
             difference: failure.difference,
             transcript: failure.transcript,
-            trace: trace(service, seed, &seen),
+            trace: history::trace(service, Some(seed), &seen)
+                .write()
+                .unwrap_or_default(),
             is_right,
         }
     }
@@ -150,17 +155,6 @@ fn service(operation: &Operation) -> Service {
     }
 }
 
-fn trace(service: Service, seed: u64, seen: &[Seen]) -> String {
-    let about = About {
-        service,
-        target: "smalt".to_owned(),
-        recorded_at: Timestamp::from_unix_s(START_S).iso_ticks(),
-        authority: AUTHORITIES[usize::from(service == Service::Queue)].to_owned(),
-        seed: Some(seed),
-    };
-    scrub::trace(&about, seen).write().unwrap_or_default()
-}
-
 /// Puts what is expected in place of a wrong answer, as far as the model knows it. Whether that is
 /// all of it: a refusal, or headers of the right status.
 fn amend(seen: &mut Seen, expected: &Expected) -> bool {
@@ -220,7 +214,6 @@ impl Failure {
             difference,
             expected: Expected::nothing(),
             transcript: String::new(),
-            seen: Vec::new(),
         }
     }
 }

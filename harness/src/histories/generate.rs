@@ -104,6 +104,11 @@ impl Space {
         restarts: true,
         ..Space::HISTORY
     };
+    /// What block blobs, containers, leases and queues alone are asked.
+    pub const NARROW: Space = Space {
+        wide: false,
+        ..Space::HISTORY
+    };
     /// One name of each kind in one moment: everybody meets there.
     pub const BURST: Space = Space {
         containers: 1,

@@ -54,7 +54,7 @@ fn request(exchange: &Exchange, service: Service) -> anyhow::Result<Request> {
         .body
         .as_ref()
         .map_or(Ok(Bytes::new()), Body::bytes)?;
-    let ours = ["content-length", "x-ms-version"];
+    let ours = ["authorization", "content-length", "x-ms-version"];
     let headers = exchange.request.headers.iter();
     let headers = headers.filter(|(name, _)| !ours.contains(&name.as_str()));
     let bare = |(name, value): &(String, String)| {

@@ -15,7 +15,6 @@ use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::{self, Request};
 use super::server::{Answer, START_S, Server};
-use crate::traces::scrub::Seen;
 
 /// Pages that one listing may take: more is a marker that leads in a circle.
 const PAGES_MAX: usize = 100;
@@ -139,14 +138,12 @@ pub struct Failure {
     pub expected: Expected,
     /// All that was sent, as commands for a shell.
     pub transcript: String,
-    /// What was said, if the server was told to keep that.
-    pub seen: Vec<Seen>,
 }
 
 /// How a history is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Judging {
-    /// Invariants are looked at after so many steps, and at the end.
+    /// Invariants are looked at after so many steps, and at the end; 0: never.
     pub every: usize,
     /// Nobody is asked: what the generator and the model reach by themselves.
     pub dry: bool,
@@ -179,7 +176,8 @@ pub async fn run(
             _ => player.play(operation, &expected, &mut names).await,
         };
         let is_last = number + 1 == history.len();
-        if told.is_ok() && !judging.dry && (is_last || (number + 1) % judging.every == 0) {
+        let is_due = is_last || (number + 1).checked_rem(judging.every) == Some(0);
+        if told.is_ok() && !judging.dry && judging.every > 0 && is_due {
             let questions = match is_last {
                 true => invariants::all(&model),
                 false => invariants::questions(&model, operation),
@@ -192,7 +190,6 @@ pub async fn run(
             difference,
             expected,
             transcript: player.transcript().to_owned(),
-            seen: player.server().seen(),
         })?;
     }
     Ok(player.server())

@@ -1,9 +1,10 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use http_body_util::BodyExt as _;
 use smalt::{Clock, Emulator};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
@@ -11,18 +12,19 @@ use tempfile::TempDir;
 
 use super::render::Request;
 use crate::servers::access::Access;
+use crate::traces::history;
 use crate::traces::scrub::Seen;
 
 /// When every history begins, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
+/// How long a second has lasted when something happens.
+const PAST_THE_SECOND: Duration = Duration::from_millis(400);
 /// Ids need not differ between histories, only within one.
 const SEED: u64 = 1;
 /// What every request names.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
-/// Host and port of both.
-pub const AUTHORITIES: [&str; 2] = ["127.0.0.1:10000", "127.0.0.1:10001"];
 
 /// An answer, read whole.
 #[derive(Clone, Debug)]
@@ -48,14 +50,16 @@ impl Answer {
     }
 }
 
+/// What was said so far, each exchange with its service.
+pub type Log = Arc<Mutex<Vec<(Service, Seen)>>>;
+
 /// One emulator with its state.
 pub struct Server {
     emulator: Emulator,
     clock: Clock,
     access: Access,
     dir: Option<Home>,
-    /// What was said, where that is to be kept.
-    seen: Option<Mutex<Vec<Seen>>>,
+    log: Option<Log>,
 }
 
 /// Where the state is kept, and when a write is answered.
@@ -83,29 +87,19 @@ impl Server {
     }
 
     fn open(dir: Option<Home>) -> Result<Self, String> {
-        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let clock = Clock::manual(moment(START_S));
         Ok(Server {
             emulator: emulator(&clock, dir.as_ref())?,
             clock,
             access: Access::full(VERSION),
             dir,
-            seen: None,
+            log: None,
         })
     }
 
-    /// The same, keeping all that is said from now on.
-    #[must_use]
-    pub fn keeping(mut self) -> Self {
-        self.seen = Some(Mutex::default());
-        self
-    }
-
-    /// What was said since [`Server::keeping`].
-    pub fn seen(&self) -> Vec<Seen> {
-        let Some(seen) = &self.seen else {
-            return Vec::new();
-        };
-        seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Keeps every exchange from now on, for a trace.
+    pub fn keep(&mut self) -> Log {
+        self.log.get_or_insert_default().clone()
     }
 
     /// Whether the store agrees with itself: every payload is referred to as often as it says.
@@ -114,15 +108,13 @@ impl Server {
     /// The first disagreement.
     pub fn audit(&self) -> Result<(), String> {
         let audit = self.emulator.audit().map_err(|error| error.to_string())?;
-        audit
-            .differences
-            .first()
-            .map_or(Ok(()), |first| Err(first.clone()))
+        let first = audit.differences.into_iter().next();
+        first.map_or(Ok(()), Err)
     }
 
     /// Sets the time, in seconds of the Unix epoch.
     pub fn set_time(&self, now_s: u64) {
-        self.clock.set(Timestamp::from_unix_s(now_s));
+        self.clock.set(moment(now_s));
     }
 
     /// Stops and starts again on the same state. What is kept in memory only has no restart.
@@ -161,10 +153,6 @@ impl Server {
         }
         let body = smalt::body::full(Bytes::from(request.body.clone()));
         let wire = wire.body(body).map_err(|error| error.to_string())?;
-        let sent = self.seen.is_some().then(|| {
-            let (method, uri) = (wire.method().clone(), wire.uri().clone());
-            (method, uri, wire.headers().clone())
-        });
         let response = self.emulator.call(wire).await;
         let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         let body = body.collect().await.map_err(|error| error.to_string())?;
@@ -173,34 +161,20 @@ impl Server {
             headers: head.headers,
             body: body.to_bytes(),
         };
-        if let (Some(seen), Some((method, uri, headers))) = (&self.seen, sent) {
-            let seen = &mut seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let now_s = self.clock.now().unix_s();
-            seen.push(Seen {
-                t: (now_s - START_S) * 1_000,
-                host: uri.authority().map(ToString::to_string).unwrap_or_default(),
-                method: method.to_string(),
-                target: uri
-                    .path_and_query()
-                    .map(ToString::to_string)
-                    .unwrap_or_default(),
-                request_headers: pairs(&headers),
-                request_body: Bytes::from(request.body.clone()),
-                status: answer.status,
-                response_headers: pairs(&answer.headers),
-                response_body: answer.body.clone(),
-            });
+        if let Some(log) = &self.log {
+            let at_ms = (self.clock.now().unix_s() - START_S) * 1_000;
+            let seen = history::seen(request, VERSION, &answer, at_ms);
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.push((request.service, seen));
         }
         Ok(answer)
     }
 }
 
-fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
-    let text = |(name, value): (&HeaderName, &http::HeaderValue)| {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        (name.as_str().to_owned(), value)
-    };
-    headers.iter().map(text).collect()
+/// A second of the model. Times that the service shows are whole seconds, its clock never is: a
+/// comparison that forgets to round them has to show.
+fn moment(now_s: u64) -> Timestamp {
+    Timestamp::from_unix_s(now_s).plus(PAST_THE_SECOND)
 }
 
 fn emulator(clock: &Clock, home: Option<&Home>) -> Result<Emulator, String> {

@@ -25,7 +25,7 @@ pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>
     loop {
         let before = history.clone();
         let mut place = history.len();
-        while place > 0 {
+        while place > 0 && history.len() > 1 {
             place -= 1;
             let mut candidate = history.clone();
             candidate.remove(place);

@@ -30,7 +30,21 @@ pub enum CorpusError {
 /// # Errors
 /// When a directory cannot be read.
 pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
-    let mut names = Vec::new();
+    let files = files(dir, &["jsonl", "ndjson"])?;
+    let relative = files.iter().filter_map(|path| path.strip_prefix(dir).ok());
+    let mut names: Vec<String> = relative
+        .map(|path| path.to_string_lossy().replace('\\', "/"))
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The paths of all files below a directory that end so, in order.
+///
+/// # Errors
+/// When a directory cannot be read.
+pub fn files(dir: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, CorpusError> {
+    let mut files = Vec::new();
     let mut open = vec![dir.to_owned()];
     while let Some(next) = open.pop() {
         let entries = fs::read_dir(&next).map_err(|e| CorpusError::Io(next.clone(), e))?;
@@ -38,17 +52,15 @@ pub fn names(dir: &Path) -> Result<Vec<String>, CorpusError> {
             let path = entry.map_err(|e| CorpusError::Io(next.clone(), e))?.path();
             if path.is_dir() {
                 open.push(path);
-            } else if path
-                .extension()
-                .is_some_and(|e| e == "jsonl" || e == "ndjson")
-                && let Ok(relative) = path.strip_prefix(dir)
+            } else if let Some(found) = path.extension()
+                && extensions.iter().any(|extension| found == *extension)
             {
-                names.push(relative.to_string_lossy().replace('\\', "/"));
+                files.push(path);
             }
         }
     }
-    names.sort();
-    Ok(names)
+    files.sort();
+    Ok(files)
 }
 
 /// Reads one recording, in the corpus's format or our own.
@@ -64,7 +76,7 @@ pub fn load(dir: &Path, name: &str) -> Result<Recording, CorpusError> {
     Ok(recording::parse(name, &text)?)
 }
 
-/// Reads a trace as text.
+/// Reads a text: a ledger, a document, a recording of another tool.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -72,11 +84,14 @@ pub fn read(path: &Path) -> Result<String, CorpusError> {
     fs::read_to_string(path).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 
-/// Writes a report or a trace.
+/// Writes a report or a trace, and the directory that it belongs in.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), CorpusError> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(|e| CorpusError::Io(dir.to_owned(), e))?;
+    }
     fs::write(path, text).map_err(|e| CorpusError::Io(path.to_owned(), e))
 }
 

@@ -1,6 +1,6 @@
 //! What the account held before a recording, as its answers tell: blobs, and deleted containers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use smalt_protocol::Timestamp;
 
@@ -8,6 +8,9 @@ use super::recording::{Interaction, Recording};
 use super::settings::start_of;
 use super::superset;
 use super::uri::Url;
+
+/// Azure keeps a deleted container or queue *being deleted* for about this long.
+pub const BEING_DELETED_S: u64 = 30;
 
 /// A blob that exists before a recording starts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,6 +122,31 @@ pub fn only_deleted(recording: &Recording) -> BTreeSet<String> {
     }
     gone.retain(|name| !living.contains(name));
     gone
+}
+
+/// Whether a container or queue was made again within the time in which Azure would still be
+/// deleting it.
+pub fn makes_again_at_once(recording: &Recording) -> bool {
+    let mut deleted = BTreeMap::new();
+    recording.interactions.iter().any(|one| {
+        if one.response.status >= 300 {
+            return false;
+        }
+        let url = Url::parse(&one.request.url);
+        let name = url
+            .as_ref()
+            .and_then(|url| url.segments().into_iter().next());
+        let alone = url.is_some_and(|url| url.segments().len() == 1 && !url.has_param("comp"));
+        let Some(name) = name.filter(|_| alone) else {
+            return false;
+        };
+        if one.request.method == "DELETE" {
+            deleted.insert(name, one.date);
+            return false;
+        }
+        let since = deleted.get(&name).map(|at| one.date.since(*at).as_secs());
+        one.request.method == "PUT" && since.is_some_and(|since_s| since_s < BEING_DELETED_S)
+    })
 }
 
 /// The listings of containers, with their accounts.

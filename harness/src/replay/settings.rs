@@ -46,6 +46,8 @@ pub struct AccountSettings {
     pub default_version: Option<String>,
     /// The rule of CORS that exists.
     pub cors: Option<CorsRule>,
+    /// What was deleted can be made again at once: so it is with emulators, not with Azure.
+    pub deletes_at_once: bool,
 }
 
 /// A rule of CORS, as far as the answers to requests without `Origin` tell it.
@@ -96,6 +98,7 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         accounts,
         versioning: recording.has_flag("account_versioning_on"),
         sections: properties::before(recording),
+        deletes_at_once: earlier::makes_again_at_once(recording),
         ..AccountSettings::default()
     };
     let mut sets_retention = false;

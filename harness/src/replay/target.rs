@@ -2,6 +2,7 @@
 
 pub mod http;
 pub mod inproc;
+pub mod live;
 pub mod mirror;
 pub mod verify;
 

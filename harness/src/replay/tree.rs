@@ -37,6 +37,14 @@ pub struct Element {
     pub text: String,
 }
 
+impl Element {
+    /// The child of this name, where there is one and no more.
+    pub fn only(&self, name: &str) -> Option<&Element> {
+        let mut found = self.children.iter().filter(|child| child.name == name);
+        found.next().filter(|_| found.next().is_none())
+    }
+}
+
 /// One part of a multipart body: headers and a nested HTTP message, multipart body or bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {

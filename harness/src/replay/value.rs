@@ -67,7 +67,9 @@ impl Context<'_> {
 
     fn mapped(&self, recorded: &str) -> String {
         let text = self.hosts.rewrite_text(recorded, self.account);
-        self.bindings.substitute(&text, None).unwrap_or(text)
+        // A marker may be as short as a name: it is known as a whole only.
+        let marker = Some(Kind::Marker);
+        self.bindings.substitute(&text, marker).unwrap_or(text)
     }
 
     fn bound(&mut self, kind: Kind, recorded: &str, live: &str) -> Result<(), Unequal> {

@@ -1,13 +1,14 @@
 //! Many runs of one scenario: plans from seeds, each run judged, a failing plan made small.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Write as _};
 
 use proptest::strategy::{BoxedStrategy, Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use super::account::Tally;
 use super::bent::Bend;
 use super::history::{self, Event};
+use super::marks::{self, Marks};
 
 /// Most attempts at making a failing plan smaller.
 const SHRINKS_MAX: usize = 100;
@@ -62,19 +63,10 @@ pub struct Run {
     pub history: Vec<Event>,
     /// What does not hold.
     pub violations: Vec<Violation>,
-    /// Faults planned and fired.
-    pub faults: Faults,
+    /// The account of the planned faults.
+    pub faults: Tally,
     /// Things that happened, for the account of what a campaign has seen.
-    pub marks: BTreeMap<&'static str, u64>,
-}
-
-/// The account of the planned faults.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Planned.
-    pub planned: u64,
-    /// Fired. The others were planned for a request that was never sent.
-    pub fired: u64,
+    pub marks: Marks,
 }
 
 /// A failure, ready to be shown.
@@ -83,7 +75,7 @@ pub struct Failure {
     /// What happened, with the command that replays it.
     pub story: String,
     /// The smallest run that fails, where there is one.
-    pub run: Option<Run>,
+    pub run: Option<Box<Run>>,
 }
 
 impl From<String> for Failure {
@@ -98,6 +90,8 @@ pub trait Scenario {
     type Plan: Debug + Clone;
     /// Its name on the command line.
     const NAME: &'static str;
+    /// What a campaign of [`marks::CASES_MIN`] runs must have seen.
+    const SOMETIMES: &'static [&'static str];
     /// All plans.
     fn plans() -> BoxedStrategy<Self::Plan>;
     /// Runs one in process, on a clock of its own, through a storage that is bent on purpose.
@@ -107,31 +101,52 @@ pub trait Scenario {
 /// What a campaign came to.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Runs.
+    /// Runs, each of them done twice.
     pub cases: u64,
     /// Requests and other events over all runs.
     pub events: u64,
     /// The account of the faults.
-    pub faults: Faults,
+    pub faults: Tally,
     /// What was seen, over all runs.
-    pub marks: BTreeMap<&'static str, u64>,
+    pub marks: Marks,
 }
 
-impl fmt::Display for Summary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} cases, {} events, faults planned {}, fired {}, never reached {}",
-            self.cases,
-            self.events,
-            self.faults.planned,
-            self.faults.fired,
-            self.faults.planned - self.faults.fired
-        )?;
-        for (mark, count) in &self.marks {
-            write!(f, "\n  {mark}: {count}")?;
+impl Summary {
+    /// Takes in one run.
+    pub fn count(&mut self, run: &Run) {
+        self.add(&Summary {
+            cases: 1,
+            events: run.history.len() as u64,
+            faults: run.faults.clone(),
+            marks: run.marks.clone(),
+        });
+    }
+
+    /// Takes in another part of the campaign.
+    pub fn add(&mut self, other: &Summary) {
+        self.cases += other.cases;
+        self.events += other.events;
+        self.faults.add(&other.faults);
+        for (mark, count) in &other.marks {
+            *self.marks.entry(mark).or_default() += count;
         }
-        Ok(())
+    }
+
+    /// What a campaign of this length should have seen and has not.
+    pub fn missing<S: Scenario>(&self) -> Vec<String> {
+        marks::missing(S::SOMETIMES, self.cases, &self.marks, &self.faults)
+    }
+
+    /// What was seen, and the account of the faults, as a table.
+    pub fn table<S: Scenario>(&self) -> String {
+        let head = format!(
+            "{}: {} seeds, {} events\n",
+            S::NAME,
+            self.cases,
+            self.events
+        );
+        let marks = marks::table(S::SOMETIMES, &self.marks);
+        format!("{head}{marks}{}", self.faults)
     }
 }
 
@@ -165,7 +180,8 @@ pub fn run_seed<S: Scenario>(seed: u64, twice: bool) -> Result<Run, Failure> {
     if twice {
         let again = S::run(&plan, None);
         compare(&run.history, &again.history).map_err(|difference| {
-            format!("seed {seed} ran differently the second time:\n{difference}")
+            let replay = format!("harness scenario {} --seed {seed} --seeds 1", S::NAME);
+            format!("seed {seed} ran differently the second time ({replay}):\n{difference}")
         })?;
     }
     Ok(run)
@@ -183,27 +199,59 @@ pub fn run_cases<S: Scenario>(
     let mut summary = Summary::default();
     for seed in first..first.saturating_add(cases) {
         let run = run_seed::<S>(seed, true)?;
-        summary.cases += 1;
-        summary.events += run.history.len() as u64;
-        summary.faults.planned += run.faults.planned;
-        summary.faults.fired += run.faults.fired;
-        for (mark, count) in &run.marks {
-            *summary.marks.entry(mark).or_default() += count;
-        }
+        summary.count(&run);
         progress(seed, &run);
     }
     Ok(summary)
 }
 
-/// How many cases it takes until the properties catch a storage that is bent; `None` when they do
-/// not within `cases`.
+/// Runs `cases` seeds from `first` on, on so many threads at a time.
+///
+/// # Errors
+/// The failure of the smallest seed that was reached, ready to print.
+pub fn run_on_threads<S: Scenario>(
+    threads: u64,
+    first: u64,
+    cases: u64,
+    progress: impl Fn(u64, &Run) + Sync,
+) -> Result<Summary, Failure> {
+    let threads = threads.clamp(1, cases.max(1));
+    let part = |number: u64| {
+        let (start, end) = (number * cases / threads, (number + 1) * cases / threads);
+        run_cases::<S>(first.saturating_add(start), end - start, &progress)
+    };
+    let parts: Vec<Result<Summary, Failure>> = std::thread::scope(|scope| {
+        let part = &part;
+        let others: Vec<_> = (1..threads).map(|n| scope.spawn(move || part(n))).collect();
+        let mut parts = vec![part(0)];
+        let panicked = |_| {
+            Err(Failure::from(
+                "a thread of the campaign panicked".to_owned(),
+            ))
+        };
+        parts.extend(
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or_else(panicked)),
+        );
+        parts
+    });
+    let mut summary = Summary::default();
+    for part in parts {
+        summary.add(&part?);
+    }
+    Ok(summary)
+}
+
+/// How many cases it takes until the properties catch a storage that is bent, or a bug that is
+/// planted; `None` when they do not within `cases`.
 pub fn cases_to_catch<S: Scenario>(
-    bend: Bend,
+    bend: Option<Bend>,
     first: u64,
     cases: u64,
 ) -> Result<Option<(u64, Violation)>, String> {
     for seed in first..first + cases {
-        let run = S::run(&plan_of::<S>(seed)?, Some(bend));
+        let run = S::run(&plan_of::<S>(seed)?, bend);
         if let Some(violation) = run.violations.into_iter().next() {
             return Ok(Some((seed - first + 1, violation)));
         }
@@ -245,7 +293,7 @@ fn shrink<S: Scenario>(seed: u64) -> Result<Failure, String> {
     let (plan, run) = smallest;
     Ok(Failure {
         story: story::<S>(seed, &plan, &run),
-        run: Some(run),
+        run: Some(Box::new(run)),
     })
 }
 
@@ -265,10 +313,12 @@ fn story<S: Scenario>(seed: u64, plan: &S::Plan, run: &Run) -> String {
     for (number, event) in run.history.iter().enumerate().take(end).skip(start) {
         let _ = writeln!(text, "{}", history::brief(number, event));
     }
+    let name = S::NAME;
     let _ = writeln!(
         text,
-        "replay: harness scenario {} --seed {seed} --cases 1 --trace trace.ndjson",
-        S::NAME
+        "replay: harness scenario {name} --seed {seed} --seeds 1 --trace trace.ndjson\n\
+         To run it in every `cargo test`, add to fixtures/seeds.toml:\n\
+         [[seed]]\nscenario = \"{name}\"\nseed = {seed}\nfound = \"what it was, in a sentence\""
     );
     text
 }

@@ -5,6 +5,8 @@ use serde::ser::SerializeMap as _;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::{lookup, parse_query, percent_decode};
 
+use super::listen::Seen;
+
 /// Headers that differ between two equal runs and say nothing: the machine's name and version.
 const HEADERS_LEFT_OUT: [&str; 1] = ["user-agent"];
 
@@ -31,8 +33,14 @@ pub enum Happening {
     },
     /// A worker died.
     Crashed,
+    /// A worker was asked to stop.
+    ToldToStop,
+    /// A worker ended, for this reason if it gave one.
+    Ended(Option<String>),
     /// From here on nothing goes wrong.
     Calm,
+    /// Something that a listener let be seen, or that was done to it.
+    Listener(Seen),
     /// A handler began.
     Started {
         /// Message id.
@@ -43,7 +51,7 @@ pub enum Happening {
         body: String,
     },
     /// A handler ended with this verdict: `ok`, `retry` or `reject`.
-    Ended {
+    Handled {
         /// Message id.
         id: String,
         /// The verdict.
@@ -70,6 +78,8 @@ pub struct Exchange {
     pub fate: Fate,
     /// Whether the answer reached the sender at once.
     pub delivered: bool,
+    /// The kind of planned fault that it had.
+    pub fault: Option<&'static str>,
 }
 
 /// What became of a request.
@@ -105,7 +115,21 @@ impl Exchange {
             body: request.body().clone(),
             fate: Fate::NoAnswer(String::new()),
             delivered: false,
+            fault: None,
         }
+    }
+
+    /// The same, with the kind of its fault and whether its answer arrives at once.
+    #[must_use]
+    pub fn with(mut self, fault: Option<&'static str>, delivered: bool) -> Self {
+        (self.fault, self.delivered) = (fault, delivered);
+        self
+    }
+
+    /// Whether it was executed, and its sender was never told.
+    pub fn is_answer_lost(&self) -> bool {
+        let lost = ["answer lost", "answer cut", "service away", "crash after"];
+        self.done().is_some() && self.fault.is_some_and(|fault| lost.contains(&fault))
     }
 
     /// The answer, when it was executed well.
@@ -220,16 +244,22 @@ fn write_line<S: serde::Serializer>(event: &Event, serializer: S) -> Result<S::O
                 Fate::NoAnswer(why) => map.serialize_entry("no_answer", why)?,
             }
             map.serialize_entry("delivered", &exchange.delivered)?;
+            if let Some(fault) = exchange.fault {
+                map.serialize_entry("fault", fault)?;
+            }
         }
         Happening::Delivered { number } => map.serialize_entry("delivered_late", number)?,
         Happening::Crashed => map.serialize_entry("crashed", &true)?,
+        Happening::ToldToStop => map.serialize_entry("told_to_stop", &true)?,
+        Happening::Ended(why) => map.serialize_entry("ended", why)?,
         Happening::Calm => map.serialize_entry("calm", &true)?,
+        Happening::Listener(seen) => map.serialize_entry("listener", &format!("{seen:?}"))?,
         Happening::Started { id, count, body } => {
             map.serialize_entry("handler_started", id)?;
             map.serialize_entry("attempt", count)?;
             map.serialize_entry("body", body)?;
         }
-        Happening::Ended { id, verdict } => {
+        Happening::Handled { id, verdict } => {
             map.serialize_entry("handler_ended", id)?;
             map.serialize_entry("verdict", verdict)?;
         }
@@ -294,7 +324,11 @@ pub fn brief(number: usize, event: &Event) -> String {
                 }
                 Fate::NoAnswer(why) => format!("no answer ({why})"),
             };
-            let lost = if e.delivered { "" } else { " (not delivered)" };
+            let lost = match e.fault {
+                Some(fault) => format!(" ({fault})"),
+                None if e.delivered => String::new(),
+                None => " (not delivered)".to_owned(),
+            };
             let matched = e.header("if-match").unwrap_or_default();
             let query = query.join("&");
             format!("{} {}?{query} {matched} -> {fate}{lost}", e.method, e.path)

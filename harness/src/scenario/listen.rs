@@ -1,32 +1,42 @@
-//! The listener's scenario: random messages and handlers, two workers, trouble, then peace.
+//! The listener's scenario: random messages, handlers and settings, several listeners on one queue,
+//! trouble, then peace.
+//!
+//! A run has five stages: *trouble*, while faults and acts happen; *peace*, in which the queue must
+//! become empty; *idle*, in which nothing comes; *late*, when one message does; a *wave*, at once or
+//! at a constant rate, while one listener is replaced. Then all are told to stop.
 
 mod check;
 mod handler;
+mod life;
 mod plan;
+mod seen;
+mod shape;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::strategy::{BoxedStrategy, Strategy as _};
-use smalt_listener::config::{Encoding, Idle, Tasks};
-use smalt_listener::{Listener, ListenerConfig};
 use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-pub use plan::{Behaviour, ListenPlan, MessagePlan};
+pub use plan::{Act, Arrival, Behaviour, ListenPlan, MessagePlan, Wave};
+pub use seen::{Seen, Stage};
+pub use shape::{Mode, Shape};
 
+use self::life::Crew;
+use self::plan::WAVE_FIRST;
+use super::actor::Actor;
 use super::bent::Bend;
-use super::campaign::{Faults, Run, Scenario, Violation};
-use super::wire::Actor;
+use super::campaign::{Run, Scenario, Violation};
+use super::history::Happening;
 use super::world::{self, Which, World};
 
 /// How long the trouble lasts.
 const TROUBLE_S: u64 = 150;
-/// A worker that died is started again after this long.
-const RESTART_S: u64 = 5;
 /// When trouble is over, the queue must be empty within this time.
 const PATIENCE_S: u64 = 1_800;
+/// So many messages a stranger takes.
+const STOLEN_MAX: u32 = 8;
 
 /// The scenario.
 pub struct Listen;
@@ -34,6 +44,7 @@ pub struct Listen;
 impl Scenario for Listen {
     type Plan = ListenPlan;
     const NAME: &'static str = "listen";
+    const SOMETIMES: &'static [&'static str] = check::SOMETIMES;
 
     fn plans() -> BoxedStrategy<ListenPlan> {
         plan::plans().boxed()
@@ -45,7 +56,7 @@ impl Scenario for Listen {
             ..Run::default()
         };
         let run = world::in_virtual_time(async {
-            let world = World::in_process(plan.seed)?;
+            let world = World::in_process_shuffled(plan.seed)?;
             run_in(&world, plan, &Names::fixed(), bend).await
         });
         run.and_then(|run| run).unwrap_or_else(failed)
@@ -86,49 +97,30 @@ pub async fn run_in(
     names: &Names,
     bend: Option<Bend>,
 ) -> Result<Run, String> {
-    let owner = world.storage(Which::Main, &Actor::owner(), plan.seed, None)?;
-    put_all(owner.as_ref(), plan, names).await?;
-    world.trouble(&plan.trouble);
-    let (stop, stopped) = watch::channel(false);
-    let mut lives = JoinSet::new();
-    for worker in 0..plan.workers {
-        let storage = |actor: &Arc<Actor>, seed| world.storage(Which::Main, actor, seed, bend);
-        let life = Lives {
-            worker,
-            plan: plan.clone(),
-            names: names.clone(),
-            stop: stopped.clone(),
-            wire: Arc::clone(&world.wire),
-        };
-        // Storages are opened here: the world stays on this side.
-        let mut storages = Vec::new();
-        for life_number in 0..=plan.trouble.mishaps.len() {
-            let actor = Actor::worker(format!("listener-{worker}.{life_number}"));
-            let seed = plan.seed ^ (u64::from(worker) << 32) ^ (life_number as u64) << 16;
-            storages.push((Arc::clone(&actor), storage(&actor, seed)?));
-        }
-        lives.spawn(life.live(storages));
-    }
-    let faults = if plan.trouble.mishaps.is_empty() && plan.trouble.rules.is_empty() {
-        Faults::default()
-    } else {
-        world::sleep_s(TROUBLE_S).await;
-        world.calm()
+    let plan = Arc::new(plan.clone());
+    let owner = Owner {
+        storage: world.storage(Which::Main, &Actor::owner(), plan.seed, None)?,
+        stranger: world.storage(Which::Main, &Actor::stranger(), plan.seed, None)?,
+        world,
+        plan: &plan,
+        names,
     };
-    let emptied = wait_until_empty(owner.as_ref(), names).await?;
-    // Sent and seen: a worker that has ended already is told in vain.
-    let _ = stop.send(true);
-    let mut violations = Vec::new();
-    while let Some(ended) = lives.join_next().await {
-        if let Err(why) = ended.map_err(|e| e.to_string()).and_then(|ended| ended) {
-            violations.push(Violation::of_run("LL1", why));
-        }
-    }
+    owner.begin().await?;
+    world.trouble(&plan.trouble);
+    let crew = Crew::start(world, &plan, names, bend);
+    let begun = Instant::now();
+    owner.trouble(&crew, begun).await?;
+    crew.repair_clocks();
+    let (faults, mut violations) = world.calm();
+    let emptied = owner.peace(&crew).await?;
+    owner.stage(Stage::End);
+    let wrong = crew.end().await.into_iter();
+    violations.extend(wrong.map(|why| Violation::of_run("LL1", why)));
     let history = world.wire.history();
-    let (more, marks) = check::check(&history, plan, names);
+    let (more, marks) = check::check(&history, &plan, names, world.is_virtual());
     violations.extend(more);
     if !emptied && violations.is_empty() {
-        let what = format!("the queue is not empty {PATIENCE_S} s after the trouble");
+        let what = format!("the queue is not empty {PATIENCE_S} s after the last message");
         violations.push(Violation::of_run("LL2", what));
     }
     Ok(Run {
@@ -139,102 +131,199 @@ pub async fn run_in(
     })
 }
 
-async fn put_all(owner: &dyn Storage, plan: &ListenPlan, names: &Names) -> Result<(), String> {
-    let cx = CallContext::default();
-    let text = |error: smalt_sleeve::PortError| error.to_string();
-    owner.create_queue(&cx, &names.queue).await.map_err(text)?;
-    // The workers create the poison queue when they need it; half of the runs start without.
-    if plan.seed.is_multiple_of(2) {
-        owner.create_queue(&cx, &names.poison).await.map_err(text)?;
-    }
-    for (number, message) in plan.messages.iter().enumerate() {
-        let delay = Duration::from_secs(u64::from(message.delay_s));
-        let stored = plan.stored_text(number);
-        owner
-            .put_message(&cx, &names.queue, &stored, MessageTtl::Never, delay)
-            .await
-            .map_err(text)?;
-    }
-    Ok(())
+/// The owner of the queue, and what it does.
+struct Owner<'a> {
+    storage: Arc<dyn Storage>,
+    stranger: Arc<dyn Storage>,
+    world: &'a World,
+    plan: &'a ListenPlan,
+    names: &'a Names,
 }
 
-async fn wait_until_empty(owner: &dyn Storage, names: &Names) -> Result<bool, String> {
-    let cx = CallContext::default();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(PATIENCE_S);
-    let mut pause = Duration::from_millis(500);
-    while tokio::time::Instant::now() < deadline {
-        let found = owner.queue_properties(&cx, &names.queue).await;
-        if found.map_err(|e| e.to_string())?.approximate_count == 0 {
-            return Ok(true);
+/// What the owner does at a time.
+enum Step {
+    Put(usize, bool),
+    Act(Act),
+}
+
+impl Owner<'_> {
+    fn stage(&self, stage: Stage) {
+        let seen = Happening::Listener(Seen::Stage(stage));
+        self.world.wire.note("harness", seen);
+    }
+
+    fn note(&self, seen: Seen) {
+        self.world.wire.note("harness", Happening::Listener(seen));
+    }
+
+    async fn create(&self, queue: &str) -> Result<(), String> {
+        let cx = CallContext::default();
+        let made = self.storage.create_queue(&cx, queue).await;
+        made.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    async fn put(&self, number: usize, hidden_s: u16, ttl_s: Option<u16>) -> Result<(), String> {
+        let cx = CallContext::default();
+        let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
+        let ttl = ttl_s.map_or(MessageTtl::Never, |ttl_s| MessageTtl::After(s(ttl_s)));
+        let text = self.plan.stored_text(number);
+        let queue = &self.names.queue;
+        let put = self
+            .storage
+            .put_message(&cx, queue, &text, ttl, s(hidden_s));
+        put.await.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// The queue, and what is in it from the start.
+    async fn begin(&self) -> Result<(), String> {
+        self.create(&self.names.queue).await?;
+        // The listeners create the poison queue when they need it; half of the runs start without.
+        if self.plan.seed.is_multiple_of(2) {
+            self.create(&self.names.poison).await?;
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(30));
+        for (number, message) in self.plan.messages.iter().enumerate() {
+            match message.arrival {
+                Arrival::First => self.put(number, 0, message.ttl_s).await?,
+                Arrival::Hidden(s) => self.put(number, s, message.ttl_s).await?,
+                Arrival::Later(..) => {}
+            }
+        }
+        Ok(())
     }
-    Ok(false)
-}
 
-/// The lives of one worker, one after the other.
-struct Lives {
-    worker: u8,
-    plan: ListenPlan,
-    names: Names,
-    stop: watch::Receiver<bool>,
-    wire: Arc<super::wire::Wire>,
-}
+    /// What happens while the trouble lasts.
+    async fn trouble(&self, crew: &Crew, begun: Instant) -> Result<(), String> {
+        let mut steps: Vec<(u16, Step)> = Vec::new();
+        for (number, message) in self.plan.messages.iter().enumerate() {
+            if let Arrival::Later(at, told) = message.arrival {
+                steps.push((at, Step::Put(number, told)));
+            }
+        }
+        steps.extend(
+            self.plan
+                .acts
+                .iter()
+                .map(|(at, act)| (*at, Step::Act(*act))),
+        );
+        steps.sort_by_key(|(at, _)| *at);
+        for (at, step) in steps {
+            // Half a second late, so that it does not always fall together with something else.
+            let at = Duration::from_millis(u64::from(at) * 1_000 + 517);
+            tokio::time::sleep_until(begun + at).await;
+            match step {
+                Step::Put(number, told) => {
+                    self.put(number, 0, self.plan.messages[number].ttl_s)
+                        .await?;
+                    if told {
+                        crew.announce(number % 2 == 1);
+                    }
+                }
+                Step::Act(act) => self.act(crew, act).await?,
+            }
+        }
+        if !self.plan.is_calm() {
+            tokio::time::sleep_until(begun + Duration::from_secs(TROUBLE_S)).await;
+        }
+        Ok(())
+    }
 
-impl Lives {
-    /// Lives until told to stop, or until the last life that was given.
-    async fn live(self, lives: Vec<(Arc<Actor>, Arc<dyn Storage>)>) -> Result<(), String> {
-        for (number, (actor, storage)) in lives.into_iter().enumerate() {
-            let handler = Arc::new(handler::Scripted {
-                wire: Arc::clone(&self.wire),
-                actor: actor.name.clone(),
-                plan: self.plan.clone(),
-            });
-            let seed = self.plan.seed ^ u64::from(self.worker) ^ (number as u64) << 8;
-            let config = config(&self.plan, &self.names, &actor.name);
-            let listener =
-                Listener::new(config, storage, handler, seed).map_err(|error| error.to_string())?;
-            let mut stop = self.stop.clone();
-            let told = async move {
-                // A channel that is closed cannot tell any more.
-                let _ = stop.wait_for(|stop| *stop).await;
-            };
-            tokio::select! {
-                biased;
-                () = actor.crashed() => {}
-                ended = listener.run_until(told) => {
-                    return ended.map(|_| ()).map_err(|error| error.to_string());
+    async fn act(&self, crew: &Crew, act: Act) -> Result<(), String> {
+        match act {
+            Act::DeleteQueue(missing_s) => {
+                self.world.delete_queue(&self.names.queue).await?;
+                self.note(Seen::QueueDeleted);
+                world::sleep_s(u64::from(missing_s)).await;
+                self.create(&self.names.queue).await
+            }
+            Act::Steal(for_s) => self.steal(for_s).await,
+            Act::Sleep(for_s) => {
+                self.note(Seen::Slept(u64::from(for_s)));
+                // Time jumps as this is polled; who waited for a moment in between is woken after
+                // the stranger was there.
+                let jump = tokio::time::advance(Duration::from_secs(u64::from(for_s)));
+                tokio::pin!(jump);
+                let _ = futures_util::poll!(jump.as_mut());
+                self.steal(for_s).await?;
+                jump.await;
+                Ok(())
+            }
+            Act::Stop(worker) => {
+                crew.replace(worker);
+                Ok(())
+            }
+        }
+    }
+
+    /// A stranger takes what is visible, and forgets it.
+    async fn steal(&self, for_s: u16) -> Result<(), String> {
+        let cx = CallContext::default();
+        let hidden = Duration::from_secs(u64::from(for_s));
+        let queue = &self.names.queue;
+        let got = self.stranger.get_messages(&cx, queue, STOLEN_MAX, hidden);
+        match got.await {
+            Err(error) if error.kind != smalt_sleeve::ErrorKind::NotFound => Err(error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything after the trouble; whether the queue became empty each time.
+    async fn peace(&self, crew: &Crew) -> Result<bool, String> {
+        if !self.empty().await? {
+            return Ok(false);
+        }
+        self.stage(Stage::Idle);
+        tokio::time::sleep(self.plan.shape.idle_time()).await;
+        let announced = self.plan.seed.is_multiple_of(3);
+        self.stage(Stage::Late { announced });
+        self.put(WAVE_FIRST, 0, None).await?;
+        if announced {
+            crew.announce(self.plan.seed.is_multiple_of(2));
+        }
+        if !self.empty().await? {
+            return Ok(false);
+        }
+        self.wave(crew).await?;
+        self.empty().await
+    }
+
+    async fn wave(&self, crew: &Crew) -> Result<(), String> {
+        match self.plan.wave {
+            Wave::None => {}
+            Wave::Burst(messages, _, stop_ms) => {
+                self.stage(Stage::Burst);
+                for number in 1..=usize::from(messages) {
+                    self.put(WAVE_FIRST + number, 0, None).await?;
+                }
+                crew.announce(false);
+                tokio::time::sleep(Duration::from_millis(u64::from(stop_ms))).await;
+                crew.replace(0);
+            }
+            Wave::Steady(per_s, _, for_s) => {
+                self.stage(Stage::Steady);
+                let pause = Duration::from_secs(1) / u32::from(per_s.max(1));
+                for number in 1..=usize::from(per_s) * usize::from(for_s) {
+                    self.put(WAVE_FIRST + number, 0, None).await?;
+                    crew.announce(false);
+                    tokio::time::sleep(pause).await;
                 }
             }
-            drop(listener);
-            world::sleep_s(RESTART_S).await;
         }
-        Err("a worker died more often than planned".to_owned())
+        Ok(())
     }
-}
 
-fn config(plan: &ListenPlan, names: &Names, worker: &str) -> ListenerConfig {
-    let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
-    ListenerConfig {
-        worker: worker.to_owned(),
-        visibility: s(plan.visibility_s),
-        renew: plan.renew,
-        max_dequeue: plan.max_dequeue,
-        retry: vec![s(1), s(4), s(20)],
-        idle: Idle {
-            min: Duration::from_millis(200),
-            max: s(20),
-        },
-        tasks: Tasks { min: 1, max: 2 },
-        slots: plan.slots,
-        poison_queue: Some(names.poison.clone()),
-        encoding: if plan.base64 {
-            Encoding::Base64
-        } else {
-            Encoding::Text
-        },
-        handler_timeout: s(plan::HANDLER_TIMEOUT_S),
-        ..ListenerConfig::new(&names.queue)
+    /// Waits until the queue is empty; `false` when that takes too long.
+    async fn empty(&self) -> Result<bool, String> {
+        let cx = CallContext::default();
+        let deadline = Instant::now() + Duration::from_secs(PATIENCE_S);
+        let mut pause = Duration::from_millis(500);
+        while Instant::now() < deadline {
+            let found = self.storage.queue_properties(&cx, &self.names.queue).await;
+            if found.map_err(|e| e.to_string())?.approximate_count == 0 {
+                return Ok(true);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(30));
+        }
+        Ok(false)
     }
 }

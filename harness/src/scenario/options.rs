@@ -4,19 +4,22 @@
     reason = "a trace goes to a file; names in a shared service are made unique by the time"
 )]
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_sleeve::{Account, Credential, HyperTransport, HyperTransportSettings};
 
+use super::actor::Actor;
 use super::bent::Bend;
 use super::campaign::{self, Run, Scenario};
 use super::listen::Listen;
 use super::sweep::Sweep;
-use super::wire::{Actor, Service};
+use super::wire::Service;
 use super::world::{self, World};
 use super::{history, seed, sockets};
 
@@ -43,10 +46,13 @@ struct Args {
     /// First seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many seeds, from there on. In process each is run twice; over sockets, where time is
-    /// real, there are few.
-    #[arg(long)]
-    cases: Option<u64>,
+    /// How many seeds, from there on: 200 in process, each of them run twice; 3 over sockets, where
+    /// time is real. From 200 on the campaign fails, too, when it has never seen what it must see.
+    #[arg(long, alias = "cases", value_name = "N")]
+    seeds: Option<u64>,
+    /// How many run at a time, each on its thread.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    threads: u64,
     /// Write the history of the last case, or of the smallest that fails, to this file as NDJSON.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -97,18 +103,34 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn in_process<S: Scenario>(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut last = None;
-    let cases = args.cases.unwrap_or(CASES);
-    let summary = campaign::run_cases::<S>(args.seed, cases, |_, run| last = Some(run.clone()));
+    let last = Mutex::new(None);
+    let cases = args.seeds.unwrap_or(CASES);
+    let bar = if std::io::stderr().is_terminal() {
+        indicatif::ProgressBar::new(cases)
+    } else {
+        indicatif::ProgressBar::hidden()
+    };
+    let summary = campaign::run_on_threads::<S>(args.threads, args.seed, cases, |_, run| {
+        bar.inc(1);
+        if args.trace.is_some() {
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
+        }
+    });
+    bar.finish_and_clear();
+    let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
     match summary {
         Ok(summary) => {
-            println!("{}: {summary}", S::NAME);
+            print!("{}", summary.table::<S>());
             write_trace(args, last.as_ref())?;
-            Ok(ExitCode::SUCCESS)
+            let missing = summary.missing::<S>();
+            missing
+                .iter()
+                .for_each(|what| println!("{}: {what}", S::NAME));
+            Ok(ExitCode::from(u8::from(!missing.is_empty())))
         }
         Err(failure) => {
             println!("{}", failure.story);
-            write_trace(args, failure.run.as_ref())?;
+            write_trace(args, failure.run.as_deref())?;
             Ok(ExitCode::FAILURE)
         }
     }
@@ -117,8 +139,8 @@ fn in_process<S: Scenario>(args: &Args) -> anyhow::Result<ExitCode> {
 fn bent<S: Scenario>(args: &Args, bends: &[Bend]) -> ExitCode {
     let mut all = true;
     for bend in bends {
-        let cases = args.cases.unwrap_or(CASES);
-        match campaign::cases_to_catch::<S>(*bend, args.seed, cases) {
+        let cases = args.seeds.unwrap_or(CASES);
+        match campaign::cases_to_catch::<S>(Some(*bend), args.seed, cases) {
             Ok(Some((case, violation))) => println!("{bend:?}: case {case}: {violation}"),
             Ok(None) => {
                 all = false;
@@ -144,7 +166,7 @@ fn over_sockets<S: sockets::OverSockets>(args: &Args) -> anyhow::Result<ExitCode
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     let mut last = None;
     let mut failed = false;
-    for seed in args.seed..args.seed + args.cases.unwrap_or(CASES_OVER_SOCKETS) {
+    for seed in args.seed..args.seed + args.seeds.unwrap_or(CASES_OVER_SOCKETS) {
         let name = format!("s{}-{seed}", since.as_millis());
         let world = world_over_sockets(args)?;
         let plan = campaign::plan_of::<S>(seed).map_err(anyhow::Error::msg)?;

@@ -6,7 +6,7 @@ use smalt_sweeper::Collision;
 
 use super::campaign::{Run, Scenario};
 use super::history::{Event, Happening};
-use super::listen::{self, Behaviour, Listen, ListenPlan};
+use super::listen::{self, Arrival, Behaviour, Listen, ListenPlan, Mode, Wave};
 use super::sweep::{self, Life, Sweep, SweepPlan};
 use super::world::{Trouble, World};
 
@@ -77,11 +77,22 @@ impl OverSockets for Listen {
     async fn run_over(world: &World, plan: &ListenPlan, name: &str) -> Result<Run, String> {
         let mut plan = plan.clone();
         plan.trouble = Trouble::default();
-        plan.visibility_s = 6;
-        plan.renew = true;
-        plan.max_dequeue = plan.max_dequeue.min(2);
+        plan.acts.clear();
+        plan.wave = Wave::None;
+        plan.shape.visibility_s = 6;
+        plan.shape.renew = true;
+        plan.shape.max_dequeue = plan.shape.max_dequeue.min(2);
+        plan.shape.mode = Mode::Poll(1);
+        plan.shape.idle_ms = (200, 1_000);
+        plan.shape.idle_rounds = 1;
+        plan.shape.skew_s = [0; 3];
+        plan.shape.lag_ms = 0;
         for message in &mut plan.messages {
-            message.delay_s = message.delay_s.min(1);
+            message.ttl_s = None;
+            message.arrival = match message.arrival {
+                Arrival::First => Arrival::First,
+                Arrival::Hidden(_) | Arrival::Later(..) => Arrival::Hidden(1),
+            };
             message.behaviour = match message.behaviour {
                 Behaviour::Ok(ms) => Behaviour::Ok(ms % 200),
                 // Longer than its visibility: the lock is renewed twice.

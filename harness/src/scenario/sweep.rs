@@ -16,14 +16,16 @@ use smalt_sleeve::port::{
     BlobId, CallContext, Conditions, DeleteSnapshots, Metadata, PortResult, PutBlob, Storage,
 };
 use smalt_sweeper::schedule::Schedule;
-use smalt_sweeper::{Accounts, DeadConfig, Sweeper, SweeperConfig, SweptContainer};
+use smalt_sweeper::{Accounts, DeadConfig, SweepError, Sweeper, SweeperConfig, SweptContainer};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub use plan::{BlobPlan, Dead, Deed, Life, OwnerAct, SweepPlan};
 
+use super::actor::Actor;
 use super::bent::Bend;
-use super::campaign::{Faults, Run, Scenario, Violation};
-use super::wire::Actor;
+use super::campaign::{Run, Scenario, Violation};
+use super::history::Happening;
 use super::world::{self, Which, World};
 
 /// Every blob of a run has this length: what its content says is in the first bytes.
@@ -36,6 +38,16 @@ const RESTART_S: u64 = 20;
 const LIVES_MAX: u32 = 60;
 /// Leases, page deadlines and container back-offs have all ended after this long.
 const SETTLE_S: u64 = 1_300;
+/// When the trouble is over, the fleet has so many sweeps in which everything that is due must go:
+/// one that was under way, and one from the start.
+const SWEEPS_TO_CONVERGE: u64 = 2;
+/// A worker that is asked to stop when nothing goes wrong has ended after this long (SL5): the
+/// blobs in hand, its state write, and a lease that somebody else holds.
+const STOP_S: u64 = 60;
+/// A single sweep of a quiet service ends within this long.
+const ONCE_S: u64 = 86_400;
+/// From this skew on a worker that looks at its own clock refuses to work (D4).
+const SKEW_MAX_S: u32 = 600;
 
 /// The scenario.
 pub struct Sweep;
@@ -43,6 +55,7 @@ pub struct Sweep;
 impl Scenario for Sweep {
     type Plan = SweepPlan;
     const NAME: &'static str = "sweep";
+    const SOMETIMES: &'static [&'static str] = check::SOMETIMES;
 
     fn plans() -> BoxedStrategy<SweepPlan> {
         plan::plans().boxed()
@@ -104,81 +117,105 @@ pub async fn run_in(
         let owner = acting.clone();
         Box::pin(async move { owner.act(act, about).await })
     }));
-    let mut violations = Vec::new();
-    let mut faults = Faults::default();
+    let mut run = Run::default();
     if plan.lasts {
-        let (ended, account) = with_trouble(world, plan, names, bend).await;
-        faults = account;
-        let gave_up = ended.into_iter().filter_map(Result::err);
-        violations.extend(gave_up.map(|why| Violation::of_run("SL2", why)));
-        world::sleep_s(SETTLE_S).await;
+        with_trouble(world, plan, names, bend, &mut run).await;
     }
-    let maker = Maker::new(world, plan, names, bend);
-    for round in 0..2 {
-        let sweeper = maker.sweeper(&Actor::worker(format!("quiet-{round}")), 100 + round)?;
-        if let Some(error) = sweeper.once().await.error {
-            let what = format!("a quiet cycle ended with: {error}");
-            violations.push(Violation::of_run("SL1", what));
-        }
+    let rounds = if plan.lasts { 1 } else { 2 };
+    for round in 0..rounds {
+        let maker = Maker::new(world, plan, names, bend);
+        run.violations.extend(quiet(&maker, round).await?);
     }
-    let history = world.wire.history();
+    run.history = world.wire.history();
     let accounts = [world.name(Which::Main), world.name(Which::Dead)];
-    let (more, marks) = check::check(&history, plan, names, accounts);
-    violations.extend(more);
-    Ok(Run {
-        history,
-        violations,
-        faults,
-        marks,
-    })
+    let (more, marks) = check::check(&run.history, plan, names, accounts);
+    run.violations.extend(more);
+    run.marks = marks;
+    Ok(run)
 }
 
-/// The workers in their week of trouble: how each ended, and what went wrong.
+/// One sweep with nothing in its way.
+async fn quiet(maker: &Maker, round: u64) -> Result<Vec<Violation>, String> {
+    let actor = Actor::worker(format!("quiet-{round}"));
+    let sweeper = maker.sweeper(&actor, 100 + round)?;
+    let limit = Duration::from_secs(ONCE_S);
+    let Ok(finished) = tokio::time::timeout(limit, sweeper.once()).await else {
+        let what = "a quiet cycle does not end";
+        return Ok(vec![Violation::of_run("SL1", what)]);
+    };
+    let failed = finished
+        .error
+        .map(|error| format!("a quiet cycle ended with: {error}"));
+    let failed = failed.map(|what| Violation::of_run("SL1", what));
+    Ok(failed.into_iter().collect())
+}
+
+/// The workers in their week of trouble, and in the calm after it.
 async fn with_trouble(
     world: &World,
     plan: &SweepPlan,
     names: &Names,
     bend: Option<Bend>,
-) -> (Vec<Result<(), String>>, Faults) {
+    run: &mut Run,
+) {
     world.trouble(&plan.trouble);
     let (stop, stopped) = watch::channel(false);
     let lives = (0..plan.workers).map(|worker| {
         let maker = Maker::new(world, plan, names, bend);
         live(maker, worker, stopped.clone())
     });
-    let week = async {
+    let weeks = async {
         world::sleep_s(TROUBLE_S).await;
-        let faults = world.calm();
+        let account = world.calm();
+        let every_s = 3_600 * u64::from(plan.every_h);
+        world::sleep_s(SWEEPS_TO_CONVERGE * every_s + SETTLE_S).await;
         // A worker that has ended already is told in vain.
         let _ = stop.send(true);
-        faults
+        (account, Instant::now())
     };
-    futures_util::future::join(join_all(lives), week).await
+    let all = futures_util::future::join(join_all(lives), weeks);
+    let (ended, ((faults, unaccounted), stopped_at)) = all.await;
+    run.faults = faults;
+    run.violations.extend(unaccounted);
+    let gave_up = ended.into_iter().filter_map(Result::err);
+    run.violations
+        .extend(gave_up.map(|why| Violation::of_run("SL2", why)));
+    if stopped_at.elapsed() > Duration::from_secs(STOP_S) {
+        let what = format!("stopping took {} s", stopped_at.elapsed().as_secs());
+        run.violations.push(Violation::of_run("SL5", what));
+    }
 }
 
 /// One worker, life after life, until told to stop.
 async fn live(maker: Maker, worker: u8, stop: watch::Receiver<bool>) -> Result<(), String> {
+    let skew_s = maker.plan.skew_s(worker);
     for life in 0..LIVES_MAX {
-        let actor = Actor::worker(format!("sweeper-{worker}.{life}"));
+        let actor = Actor::skewed(format!("sweeper-{worker}.{life}"), skew_s);
         let sweeper = maker.sweeper(&actor, u64::from(worker) << 8 | u64::from(life))?;
         let mut told = stop.clone();
-        let told = async move {
-            // A channel that is closed cannot tell any more.
-            let _ = told.wait_for(|stop| *stop).await;
+        let told = async {
+            tokio::select! {
+                biased;
+                // A channel that is closed cannot tell any more.
+                _ = told.wait_for(|stop| *stop) => {}
+                () = actor.told_to_stop() => {}
+            }
         };
         tokio::select! {
             biased;
             () = actor.crashed() => {}
             finished = sweeper.run_until(told) => {
-                if *stop.borrow() {
+                let why = finished.error.as_ref().map(ToString::to_string);
+                maker.world.wire.note(&actor.name, Happening::Ended(why));
+                let refuses = matches!(finished.error, Some(SweepError::ClockSkew(_)));
+                if *stop.borrow() || refuses && skew_s.unsigned_abs() > SKEW_MAX_S {
                     return Ok(());
                 }
-                // Storage was out of reach for too long: whatever runs the worker starts it again.
-                if finished.error.is_none() {
-                    return Err("a worker ended unasked".to_owned());
-                }
+                // Storage was out of reach for too long, or it was asked to stop: whatever runs
+                // the worker starts it again.
             }
         }
+        actor.ended();
         drop(sweeper);
         world::sleep_s(RESTART_S).await;
     }
@@ -211,7 +248,12 @@ impl Maker {
             .with("default", storage(Which::Main)?)
             .with("dead", storage(Which::Dead)?);
         let config = config(&self.plan, &self.names, &actor.name);
-        Sweeper::new(config, accounts, seed).map_err(|error| error.to_string())
+        let sweeper = Sweeper::new(config, accounts, seed).map_err(|error| error.to_string())?;
+        Ok(if self.plan.wall_clocks {
+            sweeper.with_wall_clock(self.world.wall_clock(actor))
+        } else {
+            sweeper
+        })
     }
 }
 

@@ -9,7 +9,6 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -18,110 +17,16 @@ use http_body_util::BodyExt as _;
 use smalt::Emulator;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::{Clock, FnTransport, HyperTransport, Transport, TransportError};
-use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use super::account::{self, Account};
+use super::actor::Actor;
+use super::faults::{Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 
 /// Most events of a run. One that goes round in circles gets no further answers from there on, and
 /// fails by what it has left undone.
 const EVENTS_MAX: usize = 50_000;
-
-/// Who sends: one life of a worker, or the owner of the data.
-#[derive(Debug)]
-pub struct Actor {
-    /// `sweeper-0.1` is the second life of the first sweeper.
-    pub name: String,
-    /// Faults are planned for workers; the owner's own requests always go through.
-    pub is_worker: bool,
-    crash: Notify,
-    dead: AtomicBool,
-}
-
-impl Actor {
-    /// A worker's life.
-    pub fn worker(name: impl Into<String>) -> Arc<Self> {
-        Self::new(name.into(), true)
-    }
-
-    /// The owner of the data, whose requests nothing happens to.
-    pub fn owner() -> Arc<Self> {
-        Self::new("owner".to_owned(), false)
-    }
-
-    fn new(name: String, is_worker: bool) -> Arc<Self> {
-        Arc::new(Actor {
-            name,
-            is_worker,
-            crash: Notify::new(),
-            dead: AtomicBool::new(false),
-        })
-    }
-
-    /// Waits for the planned death of this life.
-    pub async fn crashed(&self) {
-        self.crash.notified().await;
-    }
-
-    fn die(&self) {
-        self.dead.store(true, Ordering::Relaxed);
-        self.crash.notify_one();
-    }
-}
-
-/// What happens to one request of a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
-    /// It is executed, and the connection breaks before the answer.
-    AnswerLost,
-    /// It never arrives.
-    Unreachable,
-    /// It is on its way for so many seconds.
-    LateRequest(u16),
-    /// It is executed, and the answer is on its way for so many seconds.
-    LateAnswer(u16),
-    /// Its worker dies before it is sent.
-    CrashBefore,
-    /// It is executed, and its worker dies.
-    CrashAfter,
-    /// As [`Mishap::AnswerLost`], of the next request that removes, copies or settles something.
-    ChangeLost,
-    /// As [`Mishap::CrashAfter`], of the next such request.
-    CrashAfterChange,
-    /// The owner does something just before the next such request is executed, to what it is about:
-    /// the act of this number.
-    OwnerBeforeChange(u8),
-    /// The owner does something right after it was executed.
-    OwnerAfter(u8),
-}
-
-impl Mishap {
-    /// Whether it waits for a request that changes something a worker was sent for.
-    fn waits_for_change(self) -> bool {
-        matches!(
-            self,
-            Mishap::ChangeLost | Mishap::CrashAfterChange | Mishap::OwnerBeforeChange(_)
-        )
-    }
-}
-
-/// Whether a request deletes or copies a blob, or settles a message.
-fn is_change(request: &http::Request<Bytes>) -> bool {
-    let settles =
-        request.method() != http::Method::GET && request.uri().path().contains("/messages");
-    let copies = request.headers().contains_key("x-ms-copy-source");
-    request.method() == http::Method::DELETE || copies || settles
-}
-
-/// A mishap with its account.
-#[derive(Clone, Copy, Debug)]
-pub struct Planned {
-    /// Which request of the workers, counted from 1 over all of them.
-    pub nth: u64,
-    /// What happens.
-    pub mishap: Mishap,
-    /// Whether it happened.
-    pub fired: bool,
-}
 
 /// What the owner does, by its number in the plan, to the blob of this path, if there is one.
 pub type OwnerActs =
@@ -146,8 +51,31 @@ pub struct Wire {
 #[derive(Default)]
 struct State {
     history: Vec<Event>,
-    requests: u64,
-    planned: Vec<Planned>,
+    account: Account,
+    /// The service is away until then.
+    away_until: Option<Instant>,
+}
+
+/// A fault with its request, until something has happened to it.
+struct Taken<'a> {
+    wire: &'a Wire,
+    number: usize,
+    mishap: Mishap,
+}
+
+impl Taken<'_> {
+    fn fired(&self) {
+        let fate = account::Fate::Fired;
+        self.wire.lock().account.becomes(self.number, fate);
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        // The worker was dropped in the middle of its request.
+        let fate = account::Fate::Overtaken;
+        self.wire.lock().account.becomes(self.number, fate);
+    }
 }
 
 impl fmt::Debug for Wire {
@@ -177,10 +105,8 @@ impl Wire {
     }
 
     /// Plans what goes wrong from now on; requests are counted anew.
-    pub fn plan(&self, planned: Vec<Planned>) {
-        let mut state = self.lock();
-        state.requests = 0;
-        state.planned = planned;
+    pub fn plan(&self, faults: &[Fault]) {
+        self.lock().account = Account::new(faults);
     }
 
     /// What the owner does when a mishap says so.
@@ -189,14 +115,9 @@ impl Wire {
         let _ = self.owner_acts.set(acts);
     }
 
-    /// Ends the trouble: nothing goes wrong from here on. Tells what was planned and what happened.
-    pub fn calm(&self) -> Vec<Planned> {
-        std::mem::take(&mut self.lock().planned)
-    }
-
-    /// How many requests workers have sent.
-    pub fn requests(&self) -> u64 {
-        self.lock().requests
+    /// Ends the trouble: nothing new goes wrong from here on. The account of what did.
+    pub fn calm(&self) -> Account {
+        std::mem::take(&mut self.lock().account)
     }
 
     /// Writes something down that is no exchange.
@@ -223,71 +144,173 @@ impl Wire {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The mishap of the next request.
-    fn next_mishap(&self, actor: &Actor, request: &http::Request<Bytes>) -> Option<Mishap> {
+    /// The fault of the next request.
+    fn take(&self, actor: &Actor, request: &http::Request<Bytes>) -> Option<Taken<'_>> {
         if !actor.is_worker {
             return None;
         }
-        let mut state = self.lock();
-        state.requests += 1;
-        let nth = state.requests;
-        let change = is_change(request);
-        let due =
-            |p: &&mut Planned| !p.fired && p.nth <= nth && (change || !p.mishap.waits_for_change());
-        let planned = state.planned.iter_mut().find(due)?;
-        planned.fired = true;
-        Some(planned.mishap)
+        let (number, mishap) = self.lock().account.next(request)?;
+        Some(Taken {
+            wire: self,
+            number,
+            mishap,
+        })
     }
 
     async fn carry(
-        &self,
+        self: &Arc<Self>,
         actor: &Arc<Actor>,
         request: http::Request<Bytes>,
     ) -> io::Result<http::Response<Bytes>> {
         let exhausted = actor.is_worker && self.lock().history.len() > EVENTS_MAX;
-        if exhausted || actor.dead.load(Ordering::Relaxed) {
+        if exhausted || actor.is_dead() {
             // A task of a dead worker that has not been dropped yet, or an endless run.
             std::future::pending::<()>().await;
         }
-        let mishap = self.next_mishap(actor, &request);
-        let about = about(&request);
-        match mishap {
-            Some(Mishap::Unreachable) => return Err(io::ErrorKind::ConnectionRefused.into()),
-            Some(Mishap::CrashBefore) => self.die(actor).await,
-            Some(Mishap::LateRequest(seconds)) => sleep(seconds).await,
-            Some(Mishap::OwnerBeforeChange(act)) => self.owner(act, about.clone()).await,
-            _ => {}
+        actor.awake().await;
+        if actor.is_worker && self.is_away() {
+            return Err(io::ErrorKind::ConnectionRefused.into());
         }
-        let late = matches!(
-            mishap,
-            Some(
-                Mishap::AnswerLost
-                    | Mishap::CrashAfter
-                    | Mishap::ChangeLost
-                    | Mishap::CrashAfterChange
-                    | Mishap::LateAnswer(_)
-            )
-        );
-        let (number, answer) = self.execute(actor, request, !late).await;
-        match mishap {
-            Some(Mishap::AnswerLost | Mishap::ChangeLost) => {
+        let taken = self.take(actor, &request);
+        let about = about(&request);
+        if let Some(taken) = &taken {
+            self.before(actor, taken, &request, about).await?;
+        }
+        let mishap = taken.as_ref().map(|taken| taken.mishap);
+        let kind = mishap.map(Mishap::kind);
+        if mishap == Some(Mishap::Twice) {
+            let first = Exchange::of(&request, self.clock.now());
+            let first = first.with(kind, false);
+            let _ = self.execute(actor, again(&request), first, None).await;
+        }
+        let exchange = Exchange::of(&request, self.clock.now());
+        let exchange = exchange.with(kind, mishap.is_none_or(is_delivered));
+        let instead = match mishap {
+            Some(Mishap::Refused(status, retry_after_s)) => refusal(status, retry_after_s),
+            _ => None,
+        };
+        let (number, mut answer) = self.execute(actor, request, exchange, instead).await;
+        if let Some(taken) = &taken {
+            answer = self.after(actor, taken, number, answer).await;
+        }
+        if actor.awake().await {
+            self.note(&actor.name, Happening::Delivered { number });
+        }
+        answer
+    }
+
+    fn is_away(&self) -> bool {
+        let until = self.lock().away_until;
+        until.is_some_and(|until| until > Instant::now())
+    }
+
+    /// What happens before a request is executed; an error when it never is.
+    async fn before(
+        &self,
+        actor: &Arc<Actor>,
+        taken: &Taken<'_>,
+        request: &http::Request<Bytes>,
+        about: Option<String>,
+    ) -> io::Result<()> {
+        match taken.mishap {
+            Mishap::Unreachable => {
+                taken.fired();
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            Mishap::Outage(seconds) => {
+                taken.fired();
+                let until = Instant::now() + Duration::from_secs(u64::from(seconds));
+                self.lock().away_until = Some(until);
+                // Every other time it had still been executed.
+                if seconds % 2 == 0 {
+                    let exchange = Exchange::of(request, self.clock.now());
+                    let exchange = exchange.with(Some(taken.mishap.kind()), false);
+                    let _ = self.execute(actor, again(request), exchange, None).await;
+                }
                 return Err(io::ErrorKind::ConnectionReset.into());
             }
-            Some(Mishap::CrashAfter | Mishap::CrashAfterChange) => self.die(actor).await,
-            Some(Mishap::LateAnswer(seconds)) => {
+            Mishap::CrashBefore => {
+                taken.fired();
+                self.die(actor);
+                std::future::pending::<()>().await;
+            }
+            Mishap::LateRequest(seconds) => {
+                taken.fired();
+                sleep(seconds).await;
+            }
+            Mishap::Pause(seconds) => {
+                actor.sleeps_for(seconds);
+                taken.fired();
+                actor.awake().await;
+            }
+            Mishap::OwnerBefore(act) => {
+                self.owner(act, about).await;
+                taken.fired();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What happens to a request that was executed, and to its answer.
+    async fn after(
+        self: &Arc<Self>,
+        actor: &Arc<Actor>,
+        taken: &Taken<'_>,
+        number: usize,
+        answer: io::Result<http::Response<Bytes>>,
+    ) -> io::Result<http::Response<Bytes>> {
+        match taken.mishap {
+            Mishap::AnswerLost => {
+                taken.fired();
+                return Err(io::ErrorKind::ConnectionReset.into());
+            }
+            Mishap::AnswerCut(_) => {
+                taken.fired();
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            Mishap::AnswerGarbled(at) => {
+                taken.fired();
+                return garbled(answer?, at);
+            }
+            Mishap::CrashAfter => {
+                taken.fired();
+                self.die(actor);
+                std::future::pending::<()>().await;
+            }
+            Mishap::LateAnswer(seconds) => {
+                taken.fired();
                 sleep(seconds).await;
                 self.note(&actor.name, Happening::Delivered { number });
             }
-            Some(Mishap::OwnerAfter(act)) => self.owner(act, None).await,
+            Mishap::CrashLater(ms) => {
+                taken.fired();
+                let (wire, actor) = (Arc::clone(self), Arc::clone(actor));
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_millis(u64::from(ms))).await;
+                    wire.die(&actor);
+                });
+            }
+            Mishap::Stop => {
+                taken.fired();
+                self.note(&actor.name, Happening::ToldToStop);
+                actor.is_told_to_stop();
+            }
+            Mishap::OwnerAfter(act) => {
+                self.owner(act, None).await;
+                taken.fired();
+            }
+            Mishap::Twice | Mishap::Refused(..) => taken.fired(),
             _ => {}
         }
         answer
     }
 
-    async fn die(&self, actor: &Arc<Actor>) {
-        self.note(&actor.name, Happening::Crashed);
-        actor.die();
-        std::future::pending::<()>().await;
+    fn die(&self, actor: &Actor) {
+        if !actor.is_dead() {
+            self.note(&actor.name, Happening::Crashed);
+            actor.dies();
+        }
     }
 
     async fn owner(&self, act: u8, about: Option<String>) {
@@ -301,16 +324,18 @@ impl Wire {
         &self,
         actor: &Actor,
         request: http::Request<Bytes>,
-        delivered: bool,
+        mut exchange: Exchange,
+        instead: Option<http::Response<Bytes>>,
     ) -> (usize, io::Result<http::Response<Bytes>>) {
-        let sent = self.clock.now();
-        let mut exchange = Exchange::of(&request, sent);
-        let answer = self.ask(request).await;
+        let answer = match instead {
+            Some(answer) => Ok(answer),
+            None => self.ask(request).await,
+        };
         exchange.fate = match &answer {
             Ok(response) => Fate::Answered(Answer::of(response)),
             Err(error) => Fate::NoAnswer(error.to_string()),
         };
-        exchange.delivered = delivered && answer.is_ok();
+        exchange.delivered &= answer.is_ok();
         let mut state = self.lock();
         let number = state.history.len();
         state.history.push(Event {
@@ -319,6 +344,17 @@ impl Wire {
             what: Happening::Exchange(Box::new(exchange)),
         });
         (number, answer)
+    }
+
+    /// A request of the owner that the port has no call for; the path is signed already.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn owner_sends(
+        self: &Arc<Self>,
+        request: http::Request<Bytes>,
+    ) -> io::Result<http::Response<Bytes>> {
+        self.carry(&Actor::owner(), request).await
     }
 
     async fn ask(&self, request: http::Request<Bytes>) -> io::Result<http::Response<Bytes>> {
@@ -347,6 +383,55 @@ fn about(request: &http::Request<Bytes>) -> Option<String> {
         Some(source) => Some(source.parse::<http::Uri>().ok()?.path().to_owned()),
         None => Some(request.uri().path().to_owned()),
     }
+}
+
+/// Whether its answer reaches the sender at once.
+fn is_delivered(mishap: Mishap) -> bool {
+    !matches!(
+        mishap,
+        Mishap::AnswerLost | Mishap::AnswerCut(_) | Mishap::CrashAfter | Mishap::LateAnswer(_)
+    )
+}
+
+/// The same request once more.
+fn again(request: &http::Request<Bytes>) -> http::Request<Bytes> {
+    let mut again = http::Request::new(request.body().clone());
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.headers_mut() = request.headers().clone();
+    again
+}
+
+/// What a service says that is too busy, or that has failed, before it does anything.
+fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<http::Response<Bytes>> {
+    let code = match status {
+        503 => "ServerBusy",
+        _ => "InternalError",
+    };
+    let body =
+        format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{code}</Code></Error>");
+    let answer = http::Response::builder()
+        .status(status)
+        .header("content-type", "application/xml")
+        .header("x-ms-error-code", code);
+    let answer = match retry_after_s {
+        Some(seconds) => answer.header("retry-after", seconds.to_string()),
+        None => answer,
+    };
+    answer.body(Bytes::from(body)).ok()
+}
+
+/// The answer with a byte in its body that stands in no text. Without a body the connection is of
+/// no use any more.
+fn garbled(answer: http::Response<Bytes>, at: u16) -> io::Result<http::Response<Bytes>> {
+    let (head, body) = answer.into_parts();
+    let mut bytes = body.to_vec();
+    let at = usize::from(at).checked_rem(bytes.len());
+    let Some(byte) = at.and_then(|at| bytes.get_mut(at)) else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    *byte = 0xFF;
+    Ok(http::Response::from_parts(head, Bytes::from(bytes)))
 }
 
 async fn sleep(seconds: u16) {

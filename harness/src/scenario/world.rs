@@ -1,10 +1,16 @@
 //! One run's world: the service, the wire, the accounts, and time.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use azure_core::http::{ClientOptions, Url};
+use azure_storage_queue::{QueueServiceClient, QueueServiceClientOptions};
+use bytes::Bytes;
 use proptest::prelude::*;
+use smalt::config::Config;
 use smalt::faults::{Fault, Rule};
 use smalt::{Emulator, Timestamp};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
@@ -12,11 +18,16 @@ use smalt_protocol::signing::AccountKey;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Clock, Credential, RetrySettings, Settings, SystemClock, TokioClock,
+    Transport, TransportError,
 };
 
+use super::account::{self, Tally};
+use super::actor::Actor;
 use super::bent::{Bend, Bent};
-use super::campaign;
-use super::wire::{Actor, Mishap, Planned, Service, Wire};
+use super::campaign::Violation;
+use super::faults::Fault as WireFault;
+use super::history::Happening;
+use super::wire::{Service, Wire};
 
 /// Account for dead blobs in process.
 pub const DEAD_ACCOUNT_NAME: &str = "deadaccount1";
@@ -51,10 +62,27 @@ impl World {
     /// # Errors
     /// In words, when the emulator does not open.
     pub fn in_process(seed: u64) -> Result<Self, String> {
+        Self::open(Config::default(), seed)
+    }
+
+    /// The same, where messages that become visible at the same time come in any order.
+    ///
+    /// # Errors
+    /// In words, when the emulator does not open.
+    pub fn in_process_shuffled(seed: u64) -> Result<Self, String> {
+        let config = Config {
+            shuffle_messages: true,
+            ..Config::default()
+        };
+        Self::open(config, seed)
+    }
+
+    fn open(config: Config, seed: u64) -> Result<Self, String> {
         let start = Timestamp::from_unix_s(START_UNIX_S);
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::starting_at(start));
         let key = AccountKey::parse(DEAD_ACCOUNT_KEY).ok_or("the key of the account for dead")?;
         let emulator = Emulator::builder()
+            .config(config)
             .clock(smalt::Clock::tokio(start))
             .account(DEAD_ACCOUNT_NAME, key)
             .seed(seed)
@@ -98,6 +126,35 @@ impl World {
         self.accounts[which as usize].name()
     }
 
+    /// Whether time is virtual: then everything takes exactly as long as it was planned to.
+    pub fn is_virtual(&self) -> bool {
+        self.emulator.is_some()
+    }
+
+    /// Deletes a queue of the account that is worked on; nothing over sockets.
+    ///
+    /// # Errors
+    /// In words, when the service refuses.
+    pub async fn delete_queue(&self, queue: &str) -> Result<(), String> {
+        let Some(emulator) = &self.emulator else {
+            return Ok(());
+        };
+        let options = QueueServiceClientOptions {
+            client_options: ClientOptions {
+                transport: Some(emulator.sdk_transport()),
+                ..ClientOptions::default()
+            },
+            ..QueueServiceClientOptions::default()
+        };
+        let endpoint = format!("http://127.0.0.1:10001/{}/", self.name(Which::Main));
+        let endpoint = Url::parse(&endpoint).map_err(|error| error.to_string())?;
+        let service = QueueServiceClient::new(endpoint, None, Some(options));
+        let queue = service.and_then(|service| service.queue_client(queue));
+        let queue = queue.map_err(|error| error.to_string())?;
+        let deleted = queue.delete(None).await;
+        deleted.map(|_| ()).map_err(|error| error.to_string())
+    }
+
     /// An account as an actor speaks to it; only workers are bent.
     ///
     /// # Errors
@@ -109,31 +166,54 @@ impl World {
         seed: u64,
         bend: Option<Bend>,
     ) -> Result<Arc<dyn Storage>, String> {
+        self.storage_afar(which, actor, seed, bend, Duration::ZERO)
+    }
+
+    /// The same from afar: each way takes a request so long.
+    ///
+    /// # Errors
+    /// In words, when the account cannot be opened.
+    pub fn storage_afar(
+        &self,
+        which: Which,
+        actor: &Arc<Actor>,
+        seed: u64,
+        bend: Option<Bend>,
+        lag: Duration,
+    ) -> Result<Arc<dyn Storage>, String> {
         let settings = Settings {
-            clock: Arc::clone(&self.clock),
+            clock: self.clock_of(actor),
             retry: self.retry,
             seed: Some(seed),
             ..Settings::default()
         };
         let account = self.accounts[which as usize].clone();
-        let storage = AzureStorage::open(account, self.wire.transport(actor), settings)
-            .map_err(|error| error.to_string())?;
+        let transport = Afar::over(self.wire.transport(actor), lag);
+        let storage =
+            AzureStorage::open(account, transport, settings).map_err(|error| error.to_string())?;
         Ok(match bend.filter(|_| actor.is_worker) {
             Some(bend) => Arc::new(Bent::new(Arc::new(storage), bend)),
             None => Arc::new(storage),
         })
     }
 
+    /// The clock of an actor's machine.
+    fn clock_of(&self, actor: &Arc<Actor>) -> Arc<dyn Clock> {
+        Arc::new(Skewed {
+            clock: Arc::clone(&self.clock),
+            skew_s: actor.skew_s,
+        })
+    }
+
+    /// The same as a function.
+    pub fn wall_clock(&self, actor: &Arc<Actor>) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        let clock = self.clock_of(actor);
+        Arc::new(move || clock.now())
+    }
+
     /// Lets trouble begin.
     pub fn trouble(&self, trouble: &Trouble) {
-        let planned = trouble.mishaps.iter().map(|(nth, mishap)| Planned {
-            nth: u64::from(*nth),
-            mishap: *mishap,
-            fired: false,
-        });
-        let mut planned: Vec<Planned> = planned.collect();
-        planned.sort_by_key(|p| p.nth);
-        self.wire.plan(planned);
+        self.wire.plan(&trouble.faults);
         if let Some(emulator) = &self.emulator {
             for rule in &trouble.rules {
                 emulator.faults().add(rule.clone());
@@ -141,22 +221,58 @@ impl World {
         }
     }
 
-    /// Ends all trouble, and accounts for it.
-    pub fn calm(&self) -> campaign::Faults {
-        let mishaps = self.wire.calm();
-        let mut faults = campaign::Faults {
-            planned: mishaps.len() as u64,
-            fired: mishaps.iter().filter(|p| p.fired).count() as u64,
-        };
+    /// Ends all trouble, and accounts for it: a fault that could have fired and did not is a
+    /// violation.
+    pub fn calm(&self) -> (Tally, Vec<Violation>) {
+        let (mut tally, mut wrong) = account::audit(&self.wire.calm());
         if let Some(emulator) = &self.emulator {
             for account in emulator.faults().account() {
-                faults.planned += account.rule.times;
-                faults.fired += account.fired;
+                let (rule, fired, seen) = (&account.rule, account.fired, account.seen);
+                let due = (seen + 1).saturating_sub(rule.nth.max(1)).min(rule.times);
+                if fired != due {
+                    wrong.push(format!("{rule:?} fired {fired} times of {due}"));
+                }
+                tally.count_rule(kind(&rule.fault), rule.times, fired, seen);
             }
             emulator.faults().clear();
         }
-        self.wire.note("harness", super::history::Happening::Calm);
-        faults
+        self.wire.note("harness", Happening::Calm);
+        let wrong = wrong.into_iter();
+        (
+            tally,
+            wrong
+                .map(|what| Violation::of_run("faults", what))
+                .collect(),
+        )
+    }
+}
+
+/// A way to the service that takes its time.
+#[derive(Debug)]
+struct Afar {
+    inner: Arc<dyn Transport>,
+    lag: Duration,
+}
+
+impl Afar {
+    fn over(inner: Arc<dyn Transport>, lag: Duration) -> Arc<dyn Transport> {
+        if lag.is_zero() {
+            return inner;
+        }
+        Arc::new(Afar { inner, lag })
+    }
+}
+
+#[async_trait]
+impl Transport for Afar {
+    async fn round_trip(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        tokio::time::sleep(self.lag).await;
+        let answer = self.inner.round_trip(request).await;
+        tokio::time::sleep(self.lag).await;
+        answer
     }
 }
 
@@ -164,32 +280,40 @@ impl World {
 #[derive(Clone, Debug, Default)]
 pub struct Trouble {
     /// On the wire, by number of the workers' requests.
-    pub mishaps: Vec<(u16, Mishap)>,
+    pub faults: Vec<WireFault>,
     /// In the service.
     pub rules: Vec<Rule>,
 }
 
-/// Mishaps on the wire among the first `requests_max` requests; acts of the owner by number below
-/// `acts`.
-pub fn mishaps(requests_max: u16, acts: u8) -> BoxedStrategy<Vec<(u16, Mishap)>> {
-    let mishap = prop_oneof![
-        2 => Just(Mishap::AnswerLost),
-        2 => Just(Mishap::ChangeLost),
-        1 => Just(Mishap::Unreachable),
-        1 => (1u16..200).prop_map(Mishap::LateRequest),
-        1 => (1u16..200).prop_map(Mishap::LateAnswer),
-        1 => Just(Mishap::CrashBefore),
-        1 => Just(Mishap::CrashAfter),
-        2 => Just(Mishap::CrashAfterChange),
-        4 => (0..acts.max(1)).prop_map(Mishap::OwnerBeforeChange),
-        1 => (0..acts.max(1)).prop_map(Mishap::OwnerAfter),
-    ];
-    let without_owner = move |m: &(u16, Mishap)| {
-        acts > 0 || !matches!(m.1, Mishap::OwnerBeforeChange(_) | Mishap::OwnerAfter(_))
-    };
-    proptest::collection::vec((1..requests_max, mishap), 0..8)
-        .prop_map(move |all| all.into_iter().filter(without_owner).collect())
-        .boxed()
+/// A clock that is wrong.
+#[derive(Debug)]
+struct Skewed {
+    clock: Arc<dyn Clock>,
+    skew_s: i32,
+}
+
+impl Clock for Skewed {
+    fn now(&self) -> Timestamp {
+        let by = Duration::from_secs(u64::from(self.skew_s.unsigned_abs()));
+        match self.skew_s {
+            0.. => self.clock.now().plus(by),
+            _ => self.clock.now().minus(by),
+        }
+    }
+}
+
+/// The kind of a rule of the service, for the account.
+fn kind(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Latency { .. } => "service: late",
+        Fault::Refuse { status: 503, .. } => "service: 503",
+        Fault::Refuse { .. } => "service: 500",
+        Fault::Reset => "service: reset",
+        Fault::AnswerLost => "service: answer lost",
+        Fault::CutBody { .. } => "service: answer cut",
+        Fault::PendingCopy(hold) if hold.failure.is_some() => "service: copy fails",
+        Fault::PendingCopy(_) => "service: copy pending",
+    }
 }
 
 /// Fault rules of the service on some of `operations`.
@@ -223,7 +347,13 @@ pub fn rules(operations: &'static [&'static str]) -> BoxedStrategy<Vec<Rule>> {
         times,
         fault,
     });
-    proptest::collection::vec(rule, 0..4).boxed()
+    // One rule for an operation: then each must fire as often as its request comes.
+    let once = |mut rules: Vec<Rule>| {
+        let mut known = BTreeSet::new();
+        rules.retain(|rule| known.insert(rule.operation.clone()));
+        rules
+    };
+    proptest::collection::vec(rule, 0..4).prop_map(once).boxed()
 }
 
 /// Runs a future on a runtime of its own whose time stands still while there is something to do.

@@ -22,6 +22,14 @@ pub fn write_report(path: &Path, json: &str) -> std::io::Result<()> {
     std::fs::write(path, json)
 }
 
+/// Reads a file of text.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn text(path: &Path) -> std::io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
 /// Names and texts of the files of a directory with this extension, in order of their names.
 ///
 /// # Errors

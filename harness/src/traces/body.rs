@@ -31,6 +31,12 @@ pub enum Body {
         /// In bytes.
         length: u64,
     },
+    /// What an imported recording lost. A request is replayed with zeroes in its place, an answer
+    /// without a look at its body.
+    Missing {
+        /// In bytes, as the headers say.
+        length: u64,
+    },
 }
 
 /// Why a body cannot be made from what the file says.
@@ -87,7 +93,22 @@ impl Body {
             let decoded = STANDARD.decode(text);
             decoded.map_err(|e| BodyError::Base64(e.to_string()))
         };
+        let made = |pattern: &[u8], length: u64| {
+            let size = usize::try_from(length).ok();
+            let size = size.filter(|_| length <= GENERATED_BYTES_MAX && !pattern.is_empty());
+            let size = size.ok_or(BodyError::Size {
+                length,
+                pattern: pattern.len(),
+            })?;
+            Ok(pattern
+                .iter()
+                .copied()
+                .cycle()
+                .take(size)
+                .collect::<Vec<u8>>())
+        };
         match self {
+            Body::Missing { length } => Ok(Bytes::from(made(&[0], *length)?)),
             Body::Text(text) => Ok(Bytes::from(text.clone())),
             Body::Base64(text) => Ok(Bytes::from(decode(text)?)),
             Body::Generated {
@@ -95,16 +116,7 @@ impl Body {
                 repeat_base64,
                 length,
             } => {
-                let pattern = decode(repeat_base64)?;
-                let size = usize::try_from(*length).ok();
-                let size = size.filter(|_| *length <= GENERATED_BYTES_MAX && !pattern.is_empty());
-                let Some(size) = size else {
-                    return Err(BodyError::Size {
-                        length: *length,
-                        pattern: pattern.len(),
-                    });
-                };
-                let made: Vec<u8> = pattern.iter().copied().cycle().take(size).collect();
+                let made = made(&decode(repeat_base64)?, *length)?;
                 let hash = sha256_hex(&made);
                 if hash != *sha256 {
                     return Err(BodyError::Hash {
@@ -174,6 +186,10 @@ mod tests {
         ));
         let large = made(&hash, "YQ==", u64::MAX).bytes();
         assert!(matches!(large, Err(BodyError::Size { .. })));
+        let missing = Body::Missing { length: 3 };
+        assert_eq!(missing.bytes().unwrap(), "\0\0\0");
+        let endless = Body::Missing { length: u64::MAX };
+        assert!(matches!(endless.bytes(), Err(BodyError::Size { .. })));
         assert!(matches!(
             Body::Base64("?".into()).bytes(),
             Err(BodyError::Base64(_))

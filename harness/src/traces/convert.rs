@@ -11,12 +11,22 @@ use crate::replay::wire::{Headers, Request, Response};
 /// Header lines before the first exchange.
 const LINES_BEFORE: usize = 2;
 
+/// The note of an answer whose body is not known; its number follows.
+pub const MISSING_BODY: &str = "missing_body:";
+
 /// Reads a trace and makes it a recording.
 ///
 /// # Errors
 /// With the line that is wrong.
 pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
-    let trace = Trace::parse(name, text)?;
+    of_trace(name, Trace::parse(name, text)?)
+}
+
+/// Makes a trace a recording.
+///
+/// # Errors
+/// With the line that is wrong.
+pub fn of_trace(name: &str, trace: Trace) -> Result<Recording, LoadError> {
     let service = trace.header.service;
     let mut interactions = Vec::with_capacity(trace.exchanges.len());
     for (n, exchange) in trace.exchanges.iter().enumerate() {
@@ -27,6 +37,12 @@ pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
         })?;
         interactions.push(read);
     }
+    let lost = trace
+        .exchanges
+        .iter()
+        .enumerate()
+        .filter(|(_, exchange)| matches!(exchange.response.body, Some(Body::Missing { .. })));
+    let notes = lost.map(|(n, _)| format!("{MISSING_BODY}{n}")).collect();
     let versioned = interactions
         .iter()
         .any(|one| one.response.headers.has("x-ms-version-id"));
@@ -36,7 +52,7 @@ pub fn recording(name: &str, text: &str) -> Result<Recording, LoadError> {
         service,
         sdk: trace.header.target,
         flags: flags.into_iter().collect(),
-        notes: Vec::new(),
+        notes,
         uncreated: trace.header.uncreated,
         interactions,
     })

@@ -31,6 +31,20 @@ pub struct Header {
     /// Containers or queues that were used and never created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncreated: Vec<String>,
+    /// What an imported trace lacks of what was on the wire, or was given in its place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+}
+
+/// What is not as it was on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    /// The exchange, from 0; absent where the note is about all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchange: Option<usize>,
+    /// In words.
+    pub text: String,
 }
 
 /// One request and its answer.
@@ -222,6 +236,10 @@ mod tests {
                 account,
                 service: Service::Queue,
                 uncreated,
+                notes: vec![Note {
+                    exchange: seed.map(|_| 0),
+                    text: "no request body".to_owned(),
+                }],
             },
         )
     }

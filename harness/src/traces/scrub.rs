@@ -108,6 +108,7 @@ pub fn trace(about: &About, seen: &[Seen]) -> Trace {
             account: ACCOUNT.to_owned(),
             service: about.service,
             uncreated: uncreated(about.service, &exchanges),
+            notes: Vec::new(),
         },
         exchanges,
     }
@@ -123,8 +124,8 @@ struct Scrubber<'a> {
 
 impl Scrubber<'_> {
     /// The account of a request and its path without it.
-    fn split<'t>(&self, target: &'t str) -> (String, &'t str) {
-        if let Some(account) = self.hosted {
+    fn split<'t>(&self, host: &str, target: &'t str) -> (String, &'t str) {
+        if let Some(account) = account_of_host(host).or(self.hosted) {
             return (account.to_owned(), target);
         }
         let rest = target.trim_start_matches('/');
@@ -133,9 +134,13 @@ impl Scrubber<'_> {
     }
 
     fn know(&mut self, seen: &Seen) {
-        let (account, _) = self.split(&seen.target);
-        if !account.is_empty() && !self.accounts.contains(&account) {
-            self.accounts.push(account);
+        let (account, _) = self.split(&seen.host, &seen.target);
+        let source = header(&seen.request_headers, "x-ms-copy-source").and_then(Url::parse);
+        let source = source.and_then(|url| account_of_host(&url.authority).map(str::to_owned));
+        for account in [account].into_iter().chain(source) {
+            if !account.is_empty() && !self.accounts.contains(&account) {
+                self.accounts.push(account);
+            }
         }
     }
 
@@ -148,7 +153,7 @@ impl Scrubber<'_> {
     }
 
     fn exchange(&self, seen: &Seen) -> Exchange {
-        let (account, rest) = self.split(&seen.target);
+        let (account, rest) = self.split(&seen.host, &seen.target);
         let service = self.about.service.as_str();
         let rest = redact_signatures(rest);
         let url = format!("https://{}.{service}.{DOMAIN}{rest}", self.name(&account));
@@ -220,7 +225,7 @@ impl Scrubber<'_> {
         }
         let rewritten = multipart::rewrite(&seen.request_body, |inner| {
             if !inner.target.contains("://") {
-                inner.target = self.split(&inner.target).1.to_owned();
+                inner.target = self.split(&seen.host, &inner.target).1.to_owned();
             }
             inner.target = self.text(seen, &inner.target);
             for (name, value) in inner.headers.iter_mut() {

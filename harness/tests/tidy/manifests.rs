@@ -10,29 +10,38 @@ use crate::finding::Finding;
 pub(crate) struct Manifest {
     path: String,
     text: String,
-    table: Table,
+    pub(crate) table: Table,
 }
 
 /// One dependency of a package.
-struct Dependency {
-    name: String,
-    is_for_tests: bool,
-    is_optional: bool,
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    pub(crate) is_for_tests: bool,
+    pub(crate) is_optional: bool,
 }
 
 /// Each package of ours and the packages of ours that it may see. Tests are no exception: what the
-/// workers prove, they prove without the emulator.
+/// workers prove, they prove without the emulator. `smalt-planted` is seen under the feature
+/// `planted` alone: [`crate::planted`].
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-protocol", &[]),
-    ("smalt", &["smalt-protocol"]),
+    ("smalt-planted", &[]),
+    ("smalt", &["smalt-protocol", "smalt-planted"]),
     ("smalt-model", &["smalt-protocol"]),
-    ("smalt-sleeve", &["smalt-protocol"]),
-    ("smalt-sweeper", &["smalt-protocol", "smalt-sleeve"]),
-    ("smalt-listener", &["smalt-protocol", "smalt-sleeve"]),
+    ("smalt-sleeve", &["smalt-protocol", "smalt-planted"]),
+    (
+        "smalt-sweeper",
+        &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
+    ),
+    (
+        "smalt-listener",
+        &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
+    ),
     (
         "smalt-harness",
         &[
             "smalt-protocol",
+            "smalt-planted",
             "smalt-model",
             "smalt",
             "smalt-sleeve",
@@ -69,12 +78,12 @@ impl Manifest {
         }
     }
 
-    fn package(&self) -> Option<&str> {
+    pub(crate) fn package(&self) -> Option<&str> {
         self.table.get("package")?.get("name")?.as_str()
     }
 
     /// All of them: for every platform, build scripts included.
-    fn dependencies(&self) -> Vec<Dependency> {
+    pub(crate) fn dependencies(&self) -> Vec<Dependency> {
         let platforms = self.table.get("target").and_then(Value::as_table);
         let platforms = platforms.into_iter().flat_map(|t| t.values());
         platforms
@@ -85,7 +94,7 @@ impl Manifest {
     }
 
     /// Features that bring this optional dependency along.
-    fn features_with(&self, dependency: &str) -> Vec<&str> {
+    pub(crate) fn features_with(&self, dependency: &str) -> Vec<&str> {
         let starts = [format!("dep:{dependency}"), format!("{dependency}/")];
         let brings = |entry: &Value| {
             let entry = entry.as_str().unwrap_or_default();
@@ -100,7 +109,7 @@ impl Manifest {
             .collect()
     }
 
-    fn finding(&self, about: &str, what: String) -> Finding {
+    pub(crate) fn finding(&self, about: &str, what: String) -> Finding {
         let names = |line: &str| {
             let rest = line.strip_prefix(about);
             rest.is_some_and(|rest| rest.starts_with([' ', '.', '=']))

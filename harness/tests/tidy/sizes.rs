@@ -59,7 +59,7 @@ pub(crate) const MODEL_LINES_MAX: usize = 1_500;
 /// What of the model is no rule: words, the answers' form, the list of outcomes, which rule answers
 /// which operation, what generators ask, tests.
 const MODEL_BESIDE: &[&str] = &[
-    "vocabulary.rs",
+    "vocabulary",
     "expected.rs",
     "outcomes",
     "dispatch.rs",

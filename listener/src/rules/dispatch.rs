@@ -5,6 +5,7 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 
 use crate::handler::Verdict;
+use crate::planted::planted;
 
 /// The share of a message's life at whose end an alarm is raised: a tenth (LL2).
 const ALARM_SHARE: u32 = 10;
@@ -32,7 +33,7 @@ pub fn at_receipt(
 ) -> Receipt {
     if finished_before {
         Receipt::DeleteOnly
-    } else if dequeue_count > max_dequeue {
+    } else if dequeue_count > max_dequeue + u32::from(planted("one-attempt-too-many")) {
         Receipt::TooManyAttempts
     } else if !decodable {
         Receipt::Undecodable
@@ -58,7 +59,12 @@ pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Sett
     match verdict {
         Verdict::Ok => Settlement::Delete,
         Verdict::Reject { reason } => Settlement::Poison(reason),
-        Verdict::Retry { reason, .. } if dequeue_count >= max_dequeue => Settlement::Poison(reason),
+        Verdict::Retry { .. } if planted("failed-message-deleted") => Settlement::Delete,
+        Verdict::Retry { reason, .. }
+            if dequeue_count >= max_dequeue + u32::from(planted("last-attempt-retried")) =>
+        {
+            Settlement::Poison(reason)
+        }
         Verdict::Retry { after, reason } => Settlement::Retry(after, reason),
     }
 }
@@ -66,7 +72,7 @@ pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Sett
 /// Whether a message that nobody can take before `next_attempt` is about to be collected by the
 /// service: then less than a tenth of its life is left (LL2).
 pub fn expiry_alarm(inserted: Timestamp, expires: Timestamp, next_attempt: Timestamp) -> bool {
-    if expires == Timestamp::MAX {
+    if expires == Timestamp::MAX || planted("no-expiry-alarm") {
         return false;
     }
     let tenth = expires.since(inserted) / ALARM_SHARE;

@@ -22,6 +22,7 @@ use smalt_protocol::Timestamp;
 use super::backoff::RetrySettings;
 use super::{Repeat, call};
 use crate::clock::Clock;
+use crate::planted::planted;
 use crate::transport::TransportError;
 
 /// How one try ended.
@@ -62,7 +63,9 @@ impl Attempt {
         match self {
             Attempt::Answered => false,
             Attempt::TurnedAway { .. } | Attempt::Unsent => true,
-            Attempt::Failed { .. } | Attempt::Unanswered => repeat != Repeat::Never,
+            Attempt::Failed { .. } | Attempt::Unanswered => {
+                repeat != Repeat::Never || planted("put-message-repeated")
+            }
         }
     }
 

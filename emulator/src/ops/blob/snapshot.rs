@@ -21,6 +21,7 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
+use crate::planted::planted;
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
@@ -74,7 +75,9 @@ impl Write for SnapshotBlob {
     ) -> Result<Taken, StorageError> {
         let Found { container, blob } = found;
         let generation = container.generation;
-        content::retain(tx, blob.content)?;
+        if !planted("snapshot-not-retained") {
+            content::retain(tx, blob.content)?;
+        }
         let mut snapshot = BlobRecord {
             lease: LeaseState::Available,
             snapshots: 0,

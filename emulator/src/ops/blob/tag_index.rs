@@ -7,6 +7,7 @@
 use smalt_protocol::Timestamp;
 
 use crate::keys::{self, Generation};
+use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::store::Transaction;
 
@@ -49,7 +50,8 @@ impl<'a> Owner<'a> {
         let key = |(tag, value): &(String, String)| {
             keys::tag(self.generation, tag, value, self.blob, self.at)
         };
-        for gone in had.iter().filter(|tag| !has.contains(tag)) {
+        let is_gone = |tag: &&(String, String)| !has.contains(tag) && !planted("tag-index-stale");
+        for gone in had.iter().filter(is_gone) {
             tx.delete(key(gone));
         }
         for new in has.iter().filter(|tag| !had.contains(tag)) {

@@ -46,6 +46,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         origin: String::new(),
         settings: Default::default(),
         being_deleted_s: 0,
+        shuffle_messages: false,
         identity: Identity::Owner,
     }
 }

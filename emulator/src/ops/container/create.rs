@@ -16,6 +16,7 @@ use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::container::access::parse_public_access;
 use crate::ops::lookup::ContainerName;
+use crate::planted::planted;
 use crate::records::{ContainerRecord, PublicAccess, Record};
 use crate::reply::Reply;
 use crate::rules::encryption;
@@ -63,7 +64,10 @@ impl Write for CreateContainer {
     ) -> Result<Created, StorageError> {
         let etag = ETag::from_tick(stamp.tick);
         let container = ContainerRecord {
-            generation: stamp.tick.ticks(),
+            generation: match planted("container-reborn-full") {
+                true => 1,
+                false => stamp.tick.ticks(),
+            },
             etag,
             last_modified: stamp.now,
             metadata: self.metadata,

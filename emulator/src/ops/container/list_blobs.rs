@@ -23,6 +23,7 @@ use crate::operation::Read;
 use crate::ops::listing::{NAMES_ONLY, check_include, given, includes};
 use crate::ops::lookup::ContainerName;
 use crate::ops::paging::{self, Paging};
+use crate::planted::planted;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
@@ -165,7 +166,11 @@ impl ListBlobs {
     fn common_prefix<'a>(&self, name: &'a str) -> Option<&'a str> {
         let delimiter = self.delimiter.as_deref()?;
         let from = self.paging.prefix.len();
-        let at = name.get(from..)?.find(delimiter)?;
+        let rest = name.get(from..)?;
+        let at = match planted("delimiter-from-the-end") {
+            true => rest.rfind(delimiter)?,
+            false => rest.find(delimiter)?,
+        };
         name.get(..from + at + delimiter.len())
     }
 }

@@ -36,6 +36,8 @@ pub struct PutMessage {
     version: ApiVersion,
     ttl_s: i64,
     visibility_timeout_s: i64,
+    /// Whether it takes any place among the messages of its moment.
+    shuffled: bool,
     text: NewText,
 }
 
@@ -63,6 +65,7 @@ impl Write for PutMessage {
             version: call.version,
             ttl_s,
             visibility_timeout_s,
+            shuffled: call.shuffle_messages,
             text: NewText::Inline(String::new()),
         })
     }
@@ -104,14 +107,20 @@ impl Write for PutMessage {
             ttl_s => stamp.now.plus_s(ttl_s.unsigned_abs()),
         };
         let tick = stamp.tick.ticks();
+        let sequence = if self.shuffled {
+            // Random, and as unlikely to be there twice as the id is.
+            self.id.as_u64_pair().0
+        } else {
+            tick
+        };
         let message = Message {
             id: self.id,
             record: MessageRecord {
                 inserted: stamp.now,
                 expires,
                 visible: stamp.now.plus_s(self.visibility_timeout_s.unsigned_abs()),
-                sequence: tick,
-                place: tick,
+                sequence,
+                place: sequence,
                 receipt: tick,
                 dequeue_count: 0,
                 text: self.text.adopt(tx)?,

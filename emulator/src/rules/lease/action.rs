@@ -4,6 +4,7 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use uuid::Uuid;
 
 use super::{LeaseState, Leased};
+use crate::planted::planted;
 
 /// A lease operation with its ids and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,11 +72,13 @@ pub fn act(
             Ok(held(id, duration_s, now))
         }
         Action::Change { id, proposed } => change(of, state, id, proposed),
-        Action::Release { id } if state.id() == Some(id) => Ok(Done {
-            state: LeaseState::Available,
-            id: None,
-            time_s: None,
-        }),
+        Action::Release { id } if state.id() == Some(id) || planted("released-by-anyone") => {
+            Ok(Done {
+                state: LeaseState::Available,
+                id: None,
+                time_s: None,
+            })
+        }
         Action::Release { .. } => Err(mismatch(of)),
         Action::Break { period_s } => end(of, state, period_s, now),
     }
@@ -96,7 +99,7 @@ fn held(id: Uuid, duration_s: Option<u32>, now: Timestamp) -> Done {
 
 fn check_acquire(state: LeaseState, id: Uuid) -> Result<(), StorageError> {
     match state {
-        LeaseState::Leased { id: held, .. } if held != id => {
+        LeaseState::Leased { id: held, .. } if held != id && !planted("lease-granted-twice") => {
             Err(ErrorCode::LeaseAlreadyPresent.into())
         }
         LeaseState::Breaking { id: held, .. } if held == id => {
@@ -163,7 +166,8 @@ fn end(
         } => (id, asked.unwrap_or(now)),
         LeaseState::Leased { id, until, .. } | LeaseState::Breaking { id, until } => (id, until),
     };
-    let until = asked.map_or(limit, |asked| limit.min(asked));
+    let is_taken = |asked: &Timestamp| *asked < limit || planted("break-period-extends");
+    let until = asked.filter(is_taken).unwrap_or(limit);
     let state = if until > now {
         LeaseState::Breaking { id, until }
     } else {

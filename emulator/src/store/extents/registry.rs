@@ -10,9 +10,11 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
+use super::super::failpoint;
 use super::segment::{Files, Segment, number_of};
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::Disk;
+use crate::planted::planted;
 
 /// A payload of this size is made durable by who uploads it, so that no group of commits waits for
 /// it. About what a disk takes in a few milliseconds.
@@ -83,6 +85,7 @@ impl Extents {
                 segments.insert(number, Arc::new(segment));
             }
         }
+        failpoint::reach("open.extents_listed");
         let tail = Tail {
             active: segments.last_key_value().map(|(_, last)| Arc::clone(last)),
             last: segments.last_key_value().map_or(0, |(last, _)| *last),
@@ -132,6 +135,7 @@ impl Extents {
         let number = tail.last + 1;
         let segment = Arc::new(Segment::in_file(number, files, 0));
         segment.create()?;
+        failpoint::reach("stage.segment_created");
         tail.last = number;
         // A payload larger than a segment stands alone; others still fit behind the active end.
         if bytes <= self.segment_bytes {
@@ -211,7 +215,8 @@ impl Extents {
     ) -> StoreResult<bool> {
         let mut segments = self.segments.write();
         // One count is the registry's, one the caller's: no reader, no staging, no commit.
-        if Arc::strong_count(segment) > 2 || !is_dead()? {
+        let is_held = Arc::strong_count(segment) > 2 && !planted("segment-freed-under-readers");
+        if is_held || !is_dead()? {
             return Ok(false);
         }
         Ok(segments.remove(&segment.number()).is_some())
@@ -281,6 +286,7 @@ impl Reservation {
             self.segment.set_frames(frames);
         }
         self.complete = self.segment.complete();
+        failpoint::reach("stage.completed");
     }
 
     /// How to make a large payload durable, when it is not for the commit to do.

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::disk::{Disk, DiskFile, Entry};
 
 const SECTOR_BYTES: usize = 512;
+/// Longest wait for a sync that is about to come, in real time.
+const GATE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug, Default)]
 struct Inode {
@@ -33,7 +36,22 @@ struct State {
     sync_fails: Option<&'static str>,
     /// Bytes that can still be written.
     room: Option<usize>,
+    /// Calls of this kind on files whose name ends so fail.
+    call_fails: Option<(Call, &'static str)>,
     gate: Gate,
+}
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Opening or making.
+    Open,
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Removing a file.
+    Remove,
 }
 
 /// Holds syncs of files whose name ends with `name`.
@@ -79,6 +97,11 @@ impl Faults {
         self.0.state.lock().sync_fails = name;
     }
 
+    /// Lets calls on files whose name ends so fail.
+    pub(super) fn fail_calls(&self, fails: Option<(Call, &'static str)>) {
+        self.0.state.lock().call_fails = fails;
+    }
+
     pub(super) fn limit_room(&self, bytes: Option<usize>) {
         self.0.state.lock().room = bytes;
     }
@@ -90,11 +113,12 @@ impl Faults {
         self.0.state.lock().gate = Gate { name, reached };
     }
 
-    /// Waits until a sync is held.
+    /// Waits until a sync is held; a store that forgets to sync fails here instead of hanging.
     pub(super) fn wait_at_gate(&self) {
         let mut state = self.0.state.lock();
         while !state.gate.reached {
-            self.0.gate.wait(&mut state);
+            let waited = self.0.gate.wait_for(&mut state, GATE_WAIT_MAX);
+            assert!(!waited.timed_out(), "no sync came to the gate");
         }
     }
 
@@ -111,8 +135,17 @@ impl Faults {
         state.inodes[inode].durable[at] ^= 0x10;
     }
 
+    /// Names of files that end so, with their lengths.
+    pub(super) fn files(&self, ending: &str) -> Vec<(PathBuf, usize)> {
+        let state = self.0.state.lock();
+        let all = state.live_names.iter();
+        all.filter(|(path, _)| path.to_string_lossy().ends_with(ending))
+            .map(|(path, inode)| (path.clone(), state.inodes[*inode].live.len()))
+            .collect()
+    }
+
     /// What a loss of power leaves: what was synced, and of the rest what `choose` lets live, the
-    /// last write of each file cut at a sector.
+    /// last write of each file cut at a sector's edge.
     pub(super) fn after_crash(&self, mut choose: impl FnMut() -> bool) -> Faults {
         let state = self.0.state.lock();
         let mut names = state.durable_names.clone();
@@ -130,11 +163,11 @@ impl Faults {
             let mut left = inode.durable.clone();
             for (n, (offset, bytes)) in inode.pending.iter().enumerate() {
                 let torn = n + 1 == inode.pending.len();
-                let len = if torn {
-                    bytes.len() / 2 / SECTOR_BYTES * SECTOR_BYTES
-                } else {
-                    bytes.len()
-                };
+                let mut len = bytes.len();
+                // Cut at any sector's edge: it loses a sector with each choice against it.
+                while torn && len > 0 && choose() {
+                    len = (len - 1) / SECTOR_BYTES * SECTOR_BYTES;
+                }
                 if choose() {
                     write(&mut left, *offset, &bytes[..len]);
                 }
@@ -170,6 +203,16 @@ impl State {
         Ok(())
     }
 
+    fn call(&self, call: Call, path: &Path) -> io::Result<()> {
+        self.alive()?;
+        let fails =
+            |(kind, ending): (Call, &str)| kind == call && path.to_string_lossy().ends_with(ending);
+        if self.call_fails.is_some_and(fails) {
+            return Err(io::Error::other("input/output error"));
+        }
+        Ok(())
+    }
+
     fn sync(&mut self, path: &Path) -> io::Result<()> {
         self.syncs += 1;
         self.alive()?;
@@ -190,7 +233,7 @@ fn write(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
 impl Disk for Faults {
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>> {
         let mut state = self.0.state.lock();
-        state.alive()?;
+        state.call(Call::Open, path)?;
         let inode = match state.live_names.get(path) {
             Some(inode) => *inode,
             None if create => {
@@ -226,7 +269,7 @@ impl Disk for Faults {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.0.state.lock();
-        state.alive()?;
+        state.call(Call::Remove, path)?;
         let removed = state.live_names.remove(path);
         removed.map(drop).ok_or(io::ErrorKind::NotFound.into())
     }
@@ -290,7 +333,7 @@ impl Drop for FaultLock {
 impl DiskFile for FaultFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let state = self.disk.state.lock();
-        state.alive()?;
+        state.call(Call::Read, &self.path)?;
         let live = &state.inodes[self.inode].live;
         let from = live.get(offset as usize..offset as usize + buffer.len());
         buffer.copy_from_slice(from.ok_or(io::Error::from(io::ErrorKind::UnexpectedEof))?);
@@ -299,7 +342,7 @@ impl DiskFile for FaultFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state.lock();
-        state.alive()?;
+        state.call(Call::Write, &self.path)?;
         if let Some(room) = state.room {
             let left = room.checked_sub(bytes.len());
             state.room = Some(left.ok_or(io::Error::from(io::ErrorKind::StorageFull))?);

@@ -105,6 +105,48 @@ async fn an_empty_snapshot_costs_nothing() {
     assert_eq!(dump(&durable(dir.path())), all);
 }
 
+/// sled does not sync its settings: a loss of power, or a full disk, cuts them short.
+#[tokio::test]
+async fn settings_cut_short_cost_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = filled(dir.path()).await;
+    let whole = contents(&dir.path().join("sled-1/conf"));
+    let zeros = vec![0; whole.len()];
+    for (n, damaged) in [&whole[..whole.len() - 4], &whole[..9], &zeros]
+        .iter()
+        .enumerate()
+    {
+        let settings = dir.path().join(format!("sled-{}/conf", n + 1));
+        rewrite(&settings, damaged);
+        let store = durable(dir.path());
+        assert_eq!(dump(&store), all);
+        store.close().unwrap();
+        assert_eq!(
+            contents(&dir.path().join(format!("sled-{}/conf", n + 2))),
+            whole
+        );
+    }
+}
+
+/// Settings that are whole and not ours are another sled's: nothing is made of them.
+#[tokio::test]
+async fn settings_of_another_sled_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    filled(dir.path()).await;
+    let path = dir.path().join("sled-1/conf");
+    let mut settings = contents(&path);
+    let end = settings.len() - 4;
+    // Some number in them is the version.
+    settings[..end]
+        .iter_mut()
+        .for_each(|byte| *byte = byte.wrapping_add(1));
+    let sum = crc32fast::hash(&settings[..end]);
+    settings[end..].copy_from_slice(&sum.to_le_bytes());
+    rewrite(&path, &settings);
+    let refused = Store::open(config(dir.path())).err().unwrap();
+    assert!(matches!(refused, OpenError::Damaged { .. }));
+}
+
 /// A log that was cut or overwritten is an error that names the copy, or nothing is missing.
 #[tokio::test]
 async fn a_damaged_log_is_never_an_empty_store() {

@@ -73,6 +73,18 @@ pub(super) fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Req
         BlobOperation::GetBlockList { lease } => {
             get("blocklist&blocklisttype=all").lease(names, *lease)
         }
+        BlobOperation::SetTags(tags, lease) => {
+            comp("tags").lease(names, *lease).body(tag_set(tags))
+        }
+        BlobOperation::GetTags(lease) => get("tags").lease(names, *lease),
+        _ => wide(id, operation, names),
+    }
+}
+
+/// Copies, append blobs, page blobs and properties.
+fn wide(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
+    let comp = |comp: &str| Request::blob(Method::PUT, format!("{}?comp={comp}", path(id)));
+    match operation {
         BlobOperation::Copy {
             source,
             snapshot,
@@ -137,10 +149,7 @@ pub(super) fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Req
                 .guard(names, *guard)
         }
         BlobOperation::Undelete => comp("undelete"),
-        BlobOperation::SetTags(tags, lease) => {
-            comp("tags").lease(names, *lease).body(tag_set(tags))
-        }
-        BlobOperation::GetTags(lease) => get("tags").lease(names, *lease),
+        _ => comp(""),
     }
 }
 

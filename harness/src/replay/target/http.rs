@@ -37,6 +37,16 @@ impl OverHttp {
         })
     }
 
+    /// A server whose services are at `host:port` each: blob, queue, table and control.
+    pub fn of([blob, queue, table, control]: [String; 4]) -> OverHttp {
+        OverHttp {
+            blob,
+            queue,
+            table,
+            control,
+        }
+    }
+
     async fn control(
         &self,
         method: &str,
@@ -110,7 +120,7 @@ impl Target for OverHttp {
 }
 
 /// One request on a connection of its own: a target that breaks it spoils nothing else.
-async fn send(request: Request) -> Result<Response, TargetError> {
+pub(super) async fn send(request: Request) -> Result<Response, TargetError> {
     let call = |e: &dyn std::fmt::Display| TargetError::Call(e.to_string());
     let url = Url::parse(&request.url).ok_or_else(|| TargetError::Request(request.url.clone()))?;
     let stream = TcpStream::connect(&url.authority)

@@ -12,14 +12,13 @@ use smalt_protocol::signing::AccountKey;
 use tokio::sync::RwLock;
 
 use super::{RETENTION_DAYS, Target, TargetError, answer, builder};
+use crate::replay::earlier::BEING_DELETED_S;
 use crate::replay::hosts::{Addressing, account_key_base64};
 use crate::replay::settings::AccountSettings;
 use crate::replay::sources::ELSEWHERE;
 use crate::replay::uri::Url;
 use crate::replay::wire::{Request, Response};
 
-/// Azure keeps a deleted container or queue *being deleted* for about this long.
-const BEING_DELETED_S: u64 = 30;
 /// Ids need not differ between recordings, only within one.
 const SEED: u64 = 1;
 
@@ -95,8 +94,13 @@ impl Target for InProcess {
             host_style: true,
             strict_api_version: true,
             strict_skew: true,
+            shuffle_messages: false,
             oauth: OAuth::Basic,
-            being_deleted_s: BEING_DELETED_S,
+            being_deleted_s: if settings.deletes_at_once {
+                0
+            } else {
+                BEING_DELETED_S
+            },
         };
         let clock = Clock::manual(start);
         let opened = Emulator::builder()

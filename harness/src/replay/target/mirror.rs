@@ -25,7 +25,8 @@ const NOT_SUBSTITUTED: u16 = 599;
 
 /// The recorded answers of one recording, in order.
 pub struct Mirror {
-    hosts: Hosts,
+    /// Accounts to map, where the recorder left foreign names; `None` says them as recorded.
+    hosts: Option<Hosts>,
     state: Mutex<State>,
 }
 
@@ -38,6 +39,15 @@ struct State {
 }
 
 impl Mirror {
+    /// Mirrors this recording. Its addresses name no account but its own, so that a foreign one in
+    /// an answer is told as it is.
+    pub fn verbatim(recording: &Recording) -> Mirror {
+        Mirror {
+            hosts: None,
+            ..Mirror::of(recording)
+        }
+    }
+
     /// Mirrors this recording.
     pub fn of(recording: &Recording) -> Mirror {
         let answers = recording
@@ -51,7 +61,7 @@ impl Mirror {
             given: Vec::new(),
         });
         Mirror {
-            hosts: Hosts::of(recording, Addressing::Host),
+            hosts: Some(Hosts::of(recording, Addressing::Host)),
             state,
         }
     }
@@ -112,21 +122,27 @@ impl Target for Mirror {
                 state.given.push(etag);
             }
         }
-        let account = account_of(&self.hosts, &request).unwrap_or_default();
-        Ok(self.renamed(answer, &account))
+        Ok(self.renamed(answer, &request))
     }
 }
 
 impl Mirror {
-    fn renamed(&self, mut answer: Response, account: &str) -> Response {
+    fn renamed(&self, mut answer: Response, request: &Request) -> Response {
+        let hosts = self.hosts.as_ref();
+        let account = hosts.and_then(|hosts| account_of(hosts, request));
+        let account = account.unwrap_or_default();
+        let mapped = |text: &str| match hosts {
+            Some(hosts) => hosts.rewrite_text(text, &account),
+            None => text.to_owned(),
+        };
         for (_, value) in answer.headers.iter_mut() {
-            let mapped = self.hosts.rewrite_text(value, account);
+            let mapped = mapped(value);
             *value = mapped.replace(RECORDED_ETAG, LIVE_ETAG);
         }
         let Ok(text) = std::str::from_utf8(&answer.body) else {
             return answer;
         };
-        let mut text = self.hosts.rewrite_text(text, account);
+        let mut text = mapped(text);
         if text.contains("<Etag>") {
             text = text.replace(RECORDED_ETAG, LIVE_ETAG);
         }

@@ -1,20 +1,56 @@
-//! Judges a listener's run by its history alone (LS1 to LS7, LL2).
+//! Judges a listener's run by its history alone.
+//!
+//! - Here, message by message: LS1, LS2, LS5, LS6, LS3 and LL2 at the end.
+//! - [`owners`]: each message in each listener's hands: LS3, LS4, LS5, LL2's alarm, what the log says.
+//! - [`pace`]: numbers and times: LS7 to LS10, LL1, LL3, LL4, and requests that need not be.
+//!
+//! LL5 is no rule of its own: clocks that are off must change nothing that the others see.
+
+mod owners;
+mod pace;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 
-use super::Names;
-use super::plan::ListenPlan;
+use super::plan::{ListenPlan, WAVE_FIRST, Wave};
+use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
+use crate::scenario::marks::{Marks, mark};
 
-/// Bounds of Get Messages: `numofmessages` and `visibilitytimeout` (7 days).
-const GET_COUNT: std::ops::RangeInclusive<u64> = 1..=32;
-const GET_VISIBILITY_S: std::ops::RangeInclusive<u64> = 1..=604_800;
+/// What a campaign must have seen.
+pub(super) const SOMETIMES: &[&str] = &[
+    "503 with Retry-After",
+    "answer lost: delete",
+    "answer lost: get",
+    "answer lost: put",
+    "answer lost: update",
+    "clock off beyond the visibility",
+    "clock refused",
+    "connection reset",
+    "copy in the poison queue",
+    "expired",
+    "expiry alarm",
+    "handled again after it was done",
+    "handler dropped",
+    "handler panicked",
+    "lock lost while its handler ran",
+    "lock renewed",
+    "machine slept",
+    "poisoned after a crash",
+    "queue deleted",
+    "queue missing",
+    "receipt mismatch",
+    "told to stop with work in flight",
+    "trigger sent",
+    "watchdog woke",
+    "worker died",
+];
 
-type Marks = BTreeMap<&'static str, u64>;
+/// Answers with this fault are no answers.
+const GARBLED: &str = "answer garbled";
 
 /// What is known about one message.
 #[derive(Default)]
@@ -24,6 +60,12 @@ struct Known {
     done: bool,
     deleted: bool,
     poisoned: u32,
+    /// When the service drops it; `None` for never.
+    expires: Option<Timestamp>,
+    /// Lives that had it and died.
+    orphaned: bool,
+    /// The queue was deleted under it.
+    swept_away: bool,
 }
 
 struct Judge<'a> {
@@ -31,28 +73,29 @@ struct Judge<'a> {
     names: &'a Names,
     history: &'a [Event],
     messages: BTreeMap<String, Known>,
-    /// What a life was last told about a message: its receipt, and until when it has it.
-    grants: BTreeMap<(String, String), (String, Timestamp)>,
     /// Receipts that the same owner of a message has replaced by an update. A later get of the same
     /// life is another owner: its receipt replaces nothing.
     replaced: BTreeSet<(String, String)>,
+    /// Messages that a life took and has not been seen to end.
+    held: BTreeSet<(String, String)>,
     violations: Vec<Violation>,
     marks: Marks,
 }
 
-/// What does not hold, and what was seen.
+/// What does not hold, and what was seen. Times are judged where time is virtual.
 pub(super) fn check(
     history: &[Event],
     plan: &ListenPlan,
     names: &Names,
+    is_virtual: bool,
 ) -> (Vec<Violation>, Marks) {
     let mut judge = Judge {
         plan,
         names,
         history,
         messages: BTreeMap::new(),
-        grants: BTreeMap::new(),
         replaced: BTreeSet::new(),
+        held: BTreeSet::new(),
         violations: Vec::new(),
         marks: Marks::new(),
     };
@@ -60,7 +103,59 @@ pub(super) fn check(
         judge.event(number, event);
     }
     judge.end();
-    (judge.violations, judge.marks)
+    let shape = &plan.shape;
+    let off = |skew: &i32| skew.unsigned_abs() > u32::from(shape.visibility_s);
+    if shape
+        .skew_s
+        .iter()
+        .take(usize::from(shape.workers))
+        .any(off)
+    {
+        judge.mark("clock off beyond the visibility");
+    }
+    let (mut violations, mut marks) = (judge.violations, judge.marks);
+    if is_virtual {
+        owners::check(history, plan, names, &mut violations, &mut marks);
+        pace::check(history, plan, names, &mut violations, &mut marks);
+    }
+    (violations, marks)
+}
+
+/// Whether the sender learned from the answer, at once: not from one that made no sense.
+fn is_told(exchange: &Exchange) -> bool {
+    exchange.delivered && exchange.fault != Some(GARBLED)
+}
+
+/// The messages of a get's answer: id, receipt, dequeue count, hidden until, expires.
+struct Taken<'a> {
+    id: &'a str,
+    receipt: &'a str,
+    count: u32,
+    until: Timestamp,
+    expires: Timestamp,
+}
+
+fn taken(xml: &str) -> Vec<Taken<'_>> {
+    let message = |message| {
+        let text = |name| element(message, name).unwrap_or_default();
+        let time = |name| Timestamp::parse_rfc1123(text(name)).unwrap_or(Timestamp::MIN);
+        Taken {
+            id: text("MessageId"),
+            receipt: text("PopReceipt"),
+            count: text("DequeueCount").parse().unwrap_or(0),
+            until: time("TimeNextVisible"),
+            expires: time("ExpirationTime"),
+        }
+    };
+    elements(xml, "QueueMessage")
+        .into_iter()
+        .map(message)
+        .collect()
+}
+
+/// Messages that never expire have a time in the year 9999.
+fn never_expires(expires: Timestamp) -> bool {
+    expires.iso_s().starts_with("9999")
 }
 
 impl Judge<'_> {
@@ -68,39 +163,63 @@ impl Judge<'_> {
         self.violations.push(Violation::at(property, number, what));
     }
 
-    fn mark(&mut self, mark: &'static str) {
-        *self.marks.entry(mark).or_default() += 1;
+    fn mark(&mut self, name: &'static str) {
+        mark(&mut self.marks, name);
     }
 
     fn event(&mut self, number: usize, event: &Event) {
         match &event.what {
-            Happening::Exchange(exchange) => self.exchange(number, &event.actor, exchange),
+            Happening::Exchange(exchange) => self.exchange(number, event, exchange),
             Happening::Delivered { number: of } => {
                 if let Some(Happening::Exchange(exchange)) = self.history.get(*of).map(|e| &e.what)
                 {
                     self.told(&event.actor, exchange);
                 }
             }
-            Happening::Crashed => self.mark("worker died"),
-            Happening::Calm => {}
-            Happening::Started { id, count, body } => {
-                self.started(number, event, (id, *count, body));
-            }
-            Happening::Ended { id, verdict } => {
+            Happening::Crashed => self.crashed(&event.actor),
+            Happening::Listener(seen) => self.seen(seen),
+            Happening::Started { id, count, body } => self.started(number, (id, *count, body)),
+            Happening::Handled { id, verdict } => {
                 self.mark(match *verdict {
                     "ok" => "handler done",
                     "panic" => "handler panicked",
                     "reject" => "handler rejected",
+                    "dropped" => "handler dropped",
                     _ => "handler asked for a retry",
                 });
                 if let Some(known) = self.messages.get_mut(id) {
                     known.done |= *verdict == "ok";
                 }
             }
+            _ => {}
         }
     }
 
-    fn exchange(&mut self, number: usize, actor: &str, exchange: &Exchange) {
+    fn crashed(&mut self, actor: &str) {
+        self.mark("worker died");
+        for (of, id) in &self.held {
+            if let Some(known) = self.messages.get_mut(id).filter(|_| of == actor) {
+                known.orphaned = true;
+            }
+        }
+    }
+
+    fn seen(&mut self, seen: &Seen) {
+        match seen {
+            Seen::QueueDeleted => {
+                self.mark("queue deleted");
+                for known in self.messages.values_mut() {
+                    known.swept_away |= !known.deleted;
+                }
+            }
+            Seen::Slept(_) => self.mark("machine slept"),
+            Seen::Woken => self.mark("trigger sent"),
+            _ => {}
+        }
+    }
+
+    fn exchange(&mut self, number: usize, event: &Event, exchange: &Exchange) {
+        let actor = event.actor.as_str();
         let (_, queue, rest) = exchange.segments();
         let id = rest.strip_prefix("messages/").map(str::to_owned);
         match (actor == "owner", exchange.method.as_str(), id) {
@@ -111,10 +230,25 @@ impl Judge<'_> {
             (_, "PUT" | "DELETE", Some(id)) => self.used(number, actor, exchange, &id),
             _ => {}
         }
+        if actor != "owner" {
+            self.mark_fate(exchange);
+        }
+        if is_told(exchange) {
+            self.told(actor, exchange);
+        }
+    }
+
+    fn mark_fate(&mut self, exchange: &Exchange) {
         match &exchange.fate {
-            Fate::Answered(answer) if answer.status == 503 => self.mark("503"),
             Fate::NoAnswer(_) => self.mark("connection reset"),
-            Fate::Answered(_) if !exchange.delivered && actor != "owner" => {
+            Fate::Answered(answer) if answer.status == 503 => {
+                self.mark("503");
+                if answer.header("retry-after").is_some() {
+                    self.mark("503 with Retry-After");
+                }
+            }
+            Fate::Answered(answer) if answer.status == 403 => self.mark("clock refused"),
+            Fate::Answered(_) if !exchange.delivered => {
                 self.mark(match exchange.method.as_str() {
                     "GET" => "answer lost: get",
                     "DELETE" => "answer lost: delete",
@@ -122,15 +256,11 @@ impl Judge<'_> {
                     _ => "answer lost: put",
                 });
             }
-            Fate::Answered(answer) if answer.header("x-ms-error-code").is_some() => {
-                if answer.header("x-ms-error-code") == Some("PopReceiptMismatch") {
-                    self.mark("receipt mismatch");
-                }
-            }
-            Fate::Answered(_) => {}
-        }
-        if exchange.delivered {
-            self.told(actor, exchange);
+            Fate::Answered(answer) => match answer.header("x-ms-error-code") {
+                Some("PopReceiptMismatch") => self.mark("receipt mismatch"),
+                Some("QueueNotFound") => self.mark("queue missing"),
+                _ => {}
+            },
         }
     }
 
@@ -139,65 +269,58 @@ impl Judge<'_> {
         let Some(answer) = exchange.done() else {
             return;
         };
+        let stored = read_queue_message(&exchange.body).unwrap_or_default();
         let text = answer.text();
-        if let Some(id) = element(&text, "MessageId") {
-            let number = self.messages.len();
+        let number = self.plan.number_of_stored(&stored);
+        if let (Some(id), Some(number)) = (element(&text, "MessageId"), number) {
+            let expires = element(&text, "ExpirationTime").and_then(Timestamp::parse_rfc1123);
             let known = Known {
                 number,
+                expires: expires.filter(|expires| !never_expires(*expires)),
                 ..Known::default()
             };
             self.messages.insert(id.to_owned(), known);
         }
     }
 
-    /// LS7: what is asked for; and how often each message was taken in truth.
+    /// How often each message was taken in truth.
     fn got(&mut self, number: usize, exchange: &Exchange) {
-        let parameter = |name: &str| exchange.parameter(name).and_then(|v| v.parse().ok());
-        let count = parameter("numofmessages").unwrap_or(1);
-        let visibility = parameter("visibilitytimeout").unwrap_or(30);
-        if !GET_COUNT.contains(&count) || !GET_VISIBILITY_S.contains(&visibility) {
-            let what = format!("a get of {count} messages for {visibility} s");
-            self.violated("LS7", number, what);
-        }
         let Some(answer) = exchange.done() else {
             return;
         };
-        for message in elements(&answer.text(), "QueueMessage") {
-            let known = element(message, "MessageId").and_then(|id| self.messages.get_mut(id));
-            let Some(known) = known else { continue };
+        for message in taken(&answer.text()) {
+            let Some(known) = self.messages.get_mut(message.id) else {
+                continue;
+            };
             known.gets += 1;
-            let told = element(message, "DequeueCount").and_then(|count| count.parse().ok());
-            if told != Some(known.gets) {
-                let what = format!("taken {} times, the service says {told:?}", known.gets);
+            if message.count != known.gets {
+                let (count, gets) = (message.count, known.gets);
+                let what = format!("taken {gets} times, the service says {count}");
                 self.violations.push(Violation::at("service", number, what));
             }
         }
     }
 
-    /// What an answer tells a life about its locks.
+    /// What an answer tells a life.
     fn told(&mut self, actor: &str, exchange: &Exchange) {
         let Some(answer) = exchange.done() else {
             return;
         };
         let (_, _, rest) = exchange.segments();
-        let mut grant = |id: &str, receipt: &str, until: Option<Timestamp>| {
-            let key = (actor.to_owned(), id.to_owned());
-            let until = until.unwrap_or(Timestamp::MIN);
-            self.grants.insert(key, (receipt.to_owned(), until));
-        };
-        if exchange.method == "GET" && rest == "messages" {
-            for message in elements(&answer.text(), "QueueMessage") {
-                let text = |name| element(message, name).unwrap_or_default();
-                let until = Timestamp::parse_rfc1123(text("TimeNextVisible"));
-                grant(text("MessageId"), text("PopReceipt"), until);
+        match (exchange.method.as_str(), rest.strip_prefix("messages/")) {
+            ("GET", None) if rest == "messages" => {
+                for message in taken(&answer.text()) {
+                    self.held.insert((actor.to_owned(), message.id.to_owned()));
+                }
             }
-        } else if let ("PUT", Some(id)) = (exchange.method.as_str(), rest.strip_prefix("messages/"))
-        {
-            let header = |name| answer.header(name).unwrap_or_default();
-            let until = Timestamp::parse_rfc1123(header("x-ms-time-next-visible"));
-            grant(id, header("x-ms-popreceipt"), until);
-            let used = exchange.parameter("popreceipt").unwrap_or_default();
-            self.replaced.insert((id.to_owned(), used.to_owned()));
+            ("PUT", Some(id)) => {
+                let used = exchange.parameter("popreceipt").unwrap_or_default();
+                self.replaced.insert((id.to_owned(), used.to_owned()));
+            }
+            ("DELETE", Some(id)) => {
+                self.held.remove(&(actor.to_owned(), id.to_owned()));
+            }
+            _ => {}
         }
     }
 
@@ -237,29 +360,24 @@ impl Judge<'_> {
             return self.violated("LS1", number, format!("a poison copy of nothing: {text}"));
         };
         known.poisoned += 1;
-        let stored = self.plan.stored_text(known.number);
+        let (of, orphaned) = (known.number, known.orphaned);
+        if orphaned {
+            self.mark("poisoned after a crash");
+        }
+        let stored = self.plan.stored_text(of);
         if envelope["body"].as_str() != Some(stored.as_str()) {
-            let what = format!("the poison copy is {}, not {stored}", envelope["body"]);
+            let what = format!("the poison copy is {}, not {stored:?}", envelope["body"]);
             self.violated("LS6", number, what);
         }
     }
 
-    /// LS4, LS5, LS6: a handler begins.
-    fn started(&mut self, number: usize, event: &Event, (id, count, body): (&str, u32, &str)) {
-        let key = (event.actor.clone(), id.to_owned());
-        let until = self
-            .grants
-            .get(&key)
-            .map_or(Timestamp::MIN, |grant| grant.1);
-        if until <= event.at {
-            let what = format!("{id} was hidden until {} only", until.iso_ticks());
-            self.violated("LS4", number, what);
-        }
+    /// LS5, LS6: a handler begins.
+    fn started(&mut self, number: usize, (id, count, body): (&str, u32, &str)) {
         let Some(known) = self.messages.get(id) else {
             return self.violated("LS6", number, format!("{id} was never put"));
         };
         let (gets, of, done) = (known.gets, known.number, known.done);
-        if gets > self.plan.max_dequeue {
+        if gets > self.plan.shape.max_dequeue {
             let what = format!("{id} was taken {gets} times, and counted {count}");
             self.violated("LS5", number, what);
         }
@@ -274,34 +392,49 @@ impl Judge<'_> {
     /// LS3 and LL2: each message came to the end that its own behaviour and the number of times
     /// that it was taken allow, whatever happened to the others.
     fn end(&mut self) {
-        let most = self.plan.max_dequeue;
+        let most = self.plan.shape.max_dequeue;
+        let over = self.history.last().map_or(Timestamp::MIN, |event| event.at);
         let mut found = Vec::new();
+        let mut put = 0;
         for (id, known) in &self.messages {
-            let behaviour = self.plan.messages[known.number].behaviour;
-            // Without renewal a handler gets no more time than one visibility.
-            let too_slow = matches!(behaviour, super::Behaviour::Slow(s)
-                if !self.plan.renew && s + 2 >= self.plan.visibility_s);
-            let name = format!("{id} (m{:02}, {behaviour:?})", known.number);
-            if !known.deleted {
+            put += 1;
+            let behaviour = self
+                .plan
+                .behaviour(known.number)
+                .unwrap_or(Behaviour::Ok(0));
+            let name = format!("{id} (m{:04}, {behaviour:?})", known.number);
+            let expired = known.expires.is_some_and(|expires| expires <= over);
+            if !known.deleted && !expired && !known.swept_away {
                 found.push(Violation::of_run("LL2", format!("{name} is still there")));
+            }
+            if expired && !known.deleted {
+                mark(&mut self.marks, "expired");
             }
             let never = behaviour.failures().is_none_or(|failures| failures >= most);
             if never && known.done {
-                found.push(Violation::of_run(
-                    "LS5",
-                    format!("{name} was done beyond {most}"),
-                ));
+                let what = format!("{name} was done beyond {most}");
+                found.push(Violation::of_run("LS5", what));
             }
-            let taken_often = known.gets >= most;
-            if known.poisoned > 0 && !never && !taken_often && !too_slow {
+            let excused = never || known.gets >= most || too_slow(self.plan, behaviour);
+            if known.poisoned > 0 && !excused {
                 let what = format!("{name} was poisoned after {} of {most}", known.gets);
                 found.push(Violation::of_run("LS3", what));
             }
         }
-        let unknown: BTreeSet<usize> = self.messages.values().map(|m| m.number).collect();
-        if unknown.len() != self.plan.messages.len() {
+        if put < self.plan.messages.len() || (put > WAVE_FIRST && self.plan.wave == Wave::None) {
             found.push(Violation::of_run("run", "not every message was put"));
         }
         self.violations.extend(found);
     }
+}
+
+/// Without renewal a handler gets no more time than one visibility.
+fn too_slow(plan: &ListenPlan, behaviour: Behaviour) -> bool {
+    let ms = match behaviour {
+        Behaviour::Slow(seconds) => u64::from(seconds) * 1_000,
+        Behaviour::Ok(ms) => u64::from(ms),
+        _ => 0,
+    };
+    // What remains of a lock in the end is kept for cancelling the handler.
+    !plan.shape.renew && ms + 4_000 >= u64::from(plan.shape.visibility_s) * 1_000
 }

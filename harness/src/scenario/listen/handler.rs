@@ -17,29 +17,45 @@ pub(super) struct Scripted {
     /// The life.
     pub actor: String,
     /// What it does.
-    pub plan: ListenPlan,
+    pub plan: Arc<ListenPlan>,
+}
+
+/// A run of the handler: its end is written down even when it is dropped in the middle.
+struct Run<'a> {
+    of: &'a Scripted,
+    id: String,
+    verdict: &'static str,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let ended = Happening::Handled {
+            id: std::mem::take(&mut self.id),
+            verdict: self.verdict,
+        };
+        self.of.wire.note(&self.of.actor, ended);
+    }
 }
 
 #[async_trait]
 impl Handler for Scripted {
     async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
         let body = String::from_utf8_lossy(&message.body).into_owned();
-        let behaviour = self
-            .plan
-            .number_of(&body)
-            .map(|number| self.plan.messages[number].behaviour);
+        let behaviour = self.plan.behaviour_of(&body);
         let started = Happening::Started {
             id: message.id.clone(),
             count: message.dequeue_count,
             body,
         };
         self.wire.note(&self.actor, started);
-        let (verdict, name) = act(behaviour, message.dequeue_count).await;
-        let ended = Happening::Ended {
+        let mut run = Run {
+            of: self,
             id: message.id.clone(),
-            verdict: name,
+            verdict: "dropped",
         };
-        self.wire.note(&self.actor, ended);
+        let (verdict, name) = act(behaviour, message.dequeue_count).await;
+        run.verdict = name;
+        drop(run);
         if name == "panic" {
             // Without the message of a panic that nobody wants to read in a test's output.
             std::panic::resume_unwind(Box::new("the handler panics by plan"));

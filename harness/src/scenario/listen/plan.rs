@@ -1,15 +1,51 @@
-//! What a listener's run is made of.
+//! What a listener's run is made of: every run draws its own messages, settings, acts and faults.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
+use smalt_listener::config::Policy;
 
+use super::shape::{Shape, shapes};
+use crate::scenario::faults::{self, Kind, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
 /// Time that a handler has; a hanging one is cancelled after it.
 pub(super) const HANDLER_TIMEOUT_S: u16 = 40;
 /// Requests of the workers among which mishaps are planned.
 const REQUESTS_MAX: u16 = 60;
+/// What goes wrong on the wire.
+const MENU: Menu = Menu {
+    aims: &[
+        (Operation::Any, "", REQUESTS_MAX),
+        (Operation::Change, "", 20),
+        (Operation::Take, "", 20),
+        (Operation::Renew, "", 8),
+        (Operation::Settle, "", 8),
+        (Operation::Send, "", 4),
+    ],
+    acts: 0,
+    kinds: &[
+        Kind::Unreachable,
+        Kind::AnswerLost,
+        Kind::AnswerCut,
+        Kind::AnswerGarbled,
+        Kind::Twice,
+        Kind::Refused,
+        Kind::LateRequest,
+        Kind::LateAnswer,
+        Kind::Pause,
+        Kind::Outage,
+        Kind::CrashBefore,
+        Kind::CrashAfter,
+        Kind::CrashLater,
+        Kind::Stop,
+    ],
+    late_s: 90,
+    most: 10,
+};
+
+/// Messages of the plan have smaller numbers; those of the wave, from here on.
+pub(super) const WAVE_FIRST: usize = 1_000;
 
 /// Operations of the queue service that fail by rule.
 const OPERATIONS: [&str; 5] = [
@@ -52,6 +88,25 @@ impl Behaviour {
             Behaviour::Reject | Behaviour::Hang | Behaviour::Undecodable => None,
         }
     }
+
+    /// The delay that the handler asks for with its retries.
+    pub fn asks_for_s(self) -> Option<u16> {
+        match self {
+            Behaviour::RetryAfter(_, seconds) => Some(seconds),
+            _ => None,
+        }
+    }
+}
+
+/// When and how a message is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// At the start.
+    First,
+    /// At the start, but hidden for so many seconds.
+    Hidden(u16),
+    /// After so many seconds; whether a trigger follows it.
+    Later(u16, bool),
 }
 
 /// One message.
@@ -59,8 +114,35 @@ impl Behaviour {
 pub struct MessagePlan {
     /// What its handler does.
     pub behaviour: Behaviour,
-    /// Visible after this long.
-    pub delay_s: u16,
+    /// When it is put.
+    pub arrival: Arrival,
+    /// Its time to live in seconds; `None` for ever.
+    pub ttl_s: Option<u16>,
+}
+
+/// What is done to the listeners during the trouble.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// The owner deletes the queue, and makes it anew after so many seconds.
+    DeleteQueue(u16),
+    /// A stranger takes what is visible, for so many seconds, and forgets it.
+    Steal(u16),
+    /// The listeners' machine sleeps for so many seconds; a stranger takes what is visible then.
+    Sleep(u16),
+    /// A listener is told to stop; its successor starts.
+    Stop(u8),
+}
+
+/// What comes after the trouble, when the queue is empty and has been idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wave {
+    /// Nothing more.
+    None,
+    /// So many messages at once, each so many milliseconds of work; after so many milliseconds one
+    /// listener is told to stop.
+    Burst(u16, u32, u32),
+    /// So many messages per second, each so many milliseconds of work, for so many seconds.
+    Steady(u8, u32, u16),
 }
 
 /// A whole run.
@@ -70,18 +152,12 @@ pub struct ListenPlan {
     pub seed: u64,
     /// Messages.
     pub messages: Vec<MessagePlan>,
-    /// Workers.
-    pub workers: u8,
-    /// Visibility timeout.
-    pub visibility_s: u16,
-    /// Whether locks are renewed.
-    pub renew: bool,
-    /// Attempts before the poison queue.
-    pub max_dequeue: u32,
-    /// Messages that one task handles at once.
-    pub slots: u32,
-    /// Whether bodies are written in Base64.
-    pub base64: bool,
+    /// Settings of the listeners and of their surroundings.
+    pub shape: Shape,
+    /// What is done during the trouble, and when, in seconds.
+    pub acts: Vec<(u16, Act)>,
+    /// What comes afterwards.
+    pub wave: Wave,
     /// What goes wrong.
     pub trouble: Trouble,
 }
@@ -89,31 +165,77 @@ pub struct ListenPlan {
 impl ListenPlan {
     /// The body of a message: what its handler must be given.
     pub fn body(&self, number: usize) -> String {
-        format!("m{number:02} <&> \u{e9}")
+        format!("m{number:04} <&> \u{e9}")
     }
 
-    /// Its text as stored.
+    /// What the handler does with a message.
+    pub fn behaviour(&self, number: usize) -> Option<Behaviour> {
+        if number < WAVE_FIRST {
+            return self.messages.get(number).map(|message| message.behaviour);
+        }
+        Some(match self.wave {
+            Wave::None => Behaviour::Ok(0),
+            Wave::Burst(_, work_ms, _) | Wave::Steady(_, work_ms, _) => Behaviour::Ok(work_ms),
+        })
+    }
+
+    /// The same, by the body that it was given.
+    pub fn behaviour_of(&self, body: &str) -> Option<Behaviour> {
+        let number = number_of(body)?;
+        self.behaviour(number).filter(|_| self.body(number) == body)
+    }
+
+    /// Its text as stored. Undecodable ones end in white space, which must survive as well.
     pub fn stored_text(&self, number: usize) -> String {
         let body = self.body(number);
-        match (self.base64, self.messages[number].behaviour) {
-            (true, Behaviour::Undecodable) => format!("m{number:02} is *no* base64"),
+        match (self.shape.base64, self.behaviour(number)) {
+            (true, Some(Behaviour::Undecodable)) => format!("m{number:04} is *no* base64 \n"),
             (true, _) => STANDARD.encode(body),
             (false, _) => body,
         }
     }
 
-    /// The message that a handler was given.
-    pub fn number_of(&self, body: &str) -> Option<usize> {
-        (0..self.messages.len()).find(|number| self.body(*number) == body)
+    /// The number of the message that is stored as `text`.
+    pub fn number_of_stored(&self, text: &str) -> Option<usize> {
+        let decoded = STANDARD.decode(text).ok().filter(|_| self.shape.base64);
+        match decoded {
+            Some(bytes) => number_of(std::str::from_utf8(&bytes).ok()?),
+            None => number_of(text),
+        }
     }
+
+    /// Whether requests may be held up or lost on their way, so that the history does not show
+    /// when they were sent, or that they were.
+    pub fn hides_requests(&self) -> bool {
+        let hidden = |mishap: &Mishap| {
+            matches!(
+                mishap,
+                Mishap::Unreachable | Mishap::LateRequest(_) | Mishap::Pause(_) | Mishap::Outage(_)
+            )
+        };
+        let late =
+            |rule: &smalt::faults::Rule| matches!(rule.fault, smalt::faults::Fault::Latency { .. });
+        let faults = &self.trouble.faults;
+        faults.iter().any(|fault| hidden(&fault.mishap)) || self.trouble.rules.iter().any(late)
+    }
+
+    /// Whether nothing goes wrong in it.
+    pub fn is_calm(&self) -> bool {
+        let faults = !self.trouble.faults.is_empty() || !self.trouble.rules.is_empty();
+        !faults && self.acts.is_empty() && self.shape.skew_s == [0; 3]
+    }
+}
+
+fn number_of(text: &str) -> Option<usize> {
+    text.strip_prefix('m')?.get(..4)?.parse().ok()
 }
 
 fn behaviours() -> impl Strategy<Value = Behaviour> {
     prop_oneof![
         6 => (0u32..3_000).prop_map(Behaviour::Ok),
-        2 => (5u16..35).prop_map(Behaviour::Slow),
+        3 => (5u16..35).prop_map(Behaviour::Slow),
         2 => (1u32..4).prop_map(Behaviour::FailFirst),
-        1 => (1u32..3, 0u16..60).prop_map(|(n, s)| Behaviour::RetryAfter(n, s)),
+        2 => (1u32..3, 0u16..60).prop_map(|(n, s)| Behaviour::RetryAfter(n, s)),
         1 => (1u32..3).prop_map(Behaviour::PanicFirst),
         1 => Just(Behaviour::Reject),
         1 => Just(Behaviour::Hang),
@@ -121,38 +243,68 @@ fn behaviours() -> impl Strategy<Value = Behaviour> {
     ]
 }
 
+fn messages() -> impl Strategy<Value = Vec<MessagePlan>> {
+    let arrival = prop_oneof![
+        5 => Just(Arrival::First),
+        1 => (1u16..60).prop_map(Arrival::Hidden),
+        3 => (1u16..140, any::<bool>()).prop_map(|(s, told)| Arrival::Later(s, told)),
+    ];
+    let ttl = prop_oneof![6 => Just(None), 1 => (70u16..400).prop_map(Some)];
+    let message =
+        (behaviours(), arrival, ttl).prop_map(|(behaviour, arrival, ttl_s)| MessagePlan {
+            behaviour,
+            arrival,
+            ttl_s,
+        });
+    proptest::collection::vec(message, 1..14)
+}
+
+fn acts() -> impl Strategy<Value = Vec<(u16, Act)>> {
+    let act = prop_oneof![
+        1 => (0u16..40).prop_map(Act::DeleteQueue),
+        2 => (1u16..40).prop_map(Act::Steal),
+        3 => (1u16..90).prop_map(Act::Sleep),
+        3 => (0u8..3).prop_map(Act::Stop),
+    ];
+    let dense = prop_oneof![2 => Just(0usize), 2 => Just(1), 1 => Just(4)];
+    dense.prop_flat_map(move |most| proptest::collection::vec((1u16..140, act.clone()), 0..=most))
+}
+
+fn waves() -> impl Strategy<Value = Wave> {
+    prop_oneof![
+        2 => Just(Wave::None),
+        5 => (1u16..40, 0u32..3_000, 0u32..5_000).prop_map(|(n, ms, stop)| Wave::Burst(n, ms, stop)),
+        1 => (1u8..5, 100u32..1_500, 40u16..55).prop_map(|(n, ms, s)| Wave::Steady(n, ms, s)),
+    ]
+}
+
 /// All plans.
 pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
-    let message = (behaviours(), prop_oneof![4 => Just(0u16), 1 => 1u16..60])
-        .prop_map(|(behaviour, delay_s)| MessagePlan { behaviour, delay_s });
-    let messages = proptest::collection::vec(message, 1..14);
-    let trouble = (world::mishaps(REQUESTS_MAX, 0), world::rules(&OPERATIONS))
-        .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
-    let shape = (1u8..3, 4u16..30, 1u32..5, 1u32..9);
-    let flags = (
-        any::<bool>(),
-        prop_oneof![3 => Just(true), 1 => Just(false)],
-    );
-    (any::<u64>(), messages, shape, flags, trouble).prop_map(
-        |(seed, mut messages, (workers, visibility_s, max_dequeue, slots), flags, trouble)| {
-            let (base64, renew) = flags;
-            for message in &mut messages {
-                // As text everything can be decoded.
-                if !base64 && message.behaviour == Behaviour::Undecodable {
-                    message.behaviour = Behaviour::Reject;
-                }
+    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
+        .prop_map(|(faults, rules)| Trouble { faults, rules });
+    let parts = (any::<u64>(), messages(), shapes(), acts(), waves(), trouble);
+    parts.prop_map(|(seed, mut messages, mut shape, mut acts, wave, trouble)| {
+        for message in &mut messages {
+            // As text everything can be decoded.
+            if !shape.base64 && message.behaviour == Behaviour::Undecodable {
+                message.behaviour = Behaviour::Reject;
             }
-            ListenPlan {
-                seed,
-                messages,
-                workers,
-                visibility_s,
-                renew,
-                max_dequeue,
-                slots,
-                base64,
-                trouble,
-            }
-        },
-    )
+        }
+        if let Wave::Steady(per_s, work_ms, _) = wave {
+            shape.can_bear(per_s, work_ms);
+        }
+        acts.sort_by_key(|(at, _)| *at);
+        ListenPlan {
+            seed,
+            messages,
+            shape,
+            acts,
+            wave,
+            trouble,
+        }
+    })
 }
+
+/// Every policy has its turn.
+pub(super) const POLICIES: [Policy; 4] =
+    [Policy::Little, Policy::Seed, Policy::Fixed, Policy::Aimd];

@@ -1,6 +1,6 @@
 //! Judges a sweeper's run by its history alone (SS1 to SS9, SL1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use smalt_protocol::Timestamp;
 use smalt_sweeper::Collision;
@@ -10,8 +10,23 @@ use super::model::{self, Deed, Key, Model, Version};
 use super::plan::{SWEPT, SweepPlan};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Answer, Event, Exchange, Fate, Happening, elements};
+use crate::scenario::marks::{self, Marks};
 
-type Marks = BTreeMap<&'static str, u64>;
+/// What a campaign must have seen.
+pub(super) const SOMETIMES: &[&str] = &[
+    "worker died",
+    "answer lost: delete",
+    "answer lost: copy",
+    "answer lost: state",
+    "412 on delete",
+    "lease taken",
+    "503",
+    "connection reset",
+    "deleted",
+    "moved",
+    "destination taken",
+    "cycle completed",
+];
 
 struct Judge<'a> {
     plan: &'a SweepPlan,
@@ -80,7 +95,7 @@ impl Judge<'_> {
     }
 
     fn mark(&mut self, mark: &'static str) {
-        *self.marks.entry(mark).or_default() += 1;
+        marks::mark(&mut self.marks, mark);
     }
 
     fn exchange(&mut self, number: usize, event: &Event, exchange: &Exchange) {
@@ -124,7 +139,7 @@ impl Judge<'_> {
                     }
                     _ => {}
                 }
-                if !exchange.delivered && answer.status < 300 {
+                if exchange.is_answer_lost() {
                     match deed {
                         Some(Deed::Deleted) => self.mark("answer lost: delete"),
                         Some(Deed::Copied) => self.mark("answer lost: copy"),

@@ -5,6 +5,7 @@ use smalt_protocol::Timestamp;
 use smalt_sweeper::{Collision, StateBackend};
 
 use super::Names;
+use crate::scenario::faults::{self, KINDS, Menu, Operation};
 use crate::scenario::world::{self, Trouble, Which};
 
 /// What is swept: account, container, prefix.
@@ -18,6 +19,25 @@ pub(super) const SWEPT: [(Which, &str, &str); 4] = [
 const REQUESTS_MAX: u16 = 110;
 /// Most acts of the owner in one plan.
 const ACTS_MAX: u8 = 5;
+/// What goes wrong on the wire.
+const MENU: Menu = Menu {
+    aims: &[
+        (Operation::Any, "", REQUESTS_MAX),
+        (Operation::Change, "", 14),
+        (Operation::Delete, "", 6),
+        (Operation::Copy, "", 4),
+        (Operation::Head, "", 4),
+        (Operation::List, "", 16),
+        (Operation::Get, "/state/", 30),
+        (Operation::Put, "/state/", 20),
+        (Operation::Lease, "", 40),
+    ],
+    acts: ACTS_MAX,
+    kinds: &KINDS,
+    // Several leases and page deadlines.
+    late_s: 300,
+    most: 20,
+};
 /// Operations of the blob service that fail by rule.
 const OPERATIONS: [&str; 8] = [
     "Container_ListBlobFlatSegment",
@@ -158,6 +178,10 @@ pub struct SweepPlan {
     pub acts: Vec<OwnerAct>,
     /// Workers.
     pub workers: u8,
+    /// How much the clock of each worker but the first is ahead, in seconds.
+    pub skews_s: Vec<i32>,
+    /// Whether they look at it.
+    pub wall_clocks: bool,
     /// Hours from cycle to cycle.
     pub every_h: u16,
     /// Blobs per page.
@@ -177,6 +201,12 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
+    /// How much the clock of a worker is ahead, in seconds.
+    pub fn skew_s(&self, worker: u8) -> i32 {
+        let at = usize::from(worker).checked_sub(1);
+        at.and_then(|at| self.skews_s.get(at)).copied().unwrap_or(0)
+    }
+
     /// Name of a blob: some lie outside the prefix that is swept.
     pub fn blob_name(&self, number: usize) -> String {
         match (self.blobs[number].container % 4, number % 5) {
@@ -233,12 +263,12 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         dead,
     });
     let blobs = proptest::collection::vec(blob, 1..14);
-    let trouble = (
-        world::mishaps(REQUESTS_MAX, ACTS_MAX),
-        world::rules(&OPERATIONS),
-    )
-        .prop_map(|(mishaps, rules)| Trouble { mishaps, rules });
-    let shape = (1u8..4, 40u16..120, 1u32..8, 1usize..5);
+    let trouble = (faults::swarm(MENU), world::rules(&OPERATIONS))
+        .prop_map(|(faults, rules)| Trouble { faults, rules });
+    let shape = (2u8..6, 40u16..120, 1u32..8, 1usize..5);
+    // The service accepts a signed date up to 15 minutes off.
+    let skew = prop_oneof![1 => Just(0i32), 1 => -890i32..890];
+    let clocks = (proptest::collection::vec(skew, 4), any::<bool>());
     let backend = prop_oneof![2 => Just(StateBackend::Lease), 1 => Just(StateBackend::Etag)];
     let collision = prop_oneof![
         Just(Collision::Fail),
@@ -251,7 +281,7 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         blobs,
         acts(),
         shape,
-        (backend, dead, collision),
+        (backend, dead, collision, clocks),
         trouble,
     );
     all.prop_map(|(seed, blobs, acts, shape, policy, trouble)| SweepPlan {
@@ -259,6 +289,8 @@ pub(super) fn plans() -> impl Strategy<Value = SweepPlan> {
         blobs,
         acts,
         workers: shape.0,
+        skews_s: policy.3.0,
+        wall_clocks: policy.3.1,
         every_h: shape.1,
         page_size: shape.2,
         parallelism: shape.3,

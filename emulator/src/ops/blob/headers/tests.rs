@@ -43,6 +43,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         origin: String::new(),
         settings: Default::default(),
         being_deleted_s: 0,
+        shuffle_messages: false,
         identity: Identity::Owner,
     }
 }

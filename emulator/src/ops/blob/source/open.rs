@@ -157,6 +157,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         headers,
         header_case: HeaderCase::default(),
         being_deleted_s: call.being_deleted_s,
+        shuffle_messages: call.shuffle_messages,
         version: call.version,
         version_given: true,
         version_known: true,

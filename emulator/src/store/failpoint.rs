@@ -1,0 +1,69 @@
+//! Named steps at which the crash test lets its child die. Without the feature `failpoints` there
+//! is nothing behind a name, and no way to choose one.
+
+/// Every step, in the order of a store's life. `harness crash --failpoints` dies at each of them.
+pub const POINTS: &[&str] = &[
+    "open.locked",
+    "open.engine_begun",
+    "open.names_synced",
+    "open.noted",
+    "open.extents_listed",
+    "recover.backed_up",
+    "recover.copied",
+    "stage.segment_created",
+    "stage.frame_written",
+    "stage.completed",
+    "commit.collected",
+    "commit.payload_synced",
+    "commit.segment_named",
+    "commit.payloads_durable",
+    "commit.masked",
+    "commit.applied",
+    "commit.flushed",
+    "commit.durable",
+    "commit.published",
+    "maintain.copied",
+    "maintain.moved",
+    "maintain.sealed",
+    "maintain.retired",
+    "maintain.deleted",
+    "reset.engine_begun",
+    "reset.noted",
+    "reset.published",
+    "close.durable",
+    "close.noted",
+];
+
+#[cfg(feature = "failpoints")]
+mod armed {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Name, and how often it is still passed before the process dies there.
+    static ARMED: OnceLock<(String, AtomicU64)> = OnceLock::new();
+
+    /// Lets the process die when it comes to `name` for the `nth` time, counted from 1. Only the
+    /// first call of a process counts.
+    pub fn arm(name: &str, nth: u64) {
+        // A second call changes nothing, as it says.
+        let _ = ARMED.set((name.to_owned(), AtomicU64::new(nth)));
+    }
+
+    pub(in crate::store) fn reach(name: &str) {
+        let armed = ARMED.get().filter(|(armed, _)| armed == name);
+        // Nobody cleans up, as with `kill -9`: no destructor, no buffer, no lock is looked after.
+        if armed.is_some_and(|(_, left)| left.fetch_sub(1, Ordering::AcqRel) == 1) {
+            std::process::abort();
+        }
+    }
+}
+
+#[cfg(feature = "failpoints")]
+pub use armed::arm;
+#[cfg(feature = "failpoints")]
+pub(super) use armed::reach;
+
+/// Nothing.
+#[cfg(not(feature = "failpoints"))]
+#[inline(always)]
+pub(super) const fn reach(_: &str) {}

@@ -1,0 +1,249 @@
+//! All scenarios against one target, one after the other, and nothing left behind.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use smalt_protocol::Service;
+
+use super::auth::Auth;
+use super::place::Place;
+use super::play::{Played, Player};
+use super::scenario::{self, Ability, Scenario, ScenarioError, Step};
+use super::target::Target;
+use crate::replay::wire::{Request, Response};
+
+/// The scenarios that come with the harness: area and text of each file.
+pub const FILES: &[(&str, &str)] = &[
+    ("account", include_str!("scenarios/account.toml")),
+    (
+        "anonymous and signatures",
+        include_str!("scenarios/access.toml"),
+    ),
+    ("append blobs", include_str!("scenarios/append_blobs.toml")),
+    ("batch", include_str!("scenarios/batch.toml")),
+    ("blob leases", include_str!("scenarios/blob_leases.toml")),
+    ("blobs", include_str!("scenarios/blobs.toml")),
+    ("blocks", include_str!("scenarios/blocks.toml")),
+    ("conditions", include_str!("scenarios/conditions.toml")),
+    (
+        "container leases",
+        include_str!("scenarios/container_leases.toml"),
+    ),
+    ("containers", include_str!("scenarios/containers.toml")),
+    ("copies", include_str!("scenarios/copies.toml")),
+    ("listings", include_str!("scenarios/listings.toml")),
+    ("messages", include_str!("scenarios/messages.toml")),
+    ("page blobs", include_str!("scenarios/page_blobs.toml")),
+    ("protection", include_str!("scenarios/protection.toml")),
+    ("queries", include_str!("scenarios/queries.toml")),
+    ("queues", include_str!("scenarios/queues.toml")),
+    (
+        "snapshots and versions",
+        include_str!("scenarios/snapshots.toml"),
+    ),
+    ("tags", include_str!("scenarios/tags.toml")),
+    ("tiers", include_str!("scenarios/tiers.toml")),
+];
+
+/// Every scenario that comes with the harness.
+///
+/// # Errors
+/// When a file is wrong, which a test rules out.
+pub fn scenarios() -> Result<Vec<Scenario>, ScenarioError> {
+    scenario::collect(FILES.iter().copied())
+}
+
+/// What a run was given besides its scenarios.
+pub struct Plan<'a> {
+    /// What names of containers and queues begin with.
+    pub prefix: &'a str,
+    /// Told after each scenario.
+    pub progress: &'a (dyn Fn() + Sync),
+    /// Set when no further scenario is to begin.
+    pub stopped: &'a AtomicBool,
+}
+
+/// Runs scenarios in order.
+pub async fn run(target: &dyn Target, scenarios: &[Scenario], plan: &Plan<'_>) -> Vec<Played> {
+    let mut all = Vec::with_capacity(scenarios.len());
+    for (number, scenario) in scenarios.iter().enumerate() {
+        if plan.stopped.load(Ordering::Relaxed) {
+            break;
+        }
+        let prefix = format!("{}-{number}", plan.prefix);
+        all.push(play(target, scenario, &prefix).await);
+        (plan.progress)();
+    }
+    all
+}
+
+/// Runs one scenario with names of its own, and cleans up.
+pub async fn play(target: &dyn Target, scenario: &Scenario, prefix: &str) -> Played {
+    let mut played = Played {
+        name: scenario.name.clone(),
+        area: scenario.area.clone(),
+        service: scenario.service.as_str().to_owned(),
+        source: scenario.source.clone(),
+        skipped: None,
+        calls: Vec::new(),
+    };
+    if let Some(lacking) = target.about().lacks(&scenario.needs) {
+        played.skipped = Some(lacking.lacking().to_owned());
+        return played;
+    }
+    let mut player = Player::new(target, scenario, prefix);
+    let before = match kept(&mut player, scenario).await {
+        Ok(before) => before,
+        Err(problem) => {
+            played.skipped = Some(problem);
+            return played;
+        }
+    };
+    match player.prepare().await {
+        Ok(()) => played.calls = player.steps().await,
+        Err(problem) => played.skipped = Some(format!("it could not be prepared: {problem}")),
+    }
+    let cleaned = player.clean_up().await;
+    let restored = restored(&mut player, scenario, before).await;
+    if let Err(problem) = cleaned.and(restored) {
+        tracing::warn!(scenario = scenario.name, problem, "left something behind");
+    }
+    played
+}
+
+/// Removes every container and queue whose name begins with this: what an interrupted scenario
+/// left. How many there were.
+///
+/// # Errors
+/// In words, when they cannot be listed.
+pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
+    let mut removed = 0;
+    for (service, operation, element) in [
+        (Service::Blob, "Service_ListContainersSegment", "Container"),
+        (Service::Queue, "Service_ListQueuesSegment", "Queue"),
+    ] {
+        let scenario = Scenario {
+            name: "sweep".to_owned(),
+            area: String::new(),
+            service,
+            source: String::new(),
+            needs: Vec::new(),
+            settings: None,
+            makes: Vec::new(),
+            removes: vec![if service == Service::Blob { "c" } else { "q" }],
+            steps: Vec::new(),
+        };
+        let mut player = Player::new(target, &scenario, prefix);
+        let path = format!("?comp=list&prefix={prefix}");
+        let answer = ask(&mut player, service, operation, &path, None).await?;
+        let path = format!("/EnumerationResults/{element}s/{element}");
+        let count = Place::parse(&path).count(&answer);
+        for number in 1..=count {
+            let name = Place::parse(&format!("{path}[{number}]/Name")).value(&answer);
+            for place in &scenario.removes {
+                player.values.keep(place, name.clone().unwrap_or_default());
+            }
+            player.clean_up().await?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+const PROPERTIES_PATH: &str = "?restype=service&comp=properties";
+const PROPERTIES: &str = "Service_GetProperties";
+
+/// The properties of the service, where the scenario changes them.
+pub(super) async fn kept(
+    player: &mut Player<'_>,
+    scenario: &Scenario,
+) -> Result<Option<Response>, String> {
+    if !scenario.needs.contains(&Ability::ServiceProperties) {
+        return Ok(None);
+    }
+    let answer = ask(player, scenario.service, PROPERTIES, PROPERTIES_PATH, None).await?;
+    if answer.status == 200 {
+        Ok(Some(answer))
+    } else {
+        Err("the properties of the service cannot be read, and so not restored".to_owned())
+    }
+}
+
+pub(super) async fn restored(
+    player: &mut Player<'_>,
+    scenario: &Scenario,
+    before: Option<Response>,
+) -> Result<(), String> {
+    let Some(before) = before else {
+        return Ok(());
+    };
+    let body = String::from_utf8_lossy(&before.body).into_owned();
+    let operation = "Service_SetProperties";
+    let set = ask(
+        player,
+        scenario.service,
+        operation,
+        PROPERTIES_PATH,
+        Some(body),
+    )
+    .await?;
+    if set.status == 202 {
+        Ok(())
+    } else {
+        Err(format!("service properties: {}", set.status))
+    }
+}
+
+/// A request of the runner itself.
+async fn ask(
+    player: &mut Player<'_>,
+    service: Service,
+    operation: &str,
+    path: &str,
+    body: Option<String>,
+) -> Result<Response, String> {
+    let operation = smalt::register::by_id(service, operation).ok_or("no such operation")?;
+    let step = Step {
+        operation,
+        method: if body.is_some() { "PUT" } else { "GET" },
+        path: path.to_owned(),
+        headers: Vec::new(),
+        body: None,
+        auth: Auth::Key,
+        version: scenario::VERSION.to_owned(),
+        wait_s: 0,
+        expects: Vec::new(),
+        keeps: Vec::new(),
+    };
+    let request: Request = match body {
+        // The document is the service's own: nothing in it is to be expanded.
+        Some(body) => {
+            let body = body.trim_start_matches('\u{feff}').to_owned();
+            player.values.keep("properties", body);
+            let body = Some("{properties}".to_owned());
+            player.request(&Step { body, ..step })?
+        }
+        None => player.request(&step)?,
+    };
+    player
+        .send(request)
+        .await
+        .map_err(|error| error.to_string())
+}
+
+/// The operations that no scenario calls, as `service id`.
+pub fn uncovered(scenarios: &[Scenario]) -> Vec<String> {
+    let called: BTreeSet<(&str, &str)> = scenarios
+        .iter()
+        .flat_map(|scenario| {
+            let steps = scenario.steps.iter();
+            steps.map(|step| (scenario.service.as_str(), step.operation.id))
+        })
+        .collect();
+    smalt::register::all()
+        .filter(|entry| entry.is_built())
+        .map(|entry| (entry.service.as_str(), entry.id))
+        .filter(|row| !called.contains(row))
+        .map(|(service, id)| format!("{service} {id}"))
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! The project's own traces as scenarios: each replayed whole, each answer compared as
+//! `harness replay` does.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::expect::Aspect;
+use crate::replay::compare;
+use crate::replay::corpus::{self, CorpusError};
+use crate::replay::player::{Outcome, play};
+use crate::replay::target::Target;
+
+/// What came of one trace.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    /// `blob/leases`.
+    pub name: String,
+    /// Exchanges.
+    pub exchanges: usize,
+    /// Those that were answered as recorded.
+    pub passed: usize,
+    /// Those that were not, by what differs.
+    pub differs: BTreeMap<Aspect, usize>,
+}
+
+/// Replays every trace of a directory.
+///
+/// # Errors
+/// When a trace cannot be read.
+pub async fn replay(dir: &Path, target: Arc<dyn Target>) -> Result<Vec<Row>, CorpusError> {
+    let mut rows = Vec::new();
+    for name in corpus::names(dir)? {
+        let recording = corpus::load(dir, &name)?;
+        let played = play(Arc::clone(&target), &recording).await;
+        let mut row = Row {
+            name: name.trim_end_matches(".ndjson").to_owned(),
+            exchanges: played.outcomes.len(),
+            ..Row::default()
+        };
+        for outcome in &played.outcomes {
+            row.add(outcome);
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+impl Row {
+    fn add(&mut self, outcome: &Outcome) {
+        let differences = match outcome {
+            Outcome::Passed => {
+                self.passed += 1;
+                return;
+            }
+            Outcome::Failed(differences) => differences.as_slice(),
+            Outcome::NotBuilt | Outcome::Excused(_) => &[],
+        };
+        let mut aspects: Vec<Aspect> = differences.iter().map(|one| aspect(one.aspect)).collect();
+        aspects.sort_unstable();
+        aspects.dedup();
+        for aspect in aspects {
+            *self.differs.entry(aspect).or_default() += 1;
+        }
+    }
+}
+
+fn aspect(of: compare::Aspect) -> Aspect {
+    match of {
+        compare::Aspect::Call | compare::Aspect::Status => Aspect::Status,
+        compare::Aspect::Code => Aspect::Code,
+        compare::Aspect::HeaderNames | compare::Aspect::HeaderValues => Aspect::Headers,
+        compare::Aspect::Body => Aspect::Body,
+        compare::Aspect::Relations => Aspect::Relations,
+    }
+}

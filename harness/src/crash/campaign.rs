@@ -1,0 +1,237 @@
+//! The parts of `harness crash` that run children without sockets, and their tables.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use super::errors::{self, Errors};
+use super::failpoints::{self, Visits};
+use super::images::{self, Images, Plan};
+use super::kills::{self, Kills};
+use super::options::Options;
+use crate::servers::files::write_report;
+
+/// Operations of the workload whose every sync boundary is looked at.
+const OPERATIONS: u64 = 40;
+/// Operations of a long workload, of which some boundaries are looked at.
+const OPERATIONS_LONG: u64 = 400;
+/// One of so many boundaries of a long workload is looked at.
+const EVERY_LONG: u64 = 25;
+/// Images by chance at a boundary.
+const BY_CHANCE: u64 = 2;
+/// Flaws that are shown of a part.
+const SHOWN: usize = 10;
+
+/// What was done and found, part by part.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    seed: u64,
+    kills: Option<Kills>,
+    failpoints: Vec<Visits>,
+    images: Vec<Images>,
+    errors: Vec<Errors>,
+}
+
+/// Whether any of these parts is asked for.
+pub fn is_asked(options: &Options) -> bool {
+    options.kills.is_some() || options.failpoints || options.images.is_some() || options.errors
+}
+
+/// Runs what is asked for. Not to be called from within a runtime: each check has its own.
+///
+/// # Errors
+/// When a child or the shim cannot be started, or files cannot be written.
+pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let program = std::env::current_exe()?;
+    let kept = tempfile::tempdir_in(images::scratch())?;
+    // A kill leaves the page cache: memory is as good as a disk. The real one is for those who ask.
+    let dir = match &options.location {
+        Some(dir) => dir.clone(),
+        None => kept.path().join("crash"),
+    };
+    let mut report = Report {
+        seed: options.seed,
+        ..Report::default()
+    };
+    let mut flaws = 0;
+    if let Some(count) = options.kills {
+        flaws += kills_part(&program, &dir, options.seed, count, &mut report)?;
+    }
+    if options.failpoints {
+        flaws += failpoints_part(&program, &dir, options.seed, &mut report)?;
+    }
+    if let Some(seeds) = options.images {
+        flaws += images_part(&program, &dir, options.seed, seeds, &mut report)?;
+    }
+    if options.errors {
+        flaws += errors_part(&program, &dir, options.seed, &mut report)?;
+    }
+    if let Some(path) = &options.json {
+        write_report(path, &serde_json::to_string_pretty(&report)?)?;
+    }
+    say(&format!("{flaws} flaws, seed {}", options.seed));
+    Ok(if flaws == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+fn say(text: &str) {
+    println!("{text}");
+}
+
+fn show(flaws: impl Iterator<Item = String>) {
+    for flaw in flaws.take(SHOWN) {
+        say(&format!("       {flaw}"));
+    }
+}
+
+fn kills_part(
+    program: &Path,
+    dir: &Path,
+    seed: u64,
+    count: u64,
+    report: &mut Report,
+) -> anyhow::Result<usize> {
+    let bar = ProgressBar::new(count);
+    let all = kills::kills(program, dir, seed, count, &|| bar.inc(1))?;
+    bar.finish_and_clear();
+    say(&format!(
+        "kills: {} children, {} operations acknowledged, {} in flight; looked at {} payloads, {} \
+         blobs, {} messages; slowest opening {} ms; {} flaws",
+        all.kills,
+        all.acknowledged,
+        all.in_flight,
+        all.payloads,
+        all.blobs,
+        all.messages,
+        all.open_ms_max,
+        all.flaws.len()
+    ));
+    show(
+        all.flaws
+            .iter()
+            .map(|(n, flaw)| format!("kill {n}: {flaw}")),
+    );
+    let flaws = all.flaws.len() + usize::from(count > 0 && all.acknowledged == 0);
+    report.kills = Some(all);
+    Ok(flaws)
+}
+
+fn failpoints_part(
+    program: &Path,
+    dir: &Path,
+    seed: u64,
+    report: &mut Report,
+) -> anyhow::Result<usize> {
+    if !cfg!(feature = "failpoints") {
+        anyhow::bail!(
+            "this binary has no failpoints: cargo run -p smalt-harness --features failpoints -- \
+             crash --failpoints"
+        );
+    }
+    let bar = ProgressBar::new(failpoints::points() as u64);
+    let all = failpoints::failpoints(program, dir, seed, &|| bar.inc(1))?;
+    bar.finish_and_clear();
+    say("failpoint                  deaths  acknowledged  in flight  flaws");
+    for visits in &all {
+        say(&format!(
+            "{:<25}  {:>6}  {:>12}  {:>9}  {:>5}",
+            visits.point,
+            visits.deaths,
+            visits.acknowledged,
+            visits.in_flight,
+            visits.flaws.len()
+        ));
+        show(visits.flaws.iter().map(ToString::to_string));
+    }
+    let flaws = all.iter().map(|visits| visits.flaws.len()).sum();
+    report.failpoints = all;
+    Ok(flaws)
+}
+
+/// Every boundary of a short workload, and some of a long one, for each seed.
+fn images_part(
+    program: &Path,
+    dir: &Path,
+    seed: u64,
+    seeds: u64,
+    report: &mut Report,
+) -> anyhow::Result<usize> {
+    let bar = ProgressBar::new_spinner();
+    let mut flaws = 0;
+    say("images        seed  operations  boundaries  images  in flight  recovered  flaws");
+    for seed in seed..seed + seeds {
+        for (kind, operations, every) in [
+            ("exhaustive", OPERATIONS, 1),
+            ("sampled", OPERATIONS_LONG, EVERY_LONG),
+        ] {
+            let plan = Plan {
+                seed,
+                operations,
+                by_chance: BY_CHANCE,
+                every,
+                forgotten: None,
+            };
+            let dir: PathBuf = dir.join(format!("{kind}-{seed}"));
+            let recorded = images::record(program, &dir, &plan)?;
+            let all = images::sweep(&recorded, &dir, &plan, &|| bar.inc(1))?;
+            super::files::remove(&dir)?;
+            say(&format!(
+                "{kind:<12}  {seed:>4}  {:>10}  {:>10}  {:>6}  {:>9}  {:>9}  {:>5}",
+                all.acknowledged,
+                all.boundaries,
+                all.images,
+                all.in_flight,
+                all.recovered,
+                all.flaws.len()
+            ));
+            let line = |(at, kept, flaw): &(u64, String, _)| format!("{at}, {kept}: {flaw}");
+            show(all.flaws.iter().map(line));
+            flaws += all.flaws.len();
+            report.images.push(all);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(flaws)
+}
+
+fn errors_part(
+    program: &Path,
+    dir: &Path,
+    seed: u64,
+    report: &mut Report,
+) -> anyhow::Result<usize> {
+    let bar = ProgressBar::new(errors::kinds() as u64);
+    let all = errors::errors(program, dir, seed, &|| bar.inc(1))?;
+    bar.finish_and_clear();
+    say(
+        "failing calls                     children  acknowledged  refused  read-only  \
+         not opened  flaws",
+    );
+    for errors in &all {
+        say(&format!(
+            "{:<32}  {:>8}  {:>12}  {:>7}  {:>9}  {:>10}  {:>5}",
+            errors.case,
+            errors.children,
+            errors.acknowledged,
+            errors.refused,
+            errors.read_only,
+            errors.not_opened,
+            errors.flaws.len()
+        ));
+        show(
+            errors
+                .flaws
+                .iter()
+                .map(|(n, flaw)| format!("call {n}: {flaw}")),
+        );
+    }
+    let flaws = all.iter().map(|errors| errors.flaws.len()).sum();
+    report.errors = all;
+    Ok(flaws)
+}

@@ -1,0 +1,269 @@
+//! The process that dies: an emulator on a directory, and connections to it without sockets.
+//!
+//! `harness crash-child` is started by the crash test itself. It opens the store, works, and tells
+//! every beginning and end of an operation ([`super::events`]). It may be told to die at a named
+//! step of the store, or is killed from outside, or runs to its end under the shim.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use smalt::{Clock, Emulator, Timestamp};
+use tokio::task::JoinSet;
+
+use super::content::stream;
+use super::events::{Event, Log};
+use super::files;
+use super::model::{Model, Unique};
+use super::property::{Flaw, Property};
+use super::wire::Client;
+use super::{verify, worker};
+use crate::servers::ServerError;
+
+/// The clock of the first round, in seconds since 1970; round `n` begins [`ROUND_S`] later each.
+const START_UNIX_S: u64 = 1_800_000_000;
+/// More than all waiting of a check comes to.
+const ROUND_S: u64 = 1_000;
+/// The check begins so much later than the work: leases of a minute are still there.
+const CHECK_AFTER_S: u64 = 30;
+/// The clock moves on by so much with each operation.
+const OPERATION: Duration = Duration::from_millis(1);
+/// Segments of this size roll, fill up with garbage and are compacted within a few operations.
+pub const SEGMENT_BYTES: u64 = 128 * 1024;
+/// Steps of maintenance at a time.
+const MAINTENANCE_BUDGET: usize = 20;
+
+/// Options of `harness crash-child`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ChildOptions {
+    /// Directory of the store.
+    #[arg(long)]
+    pub location: PathBuf,
+    /// File that the events are appended to.
+    #[arg(long)]
+    pub events: PathBuf,
+    /// File with what is expected of the store so far; none for a fresh one.
+    #[arg(long)]
+    pub models: Option<PathBuf>,
+    /// What is written.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The round, which moves the clock on.
+    #[arg(long, default_value_t = 1)]
+    pub round: u64,
+    /// Connections at once.
+    #[arg(long, default_value_t = 1)]
+    pub connections: usize,
+    /// Operations of each connection; without it they go on until the process is killed.
+    #[arg(long)]
+    pub operations: Option<u64>,
+    /// Maintenance comes after so many operations of a connection.
+    #[arg(long, default_value_t = 8)]
+    pub maintain_every: u64,
+    /// A reset comes after so many operations of the first connection.
+    #[arg(long)]
+    pub reset_after: Option<u64>,
+    /// Close the store at the end, instead of dying with it open.
+    #[arg(long)]
+    pub close: bool,
+    /// Die at this step of the store: `name:nth`. Needs the feature `failpoints`.
+    #[arg(long)]
+    pub failpoint: Option<String>,
+}
+
+/// When the work of a round begins.
+pub fn work_time(round: u64) -> Timestamp {
+    Timestamp::from_unix_s(START_UNIX_S + round * ROUND_S)
+}
+
+/// When its check begins.
+pub fn check_time(round: u64) -> Timestamp {
+    work_time(round).plus_s(CHECK_AFTER_S)
+}
+
+/// The name of a connection's container and queue.
+pub fn name(worker: usize) -> String {
+    format!("crash-{worker}")
+}
+
+/// Arms the step that the process is to die at.
+///
+/// # Errors
+/// When it is no `name:nth`, or this binary has no such steps.
+fn arm(failpoint: Option<&str>) -> anyhow::Result<()> {
+    let Some(text) = failpoint else {
+        return Ok(());
+    };
+    let (name, nth) = text.rsplit_once(':').context("--failpoint is `name:nth`")?;
+    let nth: u64 = nth.parse().context("--failpoint is `name:nth`")?;
+    #[cfg(feature = "failpoints")]
+    {
+        smalt::store::failpoint::arm(name, nth);
+        Ok(())
+    }
+    #[cfg(not(feature = "failpoints"))]
+    anyhow::bail!("{name}:{nth}: build with `--features failpoints`")
+}
+
+/// The command.
+///
+/// # Errors
+/// When its files cannot be read or written. What the store refuses is told, not returned.
+pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
+    arm(options.failpoint.as_deref())?;
+    let log = Arc::new(Log::open(&options.events).context("--events")?);
+    let mut models: Vec<Model> = match &options.models {
+        Some(path) => serde_json::from_slice(&files::read(path)?).context("--models")?,
+        None => Vec::new(),
+    };
+    models.resize(options.connections, Model::default());
+    let clock = Clock::manual(work_time(options.round));
+    let opened = Emulator::builder()
+        .clock(clock)
+        .seed(options.seed ^ (options.round << 32))
+        .segment_bytes(SEGMENT_BYTES)
+        .durable(&options.location)
+        .open();
+    let emulator = match opened {
+        Ok(emulator) => emulator,
+        Err(error) => {
+            log.tell(&Event::CannotOpen(error.to_string()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    log.tell(&Event::Opened)?;
+    let mut workers = JoinSet::new();
+    for (worker, model) in models.into_iter().enumerate() {
+        let one = Worker {
+            worker,
+            emulator: emulator.clone(),
+            client: Client::within(&emulator, &name(worker)),
+            log: Arc::clone(&log),
+            model,
+        };
+        workers.spawn(one.run(options.clone()));
+    }
+    while let Some(done) = workers.join_next().await {
+        done??;
+    }
+    if options.close {
+        // A store that takes no more writes says so once more.
+        let _ = emulator.close();
+    }
+    log.tell(&Event::End)?;
+    // Open or not, the store is left as it is: nobody closes it.
+    std::process::exit(0)
+}
+
+struct Worker {
+    worker: usize,
+    emulator: Emulator,
+    client: Client,
+    log: Arc<Log>,
+    model: Model,
+}
+
+impl Worker {
+    async fn run(mut self, options: ChildOptions) -> anyhow::Result<()> {
+        let worker = self.worker;
+        // What the child sees twice is for the parent to say, who knows all rounds.
+        let unique = Unique::default();
+        let mut random = stream(options.seed, options.round, worker as u64);
+        if let Err(error) = self.client.create().await {
+            // There is nothing to work on.
+            return self.judge_refusal(&error);
+        }
+        let mut is_writable = true;
+        let mut done = 0;
+        while options.operations.is_none_or(|most| done < most) {
+            done += 1;
+            if options.reset_after == Some(done) && worker == 0 {
+                self.reset().await?;
+            }
+            let op = worker::choose(&self.model, &mut random, options.round);
+            self.log.tell(&Event::Begin {
+                worker,
+                op: op.clone(),
+            })?;
+            self.emulator.clock().advance(OPERATION);
+            match worker::perform(&mut self.client, &self.model, &op).await {
+                Ok(outcome) => {
+                    let told = Event::Done {
+                        worker,
+                        outcome: outcome.clone(),
+                    };
+                    self.log.tell(&told)?;
+                    self.model.acknowledge(op, outcome, &unique);
+                }
+                Err(error) if is_writable => {
+                    is_writable = self.refused(&error).await?;
+                    self.look().await?;
+                }
+                // It stays so, and says it each time.
+                Err(error) => self.judge_refusal(&error)?,
+            }
+            if done.is_multiple_of(options.maintain_every) {
+                let emulator = self.emulator.clone();
+                let run = move || emulator.maintain(MAINTENANCE_BUDGET);
+                // A store that takes no more writes is not maintained either.
+                let _ = tokio::task::spawn_blocking(run).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a refusal: it must be a 5xx. Whether the store still takes writes, by a write beside.
+    async fn refused(&mut self, error: &ServerError) -> anyhow::Result<bool> {
+        let (worker, text) = (self.worker, error.to_string());
+        self.judge_refusal(error)?;
+        let mut beside = Client::within(&self.emulator, &format!("probe-{worker}"));
+        let is_writable = beside.create().await.is_ok();
+        self.log.tell(&if is_writable {
+            Event::Refused { worker, text }
+        } else {
+            Event::ReadOnly { worker, text }
+        })?;
+        Ok(is_writable)
+    }
+
+    fn judge_refusal(&self, error: &ServerError) -> anyhow::Result<()> {
+        let is_clean = worker::refusal(error).is_some_and(|text| {
+            (text.starts_with("500 InternalError") || text.starts_with("503 ServerBusy"))
+                && text.contains("<Code>")
+        });
+        if !is_clean {
+            let text = format!("a refusal must be a 5xx of Azure's form: {error}");
+            let flaw = Flaw::new(Property::C1, text);
+            self.log.tell(&Event::Wrong(flaw))?;
+        }
+        Ok(())
+    }
+
+    /// Reads go on, and show what was acknowledged.
+    async fn look(&mut self) -> anyhow::Result<()> {
+        let mut verified = verify::Verified::default();
+        let mut seen = self.model.clone();
+        let unique = Unique::default();
+        let looked = verify::blobs(&mut self.client, &mut seen, &unique, &mut verified).await;
+        if let Err(error) = looked {
+            let text = format!("reads do not go on: {error}");
+            let flaw = Flaw::new(Property::C1, text);
+            verified.flaws.push(flaw);
+        }
+        for flaw in verified.flaws {
+            self.log.tell(&Event::Wrong(flaw))?;
+        }
+        Ok(())
+    }
+
+    async fn reset(&mut self) -> anyhow::Result<()> {
+        self.log.tell(&Event::Reset { done: false })?;
+        self.emulator.reset()?;
+        self.log.tell(&Event::Reset { done: true })?;
+        self.model = Model::default();
+        self.client.create().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! A store after a crash, opened by the product and held against what was acknowledged: C1 to C7.
+//!
+//! It runs on tokio's paused clock: what is hidden for seconds shows up at once.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use smalt::store::{OpenError, PayloadId, Store, StoreConfig, StoreResult, location};
+use smalt::{Clock, Emulator};
+
+use super::child::{SEGMENT_BYTES, check_time, name};
+use super::model::{Model, Unique};
+use super::property::{Flaw, Property};
+use super::verify::{self, Verified};
+use super::wire::Client;
+use super::{files, verify_lease, verify_queue};
+use crate::servers::ServerError;
+
+/// C6: opening takes no longer. A store of these sizes takes a hundredth of it.
+const OPEN_MAX: Duration = Duration::from_secs(10);
+/// Steps of one round of maintenance: more than such a store has to do.
+const MAINTENANCE_BUDGET: usize = 100_000;
+/// First byte of the keys that say where a payload is.
+const LOCATION: u8 = 0x01;
+/// First byte of the keys that say how many bytes of a segment are alive.
+const SEGMENT: u8 = 0x03;
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct Examined {
+    /// Records of the store.
+    pub records: u64,
+    /// Payloads that were read to their end.
+    pub payloads: u64,
+    /// Blobs, and names that must be free.
+    pub blobs: u64,
+    /// Messages.
+    pub messages: u64,
+    /// How long the first opening took, in milliseconds.
+    pub open_ms: u64,
+}
+
+/// Looks at everything. The models then hold what is there.
+pub fn examine(
+    dir: &Path,
+    round: u64,
+    models: &mut [Model],
+    unique: &Unique,
+    half_reset: bool,
+    flaws: &mut Vec<Flaw>,
+) -> Examined {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build();
+    let mut examined = Examined::default();
+    match runtime {
+        Ok(runtime) => {
+            let all = look(dir, round, models, unique, half_reset, &mut examined, flaws);
+            if let Err(flaw) = runtime.block_on(all) {
+                flaws.push(flaw);
+            }
+        }
+        Err(error) => flaws.push(Flaw::new(Property::C6, error.to_string())),
+    }
+    examined
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "what `examine` was given, once more"
+)]
+async fn look(
+    dir: &Path,
+    round: u64,
+    models: &mut [Model],
+    unique: &Unique,
+    half_reset: bool,
+    examined: &mut Examined,
+    flaws: &mut Vec<Flaw>,
+) -> Result<(), Flaw> {
+    let config = StoreConfig {
+        segment_bytes: SEGMENT_BYTES,
+        ..StoreConfig::durable(dir, Clock::manual(check_time(round)))
+    };
+    let first = open_once(&config, examined, flaws)?;
+    let again = open_again(&config)?;
+    if first != again {
+        let text = "opening the store once more changed it";
+        flaws.push(Flaw::new(Property::C7, text));
+    }
+    let emulator = Emulator::builder()
+        .clock(Clock::tokio(check_time(round)))
+        .segment_bytes(SEGMENT_BYTES)
+        .durable(dir)
+        .open()
+        .map_err(cannot_open)?;
+    for (worker, model) in models.iter_mut().enumerate() {
+        let mut verified = Verified::default();
+        let checked = connection(&emulator, worker, model, unique, half_reset, &mut verified);
+        if let Err(error) = checked.await {
+            let text = format!("{} cannot be checked: {error}", name(worker));
+            verified.flaws.push(Flaw::new(Property::C1, text));
+        }
+        model.pending = None;
+        examined.blobs += verified.blobs;
+        examined.messages += verified.messages;
+        flaws.extend(verified.flaws);
+    }
+    maintain(&emulator, dir, flaws);
+    let closed = emulator.close();
+    closed.map_err(|error| Flaw::new(Property::C6, format!("it does not close: {error}")))?;
+    drop(emulator);
+    garbage(&config, flaws)
+}
+
+async fn connection(
+    emulator: &Emulator,
+    worker: usize,
+    model: &mut Model,
+    unique: &Unique,
+    half_reset: bool,
+    verified: &mut Verified,
+) -> Result<(), ServerError> {
+    let mut client = Client::within(emulator, &name(worker));
+    let is_new = client.create().await?;
+    if is_new && half_reset {
+        *model = Model::default();
+    }
+    verify::blobs(&mut client, model, unique, verified).await?;
+    verify_lease::lease(&mut client, model, verified).await?;
+    verify_queue::messages(&mut client, model, unique, verified).await
+}
+
+type Dump = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn cannot_open(error: OpenError) -> Flaw {
+    Flaw::new(Property::C6, format!("it does not open: {error}"))
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> Flaw {
+    Flaw::new(Property::C3, format!("it cannot be read: {error}"))
+}
+
+/// C6, and C3 for every payload that a record names.
+fn open_once(
+    config: &StoreConfig,
+    examined: &mut Examined,
+    flaws: &mut Vec<Flaw>,
+) -> Result<Dump, Flaw> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the runtime's clock is paused; how long the machine takes is the question"
+    )]
+    let begun = Instant::now();
+    let store = Store::open(config.clone()).map_err(cannot_open)?;
+    let took = begun.elapsed();
+    examined.open_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    if took > OPEN_MAX {
+        let text = format!("opening took {took:?}");
+        flaws.push(Flaw::new(Property::C6, text));
+    }
+    let all = dump(&store)?;
+    examined.records += all.len() as u64;
+    for (key, _) in &all {
+        if let Some(id) = number_after(LOCATION, key) {
+            examined.payloads += 1;
+            if let Err(error) = read(&store, PayloadId(id)) {
+                let text = format!("payload {id}: {error}");
+                flaws.push(Flaw::new(Property::C3, text));
+            }
+        }
+    }
+    close(&store)?;
+    Ok(all)
+}
+
+fn open_again(config: &StoreConfig) -> Result<Dump, Flaw> {
+    let store = Store::open(config.clone()).map_err(cannot_open)?;
+    let all = dump(&store)?;
+    close(&store)?;
+    Ok(all)
+}
+
+fn close(store: &Store) -> Result<(), Flaw> {
+    let closed = store.close();
+    closed.map_err(|error| Flaw::new(Property::C6, format!("it does not close: {error}")))
+}
+
+fn read(store: &Store, id: PayloadId) -> StoreResult<()> {
+    let payload = store.read(|view| location(view, id))?;
+    let mut reader = payload.reader(0..payload.len());
+    while reader.next_chunk()?.is_some() {}
+    Ok(())
+}
+
+/// Every record of a store.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn dump(store: &Store) -> Result<Dump, Flaw> {
+    let mut all = Dump::new();
+    let scanned = store.read(|view| {
+        view.scan(&[], &[0xFF; 4], &mut |key, value| {
+            all.push((key.to_vec(), value.to_vec()));
+            std::ops::ControlFlow::Continue(())
+        })
+    });
+    scanned.map_err(|error| unreadable(&error))?;
+    Ok(all)
+}
+
+fn number_after(first: u8, key: &[u8]) -> Option<u64> {
+    let (found, rest) = key.split_first()?;
+    let number = rest.try_into().ok().map(u64::from_be_bytes);
+    number.filter(|_| *found == first)
+}
+
+/// C5: one round of maintenance has nothing left to do.
+fn maintain(emulator: &Emulator, dir: &Path, flaws: &mut Vec<Flaw>) {
+    let before = files::bytes_in(&dir.join("extents"));
+    match emulator.maintain(MAINTENANCE_BUDGET) {
+        Ok(report) if report.more => {
+            let text = format!("maintenance of {before} bytes found no end: {report:?}");
+            flaws.push(Flaw::new(Property::C5, text));
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let text = format!("maintenance failed: {error}");
+            flaws.push(Flaw::new(Property::C5, text));
+        }
+    }
+}
+
+/// C5: what is on disk is at most twice what is alive, and a segment or two.
+fn garbage(config: &StoreConfig, flaws: &mut Vec<Flaw>) -> Result<(), Flaw> {
+    let store = Store::open(config.clone()).map_err(cannot_open)?;
+    let live: u64 = dump(&store)?
+        .iter()
+        .filter(|(key, _)| number_after(SEGMENT, key).is_some())
+        .filter_map(|(_, value)| value.as_slice().try_into().ok().map(u64::from_be_bytes))
+        .sum();
+    close(&store)?;
+    let dir = config.dir.clone().unwrap_or_default().join("extents");
+    let taken = files::bytes_in(&dir);
+    if taken > 2 * live + 2 * SEGMENT_BYTES {
+        let text = format!("{taken} bytes of extents for {live} that are alive");
+        flaws.push(Flaw::new(Property::C5, text));
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! Death at every named step of the store, each several times on its way.
+
+use std::path::Path;
+
+use serde::Serialize;
+use smalt::store::failpoint::POINTS;
+
+use super::kill::{Death, End, Stage};
+use super::property::{Flaw, Property};
+use super::{ChildOptions, files};
+
+/// Operations of a child that a step has not killed by then.
+const OPERATIONS: u64 = 90;
+/// Operations before the death, so that there is something to lose.
+const BEFORE: u64 = 25;
+/// Times that a step is passed before the death.
+const NTH: [u64; 4] = [1, 2, 7, 30];
+/// Of a kind that a process comes to once in its life.
+const ONCE: [&str; 4] = ["open.", "recover.", "reset.", "close."];
+
+/// What came of one step.
+#[derive(Debug, Default, Serialize)]
+pub struct Visits {
+    /// The step.
+    pub point: String,
+    /// Deaths there.
+    pub deaths: u64,
+    /// Operations that were acknowledged.
+    pub acknowledged: u64,
+    /// Operations that were under way.
+    pub in_flight: u64,
+    /// What does not hold.
+    pub flaws: Vec<Flaw>,
+}
+
+/// How many steps there are.
+pub fn points() -> usize {
+    POINTS.len()
+}
+
+/// Dies at every step; stores are made below `dir`.
+///
+/// # Errors
+/// When a child cannot be started, or files cannot be read and written.
+pub fn failpoints(
+    program: &Path,
+    dir: &Path,
+    seed: u64,
+    each: &dyn Fn(),
+) -> std::io::Result<Vec<Visits>> {
+    let mut all = Vec::new();
+    for point in POINTS {
+        let mut visits = Visits {
+            point: (*point).to_owned(),
+            ..Visits::default()
+        };
+        let is_once = ONCE.iter().any(|kind| point.starts_with(kind));
+        for nth in NTH {
+            if is_once && nth > 1 {
+                break;
+            }
+            visit(program, dir, seed, (point, nth), &mut visits)?;
+        }
+        if visits.deaths == 0 {
+            let text = "no child came to this step: nothing is proved about it";
+            visits.flaws.push(Flaw::new(Property::C6, text));
+        }
+        all.push(visits);
+        each();
+    }
+    Ok(all)
+}
+
+fn visit(
+    program: &Path,
+    dir: &Path,
+    seed: u64,
+    (point, nth): (&str, u64),
+    visits: &mut Visits,
+) -> std::io::Result<()> {
+    files::remove(dir)?;
+    files::make_dir(dir)?;
+    let mut stage = Stage::new(program.to_owned(), dir.to_owned(), seed + nth, 1);
+    // A fresh store is begun once: what is before that death is nothing.
+    if point != "open.engine_begun" {
+        let mut before = stage.next()?;
+        before.operations = Some(BEFORE);
+        let death = stage.die(&before, &[], End::OfItself)?;
+        note(visits, death);
+    }
+    if point.starts_with("recover.") {
+        damage(&stage.location())?;
+    }
+    let mut options = stage.next()?;
+    options.operations = Some(OPERATIONS);
+    options.close = true;
+    options.maintain_every = 4;
+    options.failpoint = Some(format!("{point}:{nth}"));
+    if point.starts_with("reset.") {
+        options.reset_after = Some(BEFORE);
+    }
+    let death = die(&mut stage, &options)?;
+    if !death.told.ended && death.status.is_some_and(|status| !status.success()) {
+        visits.deaths += 1;
+    }
+    note(visits, death);
+    // Life goes on.
+    let mut after = stage.next()?;
+    after.operations = Some(BEFORE);
+    let death = stage.die(&after, &[], End::OfItself)?;
+    if !death.told.ended {
+        let text = format!("the next child did not end: {}", death.said);
+        visits.flaws.push(Flaw::new(Property::C6, text));
+    }
+    note(visits, death);
+    Ok(())
+}
+
+fn die(stage: &mut Stage, options: &ChildOptions) -> std::io::Result<Death> {
+    stage.die(options, &[], End::OfItself)
+}
+
+fn note(visits: &mut Visits, death: Death) {
+    visits.acknowledged += death.told.acknowledged;
+    visits.in_flight += death.in_flight;
+    visits.flaws.extend(death.flaws);
+}
+
+/// The damage that is known to be recovered from: an engine whose snapshots are empty.
+fn damage(store: &Path) -> std::io::Result<()> {
+    for engine in files::dirs_in(store)? {
+        for file in files::files_in(&engine)? {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with("snap.") {
+                files::write(&file, &[])?;
+            }
+        }
+    }
+    Ok(())
+}

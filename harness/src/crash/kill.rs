@@ -1,0 +1,221 @@
+//! A child that is killed, and its store afterwards.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::child::ChildOptions;
+use super::events::{self, Told};
+use super::examine::{Examined, examine};
+use super::files;
+use super::model::{Model, Unique};
+use super::property::{Flaw, Property};
+
+/// A child that was told to end and has not by then hangs.
+const HANG: Duration = Duration::from_secs(60);
+/// Between two looks whether it has ended.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A growing store that children work on and die at, one after the other.
+pub struct Stage {
+    program: PathBuf,
+    /// Directory of store, events and models.
+    dir: PathBuf,
+    seed: u64,
+    round: u64,
+    connections: usize,
+    models: Vec<Model>,
+    unique: Unique,
+}
+
+/// What came of a child.
+#[derive(Debug)]
+pub struct Death {
+    /// What it told.
+    pub told: Told,
+    /// What its store was like.
+    pub examined: Examined,
+    /// What does not hold, its own findings included.
+    pub flaws: Vec<Flaw>,
+    /// Operations that were under way.
+    pub in_flight: u64,
+    /// How it ended; `None` when it hung.
+    pub status: Option<ExitStatus>,
+    /// What it said on stderr.
+    pub said: String,
+}
+
+/// How a child comes to its end.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// It is killed so long after its store was opened.
+    KilledAfter(Duration),
+    /// By itself.
+    OfItself,
+}
+
+impl Stage {
+    /// An empty store below `dir`, with children of this program.
+    pub fn new(program: PathBuf, dir: PathBuf, seed: u64, connections: usize) -> Self {
+        Stage {
+            program,
+            dir,
+            seed,
+            round: 0,
+            connections,
+            models: vec![Model::default(); connections],
+            unique: Unique::default(),
+        }
+    }
+
+    /// The directory of the store.
+    pub fn location(&self) -> PathBuf {
+        self.dir.join("store")
+    }
+
+    /// Options of the next child.
+    ///
+    /// # Errors
+    /// When the models cannot be written.
+    pub fn next(&mut self) -> std::io::Result<ChildOptions> {
+        self.round += 1;
+        let events = self.dir.join("events");
+        files::remove(&events)?;
+        let models = self.dir.join("models");
+        files::write(&models, &serde_json::to_vec(&self.models)?)?;
+        Ok(ChildOptions {
+            location: self.location(),
+            events,
+            models: Some(models),
+            seed: self.seed,
+            round: self.round,
+            connections: self.connections,
+            maintain_every: 8,
+            ..ChildOptions::default()
+        })
+    }
+
+    /// Runs a child to its end and looks at what it left.
+    ///
+    /// # Errors
+    /// When it cannot be started, or its files cannot be read.
+    pub fn die(
+        &mut self,
+        options: &ChildOptions,
+        environment: &[(&str, String)],
+        end: End,
+    ) -> std::io::Result<Death> {
+        let (status, said) = run(&self.program, options, environment, end)?;
+        let text = files::read(&options.events)?;
+        let events = events::parse(&String::from_utf8_lossy(&text));
+        let mut told = events::replay(&events, &mut self.models, &self.unique);
+        let mut flaws = std::mem::take(&mut told.flaws);
+        if status.is_none() {
+            flaws.push(Flaw::new(Property::C6, "the child hung"));
+        }
+        let in_flight = self.models.iter().filter(|model| model.pending.is_some());
+        let in_flight = in_flight.count() as u64;
+        let examined = examine(
+            &options.location,
+            self.round,
+            &mut self.models,
+            &self.unique,
+            told.reset == Some(false),
+            &mut flaws,
+        );
+        Ok(Death {
+            told,
+            examined,
+            flaws,
+            in_flight,
+            status,
+            said,
+        })
+    }
+}
+
+/// Runs a child; how it ended (`None` when it had to be killed for it hung), and what it said.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run(
+    program: &Path,
+    options: &ChildOptions,
+    environment: &[(&str, String)],
+    end: End,
+) -> std::io::Result<(Option<ExitStatus>, String)> {
+    let said = options.events.with_extension("stderr");
+    files::remove(&said)?;
+    let mut child = Command::new(program)
+        .args(arguments(options))
+        .env("RUST_BACKTRACE", "0")
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(files::append(&said)?)
+        .spawn()?;
+    let begun = now();
+    let mut opened = None;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        if let End::KilledAfter(after) = end {
+            if opened.is_none() && !files::read(&options.events)?.is_empty() {
+                opened = Some(now());
+            }
+            if opened.is_some_and(|opened| opened.elapsed() >= after) {
+                child.kill()?;
+                break Some(child.wait()?);
+            }
+        }
+        if begun.elapsed() > HANG {
+            child.kill()?;
+            child.wait()?;
+            break None;
+        }
+        pause();
+    };
+    let said = String::from_utf8_lossy(&files::read(&said)?).into_owned();
+    Ok((status, said))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the child lives in real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "std has no other way to wait for a process and a moment at once"
+)]
+fn pause() {
+    std::thread::sleep(LOOK);
+}
+
+fn arguments(options: &ChildOptions) -> Vec<String> {
+    let mut arguments = vec!["crash-child".to_owned()];
+    let mut add = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+    add("location", options.location.display().to_string());
+    add("events", options.events.display().to_string());
+    add("seed", options.seed.to_string());
+    add("round", options.round.to_string());
+    add("connections", options.connections.to_string());
+    add("maintain-every", options.maintain_every.to_string());
+    if let Some(models) = &options.models {
+        add("models", models.display().to_string());
+    }
+    if let Some(operations) = options.operations {
+        add("operations", operations.to_string());
+    }
+    if let Some(after) = options.reset_after {
+        add("reset-after", after.to_string());
+    }
+    if let Some(failpoint) = &options.failpoint {
+        add("failpoint", failpoint.clone());
+    }
+    if options.close {
+        arguments.push("--close".to_owned());
+    }
+    arguments
+}

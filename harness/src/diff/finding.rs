@@ -1,0 +1,157 @@
+//! One difference between two services.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::side::SMALT;
+use crate::replay::compare::{Aspect, Difference};
+use crate::replay::recording::Interaction;
+
+/// What kind of script shows a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    /// A trace: a scenario of a client library.
+    Traces,
+    /// A generated history.
+    Histories,
+}
+
+/// One difference, told from smalt's side wherever smalt stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind of script shows it.
+    pub lane: Lane,
+    /// The script.
+    pub script: String,
+    /// The exchange in it, from 0.
+    pub exchange: usize,
+    /// What was asked, in the words of traces: `PUT blob comp=lease acquire`.
+    pub operation: String,
+    /// The request's line, for people.
+    pub request: String,
+    /// The status that smalt gave, and the other.
+    pub statuses: (u16, u16),
+    /// What differs.
+    pub aspect: Aspect,
+    /// Where: a header's name, a path in the body.
+    pub at: String,
+    /// What smalt gave there.
+    pub smalt: String,
+    /// What the other gave there.
+    pub other: String,
+}
+
+/// The exchange that differs, and who stands where.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// What kind of script.
+    pub lane: Lane,
+    /// Its name.
+    pub script: &'a str,
+    /// What the left side is called.
+    pub left: &'a str,
+    /// What was said on the left.
+    pub interaction: &'a Interaction,
+}
+
+impl Place<'_> {
+    /// The findings of one exchange. On the left stands what counts as recorded.
+    pub fn findings(&self, differences: &[Difference]) -> Vec<Finding> {
+        let is_left = self.left == SMALT;
+        let left = self.interaction.response.status;
+        let other = differences.iter().find(|d| d.aspect == Aspect::Status);
+        let right = other.and_then(|d| d.live.parse().ok());
+        let right = right.unwrap_or(left);
+        let statuses = if is_left {
+            (left, right)
+        } else {
+            (right, left)
+        };
+        let request = &self.interaction.request;
+        let finding = |difference: &Difference| {
+            let (recorded, live) = (difference.recorded.clone(), difference.live.clone());
+            let (smalt, other) = if is_left {
+                (recorded, live)
+            } else {
+                (live, recorded)
+            };
+            Finding {
+                lane: self.lane,
+                script: self.script.to_owned(),
+                exchange: self.interaction.n,
+                operation: self.interaction.operation.clone(),
+                request: format!("{} {}", request.method, request.url),
+                statuses,
+                aspect: difference.aspect,
+                at: difference.at.clone(),
+                smalt,
+                other,
+            }
+        };
+        primary(differences).iter().map(finding).collect()
+    }
+}
+
+/// What does not follow from something else: another status brings other headers and another body,
+/// another error code another text.
+fn primary(differences: &[Difference]) -> Vec<Difference> {
+    let of = |aspect| differences.iter().find(|d| d.aspect == aspect);
+    let code = of(Aspect::Code);
+    if let Some(status) = of(Aspect::Status) {
+        let both = |status: &str, code: Option<&String>| match code {
+            Some(code) if !code.is_empty() => format!("{status} {code}"),
+            _ => status.to_owned(),
+        };
+        return vec![Difference {
+            recorded: both(&status.recorded, code.map(|code| &code.recorded)),
+            live: both(&status.live, code.map(|code| &code.live)),
+            ..status.clone()
+        }];
+    }
+    let follows = |difference: &&Difference| {
+        code.is_some()
+            && difference.aspect != Aspect::Code
+            && (difference.at == "x-ms-error-code" || difference.at.starts_with("/Error"))
+    };
+    let own = differences.iter().filter(|d| !follows(d));
+    own.cloned().collect()
+}
+
+impl Finding {
+    /// Whether the two services are in different states from here on, so that what follows says
+    /// nothing. A history uses an ETag again at once; a trace is short enough to go on.
+    pub fn parts_ways(&self, lane: Lane) -> bool {
+        let (smalt, other) = self.statuses;
+        let reads = ["GET ", "HEAD "]
+            .iter()
+            .any(|m| self.operation.starts_with(m));
+        let one_did_it = (smalt < 300) != (other < 300);
+        (self.aspect == Aspect::Relations && lane == Lane::Histories)
+            || self.aspect == Aspect::Call
+            || (self.aspect == Aspect::Status && one_did_it && !reads)
+    }
+
+    /// The aspect as the ledger writes it.
+    pub fn aspect_name(&self) -> String {
+        let text = serde_json::to_value(self.aspect).ok();
+        let text = text.and_then(|value| value.as_str().map(str::to_owned));
+        text.unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (smalt, other) = self.statuses;
+        let aspect = self.aspect_name();
+        writeln!(
+            f,
+            "{} exchange {}: {} ({smalt} / {other}), {aspect} {}",
+            self.script, self.exchange, self.operation, self.at
+        )?;
+        writeln!(f, "  {}", self.request)?;
+        writeln!(f, "  smalt: {}", self.smalt.replace('\n', "\\n"))?;
+        writeln!(f, "  other: {}", self.other.replace('\n', "\\n"))
+    }
+}

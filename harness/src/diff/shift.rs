@@ -1,0 +1,161 @@
+//! A recording at another time: every date in it moved by the same number of seconds.
+//!
+//! A server whose clock cannot be set is asked now, whenever the recording was made.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+
+use crate::replay::recording::Recording;
+use crate::replay::uri::Url;
+use crate::replay::wire::Headers;
+
+/// Length of `Sat, 21 Nov 2026 11:00:00 GMT`.
+const RFC1123_LENGTH: usize = 29;
+/// Times of signatures that lie so far off stay as they are: ten years.
+const FAR_S: u64 = 10 * 365 * 24 * 3_600;
+/// Parameters of a signature that are times.
+const TIMES: [&str; 2] = ["st", "se"];
+
+/// The recording as if its first answer had come at this time.
+#[must_use]
+pub fn to(mut recording: Recording, start: Timestamp) -> Recording {
+    let Some(first) = recording.interactions.first().map(|one| one.date) else {
+        return recording;
+    };
+    let shift = Shift::between(first, start);
+    for one in &mut recording.interactions {
+        one.date = shift.time(one.date);
+        shift.headers(&mut one.request.headers);
+        shift.headers(&mut one.response.headers);
+        one.request.url = shift.url(&one.request.url);
+        // A batch carries requests with dates of their own; other contents are the client's.
+        let kind = one.request.headers.get("content-type").unwrap_or_default();
+        if kind.starts_with("multipart/mixed")
+            && let Ok(text) = std::str::from_utf8(&one.request.body)
+        {
+            one.request.body = Bytes::from(shift.text(text));
+        }
+        if let Ok(text) = std::str::from_utf8(&one.response.body) {
+            one.response.body = Bytes::from(shift.text(text));
+        }
+    }
+    recording
+}
+
+/// Seconds to go, forward or back.
+#[derive(Clone, Copy)]
+struct Shift {
+    by: Duration,
+    is_back: bool,
+    /// What ends later than this holds anyway.
+    far: Timestamp,
+}
+
+impl Shift {
+    fn between(from: Timestamp, to: Timestamp) -> Shift {
+        let is_back = from > to;
+        let by = if is_back {
+            from.since(to)
+        } else {
+            to.since(from)
+        };
+        Shift {
+            by: Duration::from_secs(by.as_secs()),
+            is_back,
+            far: to.max(from).plus_s(FAR_S),
+        }
+    }
+
+    fn time(self, time: Timestamp) -> Timestamp {
+        if self.is_back {
+            time.minus(self.by)
+        } else {
+            time.plus_s(self.by.as_secs())
+        }
+    }
+
+    fn headers(self, headers: &mut Headers) {
+        for (name, value) in headers.iter_mut() {
+            *value = match name {
+                "x-ms-copy-source" => self.url(value),
+                _ => self.text(value),
+            };
+        }
+    }
+
+    /// A URL whose signature holds as long as it did.
+    fn url(self, text: &str) -> String {
+        let Some(mut url) = Url::parse(text).filter(|url| url.has_param("sig")) else {
+            return text.to_owned();
+        };
+        for name in TIMES {
+            let time = url.param(name).and_then(|text| Timestamp::parse_iso(&text));
+            if let Some(time) = time.filter(|time| *time < self.far) {
+                url.set_param(name, &self.time(time).iso_s());
+            }
+        }
+        url.to_string()
+    }
+
+    /// A text with every date of HTTP moved.
+    fn text(self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(end) = rest.find(" GMT") {
+            let end = end + " GMT".len();
+            let date = end
+                .checked_sub(RFC1123_LENGTH)
+                .and_then(|from| Some((from, Timestamp::parse_rfc1123(rest.get(from..end)?)?)));
+            match date {
+                // The year in which nothing expires any more is no moment.
+                Some((from, time)) if !rest[from..end].contains(" 9999 ") => {
+                    out.push_str(&rest[..from]);
+                    out.push_str(&self.time(time).rfc1123());
+                }
+                _ => out.push_str(&rest[..end]),
+            }
+            rest = &rest[end..];
+        }
+        out + rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_move_and_nothing_else_does() {
+        let from = Timestamp::from_unix_s(1_000_000_000);
+        for (to, moved) in [
+            (from.plus_s(86_400), "Mon, 10 Sep 2001 01:46:40 GMT"),
+            (
+                from.minus(Duration::from_secs(60)),
+                "Sun, 09 Sep 2001 01:45:40 GMT",
+            ),
+        ] {
+            let shift = Shift::between(from, to);
+            let text = format!(
+                "<A>{}</A> at 10 GMT, Fri, 31 Dec 9999 23:59:59 GMT",
+                from.rfc1123()
+            );
+            let expected = format!("<A>{moved}</A> at 10 GMT, Fri, 31 Dec 9999 23:59:59 GMT");
+            assert_eq!(shift.text(&text), expected);
+        }
+    }
+
+    #[test]
+    fn signatures_hold_as_long_as_they_did() {
+        let from = Timestamp::from_unix_s(1_000_000_000);
+        let shift = Shift::between(from, from.plus_s(3_600));
+        let url = "https://account.blob.core.windows.net/c?se=2001-09-09T02%3A00%3A00Z&sig=R";
+        let expected = "https://account.blob.core.windows.net/c?se=2001-09-09T03%3A00%3A00Z&sig=R";
+        assert_eq!(shift.url(url), expected);
+        let unsigned = "https://account.blob.core.windows.net/c?se=2001-09-09T02%3A00%3A00Z";
+        assert_eq!(shift.url(unsigned), unsigned);
+        let far = "https://account.blob.core.windows.net/c?se=2099-09-09T02%3A00%3A00Z&sig=R";
+        assert_eq!(shift.url(far), far);
+    }
+}

@@ -1,0 +1,155 @@
+//! The comparison of two services, proved on services that are alike and on one that is not.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::document;
+use super::finding::{Finding, Lane};
+use super::ledger::Ledger;
+use super::options::{Seen, load};
+use super::run;
+use super::scripts::{self, Histories};
+use super::side::{AZURITE, Binaries, SMALT, Side, Standing};
+use super::triage::judge;
+use crate::replay::compare::Aspect;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+async fn inproc() -> Standing {
+    let binaries = Binaries::default();
+    Standing::up(&Side::InProcess, &binaries).await.unwrap()
+}
+
+/// A service does not differ from itself, whatever it is asked.
+#[tokio::test]
+async fn smalt_is_like_itself() {
+    let which = Histories {
+        seed: 0,
+        count: 25,
+        operations: 40,
+        wait_s_max: 7 * 24 * 3_600,
+    };
+    let (left, right) = (inproc().await, inproc().await);
+    let mut exchanges = 0;
+    for script in scripts::histories(&which).await.unwrap() {
+        let recording = run::left(&script, &left).await.unwrap();
+        let compared = run::compare(&script, SMALT, &recording, &right).await;
+        assert_eq!(compared.problems, Vec::<String>::new(), "{}", script.name);
+        for finding in compared.findings {
+            panic!("{finding}");
+        }
+        exchanges += compared.compared;
+    }
+    assert!(exchanges > 500, "{exchanges}");
+}
+
+/// What Azurite answered once differs from smalt exactly as the ledger says.
+#[tokio::test]
+async fn azurite_differs_as_the_ledger_says() {
+    let ledger = load(&root().join("fixtures/differences.toml")).unwrap();
+    let right = inproc().await;
+    let mut seen = Seen::default();
+    for script in scripts::traces(&root().join("fixtures/azurite")).unwrap() {
+        assert_eq!(script.recording.sdk, AZURITE, "{}", script.name);
+        let compared = run::compare(&script, AZURITE, &script.recording, &right).await;
+        assert_eq!(compared.problems, Vec::<String>::new(), "{}", script.name);
+        seen.scripts.push((script, compared));
+    }
+    assert!(seen.scripts.len() >= 13);
+    let triage = seen.triage(&ledger, &BTreeSet::from([Lane::Traces]));
+    assert!(triage.is_clean(), "{}", triage.report("2026-11-21"));
+}
+
+#[test]
+fn the_document_is_made_from_the_ledger() {
+    let ledger = load(&root().join("fixtures/differences.toml")).unwrap();
+    let text = crate::replay::corpus::read(&root().join("DIFFERENCES.md")).unwrap();
+    let is_current = document::renewed(&text, &ledger).is_some_and(|renewed| renewed == text);
+    assert!(is_current, "run: harness diff --document DIFFERENCES.md");
+}
+
+fn finding() -> Finding {
+    Finding {
+        lane: Lane::Traces,
+        script: "blob/leases".to_owned(),
+        exchange: 3,
+        operation: "GET blob".to_owned(),
+        request: "GET https://account.blob.core.windows.net/c/b".to_owned(),
+        statuses: (200, 200),
+        aspect: Aspect::HeaderNames,
+        at: "x-ms-a".to_owned(),
+        smalt: "(absent)".to_owned(),
+        other: "1\"2".to_owned(),
+    }
+}
+
+/// The entry that is printed for a difference explains it once verdict and evidence are filled in,
+/// and is stale when the difference is gone.
+#[test]
+fn printed_entries_explain_and_grow_stale() {
+    let whole = BTreeSet::from([Lane::Traces]);
+    let unlisted = judge(&Ledger::default(), &[finding(), finding()], &whole);
+    assert!(!unlisted.is_clean());
+    let report = unlisted.report("2026-11-21");
+    assert!(report.contains("unexplained, 2 times"), "{report}");
+    let entry = report.split_once("[[difference]]").unwrap().1;
+    let entry = entry
+        .replace("verdict = \"\"", "verdict = \"azurite-wrong\"")
+        .replace(
+            "evidence = \"\"",
+            "evidence = \"Get Blob: no such header in its table\"",
+        );
+    let ledger = Ledger::parse("f", &format!("[[difference]]{entry}")).unwrap();
+    assert!(judge(&ledger, &[finding()], &whole).is_clean());
+    let stale = judge(&ledger, &[], &whole);
+    assert_eq!(stale.stale, ["get-blob-x-ms-a"]);
+    assert!(stale.report("").contains("remove it"));
+    let in_part = judge(&ledger, &[], &BTreeSet::new());
+    assert!(in_part.is_clean());
+    for other in [
+        Finding {
+            at: "x-ms-b".to_owned(),
+            ..finding()
+        },
+        Finding {
+            aspect: Aspect::HeaderValues,
+            ..finding()
+        },
+        Finding {
+            statuses: (404, 404),
+            ..finding()
+        },
+        Finding {
+            operation: "HEAD blob".to_owned(),
+            ..finding()
+        },
+        Finding {
+            other: "2".to_owned(),
+            ..finding()
+        },
+    ] {
+        assert_eq!(judge(&ledger, &[other], &whole).unexplained.len(), 1);
+    }
+}
+
+#[test]
+fn a_history_ends_where_states_part() {
+    let status = |operation: &str, statuses| Finding {
+        aspect: Aspect::Status,
+        operation: operation.to_owned(),
+        statuses,
+        ..finding()
+    };
+    let (traces, histories) = (Lane::Traces, Lane::Histories);
+    assert!(status("PUT blob", (201, 409)).parts_ways(traces));
+    assert!(!status("PUT blob", (404, 409)).parts_ways(histories));
+    assert!(!status("GET blob", (200, 404)).parts_ways(histories));
+    let relation = Finding {
+        aspect: Aspect::Relations,
+        ..finding()
+    };
+    assert!(relation.parts_ways(histories) && !relation.parts_ways(traces));
+    assert!(!finding().parts_ways(histories));
+}

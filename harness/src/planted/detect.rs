@@ -1,0 +1,232 @@
+//! One check in this process: until it fails, or its budget is spent.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smalt_planted::Detector;
+
+use super::small::{self, Judge};
+use super::suite;
+use crate::bursts;
+use crate::replay::corpus;
+use crate::replay::player::{Outcome, play};
+use crate::replay::target::inproc::InProcess;
+use crate::scenario::campaign::{self, Scenario};
+use crate::scenario::listen::Listen;
+use crate::scenario::sweep::Sweep;
+
+/// Histories in memory: as many as in `ci/check.sh`.
+const HISTORIES: u64 = 20_000;
+/// Histories on disk, with restarts.
+const RESTARTS: u64 = 200;
+/// Bursts whose answers do not wait for the disk, and then some whose do.
+const BURSTS: [(std::ops::Range<u64>, bool); 2] = [(1_000..1_600, false), (0..100, true)];
+/// Operations of each client of a burst.
+const BURST_OPERATIONS: usize = 4;
+/// Seeds of each worker's scenario.
+const SEEDS: u64 = 500;
+
+/// What a check came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Cases that it took, or all there were.
+    pub cases: u64,
+    /// What it found.
+    pub caught: Option<Caught>,
+    /// How often the planted line was come by.
+    pub struck: u64,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caught {
+    /// What is wrong, in a line.
+    pub what: String,
+    /// How small the failing case was made, where it is made small.
+    pub shrunk: Option<Shrunk>,
+}
+
+/// The length of the smallest failing case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shrunk {
+    /// How many.
+    pub length: usize,
+    /// Of what.
+    pub of: String,
+}
+
+impl Shrunk {
+    /// So many operations of a history.
+    pub fn operations(length: usize) -> Self {
+        Shrunk {
+            length,
+            of: "operations".to_owned(),
+        }
+    }
+}
+
+/// What can be run here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// A check of the project.
+    Detector(Detector),
+    /// One that always fails.
+    Canary,
+}
+
+impl Check {
+    /// The check of this name.
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        if name == Check::Canary.name() {
+            return Ok(Check::Canary);
+        }
+        let found = Detector::ALL.into_iter().find(|d| d.name() == name);
+        found.map(Check::Detector).ok_or_else(|| {
+            let names = Detector::ALL.map(Detector::name).join(", ");
+            format!("the checks are {names} and canary")
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Check::Detector(detector) => detector.name(),
+            Check::Canary => "canary",
+        }
+    }
+}
+
+/// Where checks find what they need.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The recorded traces.
+    pub traces: PathBuf,
+    /// The tests of the package `smalt`, built with the feature.
+    pub store_tests: Option<PathBuf>,
+}
+
+/// Runs a check. A panic of what is checked is a find as well.
+///
+/// # Errors
+/// When the check could not be run.
+pub fn detect(check: Check, places: &Places) -> Result<Verdict, String> {
+    let tried = Cell::new(0);
+    let run = AssertUnwindSafe(|| one(check, places, &tried));
+    let caught = match catch_unwind(run) {
+        Ok(done) => done?,
+        Err(panic) => Some(Caught {
+            what: format!("panicked: {}", text_of(panic.as_ref())),
+            shrunk: None,
+        }),
+    };
+    Ok(Verdict {
+        cases: tried.get(),
+        caught,
+        struck: smalt_planted::struck(),
+    })
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref().copied())
+        .unwrap_or("without a word")
+}
+
+fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught>, String> {
+    let count = || tried.set(tried.get() + 1);
+    let detector = match check {
+        Check::Canary => return small::search(Judge::Canary, HISTORIES, count),
+        Check::Detector(detector) => detector,
+    };
+    match detector {
+        Detector::Histories => small::search(Judge::InMemory, HISTORIES, count),
+        Detector::Restarts => small::search(Judge::WithRestarts, RESTARTS, count),
+        Detector::Bursts => Ok(bursts(&count)),
+        Detector::Traces => traces(places, &count),
+        Detector::StoreCrash => suite::run(places.store_tests.as_deref(), tried),
+        Detector::Sweep => Ok(scenario::<Sweep>(&count)),
+        Detector::Listen => Ok(scenario::<Listen>(&count)),
+    }
+}
+
+fn bursts(count: &dyn Fn()) -> Option<Caught> {
+    for (seeds, durable) in BURSTS {
+        let run = bursts::options::campaign(seeds, None, BURST_OPERATIONS, durable, count);
+        if let Err(report) = run {
+            // The count is of those that passed.
+            count();
+            let what = report.lines().next().unwrap_or_default().to_owned();
+            return Some(Caught { what, shrunk: None });
+        }
+    }
+    None
+}
+
+/// Exchanges of the project's own traces; each is a case.
+fn traces(places: &Places, count: &dyn Fn()) -> Result<Option<Caught>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let text = |error: corpus::CorpusError| error.to_string();
+    let names = corpus::names(&places.traces).map_err(text)?;
+    if names.is_empty() {
+        return Err(format!("no trace in {}", places.traces.display()));
+    }
+    for name in names {
+        let recording = corpus::load(&places.traces, &name).map_err(text)?;
+        let played = runtime.block_on(play(Arc::new(InProcess::default()), &recording));
+        for (n, outcome) in played.outcomes.iter().enumerate() {
+            count();
+            if let Outcome::Failed(differences) = outcome {
+                let first = differences.first();
+                let what = first.map(|d| format!("{}: {} for {}", d.at, d.live, d.recorded));
+                return Ok(Some(Caught {
+                    what: format!("{name}, exchange {n}: {}", what.unwrap_or_default()),
+                    shrunk: None,
+                }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn scenario<S: Scenario>(count: &dyn Fn()) -> Option<Caught> {
+    for seed in 0..SEEDS {
+        count();
+        let Err(failure) = campaign::run_seed::<S>(seed, false) else {
+            continue;
+        };
+        let run = failure.run.unwrap_or_default();
+        let violation = run.violations.first();
+        return Some(Caught {
+            what: violation.map_or(failure.story, ToString::to_string),
+            shrunk: Some(Shrunk {
+                length: run.history.len(),
+                of: "events".to_owned(),
+            }),
+        });
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_has_its_name() {
+        for detector in Detector::ALL {
+            assert_eq!(Check::parse(detector.name()), Ok(Check::Detector(detector)));
+        }
+        assert_eq!(Check::parse("canary"), Ok(Check::Canary));
+        let told = Check::parse("canaries").unwrap_err();
+        assert!(told.contains("store-crash"), "{told}");
+    }
+}

@@ -1,0 +1,179 @@
+//! The command `harness planted`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command talks to its caller"
+)]
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use smalt_planted::{Area, Detector, VARIABLE, bugs};
+
+use super::detect::{self, Check, Places};
+use super::report;
+use super::run::{Done, Runner, Task};
+
+/// Options of `harness planted`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Only these bugs, by their ids; then without the control run. May be given often.
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// Only the bugs of this area: emulator, store, sleeve, sweeper or listener.
+    #[arg(long, value_parser = area)]
+    area: Option<Area>,
+    /// Name the bugs and stop.
+    #[arg(long)]
+    list: bool,
+    /// Processes at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+    /// Print the table of docs/planted.md.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+    /// The tests of the package `smalt`, built with its feature `planted`: ci/planted.sh finds them.
+    #[arg(long, value_name = "FILE")]
+    store_tests: Option<PathBuf>,
+    /// The directory of the recorded traces.
+    #[arg(long, value_name = "DIR", default_value = "fixtures/traces")]
+    traces: PathBuf,
+    /// Run this one check in this process and say what it found, with the bug that SMALT_PLANTED
+    /// names, if any: histories, restarts, bursts, traces, store-crash, sweep, listen, canary.
+    #[arg(long, value_name = "CHECK", value_parser = Check::parse)]
+    check: Option<Check>,
+}
+
+/// How to have the bugs built in.
+const HOW: &str = "this harness was built without planted bugs: run ci/planted.sh, or \
+                   CARGO_TARGET_DIR=target/planted cargo run -p smalt-harness --features planted -- planted";
+
+fn area(name: &str) -> Result<Area, String> {
+    let found = Area::ALL.into_iter().find(|area| area.name() == name);
+    found.ok_or_else(|| format!("areas are {}", Area::ALL.map(Area::name).join(", ")))
+}
+
+/// Runs the command. Not to be called from within a runtime: checks have their own.
+///
+/// # Errors
+/// When an id is none, or a check cannot be run.
+pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.list {
+        for (area, bug) in bugs() {
+            println!("{:<9} {:<30} {}", area.name(), bug.id, bug.wrong);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !cfg!(feature = "planted") {
+        eprintln!("{HOW}");
+        return Ok(ExitCode::FAILURE);
+    }
+    if let Some(check) = options.check {
+        return one_check(check, options);
+    }
+    anyhow::ensure!(
+        std::env::var_os(VARIABLE).is_none_or(|id| id.is_empty()),
+        "{VARIABLE} is set: the runner names the bugs itself; unset it, or give --check"
+    );
+    let tasks = tasks(options)?;
+    let all = run(options, &tasks)?;
+    if options.json {
+        println!("{:#}", report::json(&all));
+    } else if options.markdown {
+        print!("{}", report::markdown(&all));
+        eprint!("{}", report::text(&all));
+    } else {
+        print!("{}", report::text(&all));
+    }
+    Ok(if all.iter().all(Done::is_good) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn one_check(check: Check, options: &Options) -> anyhow::Result<ExitCode> {
+    let places = Places {
+        traces: options.traces.clone(),
+        store_tests: options.store_tests.clone(),
+    };
+    let verdict = detect::detect(check, &places).map_err(anyhow::Error::msg)?;
+    if options.json {
+        println!("{}", serde_json::to_string(&verdict)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    match verdict.caught {
+        Some(caught) => {
+            println!("case {}: {}", verdict.cases, caught.what);
+            Ok(ExitCode::FAILURE)
+        }
+        None => {
+            println!("{} cases, nothing found", verdict.cases);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The bugs asked for; with all of an area or of everything the checks without a bug, and always
+/// the canary.
+fn tasks(options: &Options) -> anyhow::Result<Vec<Task>> {
+    for id in &options.only {
+        anyhow::ensure!(
+            smalt_planted::find(id).is_some(),
+            "no planted bug is called {id}; --list names them"
+        );
+    }
+    let is_wanted = |task: &Task| match task {
+        Task::Bug(area, bug) => {
+            options.area.is_none_or(|wanted| wanted == *area)
+                && (options.only.is_empty() || options.only.iter().any(|id| id == bug.id))
+        }
+        _ => false,
+    };
+    let planted = bugs().map(|(area, bug)| Task::Bug(area, bug));
+    let planted: Vec<Task> = planted.filter(is_wanted).collect();
+    anyhow::ensure!(!planted.is_empty(), "no bug is selected; --list names them");
+    let mut checks: BTreeSet<Detector> = BTreeSet::new();
+    if options.only.is_empty() {
+        for task in &planted {
+            if let Task::Bug(_, bug) = task {
+                checks.extend(bug.caught_by);
+            }
+        }
+    }
+    // The longest first: those without a bug spend their whole budget.
+    let controls = checks.into_iter().map(Task::Control);
+    Ok([Task::Canary]
+        .into_iter()
+        .chain(controls)
+        .chain(planted)
+        .collect())
+}
+
+fn run(options: &Options, tasks: &[Task]) -> anyhow::Result<Vec<Done>> {
+    let runner = Runner {
+        program: std::env::current_exe()?,
+        traces: options.traces.clone(),
+        store_tests: options.store_tests.clone(),
+    };
+    let bar = ProgressBar::new(tasks.len() as u64);
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}")?);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let all = runtime.block_on(runner.run(tasks, options.jobs, &|done| {
+        bar.inc(1);
+        bar.set_message(done.task.name());
+    }));
+    bar.finish_and_clear();
+    Ok(all)
+}

@@ -1,0 +1,144 @@
+//! Every bug in a process of its own, a few at a time.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use smalt_planted::{Area, Bug, Detector, VARIABLE};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+use super::detect::{Check, Verdict};
+
+/// Longest that one check of one bug may take: each ends by its own budget long before.
+const CHECK_MAX: Duration = Duration::from_secs(300);
+
+/// What is to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A bug, until one of its checks fails.
+    Bug(Area, &'static Bug),
+    /// A check without any bug, which must find nothing.
+    Control(Detector),
+    /// The check that must fail.
+    Canary,
+}
+
+impl Task {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Bug(_, bug) => bug.id,
+            Task::Control(detector) => detector.name(),
+            Task::Canary => Check::Canary.name(),
+        }
+    }
+
+    fn checks(self) -> Vec<Check> {
+        match self {
+            Task::Bug(_, bug) => bug.caught_by.iter().copied().map(Check::Detector).collect(),
+            Task::Control(detector) => vec![Check::Detector(detector)],
+            Task::Canary => vec![Check::Canary],
+        }
+    }
+
+    fn bug(self) -> Option<&'static str> {
+        match self {
+            Task::Bug(_, bug) => Some(bug.id),
+            Task::Control(_) | Task::Canary => None,
+        }
+    }
+}
+
+/// What came of a task.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// The task.
+    pub task: Task,
+    /// The check that was run last, and what it came to; or why it could not be run.
+    pub last: Result<(Check, Verdict), String>,
+    /// How long all of its checks took.
+    pub took: Duration,
+}
+
+impl Done {
+    /// Whether it is as it must be.
+    pub fn is_good(&self) -> bool {
+        let Ok((_, verdict)) = &self.last else {
+            return false;
+        };
+        match self.task {
+            Task::Bug(..) | Task::Canary => verdict.caught.is_some(),
+            Task::Control(_) => verdict.caught.is_none(),
+        }
+    }
+}
+
+/// How a process for one check is started.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    /// This program.
+    pub program: PathBuf,
+    /// The recorded traces.
+    pub traces: PathBuf,
+    /// The tests of the store.
+    pub store_tests: Option<PathBuf>,
+}
+
+impl Runner {
+    /// Runs the tasks, `jobs` at a time; answers in the order of the tasks.
+    pub async fn run(&self, tasks: &[Task], jobs: usize, done: &dyn Fn(&Done)) -> Vec<Done> {
+        let runs = tasks.iter().map(|task| async {
+            let one = self.task(*task).await;
+            done(&one);
+            one
+        });
+        stream::iter(runs).buffered(jobs.max(1)).collect().await
+    }
+
+    async fn task(&self, task: Task) -> Done {
+        let begun = Instant::now();
+        let mut last = Err("nothing is to catch it".to_owned());
+        for check in task.checks() {
+            let verdict = self.check(check, task.bug()).await;
+            last = verdict.map(|verdict| (check, verdict));
+            let is_caught = |(_, verdict): &(Check, Verdict)| verdict.caught.is_some();
+            if last.is_err() || last.as_ref().is_ok_and(is_caught) {
+                break;
+            }
+        }
+        Done {
+            task,
+            last,
+            took: begun.elapsed(),
+        }
+    }
+
+    async fn check(&self, check: Check, bug: Option<&str>) -> Result<Verdict, String> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["planted", "--check", check.name(), "--json", "--traces"])
+            .arg(&self.traces)
+            .env(VARIABLE, bug.unwrap_or_default())
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        if let Some(tests) = &self.store_tests {
+            command.arg("--store-tests").arg(tests);
+        }
+        let output = tokio::time::timeout(CHECK_MAX, command.output()).await;
+        let output = output.map_err(|_| format!("{} did not end in time", check.name()))?;
+        let output = output.map_err(|error| format!("{}: {error}", self.program.display()))?;
+        let told = String::from_utf8_lossy(&output.stdout);
+        let verdict = told.lines().last().map(serde_json::from_str);
+        match verdict {
+            Some(Ok(verdict)) => Ok(verdict),
+            _ => {
+                let told = String::from_utf8_lossy(&output.stderr);
+                let last = told.lines().last().unwrap_or_default();
+                Err(format!("{}: {}: {last}", check.name(), output.status))
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The comparer on its own: two answers by hand, and what it must say of them.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::super::bindings::Bindings;
+use super::super::hosts::{Addressing, Hosts};
+use super::super::rules::RULES;
+use super::super::samples;
+use super::super::wire::Response;
+use super::{Aspect, Comparer, Difference};
+
+const URL: &str = "https://account.blob.core.windows.net/c/b";
+const XML: (&str, &str) = ("content-type", "application/xml");
+
+/// One account, as every trace of our own has it, at a target of either style.
+struct Pair {
+    hosts: Hosts,
+    bindings: Bindings,
+}
+
+impl Pair {
+    fn new(addressing: Addressing) -> Pair {
+        let lines = [("PUT", URL.to_owned(), 201, Vec::new())];
+        let recording = samples::recording("blob", &[], &lines);
+        Pair {
+            hosts: Hosts::of(&recording, addressing),
+            bindings: Bindings::default(),
+        }
+    }
+
+    fn compare(&mut self, method: &str, recorded: &Response, live: &Response) -> Vec<Difference> {
+        let mut comparer = Comparer {
+            hosts: &self.hosts,
+            bindings: &mut self.bindings,
+            rule_uses: &mut vec![0; RULES.len()],
+            account: "account",
+            dropped: &BTreeSet::new(),
+            reserialised: false,
+            superset: None,
+        };
+        comparer.compare(method, recorded, live)
+    }
+
+    /// Aspects and places of what differs.
+    fn seen(&mut self, recorded: &Response, live: &Response) -> Vec<(Aspect, String)> {
+        let found = self.compare("GET", recorded, live).into_iter();
+        found.map(|one| (one.aspect, one.at)).collect()
+    }
+}
+
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+    Response {
+        status,
+        headers: headers.iter().copied().collect(),
+        body: Bytes::from(body.to_owned()),
+    }
+}
+
+fn path_style() -> Addressing {
+    Addressing::Path {
+        blob: "127.0.0.1:10000".to_owned(),
+        queue: "127.0.0.1:10001".to_owned(),
+        table: "127.0.0.1:10002".to_owned(),
+    }
+}
+
+/// An address of the account is one that the target would write; any other account, service, host
+/// or scheme is wrong, in headers, attributes and elements.
+#[test]
+fn addresses_name_the_right_account() {
+    for (addressing, right, wrong) in [
+        (
+            Addressing::Host,
+            "https://account.blob.core.windows.net/c/b",
+            [
+                "https://other.blob.core.windows.net/c/b",
+                "https://account.queue.core.windows.net/c/b",
+                "https://account.blob.core.example.net/c/b",
+                "http://account.blob.core.windows.net/c/b",
+                "https://account.blob.core.windows.net/c/B",
+            ],
+        ),
+        (
+            path_style(),
+            "http://127.0.0.1:10000/account/c/b",
+            [
+                "http://127.0.0.1:10000/other/c/b",
+                "http://127.0.0.1:10001/account/c/b",
+                "http://127.0.0.1:10000/c/b",
+                "https://127.0.0.1:10000/account/c/b",
+                "https://account.blob.core.windows.net/c/b",
+            ],
+        ),
+    ] {
+        let mut pair = Pair::new(addressing);
+        let header = |url: &str| answer(200, &[("x-ms-copy-source", url)], "");
+        let element = |url: &str| {
+            let text = format!("<A ServiceEndpoint=\"{url}\"><CopySource>{url}</CopySource></A>");
+            answer(200, &[XML], &text)
+        };
+        assert_eq!(pair.seen(&header(URL), &header(right)), []);
+        assert_eq!(pair.seen(&element(URL), &element(right)), []);
+        for url in wrong {
+            let in_header = (Aspect::HeaderValues, "x-ms-copy-source".to_owned());
+            assert_eq!(pair.seen(&header(URL), &header(url)), [in_header], "{url}");
+            let places = ["/A@ServiceEndpoint", "/A/CopySource"];
+            let in_body = places.map(|at| (Aspect::Body, at.to_owned()));
+            assert_eq!(pair.seen(&element(URL), &element(url)), in_body, "{url}");
+        }
+    }
+}
+
+/// Status, code, names and values of headers are each seen, and named.
+#[test]
+fn heads_are_compared_exactly() {
+    let recorded = answer(
+        404,
+        &[("x-ms-error-code", "BlobNotFound"), ("x-ms-a", "1"), XML],
+        "",
+    );
+    let same = recorded.clone();
+    let mut pair = Pair::new(Addressing::Host);
+    assert_eq!(pair.seen(&recorded, &same), []);
+    let (code, a) = (("x-ms-error-code", "BlobNotFound"), ("x-ms-a", "1"));
+    let differs = |aspect, at: &str| vec![(aspect, at.to_owned())];
+    for (live, expected) in [
+        (
+            answer(409, &[code, a, XML], ""),
+            differs(Aspect::Status, "status"),
+        ),
+        (
+            answer(404, &[code, XML], ""),
+            differs(Aspect::HeaderNames, "x-ms-a"),
+        ),
+        (
+            answer(404, &[code, a, XML, ("x-ms-b", "")], ""),
+            differs(Aspect::HeaderNames, "x-ms-b"),
+        ),
+        (
+            answer(404, &[code, ("x-ms-a", "2"), XML], ""),
+            differs(Aspect::HeaderValues, "x-ms-a"),
+        ),
+        (
+            answer(404, &[("x-ms-error-code", "ContainerNotFound"), a, XML], ""),
+            vec![
+                (Aspect::Code, "code".to_owned()),
+                (Aspect::HeaderValues, "x-ms-error-code".to_owned()),
+            ],
+        ),
+        (
+            answer(404, &[code, a, XML, ("content-length", "1")], ""),
+            differs(Aspect::HeaderValues, "content-length"),
+        ),
+    ] {
+        assert_eq!(pair.seen(&recorded, &live), expected, "{live:?}");
+    }
+}
+
+/// What the service makes up is equal where it was equal, and different where it was different.
+#[test]
+fn relations_hold_both_ways() {
+    let tagged = |tag: &str| answer(200, &[("etag", tag)], "");
+    let mut pair = Pair::new(Addressing::Host);
+    assert_eq!(pair.seen(&tagged("\"0x1\""), &tagged("\"0xA\"")), []);
+    assert_eq!(pair.seen(&tagged("\"0x2\""), &tagged("\"0xB\"")), []);
+    let broken = vec![(Aspect::Relations, "etag".to_owned())];
+    // The recorded one changed, the live one did not; and the other way round.
+    assert_eq!(pair.seen(&tagged("\"0x3\""), &tagged("\"0xA\"")), broken);
+    assert_eq!(pair.seen(&tagged("\"0x1\""), &tagged("\"0xC\"")), broken);
+    let unquoted = vec![(Aspect::HeaderValues, "etag".to_owned())];
+    assert_eq!(pair.seen(&tagged("\"0x4\""), &tagged("0xD")), unquoted);
+}
+
+/// An element that is there on one side only is seen, and what stands beside it is still compared
+/// and bound.
+#[test]
+fn elements_beside_a_missing_one_count() {
+    let listing = |marker: &str, more: &str, name: &str| {
+        let text = format!("<R>{more}<Name>{name}</Name><NextMarker>{marker}</NextMarker></R>");
+        answer(200, &[XML], &text)
+    };
+    let mut pair = Pair::new(Addressing::Host);
+    let seen = pair.seen(&listing("m1", "", "a"), &listing("n1", "<Marker/>", "b"));
+    let at = |at: &str| (Aspect::Body, at.to_owned());
+    assert_eq!(seen, [at("/R"), at("/R/Name")]);
+    let again = pair.seen(&listing("m1", "", "a"), &listing("n2", "", "a"));
+    let relation = vec![(Aspect::Relations, "/R/NextMarker".to_owned())];
+    assert_eq!(again, relation);
+}
+
+/// Bodies are documents where both are, and bytes otherwise.
+#[test]
+fn bodies_are_compared_as_what_they_are() {
+    let mut pair = Pair::new(Addressing::Host);
+    let text = |kind: &str, body: &str| answer(200, &[("content-type", kind)], body);
+    for (recorded, live, equal) in [
+        (text("text/plain", "a b"), text("text/plain", "a b"), true),
+        (text("text/plain", "a b"), text("text/plain", "a  b"), false),
+        (
+            text("application/xml", "<a><b>1</b></a>"),
+            text("application/xml", "<a>\n <b>1</b></a>"),
+            true,
+        ),
+        (
+            text("application/xml", "<a><b>1</b><c/></a>"),
+            text("application/xml", "<a><c/><b>1</b></a>"),
+            false,
+        ),
+        (
+            text("application/xml", "<a><b>1</b><b>2</b></a>"),
+            text("application/xml", "<a><b>2</b><b>1</b></a>"),
+            false,
+        ),
+        (
+            text("application/xml", "<a/>"),
+            text("application/xml", "<a>"),
+            false,
+        ),
+    ] {
+        let found = pair.compare("GET", &recorded, &live);
+        assert_eq!(found.is_empty(), equal, "{recorded:?} {live:?} {found:?}");
+    }
+}

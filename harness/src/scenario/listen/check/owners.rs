@@ -1,0 +1,477 @@
+//! Each message in the hands of each listener, from the get that granted it to the decision: LS3,
+//! LS4, LS5, LS7, the alarm of LL2, and whether the log says what happened.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use smalt_listener::{Ended, Outcome};
+use smalt_protocol::Timestamp;
+
+use super::{Taken, is_told, never_expires, taken};
+use crate::scenario::campaign::Violation;
+use crate::scenario::history::{Event, Exchange, Fate, Happening};
+use crate::scenario::listen::plan::ListenPlan;
+use crate::scenario::listen::shape::RETRY_S;
+use crate::scenario::listen::{Names, Seen};
+use crate::scenario::marks::{Marks, mark};
+
+/// Times on the wire have whole seconds.
+const ROUNDING: Duration = Duration::from_secs(1);
+/// What a handler gets to end in after it is cancelled, and some time for the requests around it.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(4);
+/// A listener that renews tries until the lock has no more than this left.
+const LAST_ATTEMPT: Duration = Duration::from_secs(3);
+/// Below this visibility, or this rate, there is no time to try again.
+const TRIES_FROM: (u16, u32) = (8, 100);
+
+/// One message in the hands of one life.
+struct Owner {
+    actor: String,
+    id: String,
+    count: u32,
+    got_at: Timestamp,
+    until: Timestamp,
+    expires: Option<Timestamp>,
+    receipt: String,
+    started: Option<Timestamp>,
+    ended: Option<(Timestamp, &'static str)>,
+    /// When it was told that the message is somebody else's.
+    lost: Option<Timestamp>,
+    /// When it last asked for more time.
+    asked: Timestamp,
+    /// The last delay that it asked for, as sent.
+    hidden_s: Option<u64>,
+    deletes: u32,
+    /// The service has executed its delete, its retry or its release.
+    deleted: bool,
+    /// It learned the end of its delete from a 404 or mismatch.
+    told_late: bool,
+    decided: Option<Outcome>,
+}
+
+impl Owner {
+    fn is_running(&self) -> bool {
+        self.started.is_some() && self.ended.is_none()
+    }
+}
+
+/// How a life ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Crashed,
+    Left(Ended),
+}
+
+struct Hands<'a> {
+    plan: &'a ListenPlan,
+    names: &'a Names,
+    history: &'a [Event],
+    owners: Vec<Owner>,
+    ends: BTreeMap<String, End>,
+    slept: Vec<Timestamp>,
+    calm: bool,
+    violations: &'a mut Vec<Violation>,
+    marks: &'a mut Marks,
+}
+
+pub(super) fn check(
+    history: &[Event],
+    plan: &ListenPlan,
+    names: &Names,
+    violations: &mut Vec<Violation>,
+    marks: &mut Marks,
+) {
+    let mut hands = Hands {
+        plan,
+        names,
+        history,
+        owners: Vec::new(),
+        ends: BTreeMap::new(),
+        slept: Vec::new(),
+        calm: plan.is_calm(),
+        violations,
+        marks,
+    };
+    for (number, event) in history.iter().enumerate() {
+        hands.event(number, event);
+    }
+    hands.end();
+}
+
+impl Hands<'_> {
+    fn violated(&mut self, property: &'static str, number: usize, what: String) {
+        self.violations.push(Violation::at(property, number, what));
+    }
+
+    fn event(&mut self, number: usize, event: &Event) {
+        match &event.what {
+            Happening::Exchange(exchange) => {
+                self.sent(number, event, exchange);
+                if is_told(exchange) {
+                    self.told(event, exchange);
+                }
+            }
+            Happening::Delivered { number } => {
+                if let Some(Happening::Exchange(exchange)) =
+                    self.history.get(*number).map(|event| &event.what)
+                {
+                    self.told(event, exchange);
+                }
+            }
+            Happening::Crashed => {
+                self.ends.insert(event.actor.clone(), End::Crashed);
+            }
+            Happening::Calm => self.calm = true,
+            Happening::Started { id, count, .. } => self.started(number, event, id, *count),
+            Happening::Handled { id, verdict } => self.ended(number, event, id, verdict),
+            Happening::ToldToStop => {
+                let mine = |owner: &Owner| owner.actor == event.actor && owner.is_running();
+                if self.owners.iter().any(mine) {
+                    mark(self.marks, "told to stop with work in flight");
+                }
+            }
+            Happening::Ended(_) => {}
+            Happening::Listener(seen) => self.seen(number, event, seen),
+        }
+    }
+
+    fn seen(&mut self, number: usize, event: &Event, seen: &Seen) {
+        match seen {
+            Seen::Slept(for_s) => {
+                self.slept.push(event.at);
+                self.slept.push(event.at.plus_s(*for_s));
+            }
+            Seen::Left(ended) => {
+                self.ends.insert(event.actor.clone(), End::Left(*ended));
+            }
+            Seen::Decided {
+                id,
+                count,
+                outcome,
+                expiring,
+            } => self.decided(number, event, (id, *count), *outcome, *expiring),
+            _ => {}
+        }
+    }
+
+    /// The owner that holds this receipt.
+    fn holder(&self, actor: &str, id: &str, receipt: &str) -> Option<usize> {
+        let is = |o: &Owner| o.id == id && o.receipt == receipt && o.actor == actor;
+        self.owners.iter().rposition(is)
+    }
+
+    fn of(&self, actor: &str, id: &str, wanted: impl Fn(&Owner) -> bool) -> Option<usize> {
+        let is = |o: &Owner| o.id == id && o.actor == actor && wanted(o);
+        self.owners.iter().rposition(is)
+    }
+
+    /// LS4: after a lock is lost nothing is acknowledged.
+    fn sent(&mut self, number: usize, event: &Event, exchange: &Exchange) {
+        let (_, queue, rest) = exchange.segments();
+        if exchange.method == "POST" && queue == self.names.poison && rest == "messages" {
+            return self.copied(number, event, exchange);
+        }
+        let Some(id) = rest.strip_prefix("messages/") else {
+            return;
+        };
+        let receipt = exchange.parameter("popreceipt").unwrap_or_default();
+        let Some(at) = self.holder(&event.actor, id, receipt) else {
+            return;
+        };
+        let owner = &mut self.owners[at];
+        if owner.lost.is_some_and(|lost| exchange.sent >= lost) {
+            let what = format!("{} settles {id}, which it was told is lost", event.actor);
+            return self.violated("LS4", number, what);
+        }
+        if exchange.method == "PUT" {
+            owner.asked = exchange.sent;
+            let asked = exchange.parameter("visibilitytimeout");
+            owner.hidden_s = asked.and_then(|text| text.parse().ok());
+        } else {
+            owner.deletes += 1;
+            owner.deleted |= exchange.done().is_some();
+        }
+    }
+
+    /// LS4: a copy for the poison queue is made by whoever holds the message.
+    fn copied(&mut self, number: usize, event: &Event, exchange: &Exchange) {
+        let text = smalt_protocol::xml::read_queue_message(&exchange.body).unwrap_or_default();
+        let envelope: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let id = envelope["id"].as_str().unwrap_or_default();
+        let Some(at) = self.of(&event.actor, id, |owner| owner.decided.is_none()) else {
+            return;
+        };
+        let (until, got_at) = (self.owners[at].until, self.owners[at].got_at);
+        let known = self.calm || !self.plan.hides_requests();
+        if exchange.sent > until.plus(ROUNDING) && known && !self.slept_since(got_at) {
+            let what = format!(
+                "{} copies {id}, which it had until {}",
+                event.actor,
+                until.iso_s()
+            );
+            self.violated("LS4", number, what);
+        }
+    }
+
+    /// What an answer tells a life about its locks.
+    fn told(&mut self, event: &Event, exchange: &Exchange) {
+        let Fate::Answered(answer) = &exchange.fate else {
+            return;
+        };
+        let (_, _, rest) = exchange.segments();
+        if exchange.method == "GET" && rest == "messages" && answer.status == 200 {
+            for message in taken(&answer.text()) {
+                self.took(event, exchange, &message);
+            }
+            return;
+        }
+        let Some(id) = rest.strip_prefix("messages/") else {
+            return;
+        };
+        let receipt = exchange.parameter("popreceipt").unwrap_or_default();
+        let Some(at) = self.holder(&event.actor, id, receipt) else {
+            return;
+        };
+        let owner = &mut self.owners[at];
+        let code = answer.header("x-ms-error-code").unwrap_or_default();
+        if answer.status == 404 || code == "PopReceiptMismatch" {
+            owner.told_late |= exchange.method == "DELETE";
+            owner.lost = owner.lost.or(Some(event.at));
+            if owner.is_running() {
+                mark(self.marks, "lock lost while its handler ran");
+            }
+        } else if exchange.method == "PUT" && (200..300).contains(&answer.status) {
+            let header = |name| answer.header(name).unwrap_or_default();
+            owner.receipt = header("x-ms-popreceipt").to_owned();
+            let until = Timestamp::parse_rfc1123(header("x-ms-time-next-visible"));
+            owner.until = until.unwrap_or(Timestamp::MIN);
+            if owner.is_running() {
+                mark(self.marks, "lock renewed");
+            }
+        }
+    }
+
+    fn took(&mut self, event: &Event, exchange: &Exchange, message: &Taken<'_>) {
+        let expires = Some(message.expires).filter(|expires| !never_expires(*expires));
+        self.owners.push(Owner {
+            actor: event.actor.clone(),
+            id: message.id.to_owned(),
+            count: message.count,
+            got_at: event.at,
+            until: message.until,
+            expires,
+            receipt: message.receipt.to_owned(),
+            started: None,
+            ended: None,
+            lost: None,
+            asked: exchange.sent,
+            hidden_s: None,
+            deletes: 0,
+            deleted: false,
+            told_late: false,
+            decided: None,
+        });
+    }
+
+    /// LS4, LS7: a handler begins, with enough visibility, while no other has the message, and not
+    /// one too many.
+    fn started(&mut self, number: usize, event: &Event, id: &str, count: u32) {
+        let (actor, now) = (event.actor.as_str(), event.at);
+        for other in 0..self.owners.len() {
+            let owner = &self.owners[other];
+            let crashed = self.ends.get(&owner.actor) == Some(&End::Crashed);
+            if owner.id == id && owner.is_running() && owner.until > now && !crashed {
+                let what = format!("{} runs {id} already, and has it", owner.actor);
+                self.violated("LS4", number, what);
+            }
+        }
+        let believed = |o: &Owner| o.deletes > 0 && o.ended.is_some_and(|(_, v)| v == "ok");
+        if self.of(actor, id, believed).is_some() {
+            let what = format!("{actor} runs {id} again, though it was done with it");
+            self.violated("DL16", number, what);
+        }
+        let Some(at) = self.of(actor, id, |owner| owner.count == count) else {
+            return self.violated(
+                "LS4",
+                number,
+                format!("{actor} runs {id}, which it never got"),
+            );
+        };
+        let visibility = Duration::from_secs(u64::from(self.plan.shape.visibility_s));
+        let least = (visibility / 4).min(Duration::from_secs(5));
+        let (until, got_at) = (self.owners[at].until, self.owners[at].got_at);
+        if until.plus(ROUNDING) < now.plus(least) && !self.slept_since(got_at) {
+            let what = format!("{id} is hidden until {} only", until.iso_ticks());
+            self.violated("LS4", number, what);
+        }
+        self.owners[at].started = Some(now);
+        let mine = |owner: &&Owner| owner.actor == actor && owner.is_running();
+        let running = self.owners.iter().filter(mine).count();
+        let shape = &self.plan.shape;
+        let most = shape.tasks_max.max(shape.floor()) * shape.slots;
+        if running > usize::try_from(most).unwrap_or(usize::MAX) {
+            let what = format!("{actor} runs {running} handlers, {most} allowed");
+            self.violated("LS7", number, what);
+        }
+    }
+
+    /// LS4: a handler does not outlive its lock.
+    fn ended(&mut self, number: usize, event: &Event, id: &str, verdict: &'static str) {
+        let Some(at) = self.of(&event.actor, id, Owner::is_running) else {
+            return;
+        };
+        let now = event.at;
+        self.owners[at].ended = Some((now, verdict));
+        let owner = &self.owners[at];
+        let (until, lost, asked, got_at) = (owner.until, owner.lost, owner.asked, owner.got_at);
+        let mortal = owner.expires.is_some();
+        if self.ends.get(&event.actor) == Some(&End::Crashed) || self.slept_since(got_at) {
+            return;
+        }
+        let lag = Duration::from_millis(2 * self.plan.shape.lag_ms);
+        if lost.is_some_and(|lost| lost.plus(CANCELLED_WITHIN + lag) < now) {
+            let what = format!(
+                "{} ran {id} on after it was told that it is lost",
+                event.actor
+            );
+            return self.violated("LS4", number, what);
+        }
+        if until.plus(ROUNDING) >= now || mortal {
+            return;
+        }
+        let shape = &self.plan.shape;
+        if !shape.renew {
+            let what = format!("{} ran {id} beyond {}", event.actor, until.iso_s());
+            self.violated("LS4", number, what);
+        } else if shape.visibility_s >= TRIES_FROM.0
+            && shape.rate_per_s >= TRIES_FROM.1
+            && !self.plan.hides_requests()
+            && asked.plus(LAST_ATTEMPT) < until
+        {
+            let what = format!("{} gave up {id} at {}", event.actor, asked.iso_ticks());
+            self.violated("LS4", number, what);
+        }
+    }
+
+    fn slept_since(&self, at: Timestamp) -> bool {
+        self.slept.iter().any(|slept| *slept >= at)
+    }
+
+    /// What the log says about a message.
+    fn decided(
+        &mut self,
+        number: usize,
+        event: &Event,
+        (id, count): (&str, u32),
+        outcome: Outcome,
+        expiring: bool,
+    ) {
+        let open = |owner: &Owner| owner.count == count && owner.decided.is_none();
+        let Some(at) = self.of(&event.actor, id, open) else {
+            let what = format!("{} decided about {id}, which it never got", event.actor);
+            return self.violated("log", number, what);
+        };
+        mark(self.marks, outcome.name());
+        self.owners[at].decided = Some(outcome);
+        let owner = &self.owners[at];
+        if let Some(why) = self.untrue(owner, outcome) {
+            let what = format!(
+                "{} says that {id} is {}: {why}",
+                event.actor,
+                outcome.name()
+            );
+            return self.violated("log", number, what);
+        }
+        let most = self.plan.shape.max_dequeue;
+        if outcome == Outcome::Retried && count >= most {
+            let what = format!("{id} is to be tried again after attempt {count} of {most}");
+            return self.violated("LS5", number, what);
+        }
+        if let Some(why) = self.wrong_delay(owner, outcome) {
+            return self.violated("LS8", number, format!("{id}: {why}"));
+        }
+        if !expiring && self.needs_alarm(owner, outcome, event.at) {
+            let what = format!("{id} is about to expire, and nobody is told");
+            self.violated("LL2", number, what);
+        } else if expiring {
+            mark(self.marks, "expiry alarm");
+        }
+    }
+
+    fn untrue(&self, owner: &Owner, outcome: Outcome) -> Option<&'static str> {
+        let said_gone = matches!(
+            outcome,
+            Outcome::Done | Outcome::Poisoned | Outcome::DuplicateDeleted
+        );
+        match outcome {
+            Outcome::Done if !owner.deleted && !owner.told_late => Some("it is not deleted"),
+            Outcome::Released if owner.hidden_s != Some(0) => Some("it is not given back"),
+            // Its own lost delete has done it; the 404 after it says so.
+            _ if owner.deleted && owner.told_late && !said_gone => Some("it has deleted it"),
+            Outcome::ReleaseFailed if self.calm && owner.lost.is_none() => Some("nothing failed"),
+            _ => None,
+        }
+    }
+
+    /// The delay of a retry is the curve's, or what its handler asked for.
+    fn wrong_delay(&self, owner: &Owner, outcome: Outcome) -> Option<String> {
+        let (_, verdict) = owner.ended?;
+        let sent = owner.hidden_s?;
+        if outcome != Outcome::Retried || owner.expires.is_some() {
+            return None;
+        }
+        let attempt = usize::try_from(owner.count).ok()?.checked_sub(1)?;
+        let curve = RETRY_S.get(attempt).or(RETRY_S.last()).copied()?;
+        let body = self
+            .history
+            .iter()
+            .rev()
+            .find_map(|event| match &event.what {
+                Happening::Started { id, body, .. } if *id == owner.id => Some(body),
+                _ => None,
+            })?;
+        let asked = self.plan.behaviour_of(body)?.asks_for_s().map(u64::from);
+        let wanted = asked.filter(|_| verdict == "retry").unwrap_or(curve);
+        (sent != wanted).then(|| format!("hidden for {sent} s, not {wanted} s"))
+    }
+
+    /// LL2: whoever leaves a message behind that can only be taken in the last tenth of its life
+    /// says so.
+    fn needs_alarm(&self, owner: &Owner, outcome: Outcome, now: Timestamp) -> bool {
+        let over = matches!(
+            outcome,
+            Outcome::Done | Outcome::Gone | Outcome::Poisoned | Outcome::DuplicateDeleted
+        );
+        let Some(expires) = owner.expires.filter(|_| !over) else {
+            return false;
+        };
+        let put = self.history.iter().find_map(|event| match &event.what {
+            Happening::Exchange(e) if event.actor == "owner" && e.method == "POST" => {
+                let text = e.done()?.text();
+                text.contains(&owner.id).then_some(event.at)
+            }
+            _ => None,
+        });
+        let life = expires.since(put.unwrap_or(now));
+        let back = if outcome == Outcome::Retried {
+            owner.until.max(now)
+        } else {
+            now
+        };
+        let looked = back.plus(self.plan.shape.longest_sleep());
+        looked >= expires.minus(life / 10).plus(2 * ROUNDING)
+    }
+
+    /// LS3: what a life took and did not crash over is decided about.
+    fn end(&mut self) {
+        let mut found = Vec::new();
+        for owner in self.owners.iter().filter(|owner| owner.decided.is_none()) {
+            let left = self.ends.get(&owner.actor);
+            if owner.actor != "stranger" && left == Some(&End::Left(Ended::Drained)) {
+                let what = format!("{} got {} and never decided", owner.actor, owner.id);
+                found.push(Violation::of_run("LS3", what));
+            }
+        }
+        self.violations.extend(found);
+    }
+}

@@ -1,0 +1,479 @@
+//! Numbers and times of each listener's life: LS7 to LS10, LL1, LL3, LL4, and requests that need
+//! not be (DL2, DL5).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use smalt_listener::PoolState;
+use smalt_protocol::Timestamp;
+
+use super::{is_told, taken};
+use crate::scenario::campaign::Violation;
+use crate::scenario::history::{Event, Exchange, Fate, Happening};
+use crate::scenario::listen::plan::ListenPlan;
+use crate::scenario::listen::{Mode, Names, Seen, Stage};
+use crate::scenario::marks::{Marks, mark};
+
+/// Get Messages: most at once, and longest visibility timeout in seconds (7 days).
+const GET_COUNT_MAX: u64 = 32;
+const GET_VISIBILITY_S: std::ops::RangeInclusive<u64> = 1..=604_800;
+/// What trouble leaves behind: waits after errors, halved request rates. Then times are exact.
+const AFTERMATH: Duration = Duration::from_secs(75);
+/// Waits for a token, the controller's tick, gathering of free slots.
+const SLACK: Duration = Duration::from_millis(1_600);
+/// Least wait after a failed get.
+const ERROR_MIN: Duration = Duration::from_millis(400);
+/// After the grace time, cancelled handlers and releases get so long.
+const LEAVE_WITHIN: Duration = Duration::from_secs(8);
+/// In what time a backlog shall be worked off (the default).
+const DRAIN_TARGET: Duration = Duration::from_secs(10);
+/// So many gets of an idle listener are looked at before they are called in step.
+const IN_STEP_FROM: usize = 8;
+
+struct Pace<'a> {
+    plan: &'a ListenPlan,
+    names: &'a Names,
+    history: &'a [Event],
+    lag: Duration,
+    /// When the trouble was over.
+    calm_at: Timestamp,
+    violations: &'a mut Vec<Violation>,
+}
+
+/// One life, as its events go by.
+#[derive(Default)]
+struct Life {
+    state: PoolState,
+    tasks: u32,
+    /// When state and tasks became so.
+    since: Option<Timestamp>,
+    /// When its last get was answered, empty or not at all, and nothing else has come since.
+    empty_at: Option<Timestamp>,
+    failed_at: Option<Timestamp>,
+    /// Requests to the queue, and failures among them.
+    sent: Vec<Timestamp>,
+    failed: Vec<Timestamp>,
+    told_at: Option<Timestamp>,
+    idle_gets: Vec<Timestamp>,
+    /// Direction of the last change, and changes of direction, in the steady stage.
+    rising: Option<bool>,
+    reversals: u32,
+    woken_at: Option<Timestamp>,
+    running: u32,
+}
+
+pub(super) fn check(
+    history: &[Event],
+    plan: &ListenPlan,
+    names: &Names,
+    violations: &mut Vec<Violation>,
+    marks: &mut Marks,
+) {
+    let calm = history.iter().find(|e| e.what == Happening::Calm);
+    let mut pace = Pace {
+        plan,
+        names,
+        history,
+        lag: Duration::from_millis(plan.shape.lag_ms),
+        calm_at: calm.map_or(Timestamp::MAX, |event| event.at),
+        violations,
+    };
+    pace.lives(marks);
+    pace.late(marks);
+    pace.steady();
+}
+
+impl Pace<'_> {
+    fn violated(&mut self, property: &'static str, number: usize, what: String) {
+        self.violations.push(Violation::at(property, number, what));
+    }
+
+    /// Whether trouble and what it leaves behind are over.
+    fn is_exact(&self, at: Timestamp) -> bool {
+        at >= self.calm_at.plus(AFTERMATH)
+    }
+
+    fn lives(&mut self, marks: &mut Marks) {
+        let mut lives: BTreeMap<&str, Life> = BTreeMap::new();
+        let mut stage = None;
+        let mut stage_at = Timestamp::MIN;
+        let history = self.history;
+        for (number, event) in history.iter().enumerate() {
+            let life = lives.entry(event.actor.as_str()).or_default();
+            match &event.what {
+                Happening::Exchange(exchange) if event.actor.starts_with("listener") => {
+                    self.exchange(number, event, exchange, life, stage);
+                }
+                Happening::Started { .. } => life.running += 1,
+                Happening::Handled { .. } => life.running = life.running.saturating_sub(1),
+                Happening::ToldToStop => {
+                    life.told_at = Some(event.at);
+                    life.empty_at = None;
+                    life.woken_at = None;
+                }
+                Happening::Crashed => {
+                    lives.remove(event.actor.as_str());
+                }
+                Happening::Listener(Seen::Stage(next)) => {
+                    if stage == Some(Stage::Idle) {
+                        self.idle_over(number, event.at, stage_at, &lives);
+                    }
+                    (stage, stage_at) = (Some(*next), event.at);
+                }
+                Happening::Listener(seen) => {
+                    self.seen(number, event, seen, life, stage);
+                    if matches!(seen, Seen::Left(_)) {
+                        self.rate(number, life);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if lives
+            .values()
+            .any(|life| life.idle_gets.len() > IN_STEP_FROM)
+        {
+            mark(marks, "long idle");
+        }
+    }
+
+    fn seen(
+        &mut self,
+        number: usize,
+        event: &Event,
+        seen: &Seen,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
+        match seen {
+            Seen::Pool { state, tasks } => {
+                self.resized(number, life, *state, *tasks, stage);
+                (life.state, life.tasks, life.since) = (*state, *tasks, Some(event.at));
+                life.empty_at = None;
+            }
+            Seen::Woken => {
+                life.empty_at = None;
+                let free = life.running < self.plan.shape.slots;
+                let due = self.is_exact(event.at) && free && life.told_at.is_none();
+                if due && life.since.is_some() && life.woken_at.is_none() {
+                    life.woken_at = Some(event.at);
+                }
+            }
+            Seen::Left(_) => {
+                let grace = Duration::from_secs(u64::from(self.plan.shape.grace_s));
+                let told = life.told_at.unwrap_or(event.at);
+                let slept = self.slept(told, event.at);
+                if event.at > told.plus(grace + LEAVE_WITHIN + slept + 2 * self.lag) {
+                    let what = format!("{} took {:?} to stop", event.actor, event.at.since(told));
+                    self.violated("LL4", number, what);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn slept(&self, from: Timestamp, to: Timestamp) -> Duration {
+        let of = |event: &Event| match &event.what {
+            Happening::Listener(Seen::Slept(s)) if event.at >= from && event.at <= to => *s,
+            _ => 0,
+        };
+        Duration::from_secs(self.history.iter().map(of).sum())
+    }
+
+    /// LS10: those who poll for ever do; LL3: few changes of direction.
+    fn resized(
+        &mut self,
+        number: usize,
+        life: &mut Life,
+        state: PoolState,
+        tasks: u32,
+        stage: Option<Stage>,
+    ) {
+        let works = matches!(state, PoolState::Active | PoolState::Watching);
+        let floor = self.plan.shape.floor();
+        if works && tasks < floor {
+            let what = format!("{tasks} tasks poll, not {floor}");
+            self.violated("LS10", number, what);
+        }
+        let most = self.plan.shape.tasks_max.max(1).max(floor);
+        if works && tasks > most {
+            self.violated(
+                "LS7",
+                number,
+                format!("{tasks} tasks poll, {most} are allowed"),
+            );
+        }
+        if stage == Some(Stage::Steady) && works && tasks != life.tasks {
+            let rising = tasks > life.tasks;
+            life.reversals += u32::from(life.rising.is_some_and(|was| was != rising));
+            life.rising = Some(rising);
+            if let crate::scenario::listen::Wave::Steady(_, _, for_s) = self.plan.wave {
+                // Down only after a whole cooldown of lower wishes.
+                let cooldown_s = u32::from(self.plan.shape.cooldown_s.max(1));
+                let most = 2 * (u32::from(for_s) / cooldown_s + 1) + 1;
+                if life.reversals > most {
+                    let what = format!("{} changes of direction, {most} allowed", life.reversals);
+                    self.violated("LL3", number, what);
+                }
+            }
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
+        let (_, queue, rest) = exchange.segments();
+        if queue != self.names.queue {
+            return;
+        }
+        life.sent.push(exchange.sent);
+        let failed = match &exchange.fate {
+            Fate::Answered(answer) => answer.status >= 500 || !is_told(exchange),
+            Fate::NoAnswer(_) => true,
+        };
+        if failed {
+            life.failed.push(exchange.sent);
+        }
+        if exchange.method == "GET" && rest == "messages" {
+            self.got(number, event, exchange, life, stage);
+        } else if exchange.method != "DELETE" && rest.is_empty() {
+            let idle = life.state == PoolState::Watching && self.is_exact(event.at);
+            if exchange.parameter("comp") == Some("metadata") && idle {
+                self.violated(
+                    "DL2",
+                    number,
+                    format!("{} asks an idle queue's depth", event.actor),
+                );
+            }
+        }
+    }
+
+    /// LS7 and LS8: what a get asks for, and how long after the one before it.
+    fn got(
+        &mut self,
+        number: usize,
+        event: &Event,
+        exchange: &Exchange,
+        life: &mut Life,
+        stage: Option<Stage>,
+    ) {
+        let parameter = |name: &str| exchange.parameter(name).and_then(|v| v.parse().ok());
+        let count = parameter("numofmessages").unwrap_or(1);
+        let visibility = parameter("visibilitytimeout").unwrap_or(30);
+        let most = u64::from(self.plan.shape.slots).min(GET_COUNT_MAX);
+        if !(1..=most).contains(&count) || !GET_VISIBILITY_S.contains(&visibility) {
+            let what = format!("a get of {count} messages for {visibility} s, {most} slots");
+            self.violated("LS7", number, what);
+        }
+        self.woken(number, event, exchange, life);
+        let alone = life.state == PoolState::Watching && life.tasks == 1;
+        let (idle_min, idle_max) = self.plan.shape.idle_ms;
+        if let (Some(last), true) = (life.empty_at, alone && self.is_exact(event.at)) {
+            let gap = exchange.sent.since(last);
+            let (least, most) = match self.plan.shape.mode {
+                Mode::Poll(_) => (
+                    Duration::from_millis(idle_min),
+                    Duration::from_millis(idle_max),
+                ),
+                Mode::Trigger(watchdog_s) => {
+                    let watchdog = Duration::from_secs(u64::from(watchdog_s));
+                    (watchdog.saturating_sub(SLACK), watchdog)
+                }
+            };
+            if gap < least || gap > most + SLACK + 2 * self.lag {
+                let what = format!("{gap:?} after an empty get, of {least:?} to {most:?}");
+                self.violated("LS8", number, what);
+            }
+        }
+        if let (Some(last), true) = (
+            life.failed_at,
+            life.tasks == 1 && life.state == PoolState::Watching,
+        ) {
+            let gap = exchange.sent.since(last);
+            if gap < ERROR_MIN && self.is_exact(event.at) {
+                self.violated("LS8", number, format!("{gap:?} after a failed get"));
+            }
+        }
+        let answer = exchange.done().filter(|_| is_told(exchange));
+        let empty = answer.is_some_and(|answer| taken(&answer.text()).is_empty());
+        life.empty_at = (empty && alone).then_some(event.at);
+        life.failed_at = None;
+        if empty && stage == Some(Stage::Idle) && life.state == PoolState::Watching {
+            life.idle_gets.push(exchange.sent);
+        }
+    }
+
+    /// LL1: a trigger is followed by a get.
+    fn woken(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
+        let Some(woken) = life.woken_at else {
+            return;
+        };
+        if exchange.sent < woken {
+            return;
+        }
+        life.woken_at = None;
+        let most = SLACK + 4 * self.lag;
+        let late = exchange.sent.since(woken);
+        if late > most && life.state != PoolState::Draining {
+            let what = format!("{} looks {late:?} after a trigger", event.actor);
+            self.violated("LL1", number, what);
+        }
+    }
+
+    /// The idle stage is over: whoever polls has done so up to the end, and not in step.
+    fn idle_over(
+        &mut self,
+        number: usize,
+        now: Timestamp,
+        since: Timestamp,
+        lives: &BTreeMap<&str, Life>,
+    ) {
+        let longest = self.plan.shape.longest_sleep() + SLACK + 2 * self.lag;
+        let watched = since.plus(longest) < now && self.is_exact(since);
+        for (actor, life) in lives
+            .iter()
+            .filter(|(actor, _)| actor.starts_with("listener"))
+        {
+            if life.told_at.is_some() {
+                continue;
+            }
+            let silent = life.sent.last().is_none_or(|last| last.plus(longest) < now);
+            if silent && watched {
+                let what = format!("{actor} has stopped looking");
+                self.violated("LL1", number, what);
+            }
+            let gets = &life.idle_gets;
+            let pairs = gets.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            if gets.len() > IN_STEP_FROM && pairs * 3 > gets.len() {
+                let what = format!("{actor} polls in step: {pairs} of {} gets", gets.len());
+                self.violated("DL5", number, what);
+            }
+        }
+    }
+
+    /// LS9: within any second no more requests than the bucket gives, save those that are repeated
+    /// because they failed.
+    fn rate(&mut self, number: usize, life: &Life) {
+        let rate = f64::from(self.plan.shape.rate_per_s);
+        let burst = (rate / 10.0).max(1.0);
+        let mut sent = life.sent.clone();
+        sent.sort();
+        for (first, at) in sent.iter().enumerate() {
+            let second = sent
+                .iter()
+                .skip(first)
+                .take_while(|s| s.since(*at) <= Duration::from_secs(1));
+            // Requests that were drawn earlier may be overtaken on the way.
+            let allowed = rate + burst + 2.0;
+            let count = second.count();
+            if (count as f64) <= allowed {
+                continue;
+            }
+            let until = at.plus(Duration::from_secs(1));
+            let failed = life.failed.iter().filter(|f| **f <= until).count();
+            // Requests that were held up come all at once.
+            let known = self.is_exact(*at) || !self.plan.hides_requests();
+            let asleep = !self.slept(Timestamp::MIN, until).is_zero() && !self.is_exact(*at);
+            if count as f64 > allowed + failed as f64 && known && !asleep {
+                let what = format!("{count} requests in a second, {allowed:.0} allowed");
+                return self.violated("LS9", number, what);
+            }
+        }
+    }
+
+    /// LL1: the message that comes into an idle queue is taken in time.
+    fn late(&mut self, marks: &mut Marks) {
+        let stage = self
+            .history
+            .iter()
+            .enumerate()
+            .find_map(|(number, event)| match &event.what {
+                Happening::Listener(Seen::Stage(Stage::Late { announced })) => {
+                    Some((number, event.at, *announced))
+                }
+                _ => None,
+            });
+        let Some((number, put, announced)) = stage else {
+            return;
+        };
+        let is_get = |event: &&Event| match &event.what {
+            Happening::Exchange(e) if event.actor.starts_with("listener") => {
+                e.method == "GET" && e.done().is_some_and(|a| !taken(&a.text()).is_empty())
+            }
+            _ => false,
+        };
+        let got = self
+            .history
+            .iter()
+            .skip(number)
+            .find(is_get)
+            .map(|event| event.at);
+        let mut most = SLACK + 4 * self.lag;
+        if !announced {
+            most += self.plan.shape.longest_sleep();
+            if matches!(self.plan.shape.mode, Mode::Trigger(_)) {
+                mark(marks, "watchdog woke");
+            }
+        }
+        if !self.is_exact(put) {
+            most += AFTERMATH;
+        }
+        match got {
+            Some(at) if at <= put.plus(most) => {}
+            Some(at) => {
+                let what = format!("taken after {:?}, {most:?} allowed", at.since(put));
+                self.violated("LL1", number, what);
+            }
+            None => self.violated("LL1", number, "never taken".to_owned()),
+        }
+    }
+
+    /// LL3: under a constant load that can be borne the oldest message does not grow older.
+    fn steady(&mut self) {
+        let begun = self
+            .history
+            .iter()
+            .position(|event| event.what == Happening::Listener(Seen::Stage(Stage::Steady)));
+        let Some(begun) = begun else { return };
+        let mut put: BTreeMap<String, Timestamp> = BTreeMap::new();
+        let mut waits = Vec::new();
+        for (number, event) in self.history.iter().enumerate().skip(begun) {
+            let Happening::Exchange(exchange) = &event.what else {
+                continue;
+            };
+            let Some(text) = exchange.done().map(|answer| answer.text()) else {
+                continue;
+            };
+            if event.actor == "owner" && exchange.method == "POST" {
+                let id = crate::scenario::history::element(&text, "MessageId").unwrap_or_default();
+                put.insert(id.to_owned(), event.at);
+            } else if exchange.method == "GET" {
+                for message in taken(&text) {
+                    if let Some(at) = put.remove(message.id) {
+                        waits.push((number, at, event.at.since(at)));
+                    }
+                }
+            }
+        }
+        // What came in the last third has seen the pool at its size.
+        waits.sort_by_key(|(_, at, _)| *at);
+        let most = DRAIN_TARGET + self.plan.shape.longest_sleep() + SLACK + 4 * self.lag;
+        let last_third = waits.len() * 2 / 3;
+        let slow = waits
+            .iter()
+            .skip(last_third)
+            .find(|(_, _, wait)| *wait > most);
+        if let Some((number, _, wait)) = slow.copied() {
+            self.violated(
+                "LL3",
+                number,
+                format!("taken after {wait:?}, {most:?} allowed"),
+            );
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Azurite as a child process on free ports.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use super::ServerError;
+use super::process::Process;
+
+/// Where `ci/azurite.sh` puts it, below the working directory.
+const INSTALLED: &str = "build/azurite/node_modules/.bin/azurite";
+/// What a service says when it is ready, before its address.
+const READY: &str = "successfully listening at http://";
+
+/// A running Azurite. Dropped, it is killed.
+pub struct Azurite {
+    /// Address of the blob service.
+    pub blob: SocketAddr,
+    /// Address of the queue service.
+    pub queue: SocketAddr,
+    _process: Process,
+}
+
+/// The command that was named, or the one that `ci/azurite.sh` installed.
+///
+/// # Errors
+/// When it is not there.
+pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
+    let path = named.unwrap_or(Path::new(INSTALLED));
+    if path.is_file() {
+        Ok(path.to_owned())
+    } else {
+        Err(ServerError::NoAzurite(path.display().to_string()))
+    }
+}
+
+impl Azurite {
+    /// Starts it in memory with these accounts (`name:key;name:key`) and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it does not start, or ends before it is ready.
+    pub async fn start(binary: &Path, accounts: &str) -> Result<Azurite, ServerError> {
+        let mut arguments: Vec<String> = ["blob", "queue", "table"]
+            .iter()
+            .flat_map(|service| [format!("--{service}Port"), "0".to_owned()])
+            .collect();
+        let flags = [
+            "--silent",
+            "--skipApiVersionCheck",
+            "--disableTelemetry",
+            "--inMemoryPersistence",
+        ];
+        arguments.extend(flags.map(str::to_owned));
+        let mut command = with_own_node(binary);
+        command.env("AZURITE_ACCOUNTS", accounts);
+        let mut process = Process::start_in(command, binary, &arguments)?;
+        let (mut blob, mut queue) = (None, None);
+        let (blob, queue) = loop {
+            let line = process.line().await?;
+            blob = blob.or_else(|| announced(&line, "Blob"));
+            queue = queue.or_else(|| announced(&line, "Queue"));
+            if let (Some(blob), Some(queue)) = (blob, queue) {
+                break (blob, queue);
+            }
+        };
+        process.ignore_output();
+        Ok(Azurite {
+            blob,
+            queue,
+            _process: process,
+        })
+    }
+}
+
+/// The command with the node that was installed beside it first, where there is one.
+pub fn with_own_node(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    let own = binary.parent().map(Path::to_owned);
+    let inherited = std::env::var_os("PATH").unwrap_or_default();
+    let dirs = own.into_iter().chain(std::env::split_paths(&inherited));
+    if let Ok(path) = std::env::join_paths(dirs) {
+        command.env("PATH", path);
+    }
+    command
+}
+
+/// The address in `Azurite Blob service is successfully listening at http://127.0.0.1:10000`.
+fn announced(line: &str, service: &str) -> Option<SocketAddr> {
+    let (before, address) = line.split_once(READY)?;
+    before
+        .contains(service)
+        .then(|| address.trim().parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_announcement() {
+        let line = "Azurite Blob service is successfully listening at http://127.0.0.1:10000";
+        let port = announced(line, "Blob").map(|address| address.port());
+        assert_eq!(port, Some(10_000));
+        assert_eq!(announced(line, "Queue"), None);
+        assert_eq!(announced("Azurite Blob service is starting", "Blob"), None);
+    }
+
+    #[test]
+    fn a_missing_azurite_says_how_to_get_one() {
+        let error = binary(Some(Path::new("/nowhere/azurite"))).err();
+        assert!(error.is_some_and(|e| e.to_string().contains("npm install")));
+    }
+}

@@ -1,0 +1,47 @@
+//! Writes over what the writer has not seen.
+
+use smalt::Exchange;
+
+use super::account::path_of;
+
+/// Operations that replace what stands there, whole or its metadata and headers.
+const WRITES: &[&str] = &[
+    "BlockBlob_Upload",
+    "BlockBlob_CommitBlockList",
+    "BlockBlob_PutBlobFromUrl",
+    "PageBlob_Create",
+    "AppendBlob_Create",
+    "Blob_StartCopyFromURL",
+    "Blob_CopyFromURL",
+    "Blob_SetMetadata",
+    "Blob_SetHTTPHeaders",
+];
+
+/// Each blind write of `container/blob`, in a line.
+pub(super) fn writes(history: &[Exchange], path: &str) -> Vec<String> {
+    let mut exists = false;
+    let mut blind = Vec::new();
+    for exchange in history.iter().filter(|e| path_of(e) == path) {
+        let Some(operation) = exchange.operation else {
+            continue;
+        };
+        if !exchange.response.status().is_success() {
+            continue;
+        }
+        let headers = exchange.request.headers();
+        let named = ["if-match", "x-ms-lease-id"]
+            .iter()
+            .any(|name| headers.contains_key(*name));
+        match operation {
+            "Blob_Delete" => exists = false,
+            write if WRITES.contains(&write) => {
+                if exists && !named {
+                    blind.push(format!("  {write} at {} without If-Match", exchange.at));
+                }
+                exists = true;
+            }
+            _ => {}
+        }
+    }
+    blind
+}

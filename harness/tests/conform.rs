@@ -1,0 +1,225 @@
+//! The conformance suite against the emulator in this process: green, wide, and not to be fooled.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+#[path = "conform/bends.rs"]
+mod bends;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use smalt_harness::conform::expect::Aspect;
+use smalt_harness::conform::play::{Outcome, Played};
+use smalt_harness::conform::report::{FORMAT, Of, Report, html, markdown};
+use smalt_harness::conform::scenario::Scenario;
+use smalt_harness::conform::suite::{self, Plan};
+use smalt_harness::conform::target::Target;
+use smalt_harness::conform::target::bent::Bent;
+use smalt_harness::conform::target::inproc::InProcess;
+use smalt_harness::conform::{auth, faults};
+
+async fn run(target: &dyn Target, scenarios: &[Scenario]) -> Vec<Played> {
+    let plan = Plan {
+        prefix: "conform-test",
+        progress: &|| {},
+        stopped: &AtomicBool::new(false),
+    };
+    suite::run(target, scenarios, &plan).await
+}
+
+fn unmet(played: &[Played]) -> Vec<String> {
+    let mut unmet = Vec::new();
+    for scenario in played {
+        if let Some(why) = &scenario.skipped {
+            unmet.push(format!("{}: left out: {why}", scenario.name));
+        }
+        for (call, check) in scenario.checks() {
+            if check.outcome != Outcome::Passed {
+                unmet.push(format!("{}: {}: {check:?}", scenario.name, call.request));
+            }
+        }
+    }
+    unmet
+}
+
+/// Every scenario holds in process as it does over a socket, and none is left out.
+#[tokio::test]
+async fn the_emulator_conforms_in_process() {
+    let scenarios = suite::scenarios().unwrap();
+    let target = InProcess::open().unwrap();
+    let unmet = unmet(&run(&target, &scenarios).await);
+    assert!(unmet.is_empty(), "{}", unmet.join("\n"));
+    assert_eq!(
+        suite::sweep(&target, "conform-test").await,
+        Ok(0),
+        "left behind"
+    );
+}
+
+/// Every built operation is called, every aspect is asked for, and every file is part of the suite.
+#[test]
+fn the_suite_is_wide() {
+    let scenarios = suite::scenarios().unwrap();
+    assert_eq!(suite::uncovered(&scenarios), Vec::<String>::new());
+    let steps = scenarios.iter().flat_map(|scenario| &scenario.steps);
+    let mut stated: BTreeMap<Aspect, usize> = BTreeMap::new();
+    for expect in steps.flat_map(|step| &step.expects) {
+        *stated.entry(expect.aspect).or_default() += 1;
+    }
+    assert!(stated.values().sum::<usize>() >= 1_200, "{stated:?}");
+    assert!(stated.len() == Aspect::ALL.len() && stated.values().all(|count| *count >= 60));
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conform/scenarios");
+    let read = smalt_harness::conform::scenario::read(&dir).unwrap();
+    assert_eq!(
+        read.len(),
+        scenarios.len(),
+        "a file of {dir:?} is not in suite::FILES"
+    );
+    let unsourced = scenarios
+        .iter()
+        .filter(|scenario| scenario.source.is_empty());
+    assert_eq!(unsourced.count(), 0);
+}
+
+/// Each wrong answer is seen, in the aspect in which it is wrong.
+#[tokio::test]
+async fn a_wrong_answer_is_seen() {
+    let scenarios = suite::scenarios().unwrap();
+    let bends = bends::all();
+    assert!(bends.len() >= 20);
+    for (what, area, aspect, bend) in bends {
+        let of_area = scenarios.iter().filter(|scenario| scenario.area == area);
+        let of_area: Vec<Scenario> = of_area.cloned().collect();
+        assert!(!of_area.is_empty(), "{area}");
+        let target = Bent::new(InProcess::open().unwrap(), bend);
+        let played = run(&target, &of_area).await;
+        let checks = played.iter().flat_map(Played::checks);
+        let seen = checks
+            .filter(|(_, check)| check.outcome == Outcome::Failed && check.aspect == aspect)
+            .count();
+        assert!(seen > 0, "{what} goes unseen");
+    }
+}
+
+/// Every operation is hit by every fault, and each comes out as it must.
+#[tokio::test]
+async fn every_fault_comes_out_as_it_must() {
+    let scenarios = suite::scenarios().unwrap();
+    let target = InProcess::open().unwrap();
+    let hits = faults::map(&target, &scenarios, "conform-faults", &|| {})
+        .await
+        .unwrap();
+    let wrong: Vec<_> = hits.iter().filter(|hit| !hit.right).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let operations: std::collections::BTreeSet<_> = hits
+        .iter()
+        .map(|hit| (&hit.service, &hit.operation))
+        .collect();
+    // A secondary endpoint alone tells of replication, so that these two succeed nowhere here.
+    let built = smalt::register::all()
+        .filter(|entry| entry.is_built())
+        .count();
+    assert!(
+        operations.len() + 4 >= built,
+        "{} of {built}",
+        operations.len()
+    );
+    // What was lost after it was done shows when it is done again.
+    let shown = hits
+        .iter()
+        .filter(|hit| hit.kind == faults::Kind::AnswerLost && !hit.repeatable);
+    assert!(shown.count() >= 5);
+}
+
+async fn report() -> Report {
+    let scenarios = suite::scenarios().unwrap();
+    let of_area: Vec<Scenario> = scenarios
+        .into_iter()
+        .filter(|scenario| ["blobs", "copies", "messages"].contains(&scenario.area.as_str()))
+        .collect();
+    let target = Bent::new(InProcess::open().unwrap(), |_, answer| {
+        let mut answer = answer.clone();
+        answer.headers.set("etag", "<script>alert('x')</script>");
+        Some(answer)
+    });
+    let played = run(&target, &of_area).await;
+    let mut of = Of::new(target.about(), "x", played);
+    of.name = "a <b> & \"c\"".to_owned();
+    of.faults = Some(Vec::new());
+    Report {
+        format: FORMAT,
+        harness: "0".to_owned(),
+        date: "2027-01-15T08:00:00Z".to_owned(),
+        command: "harness conform".to_owned(),
+        targets: vec![of.clone(), of],
+    }
+}
+
+/// The page needs nothing but itself, and what a target says is text on it.
+#[tokio::test]
+async fn the_page_stands_alone() {
+    let report = report().await;
+    assert!(!report.targets[0].is_right());
+    let page = html::page(&report, &[]);
+    for foreign in ["<script", "src=", "href=", "url(", "@import", "a <b> &"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+    assert!(page.contains("&lt;script&gt;alert(&#39;x&#39;)"));
+    for part in [
+        "<svg",
+        "prefers-color-scheme",
+        "<caption>",
+        "scope=\"row\"",
+        "Fault map",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    balanced(&page);
+}
+
+/// Every element that is opened is closed, in order.
+fn balanced(page: &str) {
+    const VOID: [&str; 4] = ["meta", "br", "!doctype", "line"];
+    let style = page.find("<style>").unwrap()..page.find("</style>").unwrap();
+    let text = format!("{}{}", &page[..style.start], &page[style.end + 8..]);
+    let mut open: Vec<String> = Vec::new();
+    for tag in text.split('<').skip(1) {
+        let tag = tag.split('>').next().unwrap();
+        let name: String = tag
+            .trim_start_matches('/')
+            .split([' ', '/'])
+            .next()
+            .unwrap()
+            .into();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "{tag}");
+        } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    assert_eq!(open, Vec::<String>::new());
+}
+
+/// No report holds what would let anybody in.
+#[tokio::test]
+async fn reports_hold_no_secrets() {
+    let report = report().await;
+    let json = serde_json::to_string(&report).unwrap();
+    let all = [
+        json.clone(),
+        markdown::page(&report, &[]),
+        html::page(&report, &[]),
+    ];
+    for text in all {
+        assert!(!text.contains(smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY));
+        assert!(!text.contains("SharedKey"));
+        let signatures = text.split("sig=").skip(1);
+        for signature in signatures {
+            assert!(signature.starts_with("REDACTED"), "{signature:.40}");
+        }
+    }
+    assert_eq!(auth::redacted("a?sig=b"), "a?sig=REDACTED");
+    let back: Report = serde_json::from_str(&json).unwrap();
+    assert_eq!(back.targets[0].total(), report.targets[0].total());
+}

@@ -1,0 +1,171 @@
+//! What a plan adds up, and how it is shown.
+
+use super::*;
+use crate::destination::Destination;
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{BlobKind, BlobProperties, LeaseState, Metadata, Tag};
+
+fn item(name: &str, length: u64) -> BlobItem {
+    BlobItem {
+        name: name.to_owned(),
+        properties: BlobProperties {
+            etag: Tag(String::new()),
+            last_modified: Timestamp::UNIX_EPOCH,
+            length,
+            content_md5: None,
+            content_type: None,
+            metadata: Metadata::new(),
+            lease: LeaseState::Unlocked,
+            kind: BlobKind::Block,
+            copy: None,
+            access_tier: None,
+        },
+    }
+}
+
+fn sample() -> Plan {
+    let mut plan = Plan::default();
+    let due = Timestamp::UNIX_EPOCH;
+    let destination = Destination {
+        container: "dbc".to_owned(),
+        name: "a".to_owned(),
+    };
+    plan.page("events");
+    plan.blob(
+        "events",
+        "events",
+        &item("=a,\"b", 2_048),
+        &Decision::Delete { due },
+    );
+    plan.blob(
+        "events",
+        "events",
+        &item("b", 1),
+        &Decision::Move { due, destination },
+    );
+    plan.blob(
+        "events",
+        "events",
+        &item("c", 1),
+        &Decision::Keep(Outcome::NotDue),
+    );
+    plan.blob(
+        "events",
+        "events",
+        &item("d", 1),
+        &Decision::Keep(Outcome::InvalidTtl),
+    );
+    plan.finish(Prices::default());
+    plan
+}
+
+#[test]
+fn totals_and_cost_add_up() {
+    let plan = sample();
+    assert_eq!(
+        (plan.total.seen, plan.total.delete, plan.total.r#move),
+        (4, 1, 1)
+    );
+    assert_eq!((plan.total.attention, plan.total.delete_bytes), (1, 2_048));
+    assert_eq!(plan.total.transactions, 7);
+    assert!((plan.cost.cycle - 0.000_007).abs() < 1e-12);
+    assert!(plan.table().contains("2.0 KiB"), "{}", plan.table());
+}
+
+#[test]
+fn csv_is_quoted_and_no_formula() {
+    let csv = sample().csv();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(
+        lines[1],
+        "delete,events,\"'=a,\"\"b\",2048,1970-01-01T00:00:00Z,"
+    );
+    assert_eq!(lines[2], "move,events,b,1,1970-01-01T00:00:00Z,dbc/a");
+    assert_eq!(lines[3], "invalid_ttl,events,d,1,,");
+}
+
+/// Every kind of decision twice, with bytes that tell which was added where.
+fn two_containers() -> Plan {
+    let mut plan = Plan::default();
+    let due = Timestamp::UNIX_EPOCH;
+    let destination = Destination {
+        container: "dbc".to_owned(),
+        name: "a".to_owned(),
+    };
+    for (number, container) in (1..).zip(["events", "logs"]) {
+        plan.page(container);
+        plan.page(container);
+        let decisions = [
+            (1, Decision::Delete { due }),
+            (
+                100,
+                Decision::Move {
+                    due,
+                    destination: destination.clone(),
+                },
+            ),
+            (10_000, Decision::Keep(Outcome::NotDue)),
+            (1_000_000, Decision::Keep(Outcome::InvalidTtl)),
+        ];
+        for (bytes, decision) in decisions {
+            for _ in 0..2 {
+                plan.blob(container, container, &item("b", bytes * number), &decision);
+            }
+        }
+    }
+    plan
+}
+
+#[test]
+fn every_total_is_the_sum_of_its_own() {
+    let mut plan = two_containers();
+    plan.finish(Prices {
+        per_10k_transactions: 10_000.0,
+        per_gib_month: 1_073_741_824.0,
+    });
+    let events = Totals {
+        seen: 8,
+        seen_bytes: 2_020_202,
+        delete: 2,
+        delete_bytes: 2,
+        r#move: 2,
+        move_bytes: 200,
+        attention: 2,
+        pages: 2,
+        transactions: 14,
+    };
+    assert_eq!(plan.containers["events"].totals, events);
+    let total = Totals {
+        seen: 16,
+        seen_bytes: 6_060_606,
+        delete: 4,
+        delete_bytes: 6,
+        r#move: 4,
+        move_bytes: 600,
+        attention: 4,
+        pages: 4,
+        transactions: 28,
+    };
+    assert_eq!(plan.total, total);
+    assert_eq!(plan.containers["logs"].kept[&Outcome::NotDue], 2);
+    assert_eq!((plan.cost.cycle, plan.cost.saved_per_month), (28.0, 6.0));
+}
+
+#[test]
+fn rows_are_cut_only_when_there_are_too_many() {
+    for (most, left, truncated) in [
+        (13, 12, false),
+        (12, 12, false),
+        (11, 11, true),
+        (0, 0, true),
+    ] {
+        let mut plan = two_containers();
+        plan.truncate(most);
+        assert_eq!(
+            (plan.rows.len(), plan.truncated),
+            (left, truncated),
+            "{most}"
+        );
+    }
+}
