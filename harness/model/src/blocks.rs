@@ -6,13 +6,13 @@ use smalt_protocol::ErrorCode;
 
 use crate::Model;
 use crate::blobs::Blob;
-use crate::content::Bytes;
+use crate::content::{Block, Bytes};
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{BlobId, BlockSource, Content, Guard, LeaseId, Metadata};
 
 /// The committed blocks of what stands there: of no other type than a block blob.
-fn committed(there: Option<&Blob>) -> Result<&[(Option<Vec<u8>>, Vec<u8>)], Refusal> {
+fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
     match there.map(|blob| &blob.state.content) {
         None => Ok(&[]),
         Some(Bytes::Blocks(blocks)) => Ok(blocks),

@@ -8,11 +8,14 @@ use smalt_protocol::ErrorCode;
 use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::vocabulary::{PAGE_BYTES, Position, Property, Sequence};
 
+/// A committed block: its id, if it has one, and its bytes.
+pub(crate) type Block = (Option<Vec<u8>>, Vec<u8>);
+
 /// Bytes, as each type of blob keeps them.
 #[derive(Clone, Debug)]
 pub(crate) enum Bytes {
     /// Of a block blob: blocks; one put in one piece has one without an id.
-    Blocks(Vec<(Option<Vec<u8>>, Vec<u8>)>),
+    Blocks(Vec<Block>),
     /// Of an append blob.
     Appended { blocks: Vec<Vec<u8>>, sealed: bool },
     /// Of a page blob: the pages that were written, each of one byte's repetition.
