@@ -89,9 +89,8 @@ pub enum Holder {
 
 /// What kind of holder a key is of.
 pub fn holder(key: &[u8]) -> Option<Holder> {
-    let (prefix, rest) = key.split_first()?;
-    let id = || Some(u64::from_be_bytes(rest.get(..8)?.try_into().ok()?));
-    match *prefix {
+    let id = || Some(u64::from_be_bytes(key.get(1..9)?.try_into().ok()?));
+    match *key.first()? {
         BLOB | SNAPSHOT | VERSION | DELETED_BLOB => Some(Holder::Blob),
         BLOCK => Some(Holder::Block),
         BLOCK_LIST => id().map(Holder::BlockList),

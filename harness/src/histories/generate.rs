@@ -216,7 +216,7 @@ fn candidate(
     wishes: &[Cell],
     dice: &mut Dice<'_>,
 ) -> Option<Operation> {
-    if intent == Intent::Valid && containers::is_empty(model, dice.space) && dice.chance(80) {
+    if intent == Intent::Valid && containers::is_empty(model, dice.space) && !dice.chance(20) {
         return Some(containers::simplest(model));
     }
     let is_near = intent == Intent::NearMiss;
