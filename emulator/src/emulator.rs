@@ -8,6 +8,7 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::signing::AccountKey;
 
 use crate::arrival::Socket;
+use crate::audit::{self, Audit};
 use crate::body::Body;
 use crate::clock::Clock;
 use crate::config::{Account, AccountSettings, Config, OAuth};
@@ -150,6 +151,15 @@ impl Emulator {
     #[cfg(feature = "schedule")]
     pub fn step(&self, most: usize) -> Option<Point> {
         self.0.store.step(most)
+    }
+
+    /// Whether the store agrees with itself: for tests, since it reads every record.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    #[doc(hidden)]
+    pub fn audit(&self) -> StoreResult<Audit> {
+        self.0.store.read(audit::audit)
     }
 
     /// Forgets everything: state, contents, the highest time that was used.

@@ -70,6 +70,37 @@ fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
+/// A record that refers to what others hold as well, by its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// A blob, snapshot or version, deleted or not.
+    Blob,
+    /// An uncommitted block.
+    Block,
+    /// A part of a committed block list, by the content's id.
+    BlockList(u64),
+    /// A node of the map of a page blob, by its id.
+    PageNode(u64),
+    /// A node that is left to release.
+    PageGarbage(u64),
+    /// A message.
+    Message,
+}
+
+/// What kind of holder a key is of.
+pub fn holder(key: &[u8]) -> Option<Holder> {
+    let id = || Some(u64::from_be_bytes(key.get(1..9)?.try_into().ok()?));
+    match *key.first()? {
+        BLOB | SNAPSHOT | VERSION | DELETED_BLOB => Some(Holder::Blob),
+        BLOCK => Some(Holder::Block),
+        BLOCK_LIST => id().map(Holder::BlockList),
+        PAGE_NODE => id().map(Holder::PageNode),
+        PAGE_GARBAGE => id().map(Holder::PageGarbage),
+        MESSAGE => Some(Holder::Message),
+        _ => None,
+    }
+}
+
 /// The first key behind every key that starts with this one.
 pub fn after(mut prefix: Vec<u8>) -> Vec<u8> {
     while let Some(last) = prefix.pop() {

@@ -76,6 +76,7 @@ pub mod store;
 pub mod header_case;
 
 mod arrival;
+mod audit;
 mod call;
 mod core;
 mod cors;
@@ -95,6 +96,8 @@ mod stage;
 mod target;
 
 pub use arrival::Socket;
+#[doc(hidden)]
+pub use audit::Audit;
 pub use body::Body;
 pub use clock::Clock;
 pub use config::{Account, AccountSettings, Config, DefaultTier, OAuth, Sku};

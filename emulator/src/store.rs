@@ -39,6 +39,7 @@ mod maintain;
 mod payload;
 mod points;
 mod reader;
+mod references;
 mod shared;
 mod sled_engine;
 mod staging;
@@ -59,6 +60,7 @@ pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use points::Point;
 pub use reader::PayloadReader;
+pub use references::references;
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
 pub use view::{

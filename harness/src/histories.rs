@@ -10,19 +10,26 @@
 //! - [`render`]: an operation as requests. [`names`]: its opaque values as texts.
 //! - [`check`]: an answer against what is expected; [`documents`] reads its body.
 //! - [`server`]: the emulator under test, with its clock.
-//! - [`run`]: one history. [`coverage`]: what histories have reached.
+//! - [`run`]: one history; [`invariants`]: what has to hold after each of its steps.
+//! - [`campaign`]: many of them; [`coverage`]: what they have reached.
+//! - [`shrink`], [`failure`]: one that fails, as small as it can be, told and kept.
+//! - [`regressions`]: those that failed once.
 //! - [`options`]: the command `harness histories`.
 
+pub mod campaign;
 pub mod check;
 pub mod coverage;
+pub mod documents;
+pub mod failure;
 pub mod generate;
+pub mod invariants;
 pub mod machine;
+pub mod names;
 pub mod options;
+pub mod regressions;
 pub mod render;
 pub mod run;
 pub mod server;
-
-pub mod documents;
-pub mod names;
+pub mod shrink;
 
 pub use options::{Options, run_command};

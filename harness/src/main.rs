@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use smalt_harness::{bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted, replay, scenario, traces};
 use smalt_harness::{
     bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
     replay, scenario, soak, traces,

@@ -83,6 +83,14 @@ fn files_functions_and_lines_are_short() {
 }
 
 #[test]
+fn the_model_is_small() {
+    hold(
+        "the rules of the model are 1,500 lines of code at most",
+        sizes::model(&Tree::get().sources),
+    );
+}
+
+#[test]
 fn every_file_says_what_it_is() {
     hold(
         "every file opens with `//!`",

@@ -1,28 +1,24 @@
-//! Blobs and snapshots. Source: "Operations on Blobs".
-
-use std::collections::BTreeMap;
+//! Blobs and snapshots: what they hold, and what all three types of blob have in common. Source:
+//! "Operations on Blobs".
 
 use smalt_protocol::ErrorCode;
 
 use crate::Model;
 use crate::conditions::{self, Current};
-use crate::containers::{Container, entry};
-use crate::expected::{Answer, Expected, Fact, Listed, Refusal, settle};
+use crate::content::Bytes;
+use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{
-    BlobId, BlobOperation, Condition, Content, Guard, LeaseAction, LeaseId, Metadata, Moment,
-    Snapshots, Tag,
+    BlobId, Condition, ContentHeaders, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
 };
 
-/// A blob with its snapshots.
+/// A blob; its snapshots stand beside it, in its container.
 #[derive(Clone, Debug)]
 pub(crate) struct Blob {
     /// What stands there now.
     pub(crate) state: State,
     /// Lease.
     pub(crate) lease: Lease,
-    /// Read-only states of earlier times.
-    pub(crate) snapshots: BTreeMap<Moment, State>,
 }
 
 /// What a blob or a snapshot holds.
@@ -36,29 +32,21 @@ pub(crate) struct State {
     pub(crate) metadata: Metadata,
     /// Index tags.
     pub(crate) tags: Metadata,
-    /// Bytes, put together from blocks; a blob put in one piece has one block without an id.
-    pub(crate) blocks: Vec<(Option<Vec<u8>>, Vec<u8>)>,
+    /// Content headers.
+    pub(crate) headers: ContentHeaders,
+    /// Whether a copy made it, and no later write that clears the trace of that.
+    pub(crate) copied: bool,
+    /// Its bytes.
+    pub(crate) content: Bytes,
 }
 
 impl State {
-    /// All bytes.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let pieces = self.blocks.iter().map(|(_, bytes)| bytes.as_slice());
-        pieces.collect::<Vec<_>>().concat()
-    }
-
-    fn length(&self) -> u64 {
-        self.blocks
-            .iter()
-            .map(|(_, bytes)| bytes.len() as u64)
-            .sum()
-    }
-
     /// What a condition is judged against.
-    pub(crate) fn current(&self) -> Current {
+    pub(crate) fn current(&self) -> Current<'_> {
         Current {
             tag: self.tag,
             modified_s: self.modified_s,
+            tags: Some(&self.tags),
         }
     }
 
@@ -66,221 +54,162 @@ impl State {
     pub(crate) fn written(&self, status: u16) -> Expected {
         Expected::of_version(status, self.tag, self.modified_s)
     }
-}
 
-impl Blob {
-    /// Its entries in a listing: snapshots first, oldest first.
-    pub(crate) fn listed(&self, name: &str, with_snapshots: bool) -> Vec<Listed> {
-        let mut entries = Vec::new();
-        if with_snapshots {
-            entries.extend(self.snapshots.iter().map(|(moment, state)| {
-                entry(name, Some(*moment), Some(state.tag), state.length())
-            }));
-        }
-        let state = &self.state;
-        entries.push(entry(name, None, Some(state.tag), state.length()));
-        entries
+    /// What a read shows beside tag and time.
+    pub(crate) fn shown(&self) -> Vec<Fact> {
+        let count = Some(self.tags.len().to_string()).filter(|_| !self.tags.is_empty());
+        let text = |value: Option<&str>| value.map(str::to_owned);
+        let mut facts = vec![
+            Fact::Metadata(self.metadata.clone()),
+            Fact::Header("x-ms-tag-count", count),
+            Fact::Header("content-type", text(Some(self.headers.content_type))),
+            Fact::Header("cache-control", text(self.headers.cache_control)),
+            Fact::Header("content-disposition", text(self.headers.disposition)),
+            Fact::Header("x-ms-copy-status", text(self.copied.then_some("success"))),
+        ];
+        facts.extend(self.content.shown());
+        facts
     }
-
-    fn part(&self, snapshot: Option<Moment>) -> Result<&State, Refusal> {
-        match snapshot {
-            None => Ok(&self.state),
-            Some(moment) => {
-                let found = self.snapshots.get(&moment);
-                found.ok_or(ErrorCode::BlobNotFound.into())
-            }
-        }
-    }
-}
-
-/// Judges a write that makes a blob or replaces it.
-pub(crate) fn check_create(
-    blob: Option<&Blob>,
-    guard: Guard,
-    unmet: ErrorCode,
-    now_s: u64,
-) -> Result<(), Refusal> {
-    let lease = blob.map_or(Lease::Available, |blob| blob.lease.at(now_s));
-    lease::check_guarded(Of::Blob, lease, guard.lease)?;
-    let current = blob.map(|blob| blob.state.current());
-    match conditions::check_create(guard.condition, current, unmet) {
-        // Recorded: who holds the lease replaces the blob all the same.
-        Err(Refusal(ErrorCode::BlobAlreadyExists, _)) if guard.lease.is_some() => Ok(()),
-        judged => judged,
-    }
-}
-
-/// Puts a state in place of what stands there. Snapshots and an active lease stay.
-pub(crate) fn replace(container: &mut Container, name: &str, state: State, now_s: u64) {
-    match container.blobs.get_mut(name) {
-        Some(blob) => {
-            blob.state = state;
-            blob.lease = blob.lease.after_write(now_s);
-        }
-        None => {
-            let blob = Blob {
-                state,
-                lease: Lease::Available,
-                snapshots: BTreeMap::new(),
-            };
-            container.blobs.insert(name.to_owned(), blob);
-        }
-    }
-    container.uncommitted.remove(name);
 }
 
 impl Model {
-    pub(crate) fn blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Expected {
-        settle(match operation {
-            BlobOperation::Put(content, metadata, guard) => {
-                self.put(id, *content, metadata, *guard)
-            }
-            BlobOperation::Get {
-                snapshot,
-                range,
-                guard,
-            } => self.read(id, *snapshot, *guard).and_then(|answer| {
-                let state = self.state(id, *snapshot)?;
-                ranged(answer, &state.bytes(), *range)
-            }),
-            BlobOperation::Head { snapshot, guard } => {
-                self.read(id, *snapshot, *guard).and_then(|answer| {
-                    let length = self.state(id, *snapshot)?.length().to_string();
-                    Ok(answer.with(Fact::Header("content-length", Some(length))))
-                })
-            }
-            BlobOperation::SetMetadata(metadata, guard) => self.set_metadata(id, metadata, *guard),
-            BlobOperation::Delete {
-                snapshot: Some(moment),
-                snapshots,
-                guard,
-            } => self.delete_snapshot(id, *moment, *snapshots, *guard),
-            BlobOperation::Delete {
-                snapshot: None,
-                snapshots,
-                guard,
-            } => self.delete(id, *snapshots, *guard),
-            BlobOperation::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
-            BlobOperation::Lease(action, condition) => self.lease_blob(id, *action, *condition),
-            BlobOperation::PutBlock(block, content, lease) => {
-                self.put_block(id, block, *content, *lease)
-            }
-            BlobOperation::PutBlockList(list, metadata, guard) => {
-                self.put_block_list(id, list, metadata, *guard)
-            }
-            BlobOperation::GetBlockList { lease } => self.get_block_list(id, *lease),
-            BlobOperation::Copy {
-                source,
-                snapshot,
-                source_condition,
-                metadata,
-                guard,
-            } => self.copy(id, source, *snapshot, *source_condition, metadata, *guard),
-            BlobOperation::SetTags(tags, lease) => self.set_tags(id, tags, *lease),
-            BlobOperation::GetTags(lease) => self.get_tags(id, *lease),
-        })
-    }
-
-    fn base(&mut self, id: &BlobId) -> Result<&mut Blob, Refusal> {
+    pub(crate) fn base(&mut self, id: &BlobId) -> Result<&mut Blob, Refusal> {
         let found = self.find(&id.container)?.blobs.get_mut(&id.blob);
         found.ok_or(ErrorCode::BlobNotFound.into())
     }
 
-    fn state(&mut self, id: &BlobId, snapshot: Option<Moment>) -> Result<&State, Refusal> {
-        self.base(id)?.part(snapshot)
+    pub(crate) fn state(&self, id: &BlobId, part: Option<Moment>) -> Result<&State, Refusal> {
+        let container = self.containers.get(&id.container);
+        let container = container.ok_or(ErrorCode::ContainerNotFound)?;
+        let found = match part {
+            None => container.blobs.get(&id.blob).map(|blob| &blob.state),
+            Some(moment) => container.living(&id.blob, moment),
+        };
+        found.ok_or(ErrorCode::BlobNotFound.into())
     }
 
-    fn put(&mut self, id: &BlobId, content: Content, metadata: &Metadata, guard: Guard) -> Answer {
-        let now_s = self.now_s;
-        let tag = self.numbers.tag();
-        let container = self.find(&id.container)?;
-        let there = container.blobs.get(&id.blob);
-        check_create(there, guard, ErrorCode::ConditionNotMet, now_s)?;
+    pub(crate) fn create(
+        &mut self,
+        id: &BlobId,
+        content: Bytes,
+        meta: &Metadata,
+        guard: Guard,
+    ) -> Answer {
+        let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
+        self.check_create(there.as_ref(), guard, ErrorCode::ConditionNotMet)?;
+        Ok(self.make(id, content, meta).written(201))
+    }
+
+    /// Judges a write that makes a blob or replaces it.
+    pub(crate) fn check_create(
+        &self,
+        there: Option<&Blob>,
+        guard: Guard,
+        unmet: ErrorCode,
+    ) -> Result<(), Refusal> {
+        let lease = there.map_or(Lease::Available, |blob| blob.lease.at(self.now_s));
+        lease::check_guarded(Of::Blob, lease, guard.lease)?;
+        let current = there.map(|blob| blob.state.current());
+        match conditions::check_create(guard.condition, current, unmet) {
+            // Recorded: who holds the lease replaces the blob all the same.
+            Err(Refusal(ErrorCode::BlobAlreadyExists, _)) if guard.lease.is_some() => Ok(()),
+            judged => judged,
+        }
+    }
+
+    /// Puts a new blob in place of what stands there. Snapshots and an active lease stay.
+    pub(crate) fn make(&mut self, id: &BlobId, content: Bytes, metadata: &Metadata) -> State {
         let state = State {
-            tag,
-            modified_s: now_s,
+            tag: self.numbers.tag(),
+            modified_s: self.now_s,
             metadata: metadata.clone(),
             tags: Metadata::new(),
-            blocks: vec![(None, content.bytes())],
+            headers: ContentHeaders::default(),
+            copied: false,
+            content,
         };
-        let answer = state.written(201);
-        replace(container, &id.blob, state, now_s);
-        Ok(answer)
+        self.replace(id, state.clone());
+        state
     }
 
-    /// What Get and Head have in common.
-    fn read(&mut self, id: &BlobId, snapshot: Option<Moment>, guard: Guard) -> Answer {
-        conditions::check_readable(guard.condition)?;
+    /// Puts a state in place of what stands there.
+    pub(crate) fn replace(&mut self, id: &BlobId, state: State) {
+        self.set_aside(id, &state);
         let now_s = self.now_s;
-        let blob = self.base(id)?;
-        let state = blob.part(snapshot)?;
+        if let Some(container) = self.containers.get_mut(&id.container) {
+            let there = container.blobs.get(&id.blob);
+            let lease = there.map_or(Lease::Available, |blob| blob.lease.after_write(now_s));
+            container
+                .blobs
+                .insert(id.blob.clone(), Blob { state, lease });
+            container.uncommitted.remove(&id.blob);
+        }
+    }
+
+    /// What reads have in common: the answer so far, and what is read.
+    pub(crate) fn read(
+        &self,
+        id: &BlobId,
+        snapshot: Option<Moment>,
+        guard: Guard,
+    ) -> Result<(Expected, &State), Refusal> {
+        conditions::check_readable(guard.condition)?;
+        let state = self.state(id, snapshot)?;
+        let blob = self.containers[&id.container].blobs.get(&id.blob);
+        let lease = blob.map_or(Lease::Available, |blob| blob.lease.at(self.now_s));
+        let mut answer = state.written(200);
         if snapshot.is_none() {
-            lease::check_use(Of::Blob, blob.lease.at(now_s), guard.lease)?;
+            lease::check_use(Of::Blob, lease, guard.lease)?;
+            answer.facts.extend(lease.facts(self.now_s));
         }
         conditions::check_read(guard.condition, state.current())?;
-        let mut answer = state
-            .written(200)
-            .with(Fact::Metadata(state.metadata.clone()));
-        if snapshot.is_none() {
-            answer.facts.extend(blob.lease.facts(now_s));
-        }
-        let count = Some(state.tags.len().to_string()).filter(|_| !state.tags.is_empty());
-        Ok(answer.with(Fact::Header("x-ms-tag-count", count)))
+        Ok((answer, state))
     }
 
-    fn set_metadata(&mut self, id: &BlobId, metadata: &Metadata, guard: Guard) -> Answer {
-        let now_s = self.now_s;
-        let tag = self.numbers.tag();
+    /// Get Blob, whole or a part: what lies behind the end is left out, a start behind it refused.
+    pub(crate) fn ranged(
+        &self,
+        id: &BlobId,
+        snapshot: Option<Moment>,
+        mut answer: Expected,
+        range: Option<(u64, Option<u64>)>,
+    ) -> Answer {
+        let mut bytes = self.state(id, snapshot)?.content.bytes();
+        let length = bytes.len() as u64;
+        if let Some((first, last)) = range {
+            if first >= length {
+                return Err(ErrorCode::InvalidRange.into());
+            }
+            let last = last.map_or(length - 1, |last| last.min(length - 1));
+            let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX);
+            bytes = bytes[at(first)..at(last + 1)].to_vec();
+            answer.status = 206;
+            let shown = format!("bytes {first}-{last}/{length}");
+            answer = answer.with(Fact::Header("content-range", Some(shown)));
+        }
+        Ok(answer.with(Fact::Body(bytes)))
+    }
+
+    /// A write to the blob that is there, under its lease and condition. What `apply` shows stands
+    /// in the answer beside tag and time.
+    pub(crate) fn change(
+        &mut self,
+        id: &BlobId,
+        guard: Guard,
+        status: u16,
+        apply: impl FnOnce(&mut State) -> Result<Vec<Fact>, Refusal>,
+    ) -> Answer {
+        let (now_s, tag) = (self.now_s, self.numbers.tag());
         let blob = self.base(id)?;
         check_write(blob, guard, now_s)?;
-        blob.state.metadata.clone_from(metadata);
+        let facts = apply(&mut blob.state)?;
         blob.state.tag = tag;
         blob.state.modified_s = now_s;
         blob.lease = blob.lease.after_write(now_s);
-        Ok(blob.state.written(200))
+        Ok(blob.state.written(status).with_all(facts))
     }
 
-    fn delete(&mut self, id: &BlobId, snapshots: Option<Snapshots>, guard: Guard) -> Answer {
-        let now_s = self.now_s;
-        let container = self.find(&id.container)?;
-        let Some(blob) = container.blobs.get_mut(&id.blob) else {
-            // Since 2013-08-15 a blob of uncommitted blocks only can be deleted.
-            let open = container.uncommitted.remove(&id.blob);
-            return match open.is_some_and(|open| open.is_kept(now_s)) {
-                true => Ok(Expected::ok(202)),
-                false => Err(ErrorCode::BlobNotFound.into()),
-            };
-        };
-        check_write(blob, guard, now_s)?;
-        match snapshots {
-            None if !blob.snapshots.is_empty() => return Err(ErrorCode::SnapshotsPresent.into()),
-            Some(Snapshots::Only) => blob.snapshots.clear(),
-            _ => {
-                container.blobs.remove(&id.blob);
-                container.uncommitted.remove(&id.blob);
-            }
-        }
-        Ok(Expected::ok(202))
-    }
-
-    fn delete_snapshot(
-        &mut self,
-        id: &BlobId,
-        moment: Moment,
-        snapshots: Option<Snapshots>,
-        guard: Guard,
-    ) -> Answer {
-        if snapshots.is_some() {
-            return Err(ErrorCode::InvalidQueryParameterValue.into());
-        }
-        let blob = self.base(id)?;
-        let current = blob.part(Some(moment))?.current();
-        conditions::check_write(guard.condition, current, ErrorCode::ConditionNotMet)?;
-        blob.snapshots.remove(&moment);
-        Ok(Expected::ok(202))
-    }
-
-    fn snapshot(&mut self, id: &BlobId, metadata: &Metadata, guard: Guard) -> Answer {
+    pub(crate) fn snapshot(&mut self, id: &BlobId, metadata: &Metadata, guard: Guard) -> Answer {
         let now_s = self.now_s;
         let (tag, moment) = (self.numbers.tag(), self.numbers.moment());
         let blob = self.base(id)?;
@@ -294,11 +223,12 @@ impl Model {
             taken.modified_s = now_s;
         }
         let answer = taken.written(201).with(Fact::Snapshot(moment));
-        blob.snapshots.insert(moment, taken);
+        self.find(&id.container)?
+            .keep(&id.blob, moment, taken, None);
         Ok(answer)
     }
 
-    fn lease_blob(
+    pub(crate) fn lease_blob(
         &mut self,
         id: &BlobId,
         action: LeaseAction,
@@ -309,58 +239,18 @@ impl Model {
         let current = blob.state.current();
         conditions::check_write(condition, current, ErrorCode::ConditionNotMet)?;
         let (leased, answer) = lease::act(blob.lease, action, now_s, &mut numbers)?;
+        let facts = blob.state.written(0).facts;
         blob.lease = leased;
         self.numbers = numbers;
-        Ok(answer
-            .with(Fact::Tag(current.tag))
-            .with(Fact::LastModified(current.modified_s)))
+        Ok(answer.with_all(facts))
     }
 
-    fn copy(
+    pub(crate) fn set_tags(
         &mut self,
         id: &BlobId,
-        source: &BlobId,
-        snapshot: Option<Moment>,
-        source_condition: Option<Condition>,
-        metadata: &Metadata,
-        guard: Guard,
+        tags: &Metadata,
+        given: Option<LeaseId>,
     ) -> Answer {
-        let now_s = self.now_s;
-        let tag = self.numbers.tag();
-        let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
-        check_create(
-            there.as_ref(),
-            guard,
-            ErrorCode::TargetConditionNotMet,
-            now_s,
-        )?;
-        let lease = there.map_or(Lease::Available, |blob| blob.lease.at(now_s));
-        if matches!(lease, Lease::Leased { term: Some(_), .. }) {
-            return Err(ErrorCode::InfiniteLeaseDurationRequired.into());
-        }
-        let found = self.state(source, snapshot).cloned();
-        // The source is read by its signature: its refusal becomes the copy's.
-        let found = found.map_err(|Refusal(code, _)| unverified(code.status()))?;
-        let unmet = ErrorCode::SourceConditionNotMet;
-        conditions::check_source(source_condition, found.current(), unmet)?;
-        let copied = State {
-            tag,
-            modified_s: now_s,
-            metadata: if metadata.is_empty() {
-                found.metadata.clone()
-            } else {
-                metadata.clone()
-            },
-            tags: Metadata::new(),
-            blocks: found.blocks,
-        };
-        let answer = copied.written(202);
-        replace(self.find(&id.container)?, &id.blob, copied, now_s);
-        let done = Some("success".to_owned());
-        Ok(answer.with(Fact::Header("x-ms-copy-status", done)))
-    }
-
-    fn set_tags(&mut self, id: &BlobId, tags: &Metadata, given: Option<LeaseId>) -> Answer {
         let now_s = self.now_s;
         let blob = self.base(id)?;
         lease::check_guarded(Of::Blob, blob.lease.at(now_s), given)?;
@@ -369,7 +259,7 @@ impl Model {
         Ok(Expected::ok(204))
     }
 
-    fn get_tags(&mut self, id: &BlobId, given: Option<LeaseId>) -> Answer {
+    pub(crate) fn get_tags(&mut self, id: &BlobId, given: Option<LeaseId>) -> Answer {
         let now_s = self.now_s;
         let blob = self.base(id)?;
         lease::check_use(Of::Blob, blob.lease.at(now_s), given)?;
@@ -377,33 +267,9 @@ impl Model {
     }
 }
 
-fn unverified(status: u16) -> Refusal {
-    Refusal(ErrorCode::CannotVerifyCopySource, Some(status))
-}
-
-fn check_write(blob: &Blob, guard: Guard, now_s: u64) -> Result<(), Refusal> {
+/// Judges a write to a blob that is there.
+pub(crate) fn check_write(blob: &Blob, guard: Guard, now_s: u64) -> Result<(), Refusal> {
     lease::check_guarded(Of::Blob, blob.lease.at(now_s), guard.lease)?;
     let current = blob.state.current();
     conditions::check_write(guard.condition, current, ErrorCode::ConditionNotMet)
-}
-
-/// Get Blob, whole or a part: what lies behind the end is left out, a start behind it is refused.
-fn ranged(mut answer: Expected, bytes: &[u8], range: Option<(u64, Option<u64>)>) -> Answer {
-    let length = bytes.len() as u64;
-    let Some((first, last)) = range else {
-        return Ok(answer.with(Fact::Body(bytes.to_vec())));
-    };
-    if first >= length {
-        return Err(ErrorCode::InvalidRange.into());
-    }
-    let last = last.map_or(length - 1, |last| last.min(length - 1));
-    let part = bytes
-        .iter()
-        .skip(usize::try_from(first).unwrap_or(usize::MAX))
-        .take(usize::try_from(last + 1 - first).unwrap_or(usize::MAX));
-    answer.status = 206;
-    let shown = format!("bytes {first}-{last}/{length}");
-    Ok(answer
-        .with(Fact::Header("content-range", Some(shown)))
-        .with(Fact::Body(part.copied().collect())))
 }

@@ -5,10 +5,20 @@ use std::collections::BTreeMap;
 use smalt_protocol::ErrorCode;
 
 use crate::Model;
-use crate::blobs::{State, check_create, replace};
-use crate::expected::{Answer, Expected, Fact};
+use crate::blobs::Blob;
+use crate::content::{Block, Bytes};
+use crate::expected::{Answer, Expected, Fact, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{BlobId, BlockSource, Content, Guard, LeaseId, Metadata};
+
+/// The committed blocks of what stands there: of no other type than a block blob.
+fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
+    match there.map(|blob| &blob.state.content) {
+        None => Ok(&[]),
+        Some(Bytes::Blocks(blocks)) => Ok(blocks),
+        Some(_) => Err(ErrorCode::InvalidBlobType.into()),
+    }
+}
 
 /// How long uncommitted blocks are kept after the last of them, in seconds.
 const KEPT_S: u64 = 7 * 24 * 60 * 60;
@@ -45,11 +55,10 @@ impl Model {
         }
         let now_s = self.now_s;
         let container = self.find(&id.container)?;
-        let lease = container
-            .blobs
-            .get(&id.blob)
-            .map_or(Lease::Available, |blob| blob.lease.at(now_s));
+        let there = container.blobs.get(&id.blob);
+        let lease = there.map_or(Lease::Available, |blob| blob.lease.at(now_s));
         lease::check_guarded(Of::Blob, lease, given)?;
+        committed(there)?;
         let known = container.uncommitted.entry(id.blob.clone()).or_default();
         if !known.is_kept(now_s) {
             known.blocks.clear();
@@ -71,16 +80,15 @@ impl Model {
         guard: Guard,
     ) -> Answer {
         let now_s = self.now_s;
-        let tag = self.numbers.tag();
+        let there = self.find(&id.container)?.blobs.get(&id.blob).cloned();
+        self.check_create(there.as_ref(), guard, ErrorCode::ConditionNotMet)?;
+        let old = committed(there.as_ref())?;
         let container = self.find(&id.container)?;
-        let there = container.blobs.get(&id.blob);
-        check_create(there, guard, ErrorCode::ConditionNotMet, now_s)?;
         let open = container.uncommitted.get(&id.blob);
         let open = open.filter(|open| open.is_kept(now_s));
         let uncommitted = |block: &Vec<u8>| open.and_then(|open| open.blocks.get(block));
         let committed = |block: &Vec<u8>| {
-            let blocks = there.map_or(&[][..], |blob| &blob.state.blocks);
-            let found = blocks.iter().find(|(id, _)| id.as_ref() == Some(block));
+            let found = old.iter().find(|(id, _)| id.as_ref() == Some(block));
             found.map(|(_, bytes)| bytes)
         };
         let mut blocks = Vec::new();
@@ -98,16 +106,8 @@ impl Model {
             let bytes = found.ok_or(ErrorCode::InvalidBlockList)?;
             blocks.push((Some(block.clone()), bytes.clone()));
         }
-        let state = State {
-            tag,
-            modified_s: now_s,
-            metadata: metadata.clone(),
-            tags: Metadata::new(),
-            blocks,
-        };
-        let answer = state.written(201);
-        replace(container, &id.blob, state, now_s);
-        Ok(answer)
+        let made = self.make(id, Bytes::Blocks(blocks), metadata);
+        Ok(made.written(201))
     }
 
     pub(crate) fn get_block_list(&mut self, id: &BlobId, given: Option<LeaseId>) -> Answer {
@@ -121,7 +121,7 @@ impl Model {
         }
         let lease = blob.map_or(Lease::Available, |blob| blob.lease.at(now_s));
         lease::check_use(Of::Blob, lease, given)?;
-        let committed = blob.map_or(&[][..], |blob| &blob.state.blocks);
+        let committed = committed(blob)?;
         let committed = committed
             .iter()
             .filter_map(|(id, bytes)| Some((id.clone()?, bytes.len() as u64)))

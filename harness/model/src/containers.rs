@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use smalt_protocol::ErrorCode;
 
 use crate::Model;
-use crate::blobs::Blob;
+use crate::blobs::{Blob, State};
 use crate::blocks::Uncommitted;
 use crate::conditions::{self, Current};
-use crate::expected::{Answer, Expected, Fact, Listed, Refusal, settle};
+use crate::deletion::{Kept, Taken};
+use crate::expected::{Answer, Expected, Fact, Listed, Refusal};
 use crate::lease::{self, Lease, Of};
 use crate::vocabulary::{
     Condition, ContainerOperation, Guard, LeaseAction, LeaseId, Metadata, Moment, Tag,
@@ -26,15 +27,45 @@ pub(crate) struct Container {
     pub(crate) blobs: BTreeMap<String, Blob>,
     /// Uncommitted blocks by name of their blob, whether or not there is one.
     pub(crate) uncommitted: BTreeMap<String, Uncommitted>,
+    /// Snapshots by name of their blob, deleted ones as well.
+    pub(crate) snapshots: BTreeMap<String, Taken>,
+    /// Deleted blobs by name.
+    pub(crate) dormant: BTreeMap<String, Kept>,
 }
 
 impl Container {
     /// What a condition is judged against.
-    pub(crate) fn current(&self) -> Current {
+    pub(crate) fn current(&self) -> Current<'_> {
         Current {
             tag: self.tag,
             modified_s: self.modified_s,
+            tags: None,
         }
+    }
+
+    /// User metadata.
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The entries of a name in a listing: snapshots first, oldest first.
+    fn entries(&self, name: &str, snapshots: bool, deleted: bool, now_s: u64) -> Vec<Listed> {
+        let mut entries = Vec::new();
+        for (moment, kept) in self.snapshots.get(name).into_iter().flatten() {
+            let is_dormant = deleted && kept.is_dormant(now_s);
+            if snapshots && (kept.is_living() || is_dormant) {
+                let is_deleted = !kept.is_living();
+                entries.push(entry(name, Some(*moment), Some(&kept.state), is_deleted));
+            }
+        }
+        if let Some(blob) = self.blobs.get(name) {
+            entries.push(entry(name, None, Some(&blob.state), false));
+        }
+        let dormant = self.dormant.get(name).filter(|_| deleted);
+        if let Some(kept) = dormant.filter(|kept| kept.is_dormant(now_s)) {
+            entries.push(entry(name, None, Some(&kept.state), true));
+        }
+        entries
     }
 }
 
@@ -45,33 +76,7 @@ impl Model {
         found.ok_or(ErrorCode::ContainerNotFound.into())
     }
 
-    pub(crate) fn container(&mut self, name: &str, operation: &ContainerOperation) -> Expected {
-        settle(match operation {
-            ContainerOperation::Create(metadata) => self.create(name, metadata),
-            ContainerOperation::Delete(guard) => self.delete_container(name, *guard),
-            ContainerOperation::Get { lease } => self.get(name, *lease),
-            ContainerOperation::SetMetadata(metadata, guard) => {
-                let tag = self.numbers.tag();
-                let now_s = self.now_s;
-                self.guarded(name, *guard, false).map(|container| {
-                    container.metadata.clone_from(metadata);
-                    container.tag = tag;
-                    container.modified_s = now_s;
-                    Expected::of_version(200, tag, now_s)
-                })
-            }
-            ContainerOperation::Lease(action, condition) => self.lease(name, *action, *condition),
-            ContainerOperation::List {
-                prefix,
-                delimited,
-                snapshots,
-                uncommitted,
-                page: _,
-            } => self.list(name, prefix, *delimited, *snapshots, *uncommitted),
-        })
-    }
-
-    fn create(&mut self, name: &str, metadata: &Metadata) -> Answer {
+    pub(crate) fn create_container(&mut self, name: &str, metadata: &Metadata) -> Answer {
         if self.containers.contains_key(name) {
             return Err(ErrorCode::ContainerAlreadyExists.into());
         }
@@ -82,13 +87,29 @@ impl Model {
             lease: Lease::Available,
             blobs: BTreeMap::new(),
             uncommitted: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            dormant: BTreeMap::new(),
         };
         let answer = Expected::of_version(201, container.tag, self.now_s);
         self.containers.insert(name.to_owned(), container);
         Ok(answer)
     }
 
-    fn delete_container(&mut self, name: &str, guard: Guard) -> Answer {
+    pub(crate) fn set_container_metadata(
+        &mut self,
+        name: &str,
+        metadata: &Metadata,
+        guard: Guard,
+    ) -> Answer {
+        let (now_s, tag) = (self.now_s, self.numbers.tag());
+        let container = self.guarded(name, guard, false)?;
+        container.metadata.clone_from(metadata);
+        container.tag = tag;
+        container.modified_s = now_s;
+        Ok(Expected::of_version(200, tag, now_s))
+    }
+
+    pub(crate) fn delete_container(&mut self, name: &str, guard: Guard) -> Answer {
         self.guarded(name, guard, true)?;
         self.containers.remove(name);
         Ok(Expected::ok(202))
@@ -114,7 +135,7 @@ impl Model {
         Ok(container)
     }
 
-    fn get(&mut self, name: &str, given: Option<LeaseId>) -> Answer {
+    pub(crate) fn get_container(&mut self, name: &str, given: Option<LeaseId>) -> Answer {
         let now_s = self.now_s;
         let container = self.find(name)?;
         lease::check_use(Of::Container, container.lease.at(now_s), given)?;
@@ -123,73 +144,91 @@ impl Model {
         Ok(answer.with(Fact::Metadata(container.metadata.clone())))
     }
 
-    fn lease(&mut self, name: &str, action: LeaseAction, condition: Option<Condition>) -> Answer {
+    pub(crate) fn lease_container(
+        &mut self,
+        name: &str,
+        action: LeaseAction,
+        condition: Option<Condition>,
+    ) -> Answer {
         let (now_s, mut numbers) = (self.now_s, self.numbers.clone());
         let container = self.find(name)?;
         let current = container.current();
         conditions::check_write(condition, current, ErrorCode::ConditionNotMet)?;
         let (leased, answer) = lease::act(container.lease, action, now_s, &mut numbers)?;
+        // A lease changes neither tag nor time of what it is on.
+        let facts = Expected::of_version(0, container.tag, container.modified_s).facts;
         container.lease = leased;
         self.numbers = numbers;
-        // A lease changes neither tag nor time of what it is on.
-        Ok(answer
-            .with(Fact::Tag(current.tag))
-            .with(Fact::LastModified(current.modified_s)))
+        Ok(answer.with_all(facts))
     }
 
-    fn list(
-        &mut self,
-        name: &str,
-        prefix: &str,
-        delimited: bool,
-        with_snapshots: bool,
-        with_uncommitted: bool,
-    ) -> Answer {
+    pub(crate) fn list_blobs(&mut self, name: &str, operation: &ContainerOperation) -> Answer {
+        let ContainerOperation::List {
+            prefix,
+            delimited,
+            snapshots,
+            uncommitted,
+            deleted,
+            page: _,
+        } = operation
+        else {
+            return Err(ErrorCode::InvalidInput.into());
+        };
         // "List Blobs": a hierarchy shows no snapshots.
-        if delimited && with_snapshots {
+        if *delimited && *snapshots {
             return Err(ErrorCode::InvalidQueryParameterValue.into());
         }
         let now_s = self.now_s;
         let container = self.find(name)?;
-        let mut names: Vec<&String> = container.blobs.keys().collect();
-        if with_uncommitted {
-            let open = container.uncommitted.iter();
-            let open = open.filter(|(name, blocks)| {
-                blocks.is_kept(now_s) && !container.blobs.contains_key(*name)
-            });
-            names.extend(open.map(|(name, _)| name));
+        let mut shown: BTreeMap<&str, Vec<Listed>> = BTreeMap::new();
+        let known = container.blobs.keys();
+        let known = known.chain(container.snapshots.keys());
+        for name in known.chain(container.dormant.keys()) {
+            shown.insert(name, container.entries(name, *snapshots, *deleted, now_s));
         }
-        names.sort();
-        let mut listed: Vec<Listed> = Vec::new();
-        for name in names.into_iter().filter(|name| name.starts_with(prefix)) {
-            let rest = &name[prefix.len()..];
-            if let Some(end) = rest.find('/').filter(|_| delimited) {
-                let group = Listed::Prefix(format!("{prefix}{}", &rest[..=end]));
-                if listed.last() != Some(&group) {
-                    listed.push(group);
+        for (name, open) in &container.uncommitted {
+            if *uncommitted && open.is_kept(now_s) && !container.blobs.contains_key(name) {
+                // A name under which only uncommitted blocks stand: a blob of no bytes and no tag.
+                // A name stands once, though: a deleted blob that is shown hides them.
+                let entries = shown.entry(name).or_default();
+                let hides = |it: &Listed| matches!(it, Listed::Blob { snapshot: None, .. });
+                if !entries.last().is_some_and(hides) {
+                    entries.push(entry(name, None, None, false));
                 }
-                continue;
             }
-            match container.blobs.get(name) {
-                Some(blob) => listed.extend(blob.listed(name, with_snapshots)),
-                None => listed.push(open(name)),
+        }
+        let mut listed: Vec<Listed> = Vec::new();
+        for (name, entries) in shown {
+            let Some(rest) = name.strip_prefix(prefix.as_str()) else {
+                continue;
+            };
+            match rest.find('/').filter(|_| *delimited) {
+                Some(end) if !entries.is_empty() => {
+                    let group = Listed::Prefix(format!("{prefix}{}", &rest[..=end]));
+                    if listed.last() != Some(&group) {
+                        listed.push(group);
+                    }
+                }
+                Some(_) => {}
+                None => listed.extend(entries),
             }
         }
         Ok(Expected::ok(200).with(Fact::Listed(listed)))
     }
 }
 
-/// A name under which only uncommitted blocks stand: a blob of no bytes and no tag.
-fn open(name: &str) -> Listed {
-    entry(name, None, None, 0)
-}
-
 /// An entry of a listing.
-pub(crate) fn entry(name: &str, snapshot: Option<Moment>, tag: Option<Tag>, length: u64) -> Listed {
+fn entry(name: &str, snapshot: Option<Moment>, state: Option<&State>, deleted: bool) -> Listed {
+    let detail = |state: &State| {
+        let (metadata, tags) = (state.metadata.clone(), state.tags.clone());
+        (metadata, tags, state.content.kind())
+    };
     Listed::Blob {
         name: name.to_owned(),
         snapshot,
-        tag,
-        length,
+        tag: state.map(|state| state.tag),
+        length: state.map_or(0, |state| state.content.length()),
+        deleted,
+        detail: state.map(detail),
     }
 }

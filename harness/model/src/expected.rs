@@ -44,6 +44,21 @@ impl Expected {
         self
     }
 
+    /// Adds facts.
+    #[must_use]
+    pub fn with_all(mut self, facts: impl IntoIterator<Item = Fact>) -> Self {
+        self.facts.extend(facts);
+        self
+    }
+
+    /// Leaves out what only Get Blob and Get Blob Properties show of a lease.
+    #[must_use]
+    pub fn without_lease(mut self) -> Self {
+        let of_lease = |fact: &Fact| matches!(fact, Fact::Header(n, _) if n.contains("lease"));
+        self.facts.retain(|fact| !of_lease(fact));
+        self
+    }
+
     /// Whether the operation was done.
     pub fn is_done(&self) -> bool {
         self.code.is_none()
@@ -99,6 +114,10 @@ pub enum Fact {
     Listed(Vec<Listed>),
     /// Committed and uncommitted blocks: id, length in bytes.
     Blocks(Vec<(Vec<u8>, u64)>, Vec<(Vec<u8>, u64)>),
+    /// Page ranges: first and last byte of each.
+    Ranges(Vec<(u64, u64)>),
+    /// Containers or queues in order; with metadata where it was asked for.
+    Resources(Vec<(String, Option<Metadata>)>),
     /// Index tags.
     Tags(Metadata),
     /// Messages, in order.
@@ -120,6 +139,10 @@ pub enum Listed {
         tag: Option<Tag>,
         /// Length in bytes.
         length: u64,
+        /// `Deleted`: it can be undeleted.
+        deleted: bool,
+        /// Metadata, index tags and type; none where only uncommitted blocks stand there.
+        detail: Option<(Metadata, Metadata, &'static str)>,
     },
     /// All blobs that start like this.
     Prefix(String),

@@ -16,17 +16,27 @@
 //! - [`vocabulary`]: operations and what they name.
 //! - [`mod@expected`] says what is answered.
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
-//! - `containers`, `blobs`, `blocks`, `queues`: one service area each.
+//! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: an area
+//!   each.
+//! - `dispatch`: which rule answers which operation.
+//! - [`outcomes`]: what each operation can be answered, as a closed list.
+//! - [`hints`]: what a generator has to know.
 
 pub mod conditions;
 pub mod expected;
+pub mod hints;
 pub mod lease;
+pub mod outcomes;
 pub mod vocabulary;
 
+mod account;
 mod blobs;
 mod blocks;
 mod containers;
-mod hints;
+mod content;
+mod copies;
+mod deletion;
+mod dispatch;
 mod malformed;
 mod queues;
 #[cfg(test)]
@@ -47,6 +57,8 @@ pub struct Model {
     numbers: Numbers,
     containers: BTreeMap<String, Container>,
     queues: BTreeMap<String, Queue>,
+    /// For how many days what is deleted is kept.
+    retention_days: Option<u64>,
 }
 
 impl Model {
@@ -79,6 +91,7 @@ impl Model {
             Operation::Container(name, operation) => self.container(name, operation),
             Operation::Blob(id, operation) => self.blob(id, operation),
             Operation::Queue(name, operation) => self.queue(name, operation),
+            Operation::Account(operation) => self.account(operation),
             Operation::Malformed(malformed) => malformed::refused(*malformed),
             Operation::Advance { seconds } => {
                 self.now_s += seconds;

@@ -12,7 +12,9 @@ pub(crate) fn refused(malformed: Malformed) -> Expected {
         Malformed::LeaseId
         | Malformed::Date
         | Malformed::LeaseDuration
-        | Malformed::LeaseAction => ErrorCode::InvalidHeaderValue,
+        | Malformed::LeaseAction
+        | Malformed::PageRange
+        | Malformed::PageBlobLength => ErrorCode::InvalidHeaderValue,
         Malformed::TwoConditions => ErrorCode::MultipleConditionHeadersNotSupported,
         Malformed::BlockId => ErrorCode::InvalidQueryParameterValue,
         Malformed::BlobType => ErrorCode::MissingRequiredHeader,

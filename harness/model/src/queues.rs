@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use smalt_protocol::ErrorCode;
 
 use crate::Model;
-use crate::expected::{Answer, Expected, Fact, Refusal, Shown, settle};
-use crate::vocabulary::{MessageId, Metadata, QueueOperation, Receipt};
+use crate::expected::{Answer, Expected, Fact, Refusal, Shown};
+use crate::vocabulary::{MessageId, Metadata, Receipt};
 
 /// How long a message lives that was given no time, in seconds.
 const TTL_S: u64 = 7 * 24 * 60 * 60;
@@ -14,12 +14,12 @@ const TTL_S: u64 = 7 * 24 * 60 * 60;
 /// A queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    metadata: Metadata,
-    messages: BTreeMap<MessageId, Message>,
+    pub(crate) metadata: Metadata,
+    pub(crate) messages: BTreeMap<MessageId, Message>,
 }
 
 #[derive(Clone, Debug)]
-struct Message {
+pub(crate) struct Message {
     text: String,
     receipt: Receipt,
     dequeue_count: u32,
@@ -92,63 +92,48 @@ impl Queue {
 }
 
 impl Model {
-    pub(crate) fn queue(&mut self, name: &str, operation: &QueueOperation) -> Expected {
-        settle(self.on_queue(name, operation))
+    /// The queue of this name, or 404 `QueueNotFound`.
+    pub(crate) fn find_queue(&mut self, name: &str) -> Result<&mut Queue, Refusal> {
+        let found = self.queues.get_mut(name);
+        found.ok_or(ErrorCode::QueueNotFound.into())
     }
 
-    fn on_queue(&mut self, name: &str, operation: &QueueOperation) -> Answer {
-        let now_s = self.now_s;
-        if let QueueOperation::Create(metadata) = operation {
-            return self.create_queue(name, metadata);
-        }
-        let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
-        match operation {
-            QueueOperation::Create(_) => {}
-            QueueOperation::Delete => {
-                self.queues.remove(name);
-            }
-            QueueOperation::Get => {
-                let alive = queue.messages.values().filter(|m| m.is_alive(now_s));
-                let count = Some(alive.count().to_string());
-                return Ok(Expected::ok(200)
-                    .with(Fact::Header("x-ms-approximate-messages-count", count))
-                    .with(Fact::Metadata(queue.metadata.clone())));
-            }
-            QueueOperation::SetMetadata(metadata) => queue.metadata.clone_from(metadata),
-            QueueOperation::Put {
-                text,
-                ttl_s,
-                visibility_timeout_s,
-            } => return self.put_message(name, text, *ttl_s, *visibility_timeout_s),
-            QueueOperation::Receive {
-                most,
-                visibility_timeout_s,
-            } => return self.receive(name, *most, *visibility_timeout_s),
-            QueueOperation::Peek { most } => {
-                let shown = queue.head(*most, now_s).into_iter().map(|id| Shown {
-                    receipt: None,
-                    visible_s: None,
-                    ..queue.messages[&id].shown(id)
-                });
-                let shown = shown.collect();
-                return Ok(Expected::ok(200).with(Fact::Messages(shown)));
-            }
-            QueueOperation::Update {
-                id,
-                receipt,
-                visibility_timeout_s,
-                text,
-            } => return self.update(name, *id, *receipt, *visibility_timeout_s, text.as_deref()),
-            QueueOperation::DeleteMessage { id, receipt } => {
-                queue.message(*id, *receipt, now_s)?;
-                queue.messages.remove(id);
-            }
-            QueueOperation::Clear => queue.messages.clear(),
-        }
+    pub(crate) fn delete_queue(&mut self, name: &str) -> Answer {
+        let found = self.queues.remove(name);
+        found.ok_or(ErrorCode::QueueNotFound)?;
         Ok(Expected::ok(204))
     }
 
-    fn create_queue(&mut self, name: &str, metadata: &Metadata) -> Answer {
+    pub(crate) fn get_queue(&mut self, name: &str) -> Answer {
+        let now_s = self.now_s;
+        let queue = self.find_queue(name)?;
+        let alive = queue.messages.values().filter(|m| m.is_alive(now_s));
+        let count = Some(alive.count().to_string());
+        Ok(Expected::ok(200)
+            .with(Fact::Header("x-ms-approximate-messages-count", count))
+            .with(Fact::Metadata(queue.metadata.clone())))
+    }
+
+    pub(crate) fn peek(&mut self, name: &str, most: u32) -> Answer {
+        let now_s = self.now_s;
+        let queue = self.find_queue(name)?;
+        let shown = queue.head(most, now_s).into_iter().map(|id| Shown {
+            receipt: None,
+            visible_s: None,
+            ..queue.messages[&id].shown(id)
+        });
+        Ok(Expected::ok(200).with(Fact::Messages(shown.collect())))
+    }
+
+    pub(crate) fn delete_message(&mut self, name: &str, id: MessageId, by: Receipt) -> Answer {
+        let now_s = self.now_s;
+        let queue = self.find_queue(name)?;
+        queue.message(id, by, now_s)?;
+        queue.messages.remove(&id);
+        Ok(Expected::ok(204))
+    }
+
+    pub(crate) fn create_queue(&mut self, name: &str, metadata: &Metadata) -> Answer {
         match self.queues.get(name) {
             Some(queue) if queue.metadata == *metadata => Ok(Expected::ok(204)),
             Some(_) => Err(ErrorCode::QueueAlreadyExists.into()),
@@ -163,7 +148,7 @@ impl Model {
         }
     }
 
-    fn put_message(
+    pub(crate) fn put_message(
         &mut self,
         name: &str,
         text: &str,
@@ -176,6 +161,11 @@ impl Model {
             // "-1": it does not expire.
             Some(ttl_s) => u64::try_from(ttl_s).ok(),
         };
+        // "The visibility timeout of a message cannot be set to a value later than the expiry
+        // time." It takes no queue to know that.
+        if lives_s.is_some_and(|lives_s| visibility_timeout_s >= lives_s) {
+            return Err(ErrorCode::InvalidQueryParameterValue.into());
+        }
         let sequence = self.numbers.place();
         let message = Message {
             text: text.to_owned(),
@@ -193,12 +183,12 @@ impl Model {
             dequeue_count: None,
             ..message.shown(id)
         };
-        let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
+        let queue = self.find_queue(name)?;
         queue.messages.insert(id, message);
         Ok(Expected::ok(201).with(Fact::Messages(vec![shown])))
     }
 
-    fn receive(&mut self, name: &str, most: u32, visibility_timeout_s: u64) -> Answer {
+    pub(crate) fn receive(&mut self, name: &str, most: u32, visibility_timeout_s: u64) -> Answer {
         let now_s = self.now_s;
         let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
         let mut shown = Vec::new();
@@ -214,7 +204,7 @@ impl Model {
         Ok(Expected::ok(200).with(Fact::Messages(shown)))
     }
 
-    fn update(
+    pub(crate) fn update(
         &mut self,
         name: &str,
         id: MessageId,

@@ -1,100 +1,15 @@
 //! Operations and what they name.
 
+mod malformed;
+mod numbers;
+
 use std::collections::BTreeMap;
+
+pub use malformed::Malformed;
+pub use numbers::{LeaseId, MessageId, Moment, Numbers, PROPOSED_LEASES, Receipt, Tag};
 
 /// User metadata.
 pub type Metadata = BTreeMap<String, String>;
-
-/// An ETag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(pub u32);
-
-/// A lease id. Those below [`PROPOSED_LEASES`] are the client's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseId(pub u32);
-
-/// How many lease ids clients propose.
-pub const PROPOSED_LEASES: u32 = 3;
-
-/// Time of a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub u32);
-
-/// A message id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MessageId(pub u32);
-
-/// A pop receipt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Receipt(pub u32);
-
-/// The next number of each kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Numbers {
-    /// Tags made.
-    pub tags: u32,
-    /// Lease ids made, beside those proposed.
-    pub leases: u32,
-    /// Snapshots taken.
-    pub moments: u32,
-    /// Messages put.
-    pub messages: u32,
-    /// Receipts given out.
-    pub receipts: u32,
-    /// Places in orders of delivery.
-    pub places: u64,
-}
-
-impl Numbers {
-    /// Leaves numbers of every kind out.
-    pub fn skip(&mut self, by: u32) {
-        for number in [
-            &mut self.tags,
-            &mut self.leases,
-            &mut self.moments,
-            &mut self.messages,
-            &mut self.receipts,
-        ] {
-            *number += by;
-        }
-    }
-
-    /// A new tag.
-    pub fn tag(&mut self) -> Tag {
-        self.tags += 1;
-        Tag(self.tags - 1)
-    }
-
-    /// A lease id of the service's own.
-    pub fn lease(&mut self) -> LeaseId {
-        self.leases += 1;
-        LeaseId(PROPOSED_LEASES + self.leases - 1)
-    }
-
-    /// The time of a new snapshot.
-    pub fn moment(&mut self) -> Moment {
-        self.moments += 1;
-        Moment(self.moments - 1)
-    }
-
-    /// A new message.
-    pub fn message(&mut self) -> MessageId {
-        self.messages += 1;
-        MessageId(self.messages - 1)
-    }
-
-    /// A new receipt.
-    pub fn receipt(&mut self) -> Receipt {
-        self.receipts += 1;
-        Receipt(self.receipts - 1)
-    }
-
-    /// A place behind all others.
-    pub fn place(&mut self) -> u64 {
-        self.places += 1;
-        self.places
-    }
-}
 
 /// A blob's address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,6 +29,8 @@ pub enum Operation {
     Blob(BlobId, BlobOperation),
     /// On a queue.
     Queue(String, QueueOperation),
+    /// On the account.
+    Account(AccountOperation),
     /// A request that breaks a rule of syntax.
     Malformed(Malformed),
     /// Time passes.
@@ -153,6 +70,8 @@ pub enum ContainerOperation {
         snapshots: bool,
         /// `include=uncommittedblobs`.
         uncommitted: bool,
+        /// `include=deleted`.
+        deleted: bool,
     },
 }
 
@@ -218,6 +137,141 @@ pub enum BlobOperation {
     SetTags(Metadata, Option<LeaseId>),
     /// Get Blob Tags.
     GetTags(Option<LeaseId>),
+    /// Put Blob, of an append blob or a page blob.
+    Create(NewBlob, Metadata, Guard),
+    /// Set Blob Properties.
+    SetProperties(Property, Guard),
+    /// Put Blob From URL or, where it is `sync`, Copy Blob From URL; from the same account.
+    FromUrl {
+        /// Copy Blob From URL.
+        sync: bool,
+        /// What is copied.
+        source: BlobId,
+        /// `x-ms-source-if-...`.
+        source_condition: Option<Condition>,
+        /// Metadata in place of the source's.
+        metadata: Metadata,
+        /// Lease and condition of the destination.
+        guard: Guard,
+    },
+    /// Append Block.
+    Append(Content, Option<Position>, Guard),
+    /// Append Blob Seal.
+    Seal(Option<Position>, Guard),
+    /// Put Page: as update or as clear.
+    WritePages {
+        /// First page.
+        first: u64,
+        /// Number of pages, at least one.
+        count: u64,
+        /// What every byte becomes; absent: clear.
+        fill: Option<u8>,
+        /// `x-ms-if-sequence-number-...`.
+        sequence: Option<Sequence>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Get Page Ranges.
+    GetPages {
+        /// `snapshot`.
+        snapshot: Option<Moment>,
+        /// Lease and condition.
+        guard: Guard,
+    },
+    /// Undelete Blob.
+    Undelete,
+}
+
+/// A blob that Put Blob makes empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewBlob {
+    /// `AppendBlob`.
+    Append,
+    /// `PageBlob`.
+    Pages {
+        /// `x-ms-blob-content-length`, in pages.
+        pages: u64,
+        /// `x-ms-blob-sequence-number`.
+        number: u64,
+    },
+}
+
+/// What Set Blob Properties changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Property {
+    /// The content headers, all of them.
+    Content(ContentHeaders),
+    /// `x-ms-blob-content-length` of a page blob, in pages.
+    Pages(u64),
+    /// `x-ms-sequence-number-action: max`.
+    NumberMax(u64),
+    /// `x-ms-sequence-number-action: update`.
+    NumberUpdate(u64),
+    /// `x-ms-sequence-number-action: increment`.
+    NumberIncrement,
+}
+
+/// Headers that a read shows as they were stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentHeaders {
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// `Cache-Control`.
+    pub cache_control: Option<&'static str>,
+    /// `Content-Disposition`.
+    pub disposition: Option<&'static str>,
+}
+
+impl Default for ContentHeaders {
+    fn default() -> Self {
+        ContentHeaders {
+            content_type: "application/octet-stream",
+            cache_control: None,
+            disposition: None,
+        }
+    }
+}
+
+/// `x-ms-blob-condition-...` of an append blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// `appendpos`, in bytes.
+    At(u64),
+    /// `maxsize`, in bytes.
+    Most(u64),
+}
+
+/// `x-ms-if-sequence-number-...` of a page blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    /// `le`.
+    Most(u64),
+    /// `lt`.
+    Below(u64),
+    /// `eq`.
+    Is(u64),
+}
+
+/// On all of the account's blob or queue service.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AccountOperation {
+    /// List Containers, every page of it.
+    Containers(Names),
+    /// List Queues, every page of it.
+    Queues(Names),
+    /// Set Blob Service Properties: for how many days what is deleted is kept, if at all.
+    Retain(Option<u64>),
+}
+
+/// Which names a listing shows, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// `prefix`.
+    pub prefix: String,
+    /// `maxresults`.
+    pub page: u32,
+    /// `include=metadata`.
+    pub metadata: bool,
 }
 
 /// On a queue.
@@ -294,7 +348,14 @@ pub enum Condition {
     IfModifiedSince(u64),
     /// `If-Unmodified-Since`, in seconds of the Unix epoch.
     IfUnmodifiedSince(u64),
+    /// `x-ms-if-tags`: the tag [`TAG`] is, or is not, this value.
+    IfTags(&'static str, bool),
 }
+
+/// The index tag that conditions ask for.
+pub const TAG: &str = "mark";
+/// Bytes of a page.
+pub const PAGE_BYTES: u64 = 512;
 
 /// A lease operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -354,51 +415,4 @@ impl Content {
         let step = |i: u16| self.seed.wrapping_add(i.to_le_bytes()[0]);
         (0..self.length).map(step).collect()
     }
-}
-
-/// A request that breaks a rule of syntax: refused whatever is there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malformed {
-    /// Create Container with a name in capitals.
-    ContainerName,
-    /// Get Blob Properties with a lease id that is no GUID.
-    LeaseId,
-    /// Get Blob with a date that is none.
-    Date,
-    /// Delete Blob with `If-Match` and `If-None-Match` at once.
-    TwoConditions,
-    /// Lease Blob for five seconds.
-    LeaseDuration,
-    /// Lease Blob with an action that is none.
-    LeaseAction,
-    /// Put Block with an id that is no Base64.
-    BlockId,
-    /// Put Blob without `x-ms-blob-type`.
-    BlobType,
-    /// List Blobs with pages of no blob.
-    PageOfNone,
-    /// Get Messages, 33 of them.
-    TooManyMessages,
-    /// Get Messages for longer than a week.
-    VisibilityTimeout,
-    /// Put Message that lives for no time.
-    TimeToLive,
-}
-
-impl Malformed {
-    /// All of them.
-    pub const ALL: [Malformed; 12] = [
-        Malformed::ContainerName,
-        Malformed::LeaseId,
-        Malformed::Date,
-        Malformed::TwoConditions,
-        Malformed::LeaseDuration,
-        Malformed::LeaseAction,
-        Malformed::BlockId,
-        Malformed::BlobType,
-        Malformed::PageOfNone,
-        Malformed::TooManyMessages,
-        Malformed::VisibilityTimeout,
-        Malformed::TimeToLive,
-    ];
 }

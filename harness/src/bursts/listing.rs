@@ -187,6 +187,7 @@ mod tests {
             page: 1,
             snapshots: false,
             uncommitted: false,
+            deleted: false,
         };
         let entries = entries
             .iter()

@@ -191,6 +191,7 @@ pub fn listing(draw: &mut Draw<'_>) -> Operation {
             page: draw.one(&[1, 2, 5_000]).unwrap_or(1),
             snapshots: false,
             uncommitted: false,
+            deleted: false,
         };
         return Operation::Container(CONTAINER.to_owned(), list);
     }

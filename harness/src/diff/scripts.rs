@@ -51,7 +51,7 @@ pub fn operations(seed: u64, which: &Histories) -> Vec<Operation> {
     while history.len() < which.operations {
         let mut dice = [0; DICE];
         random.fill_bytes(&mut dice);
-        let operation = choose(&model, Space::HISTORY, &dice);
+        let operation = choose(&model, Space::NARROW, &dice);
         let is_kept = match &operation {
             Operation::Advance { seconds } => *seconds <= which.wait_s_max,
             Operation::Restart => false,
@@ -74,7 +74,8 @@ pub async fn histories(which: &Histories) -> Result<Vec<Script>, String> {
     for seed in (which.seed..).take(which.count as usize) {
         let server = Server::in_memory()?;
         let told = history::tell(server, &operations(seed, which), Some(seed)).await;
-        if let Some((operation, difference)) = told.failure {
+        if let Some(failure) = told.failure {
+            let (operation, difference) = (failure.operation, failure.difference);
             return Err(format!(
                 "history {seed}: smalt and the model disagree: {operation:?}: {difference}"
             ));

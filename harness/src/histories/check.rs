@@ -71,6 +71,10 @@ fn check_fact(
             same_debug("committed blocks", committed, &old)?;
             same_debug("uncommitted blocks", uncommitted, &new)
         }
+        Fact::Ranges(wanted) => {
+            same_debug("page ranges", wanted, &documents::ranges(&answer.body)?)
+        }
+        Fact::Resources(wanted) => check_resources(wanted, entries),
         Fact::Tags(wanted) => same_debug("tags", wanted, &documents::tags(&answer.body)?),
         Fact::Messages(wanted) => {
             check_messages(wanted, &documents::messages(&answer.body)?, names)
@@ -120,20 +124,44 @@ fn check_listed(wanted: &[Listed], got: &[Entry], names: &mut Names) -> Result<(
                     snapshot,
                     tag,
                     length,
+                    deleted,
+                    detail,
                 },
-                Entry::Blob(got_name, got_snapshot, got_tag, got_length),
+                Entry::Blob(got),
             ) => {
-                same("name", name, got_name)?;
-                same("length", length, got_length)?;
-                seen("snapshot", *snapshot, got_snapshot.as_deref(), |n, text| {
+                same("name", name, &got.name)?;
+                same("length", length, &got.length)?;
+                same("deleted", deleted, &got.deleted)?;
+                if let Some((metadata, tags, kind)) = detail {
+                    same_debug("metadata", metadata, &got.metadata)?;
+                    same_debug("tags", tags, &got.tags)?;
+                    same("type", &(*kind).to_owned(), &got.kind)?;
+                }
+                seen("snapshot", *snapshot, got.snapshot.as_deref(), |n, text| {
                     names.see_moment(n, text)
                 })?;
-                seen("ETag", *tag, got_tag.as_deref(), |n, text| {
+                seen("ETag", *tag, got.tag.as_deref(), |n, text| {
                     names.see_tag(n, text)
                 })?;
             }
             _ => return Err(format!("{got:?} in place of {wanted:?}")),
         }
+    }
+    Ok(())
+}
+
+fn check_resources(wanted: &[(String, Option<Metadata>)], got: &[Entry]) -> Result<(), String> {
+    same("number of entries", &wanted.len(), &got.len())?;
+    for ((name, metadata), got) in wanted.iter().zip(got) {
+        let Entry::Resource(got_name, got_metadata) = got else {
+            return Err(format!("{got:?} in place of {name}"));
+        };
+        same("name", name, got_name)?;
+        same_debug(
+            "metadata",
+            &metadata.clone().unwrap_or_default(),
+            got_metadata,
+        )?;
     }
     Ok(())
 }

@@ -1,29 +1,71 @@
-//! What histories have reached: operation x outcome x condition.
+//! What histories have reached: operation x outcome x condition, counted against the closed list
+//! of the model; and what operations were made for beside what they came to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
+use std::sync::LazyLock;
 
+use serde_json::{Value, json};
 use smalt_model::Expected;
-use smalt_model::vocabulary::{
-    BlobOperation, Condition, ContainerOperation, LeaseAction, Operation, QueueOperation,
-};
+use smalt_model::outcomes::{Cell, Outcome, cells, describe};
 
-/// How often each cell was reached.
+use super::generate::{Intent, Step};
+
+/// Every cell that the model declares.
+static DECLARED: LazyLock<BTreeSet<Cell>> = LazyLock::new(|| cells().collect());
+
+/// Cells that no history can reach, each with its reason.
+pub const UNREACHABLE: &[(&str, &str, &str)] = &[];
+
+/// How often each cell was reached, and what was meant.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     cells: BTreeMap<Cell, u64>,
+    /// Meant and come to.
+    intents: BTreeMap<(Intent, Intent), u64>,
 }
 
-/// Operation, status, error code, condition.
-type Cell = (&'static str, u16, &'static str, &'static str);
+/// Shares of valid operations, near misses and malformed ones, in per cent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    /// Done.
+    pub valid: f64,
+    /// Refused for what was there.
+    pub near: f64,
+    /// Refused for their syntax.
+    pub malformed: f64,
+}
 
 impl Coverage {
     /// Notes a step.
-    pub fn note(&mut self, operation: &Operation, expected: &Expected) {
-        let code = expected.code.map_or("", smalt_protocol::ErrorCode::as_str);
-        let (name, condition) = describe(operation);
-        let cell = (name, expected.status, code, condition);
-        *self.cells.entry(cell).or_default() += 1;
+    ///
+    /// # Errors
+    /// When the model answers what it does not declare.
+    pub fn note(&mut self, step: &Step, expected: &Expected) -> Result<(), String> {
+        let came = Intent::of(&step.operation, expected);
+        *self.intents.entry((step.intent, came)).or_default() += 1;
+        if came == Intent::Time {
+            return Ok(());
+        }
+        let (operation, header) = describe(&step.operation);
+        let outcome = Outcome {
+            status: expected.status,
+            code: expected.code,
+        };
+        let cell = Cell {
+            operation,
+            outcome,
+            header,
+        };
+        if let Some(count) = self.cells.get_mut(&cell) {
+            *count += 1;
+            return Ok(());
+        }
+        if !DECLARED.contains(&cell) {
+            return Err(format!("the model does not declare {}", Shown(&cell)));
+        }
+        self.cells.insert(cell, 1);
+        Ok(())
     }
 
     /// Adds what another run has reached.
@@ -31,134 +73,184 @@ impl Coverage {
         for (cell, count) in &other.cells {
             *self.cells.entry(*cell).or_default() += count;
         }
+        for (intents, count) in &other.intents {
+            *self.intents.entry(*intents).or_default() += count;
+        }
     }
 
-    /// Steps in all.
+    /// Steps in all, time passing included.
     pub fn steps(&self) -> u64 {
-        self.cells.values().sum()
+        self.intents.values().sum()
     }
 
-    /// Number of cells.
-    pub fn cells(&self) -> usize {
+    /// Number of cells reached.
+    pub fn reached(&self) -> usize {
         self.cells.len()
     }
 
-    /// Share of the steps that were done, in per cent.
-    pub fn done_percent(&self) -> u64 {
-        let done = self
-            .cells
-            .iter()
-            .filter(|((_, _, code, _), _)| code.is_empty());
-        let done: u64 = done.map(|(_, count)| count).sum();
-        100 * done / self.steps().max(1)
+    /// Number of cells that there are.
+    pub fn declared() -> usize {
+        DECLARED.len()
+    }
+
+    /// Cells that nothing has reached, in order.
+    pub fn unreached(&self) -> Vec<Cell> {
+        let declared = DECLARED.iter().copied();
+        let open = |cell: &Cell| !self.cells.contains_key(cell) && excuse(cell).is_none();
+        declared.filter(open).collect()
+    }
+
+    /// Excuses of cells that were reached after all.
+    pub fn stale_excuses(&self) -> Vec<Cell> {
+        let reached = self.cells.keys().copied();
+        reached.filter(|cell| excuse(cell).is_some()).collect()
+    }
+
+    fn mix(&self, side: impl Fn(&(Intent, Intent)) -> Intent) -> Mix {
+        let sum = |wanted: Intent| -> u64 {
+            let counted = self.intents.iter().filter(|(key, _)| side(key) == wanted);
+            counted.map(|(_, count)| count).sum()
+        };
+        let [valid, near, malformed] =
+            [Intent::Valid, Intent::NearMiss, Intent::Malformed].map(sum);
+        let all = (valid + near + malformed).max(1) as f64;
+        let share = |count: u64| 100.0 * count as f64 / all;
+        Mix {
+            valid: share(valid),
+            near: share(near),
+            malformed: share(malformed),
+        }
+    }
+
+    /// What operations were made for.
+    pub fn intended(&self) -> Mix {
+        self.mix(|(meant, _)| *meant)
+    }
+
+    /// What they came to.
+    pub fn actual(&self) -> Mix {
+        self.mix(|(_, came)| *came)
+    }
+
+    /// All of it, for machines.
+    pub fn json(&self) -> Value {
+        let cell = |cell: &Cell| {
+            json!({
+                "operation": cell.operation,
+                "status": cell.outcome.status,
+                "code": cell.outcome.code.map(smalt_protocol::ErrorCode::as_str),
+                "condition": cell.header.name(),
+            })
+        };
+        let reached = self.cells.iter().map(|(key, count)| {
+            let mut value = cell(key);
+            value["count"] = json!(count);
+            value
+        });
+        let shares = |mix: Mix| {
+            json!({
+                "valid_percent": mix.valid,
+                "near_miss_percent": mix.near,
+                "malformed_percent": mix.malformed,
+            })
+        };
+        json!({
+            "steps": self.steps(),
+            "declared": Self::declared(),
+            "intended": shares(self.intended()),
+            "actual": shares(self.actual()),
+            "reached": reached.collect::<Vec<_>>(),
+            "unreached": self.unreached().iter().map(cell).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn excuse(cell: &Cell) -> Option<&'static str> {
+    let code = cell
+        .outcome
+        .code
+        .map_or("", smalt_protocol::ErrorCode::as_str);
+    let found = UNREACHABLE
+        .iter()
+        .find(|(operation, excused, _)| *operation == cell.operation && *excused == code);
+    found.map(|(_, _, reason)| *reason)
+}
+
+/// A cell as a line of the table.
+pub struct Shown<'a>(pub &'a Cell);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Cell {
+            operation,
+            outcome,
+            header,
+        } = self.0;
+        let code = outcome.code.map_or("", smalt_protocol::ErrorCode::as_str);
+        let outcome = format!("{} {code}", outcome.status);
+        write!(f, "{operation:<28} {outcome:<46} {:<36}", header.name())
+    }
+}
+
+impl Display for Mix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mix {
+            valid,
+            near,
+            malformed,
+        } = self;
+        write!(
+            f,
+            "{valid:.1} % valid, {near:.1} % near misses, {malformed:.1} % malformed"
+        )
     }
 }
 
 impl Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for ((name, status, code, condition), count) in &self.cells {
-            let outcome = format!("{status} {code}");
-            writeln!(f, "{name:<24} {outcome:<46} {condition:<20} {count:>9}")?;
+        for (cell, count) in &self.cells {
+            writeln!(f, "{} {count:>9}", Shown(cell))?;
+        }
+        let unreached = self.unreached();
+        writeln!(f, "\n{} cells unreached", unreached.len())?;
+        for cell in &unreached {
+            writeln!(f, "{}", Shown(cell))?;
         }
         Ok(())
     }
 }
 
-fn describe(operation: &Operation) -> (&'static str, &'static str) {
-    match operation {
-        Operation::Container(_, operation) => of_container(operation),
-        Operation::Blob(_, operation) => of_blob(operation),
-        Operation::Queue(_, operation) => (of_queue(operation), ""),
-        Operation::Malformed(_) => ("malformed", ""),
-        Operation::Advance { .. } => ("advance", ""),
-        Operation::Restart => ("restart", ""),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use smalt_model::vocabulary::{Operation, QueueOperation};
+    use smalt_protocol::ErrorCode;
 
-fn condition(of: Option<Condition>) -> &'static str {
-    match of {
-        None => "",
-        Some(Condition::IfMatch(None)) => "If-Match: *",
-        Some(Condition::IfMatch(_)) => "If-Match",
-        Some(Condition::IfNoneMatch(None)) => "If-None-Match: *",
-        Some(Condition::IfNoneMatch(_)) => "If-None-Match",
-        Some(Condition::IfModifiedSince(_)) => "If-Modified-Since",
-        Some(Condition::IfUnmodifiedSince(_)) => "If-Unmodified-Since",
-    }
-}
+    use super::*;
 
-fn of_container(operation: &ContainerOperation) -> (&'static str, &'static str) {
-    match operation {
-        ContainerOperation::Create(_) => ("container create", ""),
-        ContainerOperation::Delete(guard) => ("container delete", condition(guard.condition)),
-        ContainerOperation::Get { .. } => ("container get", ""),
-        ContainerOperation::SetMetadata(_, guard) => {
-            ("container set metadata", condition(guard.condition))
+    fn step() -> Step {
+        Step {
+            intent: Intent::Valid,
+            operation: Operation::Queue("q".to_owned(), QueueOperation::Clear),
         }
-        ContainerOperation::Lease(action, given) => {
-            let names = [
-                "container lease acquire",
-                "container lease renew",
-                "container lease change",
-                "container lease release",
-                "container lease break",
-            ];
-            (names[place(action)], condition(*given))
-        }
-        ContainerOperation::List { .. } => ("container list", ""),
     }
-}
 
-fn place(action: &LeaseAction) -> usize {
-    match action {
-        LeaseAction::Acquire { .. } => 0,
-        LeaseAction::Renew(_) => 1,
-        LeaseAction::Change(..) => 2,
-        LeaseAction::Release(_) => 3,
-        LeaseAction::Break { .. } => 4,
+    /// No answer of the model goes uncounted: one outside of the list stops the run.
+    #[test]
+    fn what_is_not_declared_is_told() {
+        let mut coverage = Coverage::default();
+        assert_eq!(coverage.note(&step(), &Expected::ok(204)), Ok(()));
+        assert!(coverage.note(&step(), &Expected::ok(200)).is_err());
+        let refused = smalt_model::expected::Refusal::from(ErrorCode::BlobNotFound);
+        assert!(coverage.note(&step(), &refused.into()).is_err());
     }
-}
 
-fn of_blob(operation: &BlobOperation) -> (&'static str, &'static str) {
-    match operation {
-        BlobOperation::Put(.., guard) => ("blob put", condition(guard.condition)),
-        BlobOperation::Get { guard, .. } => ("blob get", condition(guard.condition)),
-        BlobOperation::Head { guard, .. } => ("blob head", condition(guard.condition)),
-        BlobOperation::SetMetadata(_, guard) => ("blob set metadata", condition(guard.condition)),
-        BlobOperation::Delete { guard, .. } => ("blob delete", condition(guard.condition)),
-        BlobOperation::Snapshot(_, guard) => ("blob snapshot", condition(guard.condition)),
-        BlobOperation::Lease(action, given) => {
-            let names = [
-                "blob lease acquire",
-                "blob lease renew",
-                "blob lease change",
-                "blob lease release",
-                "blob lease break",
-            ];
-            (names[place(action)], condition(*given))
-        }
-        BlobOperation::PutBlock(..) => ("blob put block", ""),
-        BlobOperation::PutBlockList(.., guard) => {
-            ("blob put block list", condition(guard.condition))
-        }
-        BlobOperation::GetBlockList { .. } => ("blob get block list", ""),
-        BlobOperation::Copy { guard, .. } => ("blob copy", condition(guard.condition)),
-        BlobOperation::SetTags(..) => ("blob set tags", ""),
-        BlobOperation::GetTags(_) => ("blob get tags", ""),
-    }
-}
-
-fn of_queue(operation: &QueueOperation) -> &'static str {
-    match operation {
-        QueueOperation::Create(_) => "queue create",
-        QueueOperation::Delete => "queue delete",
-        QueueOperation::Get => "queue get",
-        QueueOperation::SetMetadata(_) => "queue set metadata",
-        QueueOperation::Put { .. } => "message put",
-        QueueOperation::Receive { .. } => "message get",
-        QueueOperation::Peek { .. } => "message peek",
-        QueueOperation::Update { .. } => "message update",
-        QueueOperation::DeleteMessage { .. } => "message delete",
-        QueueOperation::Clear => "message clear",
+    #[test]
+    fn what_is_unreached_is_listed_until_it_is_reached() {
+        let mut coverage = Coverage::default();
+        assert_eq!(coverage.unreached().len(), Coverage::declared());
+        coverage.note(&step(), &Expected::ok(204)).unwrap();
+        assert_eq!(coverage.unreached().len(), Coverage::declared() - 1);
+        assert_eq!(coverage.actual().valid, 100.0);
+        assert_eq!(coverage.json()["reached"][0]["count"], 1);
     }
 }

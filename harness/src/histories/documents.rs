@@ -11,13 +11,36 @@ const ELEMENTS_MAX: usize = 100_000;
 /// The year in which nothing expires any more: what a message shows that never does.
 const NEVER: &str = "Fri, 31 Dec 9999 23:59:59 GMT";
 
-/// An entry of List Blobs.
+/// An entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A blob or snapshot: name, snapshot, ETag in quotes, length.
-    Blob(String, Option<String>, Option<String>, u64),
+    /// A blob or snapshot.
+    Blob(Blob),
     /// A prefix.
     Prefix(String),
+    /// A container or queue with its metadata.
+    Resource(String, Metadata),
+}
+
+/// A blob or snapshot of List Blobs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Blob {
+    /// `Name`.
+    pub name: String,
+    /// `Snapshot`.
+    pub snapshot: Option<String>,
+    /// `Etag`, in quotes.
+    pub tag: Option<String>,
+    /// `Content-Length`.
+    pub length: u64,
+    /// `Deleted`.
+    pub deleted: bool,
+    /// `BlobType`.
+    pub kind: String,
+    /// `Metadata`.
+    pub metadata: Metadata,
+    /// `Tags`.
+    pub tags: Metadata,
 }
 
 /// A message as a document shows it.
@@ -54,28 +77,73 @@ fn seconds(parent: &Element<'_>, name: &str) -> Option<u64> {
     Timestamp::parse_rfc1123(&date).map(Timestamp::unix_s)
 }
 
-/// Entries of List Blobs and the marker of the next page.
+/// Entries of a listing and the marker of the next page.
 pub fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
     let root = root(body)?;
-    let blobs = root.child("Blobs").ok_or("no <Blobs>")?;
+    let found = ["Blobs", "Containers", "Queues"].iter();
+    let list = found.filter_map(|name| root.child(name)).next();
+    let list = list.ok_or("a listing without a list")?;
     let entry = |element: &Element<'_>| {
         let name = text(element, "Name").unwrap_or_default();
-        if element.name == "BlobPrefix" {
-            return Entry::Prefix(name);
+        match element.name.as_ref() {
+            "BlobPrefix" => Entry::Prefix(name),
+            "Blob" => Entry::Blob(blob(element, name)),
+            _ => Entry::Resource(name, metadata(element)),
         }
-        let properties = element.child("Properties");
-        let property = |name| properties.and_then(|properties| text(properties, name));
-        let tag = property("Etag").and_then(|text| ETag::parse(&text));
-        let length = property("Content-Length").and_then(|length| length.parse().ok());
-        Entry::Blob(
-            name,
-            text(element, "Snapshot"),
-            tag.map(ETag::quoted),
-            length.unwrap_or_default(),
-        )
     };
-    let entries = blobs.children.iter().map(entry).collect();
+    let entries = list.children.iter().map(entry).collect();
     Ok((entries, text(&root, "NextMarker").unwrap_or_default()))
+}
+
+fn blob(element: &Element<'_>, name: String) -> Blob {
+    let properties = element.child("Properties");
+    let property = |name| properties.and_then(|properties| text(properties, name));
+    let tag = property("Etag").and_then(|text| ETag::parse(&text));
+    let length = property("Content-Length").and_then(|length| length.parse().ok());
+    let tags = element.child("Tags").and_then(|tags| tags.child("TagSet"));
+    Blob {
+        name,
+        snapshot: text(element, "Snapshot"),
+        tag: tag.map(ETag::quoted),
+        length: length.unwrap_or_default(),
+        deleted: text(element, "Deleted").as_deref() == Some("true"),
+        kind: property("BlobType").unwrap_or_default(),
+        metadata: metadata(element),
+        tags: tags.map(tag_set).unwrap_or_default(),
+    }
+}
+
+fn metadata(element: &Element<'_>) -> Metadata {
+    let pairs = element
+        .child("Metadata")
+        .into_iter()
+        .flat_map(|m| &m.children);
+    pairs
+        .map(|pair| (pair.name.to_string(), pair.text.to_string()))
+        .collect()
+}
+
+fn tag_set(set: &Element<'_>) -> Metadata {
+    let tag = |tag: &Element<'_>| {
+        let (key, value) = (text(tag, "Key"), text(tag, "Value"));
+        (key.unwrap_or_default(), value.unwrap_or_default())
+    };
+    set.children.iter().map(tag).collect()
+}
+
+/// First and last byte of each page range.
+pub fn ranges(body: &[u8]) -> Result<Vec<(u64, u64)>, String> {
+    let root = root(body)?;
+    let ranges = root
+        .children
+        .iter()
+        .filter(|child| child.name == "PageRange");
+    let range = |range: &Element<'_>| {
+        let number = |name| text(range, name).and_then(|text| text.parse().ok());
+        let ends = number("Start").zip(number("End"));
+        ends.ok_or_else(|| "a page range without its ends".to_owned())
+    };
+    ranges.map(range).collect()
 }
 
 type Blocks = Vec<(Vec<u8>, u64)>;
@@ -102,11 +170,7 @@ pub fn blocks(body: &[u8]) -> Result<(Blocks, Blocks), String> {
 pub fn tags(body: &[u8]) -> Result<Metadata, String> {
     let root = root(body)?;
     let set = root.child("TagSet").ok_or("no <TagSet>")?;
-    let tag = |tag: &Element<'_>| {
-        let (key, value) = (text(tag, "Key"), text(tag, "Value"));
-        (key.unwrap_or_default(), value.unwrap_or_default())
-    };
-    Ok(set.children.iter().map(tag).collect())
+    Ok(tag_set(set))
 }
 
 /// Messages.

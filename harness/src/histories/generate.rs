@@ -1,55 +1,78 @@
 //! The next operation, out of random bytes: about seven in ten can succeed as things stand, one in
 //! four misses narrowly, one in twenty breaks a rule of syntax.
 //!
-//! Names are few, so that histories meet themselves again and again. Zero bytes are the simplest
-//! choice: shrinking leads there.
+//! An operation is made for its [`Intent`]: for a near miss the way of missing is chosen first and
+//! everything else is right. What then fails its intent after all (the model knows) is made again
+//! out of other bytes. Names are few, so that histories meet themselves again and again. Zero
+//! bytes are the simplest choice: shrinking leads there.
+//!
+//! - [`dice`]: random bytes, and what they are to be used for.
+//! - [`parts`]: names, leases, conditions. [`blobs`], [`containers`], [`queues`]: operations.
 
-use smalt_model::Model;
-use smalt_model::vocabulary::{
-    BlobId, BlobOperation, BlockSource, Condition, ContainerOperation, Content, Guard, LeaseAction,
-    LeaseId, Malformed, MessageId, Metadata, Moment, Operation, PROPOSED_LEASES, QueueOperation,
-    Receipt, Snapshots, Tag,
-};
+mod blobs;
+mod containers;
+pub mod dice;
+mod parts;
+mod queues;
 
-/// Bytes that one choice may take.
-pub const DICE: usize = 24;
+use smalt_model::outcomes::Cell;
+use smalt_model::vocabulary::{ContainerOperation, Malformed, Metadata, Operation};
+use smalt_model::{Expected, Model};
+
+pub use dice::DICE;
+use dice::{Dice, Miss};
+
+/// How often an operation is made anew that fails its intent.
+const TRIES: u8 = 8;
+/// Of a hundred operations that ask something of the service, so many break a rule of syntax.
+const MALFORMED_PERCENT: u8 = 5;
+/// Of a hundred, so many are to be refused as things stand.
+const NEAR_PERCENT: u8 = 24;
+/// Of a hundred steps, so many let time pass.
+const ADVANCE_PERCENT: u8 = 6;
+/// Of a hundred steps, so many stop and start the service, where that is wanted.
+const RESTART_PERCENT: u8 = 2;
+/// Of a hundred operations, so many go for a cell that nothing has reached yet, if there is one.
+const WISH_PERCENT: u8 = 60;
+/// Steps of time in seconds: around the ends of leases, visibility, lives and retention.
+const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, 7 * 24 * 3_600];
 
 const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
 const BLOBS: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
 const QUEUES: [&str; 2] = ["que0", "que1"];
-const BLOCK_IDS: [&[u8]; 4] = [b"aa", b"bb", b"cc", b"longer"];
-/// Steps of time in seconds: around the ends of leases, visibility and lives.
-const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, 7 * 24 * 3_600];
 
-/// Random bytes, taken one after the other.
-struct Dice<'a>(&'a [u8], Space);
+/// What an operation is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Intent {
+    /// It is to be done.
+    Valid,
+    /// It is to be refused for what is there.
+    NearMiss,
+    /// It is to be refused for its syntax.
+    Malformed,
+    /// It asks nothing of the service.
+    Time,
+}
 
-impl Dice<'_> {
-    fn byte(&mut self) -> u8 {
-        match self.0.split_first() {
-            Some((first, rest)) => {
-                self.0 = rest;
-                *first
-            }
-            None => 0,
+impl Intent {
+    /// What an operation came to.
+    pub fn of(operation: &Operation, expected: &Expected) -> Self {
+        match operation {
+            Operation::Advance { .. } | Operation::Restart => Intent::Time,
+            Operation::Malformed(_) => Intent::Malformed,
+            _ if expected.is_done() => Intent::Valid,
+            _ => Intent::NearMiss,
         }
     }
+}
 
-    /// A number below this one.
-    fn below(&mut self, end: usize) -> usize {
-        usize::from(self.byte()) % end.max(1)
-    }
-
-    fn one<T: Clone>(&mut self, of: &[T]) -> Option<T> {
-        let place = self.below(of.len());
-        of.get(place).cloned()
-    }
-
-    /// True in about so many of a hundred.
-    fn chance(&mut self, percent: u8) -> bool {
-        // High bytes are the chance, so that zero is the simple side.
-        u16::from(self.byte()) * 100 >= (100 - u16::from(percent)) * 256
-    }
+/// A step of a history and what it was made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What it was made for.
+    pub intent: Intent,
+    /// The operation.
+    pub operation: Operation,
 }
 
 /// What a history is about.
@@ -58,6 +81,8 @@ pub struct Space {
     containers: usize,
     blobs: usize,
     queues: usize,
+    /// Append and page blobs, properties, copies by bytes, listings of the account, soft delete.
+    wide: bool,
     /// Time passes.
     advances: bool,
     /// The service is stopped and started.
@@ -70,6 +95,7 @@ impl Space {
         containers: CONTAINERS.len(),
         blobs: BLOBS.len(),
         queues: QUEUES.len(),
+        wide: true,
         advances: true,
         restarts: false,
     };
@@ -78,330 +104,197 @@ impl Space {
         restarts: true,
         ..Space::HISTORY
     };
+    /// What block blobs, containers, leases and queues alone are asked.
+    pub const NARROW: Space = Space {
+        wide: false,
+        ..Space::HISTORY
+    };
     /// One name of each kind in one moment: everybody meets there.
     pub const BURST: Space = Space {
         containers: 1,
         blobs: 1,
         queues: 1,
+        wide: false,
         advances: false,
         restarts: false,
     };
 }
 
+/// Makes one kind of operation; nothing where the state at hand does not allow it.
+type Make = fn(&Model, &mut Dice<'_>) -> Option<Operation>;
+
+/// One kind of operation: its name in the matrix, how often it is made, how.
+struct Kind {
+    name: &'static str,
+    weight: u16,
+    wide: bool,
+    make: Make,
+}
+
+const fn kind(name: &'static str, weight: u16, make: Make) -> Kind {
+    Kind {
+        name,
+        weight,
+        wide: false,
+        make,
+    }
+}
+
+const fn wide(name: &'static str, weight: u16, make: Make) -> Kind {
+    Kind {
+        name,
+        weight,
+        wide: true,
+        make,
+    }
+}
+
+fn kinds() -> impl Iterator<Item = &'static Kind> {
+    let all = [containers::KINDS, blobs::KINDS, queues::KINDS];
+    all.into_iter().flatten()
+}
+
 /// An operation for the state at hand.
 pub fn choose(model: &Model, space: Space, dice: &[u8]) -> Operation {
-    let dice = &mut Dice(dice, space);
-    let has = |name: &&str| model.hint_of_container(name).tag.is_some();
-    if !CONTAINERS.iter().any(has) && dice.below(10) < 8 {
-        let name = CONTAINERS[0].to_owned();
-        return Operation::Container(name, ContainerOperation::Create(metadata(dice)));
+    step(model, space, &[], dice).operation
+}
+
+/// A step for the state at hand. `wishes` are cells to go for.
+pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step {
+    let mut first = Dice::new(bytes, space, 0);
+    let time = |operation| Step {
+        intent: Intent::Time,
+        operation,
+    };
+    if space.restarts && first.chance(RESTART_PERCENT) {
+        return time(Operation::Restart);
     }
-    match dice.below(100) {
-        0..55 => blob(model, dice),
-        55..70 => container(model, dice),
-        88..93 if space.advances => Operation::Malformed(
-            dice.one(&Malformed::ALL)
-                .unwrap_or(Malformed::ContainerName),
-        ),
-        93..95 if space.restarts => Operation::Restart,
-        88..100 if space.advances => Operation::Advance {
-            seconds: dice.one(&SECONDS).unwrap_or(1),
-        },
-        _ => queue(model, dice),
+    if space.advances && first.chance(ADVANCE_PERCENT) {
+        let seconds = first.one(&SECONDS).unwrap_or(1);
+        return time(Operation::Advance { seconds });
     }
+    let intent = intent(space, &mut first);
+    if intent == Intent::Malformed {
+        let which = first.one(&Malformed::ALL);
+        let which = which.unwrap_or(Malformed::ContainerName);
+        return Step {
+            intent,
+            operation: Operation::Malformed(which),
+        };
+    }
+    let mut made = None;
+    for salt in 0..TRIES {
+        let dice = &mut Dice::new(first.rest(), space, salt);
+        let Some(operation) = candidate(model, intent, wishes, dice) else {
+            continue;
+        };
+        let expected = model.clone().step(&operation);
+        let is_meant = Intent::of(&operation, &expected) == intent;
+        made = Some(operation);
+        if is_meant {
+            break;
+        }
+    }
+    let operation = made.unwrap_or_else(|| containers::simplest(model));
+    Step { intent, operation }
+}
+
+fn intent(space: Space, dice: &mut Dice<'_>) -> Intent {
+    let percent = dice.percent();
+    if percent < 100 - NEAR_PERCENT - MALFORMED_PERCENT {
+        Intent::Valid
+    } else if percent < 100 - MALFORMED_PERCENT || !space.advances {
+        Intent::NearMiss
+    } else {
+        Intent::Malformed
+    }
+}
+
+fn candidate(
+    model: &Model,
+    intent: Intent,
+    wishes: &[Cell],
+    dice: &mut Dice<'_>,
+) -> Option<Operation> {
+    if intent == Intent::Valid && containers::is_empty(model, dice.space) && !dice.chance(20) {
+        return Some(containers::simplest(model));
+    }
+    let is_near = intent == Intent::NearMiss;
+    if !wishes.is_empty() && dice.chance(WISH_PERCENT) {
+        let (before, after) = wishes.split_at(usize::from(
+            dice.wide_below(u16::try_from(wishes.len()).unwrap_or(u16::MAX)),
+        ));
+        let mut meant = after.iter().chain(before);
+        let meant = meant.find(|cell| cell.outcome.code.is_some() == is_near);
+        if let Some(cell) = meant {
+            dice.header = Some(cell.header);
+            dice.code = cell.outcome.code;
+            dice.miss = dice.code.map(Miss::of);
+            let wished = kinds().find(|kind| kind.name == cell.operation)?;
+            return (wished.make)(model, dice);
+        }
+    }
+    if is_near {
+        dice.miss = dice.one(&Miss::ALL);
+    }
+    let is_open = |kind: &&Kind| dice.space.wide || !kind.wide;
+    let all: u16 = kinds().filter(is_open).map(|kind| kind.weight).sum();
+    let mut place = dice.wide_below(all);
+    let wide = dice.space.wide;
+    let chosen = kinds().filter(|kind| wide || !kind.wide).find(|kind| {
+        let is_here = place < kind.weight;
+        place = place.saturating_sub(kind.weight);
+        is_here
+    })?;
+    (chosen.make)(model, dice)
 }
 
 fn metadata(dice: &mut Dice<'_>) -> Metadata {
     let names = ["mark", "owner"];
     let count = dice.below(3);
-    let pair = |name: &&str| ((*name).to_owned(), format!("v{}", dice.below(3)));
+    let pair = |name: &&str| ((*name).to_owned(), parts::VALUES[dice.below(3)].to_owned());
     names.iter().take(count).map(pair).collect()
 }
 
-fn container_name(model: &Model, dice: &mut Dice<'_>) -> String {
-    let all = &CONTAINERS[..dice.1.containers];
-    let there: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|name| model.hint_of_container(name).tag.is_some())
-        .collect();
-    // One that is there, most of the time.
-    let chosen = if there.is_empty() || dice.chance(8) {
-        dice.one(all)
-    } else {
-        dice.one(&there)
-    };
-    chosen.unwrap_or(CONTAINERS[0]).to_owned()
+/// A page that holds everything, or a small one.
+fn page(dice: &mut Dice<'_>) -> u32 {
+    dice.one(&[5_000, 1, 2, 3]).unwrap_or(5_000)
 }
 
-fn blob_id(model: &Model, dice: &mut Dice<'_>, there: bool) -> BlobId {
-    let container = container_name(model, dice);
-    let id = |blob: &&str| BlobId {
-        container: container.clone(),
-        blob: (*blob).to_owned(),
-    };
-    let all: Vec<BlobId> = BLOBS[..dice.1.blobs].iter().map(id).collect();
-    let known: Vec<BlobId> = all
-        .iter()
-        .filter(|id| model.hint_of_blob(id).tag.is_some())
-        .cloned()
-        .collect();
-    let chosen = if there && !known.is_empty() && !dice.chance(10) {
-        dice.one(&known)
-    } else {
-        dice.one(&all)
-    };
-    chosen.unwrap_or_else(|| all[0].clone())
+/// Whether several pages of an operation are several moments.
+pub fn is_listing(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Container(_, ContainerOperation::List { .. })
+            | Operation::Account(
+                smalt_model::vocabulary::AccountOperation::Containers(_)
+                    | smalt_model::vocabulary::AccountOperation::Queues(_)
+            )
+    )
 }
 
-/// The lease id that passes, or another now and then.
-fn lease_id(active: Option<LeaseId>, dice: &mut Dice<'_>) -> Option<LeaseId> {
-    if dice.chance(15) {
-        return dice.chance(50).then(|| any_lease(dice));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every row of the matrix has its maker, and no maker is without a row.
+    #[test]
+    fn kinds_and_rows_belong_together() {
+        let mut made: Vec<&str> = kinds().map(|kind| kind.name).collect();
+        made.extend(Malformed::ALL.map(Malformed::operation));
+        made.sort_unstable();
+        let rows = smalt_model::outcomes::ROWS.iter();
+        let mut rows: Vec<&str> = rows.map(|row| row.operation).collect();
+        rows.sort_unstable();
+        assert_eq!(made, rows);
     }
-    active
-}
 
-fn any_lease(dice: &mut Dice<'_>) -> LeaseId {
-    LeaseId(u32::try_from(dice.below(PROPOSED_LEASES as usize + 2)).unwrap_or(0))
-}
-
-/// An id that clients propose.
-fn own_lease(dice: &mut Dice<'_>) -> LeaseId {
-    LeaseId(u32::try_from(dice.below(PROPOSED_LEASES as usize)).unwrap_or(0))
-}
-
-fn condition(tag: Option<Tag>, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
-    if !dice.chance(35) {
-        return None;
+    /// Shrinking leads to zero bytes: they have to be the simplest history.
+    #[test]
+    fn zero_bytes_are_simple() {
+        let model = Model::new(0);
+        let made = step(&model, Space::RESTARTS, &[], &[0; DICE]);
+        assert_eq!(made.intent, Intent::Valid);
+        assert_eq!(made.operation, containers::simplest(&model));
     }
-    let right = dice.chance(60);
-    let other = Some(Tag(u32::from(dice.byte()) % (model.numbers().tags + 1)));
-    let now_s = model.now_s();
-    Some(match dice.below(6) {
-        0 | 1 => Condition::IfMatch(if right { tag.or(other) } else { other }),
-        2 => Condition::IfNoneMatch(if right { other } else { tag.or(other) }),
-        3 => Condition::IfNoneMatch(None),
-        4 => Condition::IfModifiedSince(if right { now_s - 3_600 } else { now_s }),
-        _ => Condition::IfUnmodifiedSince(if right { now_s } else { now_s - 3_600 }),
-    })
-}
-
-fn lease_action(active: Option<LeaseId>, dice: &mut Dice<'_>) -> LeaseAction {
-    let held = active.filter(|_| !dice.chance(20));
-    let held = held.unwrap_or_else(|| any_lease(dice));
-    match dice.below(7) {
-        0 | 1 => LeaseAction::Acquire {
-            proposed: dice.chance(60).then(|| own_lease(dice)),
-            duration_s: dice.one(&[Some(15), Some(60), None]).flatten(),
-        },
-        2 => LeaseAction::Renew(held),
-        3 => LeaseAction::Change(held, own_lease(dice)),
-        4 => LeaseAction::Release(held),
-        _ => LeaseAction::Break {
-            period_s: dice.one(&[None, Some(0), Some(10), Some(60)]).flatten(),
-        },
-    }
-}
-
-fn container(model: &Model, dice: &mut Dice<'_>) -> Operation {
-    let kind = dice.below(12);
-    if kind < 2 {
-        let all = &CONTAINERS[..dice.1.containers];
-        let name = dice.one(all).unwrap_or(CONTAINERS[0]).to_owned();
-        return Operation::Container(name, ContainerOperation::Create(metadata(dice)));
-    }
-    let name = container_name(model, dice);
-    let hint = model.hint_of_container(&name);
-    let dates_only = |condition: Option<Condition>| {
-        condition.filter(|c| !matches!(c, Condition::IfMatch(_) | Condition::IfNoneMatch(_)))
-    };
-    let operation = match kind {
-        2 => ContainerOperation::Delete(Guard {
-            lease: lease_id(hint.lease, dice),
-            condition: dates_only(condition(hint.tag, model, dice)),
-        }),
-        3 | 4 => ContainerOperation::Get {
-            lease: lease_id(hint.lease, dice),
-        },
-        5 => ContainerOperation::SetMetadata(
-            metadata(dice),
-            Guard {
-                lease: lease_id(hint.lease, dice),
-                condition: None,
-            },
-        ),
-        6..9 => ContainerOperation::Lease(
-            lease_action(hint.lease, dice),
-            dates_only(condition(hint.tag, model, dice)),
-        ),
-        _ => ContainerOperation::List {
-            prefix: dice.one(&["", "b", "dir/"]).unwrap_or("").to_owned(),
-            delimited: dice.chance(30),
-            page: dice.one(&[5_000, 1, 2, 3]).unwrap_or(5_000),
-            snapshots: dice.chance(30),
-            uncommitted: dice.chance(50),
-        },
-    };
-    Operation::Container(name, operation)
-}
-
-fn content(dice: &mut Dice<'_>) -> Content {
-    Content {
-        seed: dice.byte(),
-        length: dice.one(&[3, 1, 0, 600]).unwrap_or(3),
-    }
-}
-
-fn moment(known: &[Moment], dice: &mut Dice<'_>) -> Moment {
-    let known = dice.one(known).filter(|_| !dice.chance(10));
-    known.unwrap_or(Moment(u32::from(dice.byte())))
-}
-
-fn blob(model: &Model, dice: &mut Dice<'_>) -> Operation {
-    let kind = dice.below(24);
-    let id = blob_id(model, dice, kind > 3);
-    let hint = model.hint_of_blob(&id);
-    let guard = Guard {
-        lease: lease_id(hint.lease, dice),
-        condition: condition(hint.tag, model, dice),
-    };
-    let snapshot =
-        (!hint.snapshots.is_empty() && dice.chance(30)).then(|| moment(&hint.snapshots, dice));
-    let reader = Guard {
-        // A snapshot has no lease to name.
-        lease: guard.lease.filter(|_| snapshot.is_none()),
-        ..guard
-    };
-    let operation = match kind {
-        0..3 => BlobOperation::Put(content(dice), metadata(dice), guard),
-        3 | 4 => BlobOperation::PutBlock(
-            dice.one(&BLOCK_IDS).unwrap_or(BLOCK_IDS[0]).to_vec(),
-            content(dice),
-            guard.lease,
-        ),
-        5 | 6 => BlobOperation::PutBlockList(
-            block_list(&hint.committed, &hint.uncommitted, dice),
-            metadata(dice),
-            guard,
-        ),
-        7 => BlobOperation::GetBlockList { lease: guard.lease },
-        8 | 9 => BlobOperation::Get {
-            snapshot,
-            range: dice.chance(40).then(|| range(dice)),
-            guard: reader,
-        },
-        10 | 11 => BlobOperation::Head {
-            snapshot,
-            guard: reader,
-        },
-        12 => BlobOperation::SetMetadata(metadata(dice), guard),
-        13 | 14 => BlobOperation::Delete {
-            snapshot,
-            snapshots: dice
-                .one(&[None, Some(Snapshots::Include), Some(Snapshots::Only)])
-                .flatten(),
-            guard: reader,
-        },
-        15 | 16 => BlobOperation::Snapshot(metadata(dice), guard),
-        17..20 => BlobOperation::Lease(lease_action(hint.lease, dice), guard.condition),
-        20 => BlobOperation::SetTags(metadata(dice), guard.lease),
-        21 => BlobOperation::GetTags(guard.lease),
-        _ => copy(model, guard, dice),
-    };
-    Operation::Blob(id, operation)
-}
-
-fn copy(model: &Model, guard: Guard, dice: &mut Dice<'_>) -> BlobOperation {
-    let source = blob_id(model, dice, true);
-    let found = model.hint_of_blob(&source);
-    BlobOperation::Copy {
-        snapshot: (!found.snapshots.is_empty() && dice.chance(30))
-            .then(|| moment(&found.snapshots, dice)),
-        source_condition: condition(found.tag, model, dice),
-        metadata: metadata(dice),
-        source,
-        guard,
-    }
-}
-
-fn range(dice: &mut Dice<'_>) -> (u64, Option<u64>) {
-    let first = dice.one(&[0, 1, 2, 3, 500, 700]).unwrap_or(0);
-    let length = dice.one(&[None, Some(0), Some(1), Some(1_000)]).flatten();
-    (first, length.map(|length| first + length))
-}
-
-fn block_list(
-    committed: &[Vec<u8>],
-    uncommitted: &[Vec<u8>],
-    dice: &mut Dice<'_>,
-) -> Vec<(BlockSource, Vec<u8>)> {
-    let mut list = Vec::new();
-    for _ in 0..dice.below(4) {
-        let near = BLOCK_IDS[dice.below(BLOCK_IDS.len())].to_vec();
-        let entry = match dice.below(8) {
-            0..3 => dice.one(uncommitted).map(|id| (BlockSource::Latest, id)),
-            3 | 4 => dice.one(committed).map(|id| (BlockSource::Committed, id)),
-            5 | 6 => dice
-                .one(uncommitted)
-                .map(|id| (BlockSource::Uncommitted, id)),
-            _ => Some((BlockSource::Latest, near)),
-        };
-        list.extend(entry);
-    }
-    list
-}
-
-fn queue(model: &Model, dice: &mut Dice<'_>) -> Operation {
-    let other = dice.chance(30) && dice.1.queues > 1;
-    let name = QUEUES[usize::from(other)];
-    let messages = model.receipts(name);
-    if !model.has_queue(name) && dice.below(10) < 7 {
-        return Operation::Queue(name.to_owned(), QueueOperation::Create(metadata(dice)));
-    }
-    let near = (
-        MessageId(u32::from(dice.byte()) % (model.numbers().messages + 1)),
-        Receipt(u32::from(dice.byte()) % (model.numbers().receipts + 1)),
-    );
-    let known = dice.one(&messages).unwrap_or(near);
-    let (id, receipt) = if dice.chance(25) {
-        (known.0, near.1)
-    } else {
-        known
-    };
-    let seconds = |dice: &mut Dice<'_>| dice.one(&[0, 1, 30, 3_600]).unwrap_or(0);
-    let operation = match dice.below(20) {
-        0..3 => QueueOperation::Create(metadata(dice)),
-        3..8 => {
-            let ttl_s = dice
-                .one(&[None, Some(-1), Some(3_601), Some(7_200)])
-                .flatten();
-            QueueOperation::Put {
-                text: format!("text {}", dice.below(4)),
-                ttl_s,
-                visibility_timeout_s: seconds(dice),
-            }
-        }
-        8..12 => QueueOperation::Receive {
-            most: dice.one(&[1, 2, 32]).unwrap_or(1),
-            visibility_timeout_s: dice.one(&[30, 1, 3_600]).unwrap_or(30),
-        },
-        12 => QueueOperation::Peek {
-            most: dice.one(&[1, 32]).unwrap_or(1),
-        },
-        13..15 => QueueOperation::Update {
-            id,
-            receipt,
-            visibility_timeout_s: dice.one(&[0, 1, 30, 3_600, 604_800]).unwrap_or(0),
-            text: dice.chance(50).then(|| format!("new {}", dice.below(4))),
-        },
-        15..17 => QueueOperation::DeleteMessage { id, receipt },
-        17 => QueueOperation::Get,
-        18 => QueueOperation::SetMetadata(metadata(dice)),
-        _ => match dice.below(4) {
-            0 => QueueOperation::Delete,
-            _ => QueueOperation::Clear,
-        },
-    };
-    Operation::Queue(name.to_owned(), operation)
 }

@@ -102,6 +102,11 @@ impl Names {
         })
     }
 
+    /// How many ETags were seen.
+    pub fn tags_seen(&self) -> usize {
+        self.tags.numbers.len()
+    }
+
     /// Binds or compares an ETag.
     pub fn see_tag(&mut self, Tag(number): Tag, text: &str) -> Result<(), String> {
         self.tags.see(number, text)

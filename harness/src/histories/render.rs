@@ -1,11 +1,12 @@
 //! An operation as requests.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+mod blobs;
+mod malformed;
+
 use http::Method;
 use smalt_model::vocabulary::{
-    BlobId, BlobOperation, BlockSource, Condition, ContainerOperation, Guard, LeaseAction,
-    Malformed, Metadata, Operation, QueueOperation, Snapshots,
+    AccountOperation, Condition, ContainerOperation, Guard, LeaseAction, Metadata, Names as Listed,
+    Operation, Position, QueueOperation, Sequence, TAG,
 };
 use smalt_protocol::uri::encode_query;
 use smalt_protocol::{Service, Timestamp};
@@ -74,6 +75,10 @@ impl Request {
             Some(Condition::IfNoneMatch(known)) => ("if-none-match", tag(known)),
             Some(Condition::IfModifiedSince(since)) => ("if-modified-since", date(since)),
             Some(Condition::IfUnmodifiedSince(since)) => ("if-unmodified-since", date(since)),
+            Some(Condition::IfTags(value, is_equal)) => {
+                let sign = if is_equal { "=" } else { "<>" };
+                return self.with("x-ms-if-tags", format!("\"{TAG}\" {sign} '{value}'"));
+            }
         };
         self.with(&format!("{prefix}{name}"), value)
     }
@@ -81,6 +86,28 @@ impl Request {
     fn guard(self, names: &Names, guard: Guard) -> Self {
         self.lease(names, guard.lease)
             .condition(names, "", guard.condition)
+    }
+
+    fn position(self, position: Option<Position>) -> Self {
+        let (name, number) = match position {
+            None => return self,
+            Some(Position::At(at)) => ("appendpos", at),
+            Some(Position::Most(most)) => ("maxsize", most),
+        };
+        self.with(&format!("x-ms-blob-condition-{name}"), number.to_string())
+    }
+
+    fn sequence(self, sequence: Option<Sequence>) -> Self {
+        let (name, number) = match sequence {
+            None => return self,
+            Some(Sequence::Most(most)) => ("le", most),
+            Some(Sequence::Below(end)) => ("lt", end),
+            Some(Sequence::Is(number)) => ("eq", number),
+        };
+        self.with(
+            &format!("x-ms-if-sequence-number-{name}"),
+            number.to_string(),
+        )
     }
 
     fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
@@ -94,9 +121,10 @@ impl Request {
 pub fn request(operation: &Operation, names: &Names) -> Option<Request> {
     Some(match operation {
         Operation::Container(name, operation) => container(name, operation, names),
-        Operation::Blob(id, operation) => blob(id, operation, names),
+        Operation::Blob(id, operation) => blobs::blob(id, operation, names),
         Operation::Queue(name, operation) => queue(name, operation, names),
-        Operation::Malformed(which) => malformed(*which),
+        Operation::Account(operation) => account(operation),
+        Operation::Malformed(which) => malformed::malformed(*which),
         Operation::Advance { .. } | Operation::Restart => return None,
     })
 }
@@ -124,6 +152,7 @@ fn container(name: &str, operation: &ContainerOperation, names: &Names) -> Reque
             page,
             snapshots,
             uncommitted,
+            deleted,
         } => {
             let mut path = format!("{path}&comp=list&maxresults={page}");
             if !prefix.is_empty() {
@@ -133,15 +162,16 @@ fn container(name: &str, operation: &ContainerOperation, names: &Names) -> Reque
                 path.push_str("&delimiter=%2F");
             }
             let include: Vec<&str> = [
+                (true, "metadata"),
+                (true, "tags"),
                 (*snapshots, "snapshots"),
                 (*uncommitted, "uncommittedblobs"),
+                (*deleted, "deleted"),
             ]
             .into_iter()
             .filter_map(|(wanted, name)| wanted.then_some(name))
             .collect();
-            if !include.is_empty() {
-                path.push_str(&format!("&include={}", include.join(",")));
-            }
+            path.push_str(&format!("&include={}", include.join(",")));
             Request::blob(Method::GET, path)
         }
     }
@@ -171,115 +201,31 @@ fn lease(request: Request, action: LeaseAction, names: &Names) -> Request {
     }
 }
 
-fn path(id: &BlobId) -> String {
-    format!("{}/{}", id.container, id.blob)
-}
-
-fn part(id: &BlobId, snapshot: Option<smalt_model::vocabulary::Moment>, names: &Names) -> String {
-    match snapshot {
-        Some(moment) => format!("{}?snapshot={}", path(id), names.moment(moment)),
-        None => path(id),
-    }
-}
-
-fn blob(id: &BlobId, operation: &BlobOperation, names: &Names) -> Request {
-    let comp = |comp: &str| Request::blob(Method::PUT, format!("{}?comp={comp}", path(id)));
-    let get = |comp: &str| Request::blob(Method::GET, format!("{}?comp={comp}", path(id)));
+fn account(operation: &AccountOperation) -> Request {
+    let list = |service, listed: &Listed| {
+        let mut path = format!("?comp=list&maxresults={}", listed.page);
+        if !listed.prefix.is_empty() {
+            path.push_str(&format!("&prefix={}", encode_query(&listed.prefix)));
+        }
+        if listed.metadata {
+            path.push_str("&include=metadata");
+        }
+        Request::new(service, Method::GET, path)
+    };
     match operation {
-        BlobOperation::Put(content, metadata, guard) => Request::blob(Method::PUT, path(id))
-            .with("x-ms-blob-type", "BlockBlob")
-            .metadata(metadata)
-            .guard(names, *guard)
-            .body(content.bytes()),
-        BlobOperation::Get {
-            snapshot,
-            range,
-            guard,
-        } => Request::blob(Method::GET, part(id, *snapshot, names))
-            .maybe("x-ms-range", range.map(bytes))
-            .guard(names, *guard),
-        BlobOperation::Head { snapshot, guard } => {
-            Request::blob(Method::HEAD, part(id, *snapshot, names)).guard(names, *guard)
+        AccountOperation::Containers(listed) => list(Service::Blob, listed),
+        AccountOperation::Queues(listed) => list(Service::Queue, listed),
+        AccountOperation::Retain(days) => {
+            let days = days.map_or_else(
+                || "<Enabled>false</Enabled>".to_owned(),
+                |days| format!("<Enabled>true</Enabled><Days>{days}</Days>"),
+            );
+            let policy = format!("<DeleteRetentionPolicy>{days}</DeleteRetentionPolicy>");
+            let all = "StorageServiceProperties";
+            Request::blob(Method::PUT, "?restype=service&comp=properties")
+                .body(format!("<{all}>{policy}</{all}>"))
         }
-        BlobOperation::SetMetadata(metadata, guard) => {
-            comp("metadata").metadata(metadata).guard(names, *guard)
-        }
-        BlobOperation::Delete {
-            snapshot,
-            snapshots,
-            guard,
-        } => {
-            let wish = snapshots.map(|which| match which {
-                Snapshots::Include => "include".to_owned(),
-                Snapshots::Only => "only".to_owned(),
-            });
-            Request::blob(Method::DELETE, part(id, *snapshot, names))
-                .maybe("x-ms-delete-snapshots", wish)
-                .guard(names, *guard)
-        }
-        BlobOperation::Snapshot(metadata, guard) => {
-            comp("snapshot").metadata(metadata).guard(names, *guard)
-        }
-        BlobOperation::Lease(action, condition) => {
-            lease(comp("lease"), *action, names).condition(names, "", *condition)
-        }
-        BlobOperation::PutBlock(block, content, lease) => comp(&put_block(block))
-            .lease(names, *lease)
-            .body(content.bytes()),
-        BlobOperation::PutBlockList(list, metadata, guard) => comp("blocklist")
-            .metadata(metadata)
-            .guard(names, *guard)
-            .body(block_list(list)),
-        BlobOperation::GetBlockList { lease } => {
-            get("blocklist&blocklisttype=all").lease(names, *lease)
-        }
-        BlobOperation::Copy {
-            source,
-            snapshot,
-            source_condition,
-            metadata,
-            guard,
-        } => Request::blob(Method::PUT, path(id))
-            .with("x-ms-copy-source", part(source, *snapshot, names))
-            .condition(names, "x-ms-source-", *source_condition)
-            .metadata(metadata)
-            .guard(names, *guard),
-        BlobOperation::SetTags(tags, lease) => {
-            comp("tags").lease(names, *lease).body(tag_set(tags))
-        }
-        BlobOperation::GetTags(lease) => get("tags").lease(names, *lease),
     }
-}
-
-/// First byte and, unless to the end, last byte, as a range.
-fn bytes((first, last): (u64, Option<u64>)) -> String {
-    let last = last.map_or_else(String::new, |last| last.to_string());
-    format!("bytes={first}-{last}")
-}
-
-fn put_block(block: &[u8]) -> String {
-    format!("block&blockid={}", encode_query(&BASE64.encode(block)))
-}
-
-fn block_list(list: &[(BlockSource, Vec<u8>)]) -> String {
-    let entry = |(source, block): &(BlockSource, Vec<u8>)| {
-        let name = match source {
-            BlockSource::Committed => "Committed",
-            BlockSource::Uncommitted => "Uncommitted",
-            BlockSource::Latest => "Latest",
-        };
-        format!("<{name}>{}</{name}>", BASE64.encode(block))
-    };
-    let entries: String = list.iter().map(entry).collect();
-    format!("<BlockList>{entries}</BlockList>")
-}
-
-fn tag_set(tags: &Metadata) -> String {
-    let entry = |(key, value): (&String, &String)| {
-        format!("<Tag><Key>{key}</Key><Value>{value}</Value></Tag>")
-    };
-    let entries: String = tags.iter().map(entry).collect();
-    format!("<Tags><TagSet>{entries}</TagSet></Tags>")
 }
 
 fn queue(name: &str, operation: &QueueOperation, names: &Names) -> Request {
@@ -348,36 +294,4 @@ fn message(
     let receipt = names.receipt(receipt);
     let (id, receipt) = (names.message(id), encode_query(&receipt));
     format!("{queue}/messages/{id}?popreceipt={receipt}")
-}
-
-fn malformed(which: Malformed) -> Request {
-    let put = |path: &str| Request::blob(Method::PUT, path);
-    let queue = |method, path: &str| Request::new(Service::Queue, method, path);
-    match which {
-        Malformed::ContainerName => put("CAPITALS?restype=container"),
-        Malformed::LeaseId => {
-            Request::blob(Method::HEAD, "con0/b0").with("x-ms-lease-id", "no-guid")
-        }
-        Malformed::Date => {
-            Request::blob(Method::GET, "con0/b0").with("if-modified-since", "yesterday")
-        }
-        Malformed::TwoConditions => Request::blob(Method::DELETE, "con0/b0")
-            .with("if-match", "\"0x1\"")
-            .with("if-none-match", "\"0x2\""),
-        Malformed::LeaseDuration => put("con0/b0?comp=lease")
-            .with("x-ms-lease-action", "acquire")
-            .with("x-ms-lease-duration", "5"),
-        Malformed::LeaseAction => put("con0/b0?comp=lease").with("x-ms-lease-action", "borrow"),
-        Malformed::BlockId => put("con0/b0?comp=block&blockid=%21%21").body("data"),
-        Malformed::BlobType => put("con0/b0").body("data"),
-        Malformed::PageOfNone => {
-            Request::blob(Method::GET, "con0?restype=container&comp=list&maxresults=0")
-        }
-        Malformed::TooManyMessages => queue(Method::GET, "que0/messages?numofmessages=33"),
-        Malformed::VisibilityTimeout => {
-            queue(Method::GET, "que0/messages?visibilitytimeout=604801")
-        }
-        Malformed::TimeToLive => queue(Method::POST, "que0/messages?messagettl=0")
-            .body("<QueueMessage><MessageText>x</MessageText></QueueMessage>"),
-    }
 }

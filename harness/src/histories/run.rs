@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use smalt_model::vocabulary::{ContainerOperation, Operation};
+use smalt_model::vocabulary::Operation;
 use smalt_model::{Expected, Model};
 use smalt_protocol::uri::encode_query;
 
 use super::check::check;
 use super::coverage::Coverage;
 use super::documents::{self, Entry};
+use super::generate::{Step, is_listing};
+use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::{self, Request};
 use super::server::{Answer, START_S, Server};
@@ -70,6 +72,7 @@ impl Answered {
 pub struct Player {
     server: Arc<Server>,
     transcript: String,
+    watch: Watch,
 }
 
 impl Player {
@@ -78,6 +81,7 @@ impl Player {
         Player {
             server,
             transcript: String::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -103,7 +107,10 @@ impl Player {
     ) -> Result<(), String> {
         let answered = Answered::to(&self.server, operation, names).await?;
         self.transcript.push_str(&answered.transcript);
-        check(expected, &answered.answer, &answered.entries, names)
+        let seen = names.tags_seen();
+        check(expected, &answered.answer, &answered.entries, names)?;
+        let is_new = names.tags_seen() > seen;
+        self.watch.tag(is_new, answered.answer.header("etag"))
     }
 
     /// Time becomes this one.
@@ -132,8 +139,19 @@ pub struct Failure {
     pub operation: Operation,
     /// What is wrong with its answer.
     pub difference: String,
+    /// What it has to be answered.
+    pub expected: Expected,
     /// All that was sent, as commands for a shell.
     pub transcript: String,
+}
+
+/// How a history is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Judging {
+    /// Invariants are looked at after so many steps, and at the end; 0: never.
+    pub every: usize,
+    /// Nobody is asked: what the generator and the model reach by themselves.
+    pub dry: bool,
 }
 
 /// Runs a history from its beginning.
@@ -142,38 +160,44 @@ pub struct Failure {
 /// The first step that was answered wrongly.
 pub async fn run(
     server: Server,
-    history: &[Operation],
+    history: &[Step],
+    judging: Judging,
     coverage: &mut Coverage,
-) -> Result<(), Failure> {
+) -> Result<Arc<Server>, Failure> {
     let mut model = Model::new(START_S);
     let mut names = Names::default();
     let mut player = Player::new(Arc::new(server));
-    for (step, operation) in history.iter().enumerate() {
+    for (number, step) in history.iter().enumerate() {
+        let operation = &step.operation;
         let expected = model.step(operation);
-        coverage.note(operation, &expected);
-        let told = match operation {
+        let noted = coverage.note(step, &expected);
+        let mut told = match operation {
             Operation::Advance { .. } => {
                 player.set_time(model.now_s());
                 Ok(())
             }
             Operation::Restart => player.restart(),
+            _ if judging.dry => Ok(()),
             _ => player.play(operation, &expected, &mut names).await,
         };
-        told.map_err(|difference| Failure {
-            step,
+        let is_last = number + 1 == history.len();
+        let is_due = is_last || (number + 1).checked_rem(judging.every) == Some(0);
+        if told.is_ok() && !judging.dry && judging.every > 0 && is_due {
+            let questions = match is_last {
+                true => invariants::all(&model),
+                false => invariants::questions(&model, operation),
+            };
+            told = invariants::check(&mut player, &mut model, &mut names, questions).await;
+        }
+        told.and(noted).map_err(|difference| Failure {
+            step: number,
             operation: operation.clone(),
             difference,
+            expected,
             transcript: player.transcript().to_owned(),
         })?;
     }
-    Ok(())
-}
-
-fn is_listing(operation: &Operation) -> bool {
-    matches!(
-        operation,
-        Operation::Container(_, ContainerOperation::List { .. })
-    )
+    Ok(player.server())
 }
 
 /// The entries of all pages from the first one on.

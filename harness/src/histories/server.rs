@@ -1,6 +1,6 @@
 //! The emulator under test, in this process, on a clock that only moves when told.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,6 +50,9 @@ impl Answer {
     }
 }
 
+/// What was said, in the order of the answers.
+pub type Log = Arc<Mutex<Vec<Seen>>>;
+
 /// One emulator with its state.
 pub struct Server {
     emulator: Emulator,
@@ -57,7 +60,7 @@ pub struct Server {
     access: Access,
     dir: Option<Home>,
     /// What was said, where that is to be kept.
-    seen: Option<Mutex<Vec<Seen>>>,
+    log: Option<Log>,
     /// Commits go on when they are told to.
     is_stepped: bool,
 }
@@ -111,24 +114,14 @@ impl Server {
             clock,
             access: Access::full(VERSION),
             dir,
-            seen: None,
+            log: None,
             is_stepped: false,
         })
     }
 
-    /// The same, keeping all that is said from now on.
-    #[must_use]
-    pub fn keeping(mut self) -> Self {
-        self.seen = Some(Mutex::default());
-        self
-    }
-
-    /// What was said since [`Server::keeping`].
-    pub fn seen(&self) -> Vec<Seen> {
-        let Some(seen) = &self.seen else {
-            return Vec::new();
-        };
-        seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Keeps every exchange from now on, for a trace.
+    pub fn keep(&mut self) -> Log {
+        self.log.get_or_insert_default().clone()
     }
 
     /// What signs every request. Signing takes longer than most bursts: it is done once.
@@ -140,6 +133,16 @@ impl Server {
     /// nothing waits there.
     pub fn step(&self, most: usize) -> bool {
         self.emulator.step(most).is_some()
+    }
+
+    /// Whether the store agrees with itself: every payload is referred to as often as it says.
+    ///
+    /// # Errors
+    /// The first disagreement.
+    pub fn audit(&self) -> Result<(), String> {
+        let audit = self.emulator.audit().map_err(|error| error.to_string())?;
+        let first = audit.differences.into_iter().next();
+        first.map_or(Ok(()), Err)
     }
 
     /// Sets the time, in seconds of the Unix epoch.
@@ -183,7 +186,7 @@ impl Server {
         }
         let body = smalt::body::full(Bytes::from(request.body.clone()));
         let wire = wire.body(body).map_err(|error| error.to_string())?;
-        let sent = self.seen.is_some().then(|| {
+        let sent = self.log.is_some().then(|| {
             let (method, uri) = (wire.method().clone(), wire.uri().clone());
             (method, uri, wire.headers().clone())
         });
@@ -203,10 +206,10 @@ impl Server {
             headers: head.headers,
             body: body.to_bytes(),
         };
-        if let (Some(seen), Some((method, uri, headers))) = (&self.seen, sent) {
-            let seen = &mut seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(log), Some((method, uri, headers))) = (&self.log, sent) {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             let now_s = self.clock.now().unix_s();
-            seen.push(Seen {
+            log.push(Seen {
                 t: (now_s - START_S) * 1_000,
                 host: uri.authority().map(ToString::to_string).unwrap_or_default(),
                 method: method.to_string(),

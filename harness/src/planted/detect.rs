@@ -167,11 +167,12 @@ fn bursts(count: &dyn Fn()) -> Option<Caught> {
         };
         if let Err(failed) = bursts::options::in_turn(&options, count) {
             let (plan, failure) = *failed;
-            let reason = failure.reason.lines().next().unwrap_or_default();
+            let reason = failure.reason.lines().next().unwrap_or_default().to_owned();
             let calls = failure.history.calls.len();
             return Some(Caught {
                 what: format!("{}: {reason}", plan.kind.name()),
                 shrunk: (!durable).then(|| Shrunk::operations(calls)),
+                story: failure.reason,
             });
         }
     }

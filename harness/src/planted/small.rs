@@ -7,12 +7,13 @@ use proptest::strategy::{Strategy as _, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
 use smalt_model::Model;
-use smalt_model::vocabulary::Operation;
 
 use super::detect::{Caught, Shrunk};
+use crate::histories::campaign::one;
 use crate::histories::coverage::Coverage;
+use crate::histories::generate::Step;
 use crate::histories::machine::Histories;
-use crate::histories::options::one;
+use crate::histories::shrink;
 
 /// Longest history, in operations: as `harness histories`.
 const OPERATIONS: usize = 50;
@@ -59,16 +60,16 @@ fn search_in<const RESTARTS: bool>(
         let tree = strategy.new_tree(&mut runner);
         let mut tree = tree.map_err(|reason| format!("the generator gave up: {reason}"))?;
         if let Some(failing) = verdict(judge, &tree.current()) {
-            return Ok(Some(shrink(judge, &mut tree, failing).caught()));
+            return Ok(Some(small(judge, &mut tree, failing).caught()));
         }
     }
     Ok(None)
 }
 
-/// What the strategy makes: the state before, the operations, and where to note how many were run.
-type Case = (Model, Vec<Operation>, Option<Arc<AtomicUsize>>);
+/// What the strategy makes: the state before, the steps, and where to note how many were run.
+type Case = (Model, Vec<Step>, Option<Arc<AtomicUsize>>);
 
-fn shrink(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing) -> Failing {
+fn small(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing) -> Failing {
     let mut smallest = first;
     let mut smaller = tree.simplify();
     for _ in 0..SHRINKS_MAX {
@@ -83,12 +84,16 @@ fn shrink(judge: Judge, tree: &mut impl ValueTree<Value = Case>, first: Failing)
             }
         };
     }
-    smallest
+    // One pass from the end leaves something, most often.
+    let end = |history: &[Step]| judged(judge, history).map(|failing| failing.step + 1);
+    let history = shrink::smallest(smallest.history.clone(), &end);
+    judged(judge, &history).unwrap_or(smallest)
 }
 
 /// A history that fails.
 struct Failing {
-    operations: usize,
+    history: Vec<Step>,
+    step: usize,
     difference: String,
     story: String,
 }
@@ -97,28 +102,33 @@ impl Failing {
     fn caught(self) -> Caught {
         Caught {
             what: self.difference,
-            shrunk: Some(Shrunk::operations(self.operations)),
+            shrunk: Some(Shrunk::operations(self.history.len())),
             story: self.story,
         }
     }
 }
 
 fn verdict(judge: Judge, (_, history, seen): &Case) -> Option<Failing> {
+    let failing = judged(judge, history)?;
+    // What comes after the failing step need not be shrunk one by one.
+    if let Some(seen) = seen {
+        seen.store(failing.step + 1, Ordering::SeqCst);
+    }
+    Some(failing)
+}
+
+fn judged(judge: Judge, history: &[Step]) -> Option<Failing> {
     let restarts = judge == Judge::WithRestarts;
     let (step, difference, story) = if judge == Judge::Canary {
         (0, "the canary".to_owned(), String::new())
     } else {
-        let judged = one(history, restarts, &mut Coverage::default());
-        let failure = judged.err()?;
+        let failure = one(history, restarts, &mut Coverage::default()).err()?;
         let story = format!("{}\n{:?}", failure.transcript, failure.operation);
         (failure.step, failure.difference, story)
     };
-    // What comes after the failing step need not be shrunk one by one.
-    if let Some(seen) = seen {
-        seen.store(step + 1, Ordering::SeqCst);
-    }
     Some(Failing {
-        operations: history.len(),
+        history: history.to_vec(),
+        step,
         difference,
         story,
     })

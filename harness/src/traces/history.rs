@@ -1,15 +1,15 @@
 //! A generated history as traces: what was sent to the emulator and what it answered.
 
-use std::sync::Arc;
+use std::sync::PoisonError;
 
-use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
 use smalt_protocol::{Service, Timestamp};
 
 use super::format::Trace;
 use super::scrub::{self, About, REDACTED, Seen};
-use crate::histories::names::Names;
-use crate::histories::run::Player;
+use crate::histories::coverage::Coverage;
+use crate::histories::generate::{Intent, Step};
+use crate::histories::run::{Failure, Judging, run};
 use crate::histories::server::{START_S, Server};
 use crate::replay::credentials::SAS_PARAMETERS;
 use crate::replay::uri::Url;
@@ -19,8 +19,8 @@ use crate::replay::uri::Url;
 pub struct Told {
     /// Blob before queue.
     pub traces: Vec<Trace>,
-    /// The first step that was answered wrongly, and how: nothing was sent after it.
-    pub failure: Option<(Operation, String)>,
+    /// The first step that was answered wrongly: nothing was sent after it.
+    pub failure: Option<Failure>,
 }
 
 impl Told {
@@ -31,40 +31,23 @@ impl Told {
 }
 
 /// Plays a history on this server, judged by the model, and writes down what was said.
-pub async fn tell(server: Server, history: &[Operation], seed: Option<u64>) -> Told {
-    let mut model = Model::new(START_S);
-    let mut names = Names::default();
-    let mut player = Player::new(Arc::new(server.keeping()));
-    let mut failure = None;
-    for operation in history {
-        let expected = model.step(operation);
-        let told = match operation {
-            Operation::Advance { .. } => {
-                player.set_time(model.now_s());
-                Ok(())
-            }
-            Operation::Restart => player.restart(),
-            _ => player.play(operation, &expected, &mut names).await,
-        };
-        if let Err(difference) = told {
-            failure = Some((operation.clone(), difference));
-            break;
-        }
-    }
-    let seen = player.server().seen();
-    let services = [Service::Blob, Service::Queue];
-    let traces = services.into_iter().zip(AUTHORITIES);
-    let traces = traces.filter_map(|(service, authority)| {
-        let of_it = seen.iter().filter(|one| one.host == authority);
-        let of_it: Vec<Seen> = of_it.map(signed_by_key).collect();
-        let about = About {
-            service,
-            target: "smalt".to_owned(),
-            recorded_at: Timestamp::from_unix_s(START_S).iso_ticks(),
-            authority: authority.to_owned(),
-            seed,
-        };
-        (!of_it.is_empty()).then(|| scrub::trace(&about, &of_it))
+pub async fn tell(mut server: Server, history: &[Operation], seed: Option<u64>) -> Told {
+    let log = server.keep();
+    let step = |operation: &Operation| Step {
+        intent: Intent::Valid,
+        operation: operation.clone(),
+    };
+    let history: Vec<Step> = history.iter().map(step).collect();
+    let judging = Judging {
+        every: 0,
+        dry: false,
+    };
+    let judged = run(server, &history, judging, &mut Coverage::default()).await;
+    let failure = judged.err();
+    let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let traces = AUTHORITIES.into_iter().filter_map(|(service, _)| {
+        let seen: Vec<Seen> = of(service, &log).cloned().collect();
+        (!seen.is_empty()).then(|| trace(service, seed, &seen))
     });
     Told {
         traces: traces.collect(),
@@ -73,7 +56,33 @@ pub async fn tell(server: Server, history: &[Operation], seed: Option<u64>) -> T
 }
 
 /// Hosts of the blob and the queue service of a history.
-const AUTHORITIES: [&str; 2] = ["127.0.0.1:10000", "127.0.0.1:10001"];
+const AUTHORITIES: [(Service, &str); 2] = [
+    (Service::Blob, "127.0.0.1:10000"),
+    (Service::Queue, "127.0.0.1:10001"),
+];
+
+fn authority(service: Service) -> &'static str {
+    let found = AUTHORITIES.iter().find(|(of, _)| *of == service);
+    found.map_or("", |(_, authority)| authority)
+}
+
+/// What one service was asked in a history, out of all that was said.
+pub fn of(service: Service, log: &[Seen]) -> impl Iterator<Item = &Seen> {
+    log.iter().filter(move |one| one.host == authority(service))
+}
+
+/// What one service was asked and answered in a history.
+pub fn trace(service: Service, seed: Option<u64>, seen: &[Seen]) -> Trace {
+    let about = About {
+        service,
+        target: "smalt".to_owned(),
+        recorded_at: Timestamp::from_unix_s(START_S).iso_ticks(),
+        authority: authority(service).to_owned(),
+        seed,
+    };
+    let seen: Vec<Seen> = seen.iter().map(signed_by_key).collect();
+    scrub::trace(&about, &seen)
+}
 
 /// An exchange of a history as if the account's key had signed it: histories sign each URL.
 fn signed_by_key(seen: &Seen) -> Seen {

@@ -53,6 +53,42 @@ pub(crate) const EXEMPT: &[Exempt] = &[
     ),
 ];
 
+/// Most lines of code of the model's rules: without comments, without blank lines. A model that
+/// grows towards what it judges is no judge of it.
+pub(crate) const MODEL_LINES_MAX: usize = 1_500;
+/// What of the model is no rule: words, the answers' form, the list of outcomes, which rule answers
+/// which operation, what generators ask, tests.
+const MODEL_BESIDE: &[&str] = &[
+    "vocabulary",
+    "expected.rs",
+    "outcomes",
+    "dispatch.rs",
+    "hints.rs",
+    "lib.rs",
+    "tests.rs",
+];
+
+/// Whether the rules of the model have grown too long.
+pub(crate) fn model(sources: &[Source]) -> Vec<Finding> {
+    const FOLDER: &str = "harness/model/src/";
+    let rules = sources.iter().filter(|source| {
+        let name = source.path.strip_prefix(FOLDER);
+        name.is_some_and(|name| !MODEL_BESIDE.iter().any(|beside| name.starts_with(beside)))
+    });
+    let is_code = |line: &&String| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with("//")
+    };
+    let lines: usize = rules
+        .map(|rule| rule.lines.iter().filter(is_code).count())
+        .sum();
+    let told = format!("{lines} lines of rules, {MODEL_LINES_MAX} at most");
+    match lines {
+        1..=MODEL_LINES_MAX => Vec::new(),
+        _ => vec![Finding::new(FOLDER, 0, told)],
+    }
+}
+
 /// What is too long, and which exemption is stale.
 pub(crate) fn judge(sources: &[Source], exempt: &[Exempt]) -> Vec<Finding> {
     let mut used = vec![false; exempt.len()];
@@ -197,6 +233,17 @@ fn spread(mut sizes: Vec<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_model_that_grows_is_found() {
+        let model_of = |lines: usize| {
+            let text = "let a = 1;\n// why\n\n".repeat(lines);
+            model(&[Source::new("harness/model/src/blobs.rs", &text)])
+        };
+        assert_eq!(model_of(MODEL_LINES_MAX).len(), 0);
+        assert_eq!(model_of(MODEL_LINES_MAX + 1).len(), 1);
+        assert_eq!(model(&[]).len(), 1, "no model at all");
+    }
 
     fn measured(text: &str) -> Vec<(String, usize, usize)> {
         let source = Source::new("a.rs", text);

@@ -17,7 +17,7 @@ use crate::ops::lookup::Place;
 use crate::planted::planted;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
 use crate::rules::tier;
-use crate::store::{self, Staged, StoreResult, Transaction};
+use crate::store::{self, Staged, Stamp, StoreResult, Transaction};
 
 /// Tiers of a page blob. "Set Blob Tier".
 const PAGE_TIERS: [&str; 14] = [
@@ -221,6 +221,30 @@ pub fn content(
             Ok(source.content)
         }
     }
+}
+
+/// Content whose blocks have no ids any more: the bytes of a blob that was put from a URL, of which
+/// "the block list isn't preserved".
+///
+/// # Errors
+/// The store's own.
+pub fn without_ids(
+    tx: &mut Transaction<'_>,
+    shared: BlobContent,
+    stamp: &Stamp,
+) -> StoreResult<BlobContent> {
+    let mut blocks = content::blocks::read(tx, shared)?;
+    if blocks.iter().all(|block| block.id.is_empty()) {
+        return Ok(shared);
+    }
+    for block in &mut blocks {
+        block.id.clear();
+        if let Some(payload) = block.payload {
+            store::retain(tx, payload)?;
+        }
+    }
+    content::release(tx, shared)?;
+    content::blocks::write(tx, stamp.tick.ticks(), &blocks)
 }
 
 /// The record of a copy that is done.

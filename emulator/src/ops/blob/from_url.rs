@@ -31,6 +31,8 @@ pub struct FromUrl {
     bytes_max: u64,
     /// Unmet conditions say whose they are: the source's or the target's.
     pub tells_sides: bool,
+    /// The committed block list comes along.
+    pub keeps_blocks: bool,
     source: Option<Source>,
 }
 
@@ -66,6 +68,7 @@ impl FromUrl {
             hashes: BodyHashes::of_source(call)?,
             bytes_max,
             tells_sides: true,
+            keeps_blocks: true,
             source: None,
         })
     }
@@ -141,7 +144,10 @@ impl FromUrl {
         let found = checked.source.ok_or_else(missing)?;
         let mut source = self.source.ok_or_else(missing)?;
         let bytes = source.bytes.take().ok_or_else(missing)?;
-        let content = copied::content(tx, bytes.staged, &found)?;
+        let mut content = copied::content(tx, bytes.staged, &found)?;
+        if !self.keeps_blocks {
+            content = copied::without_ids(tx, content, stamp)?;
+        }
         let (headers, copy) = describe(&found, &source);
         let new = NewBlob {
             kind: BlobKind::Block,

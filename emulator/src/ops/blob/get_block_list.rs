@@ -90,6 +90,8 @@ impl Read for GetBlockList {
             }
             if self.wanted.committed {
                 lists.committed = blocks::read(view, blob.content)?;
+                // Appended blocks and those put from a URL have none: they are no list.
+                lists.committed.retain(|block| !block.id.is_empty());
             }
         }
         Ok(lists)

@@ -52,6 +52,7 @@ impl Write for PutBlobFromUrl {
         };
         let mut inner = FromUrl::of(call, put_blob_bytes_max(call.version))?;
         inner.tells_sides = call.version >= TELLS_SIDES;
+        inner.keeps_blocks = false;
         if !takes_properties {
             inner.leave_metadata();
         }

@@ -133,10 +133,12 @@ impl Output {
 }
 
 fn entry_of(entry: &Entry, pool: &mut Pool) -> Result<(String, u32, u64), String> {
-    match entry {
-        Entry::Blob(name, None, Some(tag), length) => Ok((name.clone(), pool.tag(tag)?.0, *length)),
-        entry => Err(format!("{entry:?} was not asked for")),
+    if let Entry::Blob(blob) = entry
+        && let (None, Some(tag)) = (&blob.snapshot, &blob.tag)
+    {
+        return Ok((blob.name.clone(), pool.tag(tag)?.0, blob.length));
     }
+    Err(format!("{entry:?} was not asked for"))
 }
 
 impl Message {

@@ -156,7 +156,7 @@ pub(super) fn chunk(view: &dyn View, id: u64, number: u32) -> StoreResult<BlockL
 }
 
 /// How many hold a list; one where nothing is written.
-pub(super) fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
+pub fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
     let Some(value) = view.get(&keys::block_list_refs(id))? else {
         return Ok(1);
     };

@@ -251,7 +251,7 @@ fn retain_held(tx: &mut Transaction<'_>, held: Held) -> StoreResult<()> {
 }
 
 /// How many hold a node; one where nothing is written.
-fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
+pub fn holders(view: &dyn View, id: u64) -> StoreResult<u64> {
     Ok(number_at(view, &keys::page_node_refs(id))?.unwrap_or(1))
 }
 

@@ -1,0 +1,194 @@
+//! Which rule answers which operation.
+
+use smalt_protocol::ErrorCode;
+
+use crate::Model;
+use crate::content::Bytes;
+use crate::copies::Wanted;
+use crate::expected::{Answer, Expected, Fact, settle};
+use crate::vocabulary::{
+    BlobId, BlobOperation, ContainerOperation, NewBlob, Property, QueueOperation,
+};
+
+impl Model {
+    pub(crate) fn container(&mut self, name: &str, operation: &ContainerOperation) -> Expected {
+        settle(match operation {
+            ContainerOperation::Create(metadata) => self.create_container(name, metadata),
+            ContainerOperation::Delete(guard) => self.delete_container(name, *guard),
+            ContainerOperation::Get { lease } => self.get_container(name, *lease),
+            ContainerOperation::SetMetadata(metadata, guard) => {
+                self.set_container_metadata(name, metadata, *guard)
+            }
+            ContainerOperation::Lease(action, condition) => {
+                self.lease_container(name, *action, *condition)
+            }
+            ContainerOperation::List { .. } => self.list_blobs(name, operation),
+        })
+    }
+
+    pub(crate) fn queue(&mut self, name: &str, operation: &QueueOperation) -> Expected {
+        use QueueOperation as On;
+        settle(match operation {
+            On::Create(metadata) => self.create_queue(name, metadata),
+            On::Delete => self.delete_queue(name),
+            On::Get => self.get_queue(name),
+            On::SetMetadata(metadata) => self.find_queue(name).map(|queue| {
+                queue.metadata.clone_from(metadata);
+                Expected::ok(204)
+            }),
+            On::Put {
+                text,
+                ttl_s,
+                visibility_timeout_s,
+            } => self.put_message(name, text, *ttl_s, *visibility_timeout_s),
+            On::Receive {
+                most,
+                visibility_timeout_s,
+            } => self.receive(name, *most, *visibility_timeout_s),
+            On::Peek { most } => self.peek(name, *most),
+            On::Update {
+                id,
+                receipt,
+                visibility_timeout_s,
+                text,
+            } => self.update(name, *id, *receipt, *visibility_timeout_s, text.as_deref()),
+            On::DeleteMessage { id, receipt } => self.delete_message(name, *id, *receipt),
+            On::Clear => self.find_queue(name).map(|queue| {
+                queue.messages.clear();
+                Expected::ok(204)
+            }),
+        })
+    }
+
+    pub(crate) fn blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Expected {
+        use BlobOperation as On;
+        settle(match operation {
+            On::Put(content, metadata, guard) => {
+                let block = Bytes::Blocks(vec![(None, content.bytes())]);
+                self.create(id, block, metadata, *guard)
+            }
+            On::Create(NewBlob::Append, metadata, guard) => {
+                self.create(id, Bytes::appended(), metadata, *guard)
+            }
+            On::Create(NewBlob::Pages { pages, number }, metadata, guard) => {
+                self.create(id, Bytes::pages(*pages, *number), metadata, *guard)
+            }
+            On::Get { .. } | On::Head { .. } | On::GetPages { .. } => self.read_blob(id, operation),
+            On::Delete {
+                snapshot,
+                snapshots,
+                guard,
+            } => self.delete(id, *snapshot, *snapshots, *guard),
+            On::Undelete => self.undelete(id),
+            On::Snapshot(metadata, guard) => self.snapshot(id, metadata, *guard),
+            On::Lease(action, condition) => self.lease_blob(id, *action, *condition),
+            On::PutBlock(block, content, lease) => self.put_block(id, block, *content, *lease),
+            On::PutBlockList(list, metadata, guard) => {
+                self.put_block_list(id, list, metadata, *guard)
+            }
+            On::GetBlockList { lease } => self.get_block_list(id, *lease),
+            On::Copy {
+                source,
+                snapshot,
+                source_condition: condition,
+                metadata,
+                guard,
+            } => {
+                let (snapshot, condition, guard) = (*snapshot, *condition, *guard);
+                self.copy(
+                    id,
+                    &Wanted {
+                        source,
+                        snapshot,
+                        condition,
+                        metadata,
+                        guard,
+                    },
+                )
+            }
+            On::FromUrl {
+                sync,
+                source,
+                source_condition: condition,
+                metadata,
+                guard,
+            } => {
+                let (snapshot, condition, guard) = (None, *condition, *guard);
+                let wanted = Wanted {
+                    source,
+                    snapshot,
+                    condition,
+                    metadata,
+                    guard,
+                };
+                self.copy_bytes(id, &wanted, *sync)
+            }
+            On::SetTags(tags, lease) => self.set_tags(id, tags, *lease),
+            On::GetTags(lease) => self.get_tags(id, *lease),
+            _ => self.change_blob(id, operation),
+        })
+    }
+
+    /// The operations that read a blob.
+    fn read_blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
+        use BlobOperation as On;
+        match operation {
+            On::Get {
+                snapshot,
+                range,
+                guard,
+            } => self
+                .read(id, *snapshot, *guard)
+                .and_then(|(answer, state)| {
+                    let state = answer.with_all(state.shown());
+                    self.ranged(id, *snapshot, state, *range)
+                }),
+            On::Head { snapshot, guard } => self.read(id, *snapshot, *guard).map(|(answer, s)| {
+                let length = Some(s.content.length().to_string());
+                let answer = answer.with_all(s.shown());
+                answer.with(Fact::Header("content-length", length))
+            }),
+            On::GetPages { snapshot, guard } => {
+                let read = self.read(id, *snapshot, *guard);
+                read.and_then(|(answer, state)| state.content.page_ranges(answer))
+            }
+            _ => Err(ErrorCode::InvalidInput.into()),
+        }
+    }
+
+    /// The operations that change a blob which is there.
+    fn change_blob(&mut self, id: &BlobId, operation: &BlobOperation) -> Answer {
+        use BlobOperation as On;
+        match operation {
+            On::SetMetadata(metadata, guard) => self.change(id, *guard, 200, |state| {
+                state.metadata.clone_from(metadata);
+                Ok(Vec::new())
+            }),
+            On::SetProperties(property, guard) => self.change(id, *guard, 200, |state| {
+                if let Property::Content(headers) = property {
+                    state.headers = *headers;
+                } else {
+                    state.content.set(*property)?;
+                }
+                state.copied = false;
+                Ok(state.content.number())
+            }),
+            On::Append(content, position, guard) => self.change(id, *guard, 201, |state| {
+                state.content.append(content.bytes(), *position)
+            }),
+            On::Seal(position, guard) => {
+                self.change(id, *guard, 200, |state| state.content.seal(*position))
+            }
+            On::WritePages {
+                first,
+                count,
+                fill,
+                sequence,
+                guard,
+            } => self.change(id, *guard, 201, |state| {
+                state.content.write(*first, *count, *fill, *sequence)
+            }),
+            _ => Err(ErrorCode::InvalidInput.into()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The cell that an operation belongs to: its name and the condition that it carries.
+
+use super::Header;
+use crate::vocabulary::{
+    AccountOperation, BlobOperation, Condition, ContainerOperation, LeaseAction, NewBlob,
+    Operation, Position, Property, QueueOperation, Sequence,
+};
+
+/// Name and condition of an operation.
+pub fn describe(operation: &Operation) -> (&'static str, Header) {
+    match operation {
+        Operation::Container(_, operation) => describe_container(operation),
+        Operation::Blob(_, operation) => of_blob(operation),
+        Operation::Queue(_, operation) => (describe_queue(operation), Header::NONE),
+        Operation::Account(operation) => (of_account(operation), Header::NONE),
+        Operation::Malformed(which) => (which.operation(), Header::NONE),
+        Operation::Advance { .. } => ("advance", Header::NONE),
+        Operation::Restart => ("restart", Header::NONE),
+    }
+}
+
+fn condition(of: Option<Condition>) -> Header {
+    Header(match of {
+        None => 0,
+        Some(Condition::IfMatch(Some(_))) => 1,
+        Some(Condition::IfMatch(None)) => 2,
+        Some(Condition::IfNoneMatch(Some(_))) => 3,
+        Some(Condition::IfNoneMatch(None)) => 4,
+        Some(Condition::IfModifiedSince(_)) => 5,
+        Some(Condition::IfUnmodifiedSince(_)) => 6,
+        Some(Condition::IfTags(..)) => 7,
+    })
+}
+
+/// The condition of the destination or, where it has none, of the source.
+fn copy(destination: Option<Condition>, source: Option<Condition>) -> Header {
+    match (destination, source) {
+        (None, Some(Condition::IfMatch(Some(_)))) => Header(8),
+        (None, Some(Condition::IfMatch(None))) => Header(9),
+        (None, Some(Condition::IfNoneMatch(_))) => Header(10),
+        (None, Some(Condition::IfModifiedSince(_))) => Header(11),
+        (None, Some(Condition::IfUnmodifiedSince(_))) => Header(12),
+        _ => condition(destination),
+    }
+}
+
+fn position(of: Option<Condition>, position: Option<Position>) -> Header {
+    match (of, position) {
+        (None, Some(Position::At(_))) => Header(13),
+        (None, Some(Position::Most(_))) => Header(14),
+        _ => condition(of),
+    }
+}
+
+fn sequence(of: Option<Condition>, sequence: Option<Sequence>) -> Header {
+    match (of, sequence) {
+        (None, Some(Sequence::Most(_))) => Header(15),
+        (None, Some(Sequence::Below(_))) => Header(16),
+        (None, Some(Sequence::Is(_))) => Header(17),
+        _ => condition(of),
+    }
+}
+
+fn of_account(operation: &AccountOperation) -> &'static str {
+    match operation {
+        AccountOperation::Containers(_) => "account list containers",
+        AccountOperation::Queues(_) => "account list queues",
+        AccountOperation::Retain(_) => "account set retention",
+    }
+}
+
+/// Name and condition of an operation on a container.
+pub fn describe_container(operation: &ContainerOperation) -> (&'static str, Header) {
+    match operation {
+        ContainerOperation::Create(_) => ("container create", Header::NONE),
+        ContainerOperation::Delete(guard) => ("container delete", condition(guard.condition)),
+        ContainerOperation::Get { .. } => ("container get", Header::NONE),
+        ContainerOperation::SetMetadata(_, guard) => {
+            ("container set metadata", condition(guard.condition))
+        }
+        ContainerOperation::Lease(action, given) => {
+            let names = [
+                "container lease acquire",
+                "container lease renew",
+                "container lease change",
+                "container lease release",
+                "container lease break",
+            ];
+            (names[place(action)], condition(*given))
+        }
+        ContainerOperation::List { .. } => ("container list", Header::NONE),
+    }
+}
+
+fn place(action: &LeaseAction) -> usize {
+    match action {
+        LeaseAction::Acquire { .. } => 0,
+        LeaseAction::Renew(_) => 1,
+        LeaseAction::Change(..) => 2,
+        LeaseAction::Release(_) => 3,
+        LeaseAction::Break { .. } => 4,
+    }
+}
+
+fn of_blob(operation: &BlobOperation) -> (&'static str, Header) {
+    use BlobOperation as On;
+    match operation {
+        On::Put(.., guard) => ("blob put", condition(guard.condition)),
+        On::Create(NewBlob::Append, _, guard) => ("blob put append", condition(guard.condition)),
+        On::Create(NewBlob::Pages { .. }, _, guard) => {
+            ("blob put pages", condition(guard.condition))
+        }
+        On::Get { guard, .. } => ("blob get", condition(guard.condition)),
+        On::Head { guard, .. } => ("blob head", condition(guard.condition)),
+        On::SetMetadata(_, guard) => ("blob set metadata", condition(guard.condition)),
+        On::SetProperties(Property::Content(_), guard) => {
+            ("blob set properties", condition(guard.condition))
+        }
+        On::SetProperties(Property::Pages(_), guard) => ("blob resize", condition(guard.condition)),
+        On::SetProperties(_, guard) => ("blob set number", condition(guard.condition)),
+        On::Delete { guard, .. } => ("blob delete", condition(guard.condition)),
+        On::Undelete => ("blob undelete", Header::NONE),
+        On::Snapshot(_, guard) => ("blob snapshot", condition(guard.condition)),
+        On::Lease(action, given) => {
+            let names = [
+                "blob lease acquire",
+                "blob lease renew",
+                "blob lease change",
+                "blob lease release",
+                "blob lease break",
+            ];
+            (names[place(action)], condition(*given))
+        }
+        On::PutBlock(..) => ("blob put block", Header::NONE),
+        On::PutBlockList(.., guard) => ("blob put block list", condition(guard.condition)),
+        On::GetBlockList { .. } => ("blob get block list", Header::NONE),
+        On::Copy {
+            guard,
+            source_condition,
+            ..
+        } => ("blob copy", copy(guard.condition, *source_condition)),
+        On::FromUrl {
+            sync,
+            guard,
+            source_condition,
+            ..
+        } => {
+            let name = if *sync {
+                "blob copy from url"
+            } else {
+                "blob put from url"
+            };
+            (name, copy(guard.condition, *source_condition))
+        }
+        On::SetTags(..) => ("blob set tags", Header::NONE),
+        On::GetTags(_) => ("blob get tags", Header::NONE),
+        On::Append(_, given, guard) => ("blob append", position(guard.condition, *given)),
+        On::Seal(given, guard) => ("blob seal", position(guard.condition, *given)),
+        On::WritePages {
+            fill,
+            sequence: given,
+            guard,
+            ..
+        } => {
+            let name = if fill.is_some() {
+                "blob put pages data"
+            } else {
+                "blob clear pages"
+            };
+            (name, sequence(guard.condition, *given))
+        }
+        On::GetPages { guard, .. } => ("blob get page ranges", condition(guard.condition)),
+    }
+}
+
+/// Name of an operation on a queue.
+pub fn describe_queue(operation: &QueueOperation) -> &'static str {
+    match operation {
+        QueueOperation::Create(_) => "queue create",
+        QueueOperation::Delete => "queue delete",
+        QueueOperation::Get => "queue get",
+        QueueOperation::SetMetadata(_) => "queue set metadata",
+        QueueOperation::Put { .. } => "message put",
+        QueueOperation::Receive { .. } => "message get",
+        QueueOperation::Peek { .. } => "message peek",
+        QueueOperation::Update { .. } => "message update",
+        QueueOperation::DeleteMessage { .. } => "message delete",
+        QueueOperation::Clear => "message clear",
+    }
+}

@@ -1,0 +1,263 @@
+//! Many histories of one seed: in rounds, each of which goes for what those before did not reach.
+
+use std::cell::RefCell;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proptest::strategy::{BoxedStrategy, Strategy as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
+use proptest_state_machine::ReferenceStateMachine as _;
+use smalt_model::Model;
+use tokio::runtime::Runtime;
+
+use super::coverage::Coverage;
+use super::failure::Failed;
+use super::generate::Step;
+use super::machine::{Histories, wish};
+use super::run::{Failure, Judging, run};
+use super::server::Server;
+use super::shrink;
+
+/// Histories of a round.
+const ROUND: u32 = 250;
+/// Most histories that shrinking by proptest may run.
+const SHRINK_MAX: u32 = 3_000;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// Seed: the same one makes the same histories.
+    pub seed: u64,
+    /// How many histories.
+    pub histories: u32,
+    /// Longest history, in operations.
+    pub operations: usize,
+    /// State on disk, and restarts in between.
+    pub restarts: bool,
+    /// Invariants are looked at after so many operations, and at the end.
+    pub invariants_every: usize,
+    /// Nobody is asked: what the generator and the model reach by themselves.
+    pub dry: bool,
+}
+
+/// How long it took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    /// Operations, of histories alone.
+    pub operations: u64,
+    /// From beginning to end.
+    pub whole: Duration,
+}
+
+/// What came of a campaign.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// What was reached.
+    pub coverage: Coverage,
+    /// The smallest history that was answered wrongly.
+    pub failed: Option<Failed>,
+    /// How fast.
+    pub pace: Pace,
+}
+
+impl Campaign {
+    /// Runs it.
+    pub fn run(&self, done: &dyn Fn()) -> Outcome {
+        let begun = tokio::time::Instant::now();
+        let mut outcome = Outcome::default();
+        let mut left = self.histories;
+        let mut number = 0;
+        while left > 0 && outcome.failed.is_none() {
+            // The first round shows what comes by itself.
+            wish(match left == self.histories {
+                true => Vec::new(),
+                false => outcome.coverage.unreached(),
+            });
+            let mut runner = self.runner(number, left.min(ROUND));
+            outcome.failed = self.round(&mut runner, &mut outcome.coverage, done);
+            left = left.saturating_sub(ROUND);
+            number += 1;
+        }
+        wish(Vec::new());
+        outcome.pace = Pace {
+            operations: outcome.coverage.steps(),
+            whole: begun.elapsed(),
+        };
+        outcome
+    }
+
+    fn runner(&self, round: u64, cases: u32) -> TestRunner {
+        let config = Config {
+            cases,
+            failure_persistence: None,
+            max_shrink_iters: SHRINK_MAX,
+            ..Config::default()
+        };
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&self.seed.to_le_bytes());
+        bytes[8..16].copy_from_slice(&round.to_le_bytes());
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+        TestRunner::new_with_rng(config, rng)
+    }
+
+    /// Runs its histories on so many threads.
+    pub fn run_jobs(&self, jobs: usize, done: &(dyn Fn() + Sync)) -> Outcome {
+        let jobs = u32::try_from(jobs).unwrap_or(1).min(self.histories.max(1));
+        let begun = tokio::time::Instant::now();
+        let job = |number: u32| Campaign {
+            seed: self.seed + (u64::from(number) << 32),
+            histories: self.histories / jobs + u32::from(number < self.histories % jobs),
+            ..*self
+        };
+        let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+            let start = |number| scope.spawn(move || job(number).run(done));
+            let threads: Vec<_> = (0..jobs).map(start).collect();
+            let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+            ended.map(Result::unwrap_or_default).collect()
+        });
+        let mut all = Outcome::default();
+        for outcome in outcomes {
+            all.coverage.add(&outcome.coverage);
+            all.failed = all.failed.or(outcome.failed);
+        }
+        all.pace = Pace {
+            operations: all.coverage.steps(),
+            whole: begun.elapsed(),
+        };
+        all
+    }
+
+    fn round(
+        &self,
+        runner: &mut TestRunner,
+        coverage: &mut Coverage,
+        done: &dyn Fn(),
+    ) -> Option<Failed> {
+        let runtime = match runtime() {
+            Ok(runtime) => runtime,
+            Err(error) => return Some(Failed::before(self.seed, error)),
+        };
+        let reached = RefCell::new((Coverage::default(), false));
+        let judge = |history: &[Step], seen: Option<Arc<AtomicUsize>>| {
+            let mut cells = Coverage::default();
+            let judged = self.one(&runtime, history, &mut cells);
+            // What comes after the failing step need not be shrunk one by one.
+            if let (Err(failure), Some(seen)) = (&judged, seen) {
+                seen.store(failure.step + 1, Ordering::SeqCst);
+            }
+            let (all, failed) = &mut *reached.borrow_mut();
+            // What shrinking runs is no history of its own.
+            if !*failed {
+                all.add(&cells);
+                done();
+            }
+            *failed |= judged.is_err();
+            let told = judged.map(drop);
+            told.map_err(|failure| TestCaseError::fail(failure.difference.clone()))
+        };
+        let outcome = runner.run(&self.strategy(), |(_, history, seen)| judge(&history, seen));
+        coverage.add(&reached.into_inner().0);
+        match outcome {
+            Ok(()) => None,
+            Err(TestError::Fail(_, (_, smallest, _))) => Some(self.smallest(&runtime, smallest)),
+            Err(TestError::Abort(reason)) => Some(Failed::before(
+                self.seed,
+                format!("the generator gave up: {reason}"),
+            )),
+        }
+    }
+
+    fn strategy(&self) -> BoxedStrategy<(Model, Vec<Step>, Option<Arc<AtomicUsize>>)> {
+        let length = 1..=self.operations;
+        if self.restarts {
+            Histories::<true>::sequential_strategy(length).boxed()
+        } else {
+            Histories::<false>::sequential_strategy(length).boxed()
+        }
+    }
+
+    /// Runs one history on a fresh server.
+    ///
+    /// # Errors
+    /// The step that was answered wrongly.
+    fn one(
+        &self,
+        runtime: &Runtime,
+        history: &[Step],
+        coverage: &mut Coverage,
+    ) -> Result<Arc<Server>, Box<Failure>> {
+        let judging = Judging {
+            every: self.invariants_every,
+            dry: self.dry,
+        };
+        let server = server(self.restarts).map_err(|error| Box::new(Failure::before(error)))?;
+        runtime
+            .block_on(run(server, history, judging, coverage))
+            .map_err(Box::new)
+    }
+
+    /// Takes away what proptest left, and tells.
+    fn smallest(&self, runtime: &Runtime, history: Vec<Step>) -> Failed {
+        let one = Campaign {
+            invariants_every: 1,
+            ..*self
+        };
+        let fails = |history: &[Step]| {
+            let judged = one.one(runtime, history, &mut Coverage::default());
+            judged.err().map(|failure| failure.step + 1)
+        };
+        let history = shrink::smallest(history, &fails);
+        Failed::of(self.seed, self.restarts, runtime, history)
+    }
+}
+
+/// How often a history alone is looked at by its invariants.
+const EVERY: usize = 5;
+
+/// Runs one history on a fresh server, on a runtime of its own.
+///
+/// # Errors
+/// The step that was answered wrongly.
+pub fn one(history: &[Step], restarts: bool, coverage: &mut Coverage) -> Result<(), Box<Failure>> {
+    let before = |error| Box::new(Failure::before(error));
+    let runtime = runtime().map_err(before)?;
+    let judging = Judging {
+        every: EVERY,
+        dry: false,
+    };
+    let server = server(restarts).map_err(before)?;
+    let judged = runtime.block_on(run(server, history, judging, coverage));
+    judged.map(drop).map_err(Box::new)
+}
+
+/// A fresh server.
+///
+/// # Errors
+/// When it does not open.
+pub fn server(restarts: bool) -> Result<Server, String> {
+    if restarts {
+        Server::on_disk(false)
+    } else {
+        Server::in_memory()
+    }
+}
+
+/// A runtime for histories.
+///
+/// # Errors
+/// When it does not start.
+pub fn runtime() -> Result<Runtime, String> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let built = builder.enable_all().build();
+    built.map_err(|error| error.to_string())
+}
+
+impl Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.whole.as_secs_f64();
+        let pace = self.operations as f64 / seconds.max(0.001);
+        write!(f, "{seconds:.1} s, {pace:.0} operations a second")
+    }
+}

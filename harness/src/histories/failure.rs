@@ -1,0 +1,218 @@
+//! A history that was answered wrongly: as commands for a shell, and as a trace to be kept.
+
+use std::fmt::{self, Display};
+use std::path::Path;
+use std::sync::PoisonError;
+
+use smalt_model::vocabulary::Operation;
+use smalt_model::{Expected, Fact};
+use smalt_protocol::Service;
+use tokio::runtime::Runtime;
+
+use super::campaign;
+use super::coverage::Coverage;
+use super::generate::Step;
+use super::run::{Failure, Judging, run};
+use crate::replay::corpus::{self, CorpusError};
+use crate::traces::history;
+use crate::traces::scrub::Seen;
+
+/// A failing history, shrunk and run once more.
+#[derive(Debug)]
+pub struct Failed {
+    seed: u64,
+    history: Vec<Step>,
+    difference: String,
+    transcript: String,
+    trace: String,
+    /// Whether the trace holds what the model expects of the last answer.
+    is_right: bool,
+}
+
+/// What `--save` may be given.
+///
+/// # Errors
+/// When it is no name of a file.
+pub fn name(text: &str) -> Result<String, String> {
+    let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    if !text.is_empty() && text.chars().all(is_good) {
+        return Ok(text.to_owned());
+    }
+    Err("lower case letters, digits and underscores".to_owned())
+}
+
+impl Failed {
+    /// What kept a campaign from running.
+    pub fn before(seed: u64, difference: String) -> Self {
+        Failed {
+            seed,
+            history: Vec::new(),
+            difference,
+            transcript: String::new(),
+            trace: String::new(),
+            is_right: false,
+        }
+    }
+
+    /// Runs a history once more, keeping what is said.
+    pub fn of(seed: u64, restarts: bool, runtime: &Runtime, history: Vec<Step>) -> Self {
+        // Without the questions of every invariant, if it fails without them.
+        let tries = [0, usize::MAX, 1].into_iter();
+        let mut tries = tries.filter_map(|every| {
+            let mut server = campaign::server(restarts).ok()?;
+            let log = server.keep();
+            let judging = Judging { every, dry: false };
+            let mut coverage = Coverage::default();
+            let judged = run(server, &history, judging, &mut coverage);
+            Some((runtime.block_on(judged).err()?, log))
+        });
+        let Some((failure, log)) = tries.next() else {
+            let difference = "it failed once, and not again".to_owned();
+            return Failed {
+                history,
+                ..Failed::before(seed, difference)
+            };
+        };
+        let service = service(&failure.operation);
+        let log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen: Vec<Seen> = history::of(service, &log).cloned().collect();
+        let asked = failure.difference.starts_with("afterwards");
+        let is_right = !asked
+            && seen
+                .last_mut()
+                .is_some_and(|one| amend(one, &failure.expected));
+        Failed {
+            seed,
+            history,
+            difference: failure.difference,
+            transcript: failure.transcript,
+            trace: history::trace(service, Some(seed), &seen)
+                .write()
+                .unwrap_or_default(),
+            is_right,
+        }
+    }
+
+    /// Number of steps.
+    pub fn len(&self) -> usize {
+        self.history.len()
+    }
+
+    /// Whether it failed before its first step.
+    pub fn is_empty(&self) -> bool {
+        self.history.is_empty()
+    }
+
+    /// The history as a trace.
+    pub fn trace(&self) -> &str {
+        &self.trace
+    }
+
+    /// Writes the trace; what there is to know of it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn save(&self, directory: &Path, name: &str) -> Result<String, CorpusError> {
+        let path = directory.join(format!("{name}.ndjson"));
+        corpus::write(&path, &self.trace)?;
+        let path = path.display();
+        Ok(if self.is_right {
+            format!("{path}: its last answer is what the model expects; `cargo test` replays it")
+        } else {
+            format!(
+                "{path}: the model does not know its last answer whole, so that it holds the \
+                 wrong one. Mend the flaw, then `harness histories --again {path}`"
+            )
+        })
+    }
+}
+
+impl Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failed {
+            seed,
+            history,
+            difference,
+            ..
+        } = self;
+        writeln!(
+            f,
+            "seed {seed}: {} steps, the last one is wrong",
+            history.len()
+        )?;
+        for step in history {
+            writeln!(f, "  {:?}", step.operation)?;
+        }
+        writeln!(f, "{difference}\n\n{}\n{}", self.transcript, self.trace)
+    }
+}
+
+fn service(operation: &Operation) -> Service {
+    match operation {
+        Operation::Queue(..) => Service::Queue,
+        _ => Service::Blob,
+    }
+}
+
+/// Puts what is expected in place of a wrong answer, as far as the model knows it. Whether that is
+/// all of it: a refusal, or headers of the right status.
+fn amend(seen: &mut Seen, expected: &Expected) -> bool {
+    if let Some(code) = expected.code {
+        let kept = ["date", "server", "x-ms-request-id", "x-ms-version"];
+        seen.response_headers
+            .retain(|(name, _)| kept.contains(&name.as_str()));
+        let mut header = |name: &str, value: &str| {
+            let pair = (name.to_owned(), value.to_owned());
+            seen.response_headers.push(pair);
+        };
+        header("x-ms-error-code", code.as_str());
+        seen.response_body = bytes::Bytes::new();
+        if expected.status != 304 && seen.method != "HEAD" {
+            header("content-type", "application/xml");
+            let (code, message) = (code.as_str(), code.message());
+            let request = "RequestId:00000000-0000-0000-0000-000000000000";
+            let time = "Time:2023-11-14T22:13:20.0000000Z";
+            let text = format!(
+                "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{code}</Code>\
+                 <Message>{message}\n{request}\n{time}</Message></Error>"
+            );
+            header("content-length", &text.len().to_string());
+            seen.response_body = text.into();
+        }
+        seen.status = expected.status;
+        return true;
+    }
+    if seen.status != expected.status {
+        return false;
+    }
+    let mut is_right = false;
+    for fact in &expected.facts {
+        let Fact::Header(name, value) = fact else {
+            continue;
+        };
+        let shown = seen
+            .response_headers
+            .iter()
+            .find(|(known, _)| known == name);
+        if shown.map(|(_, value)| value) != value.as_ref() {
+            is_right = true;
+            seen.response_headers.retain(|(known, _)| known != name);
+            let value = value.clone().map(|value| ((*name).to_owned(), value));
+            seen.response_headers.extend(value);
+        }
+    }
+    is_right
+}
+
+impl Failure {
+    /// What kept a history from running.
+    pub fn before(difference: String) -> Self {
+        Failure {
+            step: 0,
+            operation: Operation::Restart,
+            difference,
+            expected: Expected::nothing(),
+            transcript: String::new(),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What many operations have in common: names, leases, conditions.
+
+use smalt_model::Model;
+use smalt_model::hints::Hint;
+use smalt_model::vocabulary::{
+    BlobId, Condition, Guard, LeaseAction, LeaseId, Moment, PROPOSED_LEASES, Tag,
+};
+use smalt_protocol::ErrorCode;
+
+use super::dice::{Dice, Miss};
+use super::{BLOBS, CONTAINERS, QUEUES};
+
+/// Values of metadata and tags.
+pub(super) const VALUES: [&str; 3] = ["v0", "v1", "v2"];
+/// Of a hundred operations that may carry a condition, so many do.
+const CONDITION_PERCENT: u8 = 35;
+
+/// A container that is there or, to miss, one that is not.
+pub(super) fn container(model: &Model, dice: &mut Dice<'_>) -> Option<String> {
+    let wanted = !dice.misses(Miss::Absent);
+    let all = &CONTAINERS[..dice.space.containers];
+    let fitting: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|name| model.has_container(name) == wanted)
+        .collect();
+    dice.one(&fitting).map(str::to_owned)
+}
+
+/// A queue that is there or, to miss, one that is not.
+pub(super) fn queue(model: &Model, dice: &mut Dice<'_>) -> Option<String> {
+    let wanted = !dice.misses(Miss::Absent);
+    let all = &QUEUES[..dice.space.queues];
+    let fitting: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|name| model.has_queue(name) == wanted)
+        .collect();
+    dice.one(&fitting).map(str::to_owned)
+}
+
+fn id(container: &str, blob: &str) -> BlobId {
+    BlobId {
+        container: container.to_owned(),
+        blob: blob.to_owned(),
+    }
+}
+
+/// A blob of one of these types; to miss, one of another type, none, or none in no container.
+pub(super) fn blob(model: &Model, kinds: &[&str], dice: &mut Dice<'_>) -> Option<BlobId> {
+    if dice.misses(Miss::Absent) && dice.chance(50) {
+        return spot(model, dice);
+    }
+    let absent = dice.misses(Miss::Absent);
+    let other = dice.misses(Miss::Kind);
+    let fits = |kind: &str| match (absent, other) {
+        (true, _) => kind.is_empty(),
+        (_, true) => !kind.is_empty() && !kinds.contains(&kind),
+        _ => kinds.contains(&kind),
+    };
+    among(model, fits, dice)
+}
+
+/// A blob whose type fits, in a container that is there.
+pub(super) fn among(
+    model: &Model,
+    fits: impl Fn(&str) -> bool,
+    dice: &mut Dice<'_>,
+) -> Option<BlobId> {
+    let blobs = &BLOBS[..dice.space.blobs];
+    let containers = &CONTAINERS[..dice.space.containers];
+    let there = containers.iter().filter(|name| model.has_container(name));
+    let all = there.flat_map(|container| blobs.iter().map(move |blob| (*container, *blob)));
+    let fitting: Vec<(&str, &str)> = all
+        .filter(|(container, blob)| fits(model.kind_at(container, blob)))
+        .filter(|(container, blob)| dice.suits(model.lease_at(container, blob)))
+        .collect();
+    let (container, blob) = dice.one(&fitting)?;
+    Some(id(container, blob))
+}
+
+/// A name for a blob that is made or replaced.
+pub(super) fn spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
+    if dice.code.is_some() && !dice.misses(Miss::Absent) {
+        return among(model, |_| true, dice);
+    }
+    let container = container(model, dice)?;
+    let blob = dice.one(&BLOBS[..dice.space.blobs])?;
+    Some(id(&container, blob))
+}
+
+fn any_lease(dice: &mut Dice<'_>) -> LeaseId {
+    LeaseId(u32::try_from(dice.below(PROPOSED_LEASES as usize + 2)).unwrap_or(0))
+}
+
+/// An id that clients propose.
+fn own_lease(dice: &mut Dice<'_>) -> LeaseId {
+    LeaseId(u32::try_from(dice.below(PROPOSED_LEASES as usize)).unwrap_or(0))
+}
+
+/// The lease id that passes or, to miss, none, another, or one that is no more.
+pub(super) fn lease(hint: &Hint, dice: &mut Dice<'_>) -> Option<LeaseId> {
+    if !dice.misses(Miss::Lease) {
+        return hint.lease;
+    }
+    match (dice.code, dice.below(3)) {
+        (Some(ErrorCode::LeaseIdMissing), _) => None,
+        (Some(ErrorCode::LeaseLost), _) => hint.lapsed,
+        (Some(_), _) => Some(any_lease(dice)),
+        (None, 0) if hint.lease.is_some() => None,
+        (None, 1) if hint.lapsed.is_some() => hint.lapsed,
+        _ => Some(any_lease(dice)),
+    }
+}
+
+/// The condition of a header, so that it holds or does not.
+fn made(header: u8, hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
+    let fails = dice.misses(Miss::Condition);
+    let other = Some(Tag(u32::from(dice.byte()) % (model.numbers().tags + 1)));
+    let before_s = hint.modified_s.saturating_sub(1);
+    let now_s = model.now_s();
+    Some(match header {
+        1 => Condition::IfMatch(if fails { other } else { hint.tag.or(other) }),
+        2 => Condition::IfMatch(None),
+        3 => Condition::IfNoneMatch(if fails { hint.tag.or(other) } else { other }),
+        4 => Condition::IfNoneMatch(None),
+        5 => Condition::IfModifiedSince(if fails { now_s } else { before_s }),
+        6 => Condition::IfUnmodifiedSince(if fails { before_s } else { now_s }),
+        7 => Condition::IfTags(VALUES[dice.below(3)], dice.below(2) == 0),
+        _ => return None,
+    })
+}
+
+/// A condition of a blob, most often none.
+pub(super) fn condition(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
+    chosen(&[1, 2, 3, 4, 5, 6, 7], hint, model, dice)
+}
+
+/// A condition of a container, most often none.
+pub(super) fn date(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
+    chosen(&[5, 6], hint, model, dice)
+}
+
+fn chosen(headers: &[u8], hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Option<Condition> {
+    if let Some(header) = dice.header {
+        return made(header.0, hint, model, dice).filter(|_| headers.contains(&header.0));
+    }
+    if dice.misses(Miss::Condition) || dice.chance(CONDITION_PERCENT) {
+        let header = dice.one(headers)?;
+        return made(header, hint, model, dice);
+    }
+    None
+}
+
+/// The condition of a copy's source; `fails`: one that does not hold.
+pub(super) fn source_condition(
+    hint: &Hint,
+    model: &Model,
+    fails: bool,
+    dice: &mut Dice<'_>,
+) -> Option<Condition> {
+    let header = match dice.header.map(|header| header.0) {
+        Some(8) => 1,
+        Some(9) => 2,
+        Some(10) => 3,
+        Some(11) => 5,
+        Some(12) => 6,
+        _ if fails || dice.chance(CONDITION_PERCENT) => dice.one(&[1, 2, 3, 5, 6])?,
+        _ => return None,
+    };
+    let miss = dice.miss;
+    dice.miss = fails.then_some(Miss::Condition);
+    let condition = made(header, hint, model, dice);
+    dice.miss = miss;
+    condition
+}
+
+/// Lease and condition of a write to a blob.
+pub(super) fn guard(hint: &Hint, model: &Model, dice: &mut Dice<'_>) -> Guard {
+    Guard {
+        lease: lease(hint, dice),
+        condition: condition(hint, model, dice),
+    }
+}
+
+/// A snapshot of a blob or, to miss, one that is none.
+pub(super) fn moment(hint: &Hint, dice: &mut Dice<'_>) -> Option<Moment> {
+    if dice.misses(Miss::Absent) {
+        return dice.chance(50).then(|| Moment(u32::from(dice.byte())));
+    }
+    let chosen = dice.chance(25);
+    dice.one(&hint.snapshots).filter(|_| chosen)
+}
+
+/// Lease and condition of a read: a snapshot has no lease to name.
+pub(super) fn reader(
+    hint: &Hint,
+    snapshot: Option<Moment>,
+    model: &Model,
+    dice: &mut Dice<'_>,
+) -> Guard {
+    let guard = guard(hint, model, dice);
+    Guard {
+        lease: guard.lease.filter(|_| snapshot.is_none()),
+        ..guard
+    }
+}
+
+/// The id that a lease operation names.
+fn held(hint: &Hint, dice: &mut Dice<'_>) -> LeaseId {
+    let known = hint.lease.or(hint.lapsed);
+    let known = known.filter(|_| !dice.misses(Miss::Lease));
+    known.unwrap_or_else(|| any_lease(dice))
+}
+
+/// Acquire.
+pub(super) fn acquire(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
+    let again = hint.lease.filter(|_| !dice.misses(Miss::Lease));
+    LeaseAction::Acquire {
+        proposed: again.or_else(|| dice.chance(60).then(|| own_lease(dice))),
+        duration_s: dice.one(&[Some(15), Some(60), None]).flatten(),
+    }
+}
+
+/// Renew.
+pub(super) fn renew(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
+    LeaseAction::Renew(held(hint, dice))
+}
+
+/// Change.
+pub(super) fn change(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
+    LeaseAction::Change(held(hint, dice), own_lease(dice))
+}
+
+/// Release.
+pub(super) fn release(hint: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
+    LeaseAction::Release(held(hint, dice))
+}
+
+/// Break.
+pub(super) fn end(_: &Hint, dice: &mut Dice<'_>) -> LeaseAction {
+    LeaseAction::Break {
+        period_s: dice.one(&[None, Some(0), Some(10), Some(60)]).flatten(),
+    }
+}

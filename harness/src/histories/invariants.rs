@@ -1,0 +1,129 @@
+//! What has to hold after every operation, whatever it was.
+//!
+//! - A listing of the container that was changed shows what the model has: snapshots, deleted
+//!   blobs and uncommitted ones, lengths, tags, metadata.
+//! - A queue that was changed counts and shows the messages that the model has.
+//! - ETags grow, and none comes twice, over restarts as well.
+//! - Every payload is referred to as often as the store says, and whatever nothing refers to
+//!   waits to be removed.
+
+use smalt_model::vocabulary::{
+    AccountOperation, ContainerOperation, Names as Listed, Operation, QueueOperation,
+};
+use smalt_model::{Expected, Model};
+use smalt_protocol::ETag;
+
+use super::names::Names;
+use super::run::Player;
+
+/// Most messages of one answer.
+const MESSAGES: u32 = 32;
+/// Most entries of one page.
+const ENTRIES: u32 = 5_000;
+
+/// Looks after each step at what it may have changed.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// The largest ETag so far.
+    last_tag: Option<ETag>,
+}
+
+impl Watch {
+    /// Looks at the answer to a step: a tag that was never seen has to be larger than all others.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn tag(&mut self, is_new: bool, shown: Option<&str>) -> Result<(), String> {
+        let Some(tag) = shown.filter(|_| is_new).and_then(ETag::parse) else {
+            return Ok(());
+        };
+        if let Some(last) = self.last_tag.filter(|last| *last >= tag) {
+            return Err(format!("ETag {tag} comes after {last}"));
+        }
+        self.last_tag = Some(tag);
+        Ok(())
+    }
+}
+
+/// What can be asked without changing anything, to compare what an operation may have changed.
+pub fn questions(model: &Model, operation: &Operation) -> Vec<Operation> {
+    match operation {
+        Operation::Container(name, _) if model.has_container(name) => vec![list(name)],
+        Operation::Blob(id, _) if model.has_container(&id.container) => vec![list(&id.container)],
+        Operation::Queue(name, _) if model.has_queue(name) => of_queue(name).to_vec(),
+        _ => Vec::new(),
+    }
+}
+
+/// Everything that there is.
+pub fn all(model: &Model) -> Vec<Operation> {
+    let listed = Listed {
+        prefix: String::new(),
+        page: ENTRIES,
+        metadata: true,
+    };
+    let mut questions = vec![
+        Operation::Account(AccountOperation::Containers(listed.clone())),
+        Operation::Account(AccountOperation::Queues(listed)),
+    ];
+    questions.extend(model.containers().map(list));
+    questions.extend(model.queues().flat_map(of_queue));
+    questions
+}
+
+fn list(name: &str) -> Operation {
+    let list = ContainerOperation::List {
+        prefix: String::new(),
+        delimited: false,
+        page: ENTRIES,
+        snapshots: true,
+        uncommitted: true,
+        deleted: true,
+    };
+    Operation::Container(name.to_owned(), list)
+}
+
+fn of_queue(name: &str) -> [Operation; 2] {
+    let on = |operation| Operation::Queue(name.to_owned(), operation);
+    [
+        on(QueueOperation::Get),
+        on(QueueOperation::Peek { most: MESSAGES }),
+    ]
+}
+
+/// Asks these questions and compares.
+///
+/// # Errors
+/// The first difference, or what the store says against itself.
+pub async fn check(
+    player: &mut Player,
+    model: &mut Model,
+    names: &mut Names,
+    questions: Vec<Operation>,
+) -> Result<(), String> {
+    for question in questions {
+        let expected: Expected = model.step(&question);
+        let compared = player.play(&question, &expected, names).await;
+        compared.map_err(|difference| format!("afterwards {question:?}: {difference}"))?;
+    }
+    player.server().audit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_that_does_not_grow_is_seen() {
+        let mut watch = Watch::default();
+        assert_eq!(watch.tag(true, Some("\"0x10\"")), Ok(()));
+        assert_eq!(
+            watch.tag(false, Some("\"0x8\"")),
+            Ok(()),
+            "an old one again"
+        );
+        assert_eq!(watch.tag(true, Some("\"0x11\"")), Ok(()));
+        assert!(watch.tag(true, Some("\"0x11\"")).is_err());
+        assert!(watch.tag(true, Some("\"0x9\"")).is_err());
+    }
+}

@@ -1,0 +1,217 @@
+//! A history that fails, made as small as it can be while it still fails.
+//!
+//! proptest has taken away what it could, one pass from the end. What it leaves is taken away
+//! here until nothing more can be: steps, then conditions, lease ids, metadata and bytes.
+
+use smalt_model::vocabulary::{
+    BlobOperation, ContainerOperation, Content, Guard, Metadata, Operation, QueueOperation,
+};
+
+use super::generate::Step;
+
+/// Most histories that are run.
+const RUNS_MAX: usize = 2_000;
+
+/// The smallest history found. `fails` tells up to which step a history has to go to fail.
+pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>) -> Vec<Step> {
+    let mut runs = 0;
+    let mut attempt = |candidate: &[Step]| {
+        runs += 1;
+        if runs > RUNS_MAX {
+            return None;
+        }
+        fails(candidate)
+    };
+    loop {
+        let before = history.clone();
+        let mut place = history.len();
+        while place > 0 && history.len() > 1 {
+            place -= 1;
+            let mut candidate = history.clone();
+            candidate.remove(place);
+            if let Some(end) = attempt(&candidate) {
+                candidate.truncate(end);
+                history = candidate;
+                place = place.min(history.len());
+            }
+        }
+        for place in 0..history.len() {
+            let Some(step) = history.get(place).cloned() else {
+                break;
+            };
+            for simpler in simpler(&step.operation) {
+                let mut candidate = history.clone();
+                candidate[place].operation = simpler;
+                if let Some(end) = attempt(&candidate) {
+                    candidate.truncate(end);
+                    history = candidate;
+                    break;
+                }
+            }
+        }
+        if history == before {
+            return history;
+        }
+    }
+}
+
+/// The same operation with less to it, one thing at a time.
+fn simpler(operation: &Operation) -> Vec<Operation> {
+    let mut found = Vec::new();
+    let mut offer = |change: &dyn Fn(&mut Parts<'_>)| {
+        let mut candidate = operation.clone();
+        change(&mut Parts::of(&mut candidate));
+        if candidate != *operation {
+            found.push(candidate);
+        }
+    };
+    offer(&|parts| {
+        if let Some(guard) = &mut parts.guard {
+            **guard = Guard::default();
+        }
+    });
+    offer(&|parts| {
+        if let Some(guard) = &mut parts.guard {
+            guard.condition = None;
+        }
+    });
+    offer(&|parts| {
+        if let Some(guard) = &mut parts.guard {
+            guard.lease = None;
+        }
+    });
+    offer(&|parts| {
+        if let Some(metadata) = &mut parts.metadata {
+            metadata.clear();
+        }
+    });
+    offer(&|parts| {
+        if let Some(content) = &mut parts.content {
+            **content = Content { seed: 0, length: 1 };
+        }
+    });
+    found
+}
+
+/// What many operations have, to be changed.
+#[derive(Default)]
+struct Parts<'a> {
+    guard: Option<&'a mut Guard>,
+    metadata: Option<&'a mut Metadata>,
+    content: Option<&'a mut Content>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(operation: &'a mut Operation) -> Self {
+        match operation {
+            Operation::Container(_, operation) => Self::of_container(operation),
+            Operation::Blob(_, operation) => Self::of_blob(operation),
+            Operation::Queue(
+                _,
+                QueueOperation::Create(metadata) | QueueOperation::SetMetadata(metadata),
+            ) => Parts {
+                metadata: Some(metadata),
+                ..Parts::default()
+            },
+            _ => Parts::default(),
+        }
+    }
+
+    fn of_container(operation: &'a mut ContainerOperation) -> Self {
+        let mut parts = Parts::default();
+        match operation {
+            ContainerOperation::Create(metadata) => parts.metadata = Some(metadata),
+            ContainerOperation::Delete(guard) => parts.guard = Some(guard),
+            ContainerOperation::SetMetadata(metadata, guard) => {
+                parts.metadata = Some(metadata);
+                parts.guard = Some(guard);
+            }
+            _ => {}
+        }
+        parts
+    }
+
+    fn of_blob(operation: &'a mut BlobOperation) -> Self {
+        use BlobOperation as On;
+        let mut parts = Parts::default();
+        match operation {
+            On::Put(content, metadata, guard) => {
+                parts.content = Some(content);
+                parts.metadata = Some(metadata);
+                parts.guard = Some(guard);
+            }
+            On::Create(_, metadata, guard)
+            | On::SetMetadata(metadata, guard)
+            | On::Snapshot(metadata, guard)
+            | On::PutBlockList(_, metadata, guard)
+            | On::Copy {
+                metadata, guard, ..
+            }
+            | On::FromUrl {
+                metadata, guard, ..
+            } => {
+                parts.metadata = Some(metadata);
+                parts.guard = Some(guard);
+            }
+            On::Append(content, _, guard) => {
+                parts.content = Some(content);
+                parts.guard = Some(guard);
+            }
+            On::Get { guard, .. }
+            | On::Head { guard, .. }
+            | On::Delete { guard, .. }
+            | On::SetProperties(_, guard)
+            | On::Seal(_, guard)
+            | On::WritePages { guard, .. }
+            | On::GetPages { guard, .. } => parts.guard = Some(guard),
+            On::PutBlock(_, content, _) => parts.content = Some(content),
+            _ => {}
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histories::generate::Intent;
+
+    fn queue(operation: QueueOperation) -> Step {
+        Step {
+            intent: Intent::Valid,
+            operation: Operation::Queue("q".to_owned(), operation),
+        }
+    }
+
+    /// What fails wherever a creation comes before a deletion is two steps long.
+    #[test]
+    fn only_what_is_needed_stays() {
+        let named = Metadata::from([("a".to_owned(), "b".to_owned())]);
+        let create = queue(QueueOperation::Create(named));
+        let (get, delete) = (queue(QueueOperation::Get), queue(QueueOperation::Delete));
+        let history = vec![
+            get.clone(),
+            create.clone(),
+            get.clone(),
+            create,
+            get.clone(),
+            delete.clone(),
+            get,
+        ];
+        let is_create = |step: &Step| {
+            matches!(
+                step.operation,
+                Operation::Queue(_, QueueOperation::Create(_))
+            )
+        };
+        let fails = |history: &[Step]| {
+            let created = history.iter().position(is_create)?;
+            let rest = history[created..].iter();
+            let deleted = rest.clone().position(|step| *step == delete)?;
+            Some(created + deleted + 1)
+        };
+        let smallest = smallest(history, &fails);
+        let bare = queue(QueueOperation::Create(Metadata::new()));
+        assert_eq!(smallest, [bare, delete.clone()]);
+    }
+}
