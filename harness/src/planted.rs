@@ -6,7 +6,8 @@
 //!
 //! # Layout
 //! - [`options`]: the command `harness planted`; [`run`]: processes, two at a time.
-//! - [`detect`]: one check in this process, until it fails; [`small`]: a failing history made small;
+//! - [`detect`]: one check in this process, until it fails;
+//! - [`small`]: a failing history made small;
 //!   [`suite`]: the store's own tests.
 //! - [`report`]: what came out.
 

@@ -1,4 +1,5 @@
 //! Random histories of one client, every answer judged by the model.
+#![expect(clippy::panic, reason = "a panic is how a test fails")]
 
 use smalt_harness::histories::campaign::{Campaign, Outcome};
 

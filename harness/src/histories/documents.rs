@@ -85,7 +85,7 @@ pub fn listing(body: &[u8]) -> Result<(Vec<Entry>, String), String> {
     let list = list.ok_or("a listing without a list")?;
     let entry = |element: &Element<'_>| {
         let name = text(element, "Name").unwrap_or_default();
-        match element.name.as_ref() {
+        match element.name {
             "BlobPrefix" => Entry::Prefix(name),
             "Blob" => Entry::Blob(blob(element, name)),
             _ => Entry::Resource(name, metadata(element)),

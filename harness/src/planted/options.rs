@@ -38,7 +38,8 @@ pub struct Options {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
-    /// The tests of the package `smalt`, built with its feature `planted`: ci/planted.sh finds them.
+    /// The tests of the package `smalt`, built with its feature `planted`: ci/planted.sh finds
+    /// them.
     #[arg(long, value_name = "FILE")]
     store_tests: Option<PathBuf>,
     /// The directory of the recorded traces.
@@ -52,7 +53,8 @@ pub struct Options {
 
 /// How to have the bugs built in.
 const HOW: &str = "this harness was built without planted bugs: run ci/planted.sh, or \
-                   CARGO_TARGET_DIR=target/planted cargo run -p smalt-harness --features planted -- planted";
+                   CARGO_TARGET_DIR=target/planted \
+                   cargo run -p smalt-harness --features planted -- planted";
 
 fn area(name: &str) -> Result<Area, String> {
     let found = Area::ALL.into_iter().find(|area| area.name() == name);

@@ -94,17 +94,17 @@ const CHANGES: [fn(&mut Output); 14] = [
     |o| {
         o.messages
             .iter_mut()
-            .for_each(|messages| messages.truncate(messages.len() / 2))
+            .for_each(|messages| messages.truncate(messages.len() / 2));
     },
     |o| {
         first(o, |message| {
-            message.visible_s = message.visible_s.map(|s| s + 1)
-        })
+            message.visible_s = message.visible_s.map(|s| s + 1);
+        });
     },
     |o| {
         first(o, |message| {
-            message.dequeue_count = message.dequeue_count.map(|c| c + 1)
-        })
+            message.dequeue_count = message.dequeue_count.map(|c| c + 1);
+        });
     },
     |o| first(o, |message| longer(&mut message.text)),
 ];

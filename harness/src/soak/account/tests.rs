@@ -164,7 +164,7 @@ fn a_stale_receipt_that_works_is_found() {
         .unwrap();
     let end = events
         .iter()
-        .map(|event| event.end())
+        .map(super::super::events::Event::end)
         .filter(|end| *end < u64::MAX)
         .max()
         .unwrap();
