@@ -41,6 +41,10 @@ target/release/harness histories --histories 20000 --seed 1000
 target/release/harness histories --histories 200 --seed 2000 --restarts
 target/release/harness bursts --bursts 3000 --seed 1000
 
+step "simulation"
+target/release/harness scenario sweep --seeds 500 --threads 2
+target/release/harness scenario listen --seeds 500 --threads 2
+
 step "planted bugs"
 bash ci/planted.sh
 

@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use smalt_listener::config::Encoding;
+use smalt_listener::config::{Encoding, Idle};
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::{Ended, ListenerConfig, ListenerError, Outcome};
 use smalt_sleeve::port::{ErrorKind, MessageTtl};
@@ -77,6 +77,29 @@ async fn finished_but_unacked_is_remembered() {
     run_for(&listener, s(120)).await;
     assert_eq!(log.outcomes()[0], Outcome::Unacked);
     assert_eq!(*log.outcomes().last().unwrap(), Outcome::DuplicateDeleted);
+    assert_eq!(obey.runs().len(), 1);
+    assert!(storage.stored(QUEUE).is_empty());
+}
+
+/// The same while the delete is still on its way: the lock lapses meanwhile, and the message comes
+/// back to the very listener that has handled it.
+#[tokio::test(start_paused = true)]
+async fn what_comes_back_during_its_delete_is_remembered() {
+    let storage = storage();
+    storage.put(QUEUE, "ok");
+    storage.fault(Op::Delete, 0..1, Fault::Late(s(12)));
+    let config = ListenerConfig {
+        call_timeout: s(20),
+        idle: Idle {
+            min: ms(100),
+            max: ms(500),
+        },
+        ..config()
+    };
+    let obey = Obey::default();
+    let (listener, log) = listener(config, &storage, obey.clone());
+    run_for(&listener, s(30)).await;
+    assert_eq!(log.outcomes(), [Outcome::DuplicateDeleted, Outcome::Gone]);
     assert_eq!(obey.runs().len(), 1);
     assert!(storage.stored(QUEUE).is_empty());
 }

@@ -1,7 +1,8 @@
 //! How long an idle or failing poller waits: randomised, exponential, unable to overflow.
 //!
 //! The formula is the seed's (L27), `min + step * (2^k - 1) * U[0.8, 1.2]`, at most `max`, computed
-//! in saturating integers. The seed's own arithmetic overflowed at `k = 25` and killed the last
+//! in saturating integers. At its end the curve is drawn by lot as well, from the last tenth below
+//! `max`: two tasks that have fallen into step leave it again, however long they idle (DL5). The seed's own arithmetic overflowed at `k = 25` and killed the last
 //! poller after 22 idle seconds (DL4); here every `k` of `u64` gives a delay in `[min, max]` (LS8).
 
 use std::time::Duration;
@@ -21,6 +22,9 @@ pub const DENIED_DELAY: Duration = Duration::from_secs(60);
 pub const JITTER_MIN_PERMILLE: u32 = 800;
 /// Greatest jitter factor, in thousandths (L27: 1.2).
 pub const JITTER_MAX_PERMILLE: u32 = 1200;
+
+/// By how much of its span the end of the curve is shortened, at most: a part of so many.
+const END_SPREAD_PARTS: u32 = 10;
 
 /// Beyond this exponent no duration can grow any further (2^64 ns is 584 years).
 const EXPONENT_CAP: u64 = 64;
@@ -64,7 +68,16 @@ impl Backoff {
             .saturating_mul(u128::from(jitter))
             / 1000;
         let delta = Duration::from_nanos(u64::try_from(delta_ns).unwrap_or(u64::MAX));
-        self.min.saturating_add(delta).min(self.max)
+        self.min.saturating_add(delta).min(self.end(jitter))
+    }
+
+    /// Where the curve ends: at `max` for the greatest jitter, a tenth of the span lower for the
+    /// least. An interval that was set to one length keeps it.
+    fn end(&self, jitter_permille: u32) -> Duration {
+        let below = JITTER_MAX_PERMILLE.saturating_sub(jitter_permille);
+        let range = JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE;
+        let spread = (self.max - self.min) / END_SPREAD_PARTS;
+        self.max.saturating_sub(spread / range * below)
     }
 }
 
@@ -76,8 +89,24 @@ mod tests {
     #[test]
     fn the_seeds_curve_is_reproduced() {
         let idle = Backoff::new(Duration::ZERO, Duration::from_secs(1), IDLE_STEP);
-        let ms: Vec<u128> = (0..6).map(|k| idle.delay(k, 1000).as_millis()).collect();
-        assert_eq!(ms, [0, 100, 300, 700, 1000, 1000]);
+        let ms: Vec<u128> = (0..4).map(|k| idle.delay(k, 1000).as_millis()).collect();
+        assert_eq!(ms, [0, 100, 300, 700]);
+        assert_eq!(idle.delay(4, 1200), Duration::from_secs(1));
+    }
+
+    /// DL5: at the end of the curve, too, different draws give different delays.
+    #[test]
+    fn dl5_the_longest_delay_is_drawn_by_lot() {
+        let idle = Backoff::new(Duration::from_millis(100), ERROR_MAX, IDLE_STEP);
+        let delays: Vec<Duration> = (JITTER_MIN_PERMILLE..=JITTER_MAX_PERMILLE)
+            .map(|jitter| idle.delay(u64::MAX, jitter))
+            .collect();
+        assert!(delays.is_sorted_by(|a, b| a < b), "all different");
+        assert_eq!(delays.last(), Some(&ERROR_MAX));
+        assert!(delays.first() >= Some(&(ERROR_MAX * 9 / 10)));
+        let second = Duration::from_secs(1);
+        let fixed = Backoff::new(second, second, IDLE_STEP);
+        assert_eq!(fixed.delay(9, JITTER_MIN_PERMILLE), second);
     }
 
     /// DL4: the seed's cast turned negative at 25 for every jitter.
@@ -85,7 +114,8 @@ mod tests {
     fn dl4_the_exponent_that_killed_the_last_poller() {
         let idle = Backoff::new(Duration::ZERO, Duration::from_secs(1), IDLE_STEP);
         for k in [24, 25, 31, 32, 63, 64, 65, u64::MAX - 1, u64::MAX] {
-            assert_eq!(idle.delay(k, 800), Duration::from_secs(1), "k = {k}");
+            assert_eq!(idle.delay(k, 1200), Duration::from_secs(1), "k = {k}");
+            assert_eq!(idle.delay(k, 800), Duration::from_millis(900), "k = {k}");
         }
     }
 

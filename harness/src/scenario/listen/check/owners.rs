@@ -198,8 +198,9 @@ impl Hands<'_> {
         } else {
             owner.deletes += 1;
             // Where the network delivers a request twice, nobody can know that the first one of two
-            // has done it.
-            owner.deleted |= exchange.done().is_some() && exchange.fault != Some(TWICE);
+            // has done it; that the second has, its answer says.
+            let known = exchange.fault != Some(TWICE) || is_told(exchange);
+            owner.deleted |= exchange.done().is_some() && known;
         }
     }
 

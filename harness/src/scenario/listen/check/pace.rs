@@ -326,8 +326,8 @@ impl Pace<'_> {
         }
     }
 
-    /// DL5: tasks whose sleeps are drawn by lot do not wake together. Sleeps of the first and the
-    /// longest length are not drawn.
+    /// DL5: tasks whose sleeps are drawn by lot do not wake together. The first sleep is not drawn,
+    /// and the longest from so few that chance alone would bring two together.
     fn in_step(&mut self, number: usize, event: &Event, exchange: &Exchange, life: &mut Life) {
         if !self.is_exact(event.at) {
             return;
