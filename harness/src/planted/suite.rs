@@ -57,7 +57,10 @@ async fn told(tests: &Path) -> std::io::Result<(String, Option<ExitStatus>)> {
         .stderr(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
-    let mut lines = child.stdout.take().map(|out| BufReader::new(out).split(b'\n'));
+    let mut lines = child
+        .stdout
+        .take()
+        .map(|out| BufReader::new(out).split(b'\n'));
     let mut told = String::new();
     let ended = tokio::time::timeout(LIMIT, async {
         while let Some(lines) = &mut lines {
