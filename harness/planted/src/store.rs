@@ -51,7 +51,7 @@ pub const BUGS: &[Bug] = &[
         place: "emulator/src/store/commit.rs",
         wrong: "The counter behind ETags begins anew when the store is opened.",
         source: "proof.md 3; C4",
-        caught_by: &[Detector::Restarts, Detector::StoreCrash],
+        caught_by: &[Detector::StoreCrash, Detector::Restarts],
     },
     Bug {
         id: "group-blind",

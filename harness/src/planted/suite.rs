@@ -115,7 +115,7 @@ fn smallest(told: &str) -> Option<Shrunk> {
     let (steps, _) = input.split_once("\n]").or_else(|| input.split_once(']'))?;
     let is_step = |line: &&str| {
         let inside = line.strip_prefix("    ");
-        inside.is_some_and(|inside| inside.starts_with(char::is_uppercase))
+        inside.is_some_and(|inside| inside.starts_with(|c: char| c.is_uppercase() || c == '('))
     };
     Some(Shrunk {
         length: steps.lines().filter(is_step).count(),
@@ -155,6 +155,8 @@ minimal failing input: steps = [
         };
         assert_eq!(read(told), expected);
         assert_eq!(read("nothing"), Read::default());
+        let pairs = "minimal failing input: steps = [\n    (\n        0,\n        1,\n    ),\n]\n";
+        assert_eq!(smallest(pairs).map(|shrunk| shrunk.length), Some(1));
         let short = "minimal failing input: steps = [], dies_at = 1";
         assert_eq!(smallest(short).map(|shrunk| shrunk.length), Some(0));
     }
