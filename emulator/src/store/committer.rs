@@ -109,7 +109,6 @@ impl Committer {
         let outcome = match self.shared.writable() {
             Ok(()) => {
                 let (writes, held) = self.collect(&mut group);
-                failpoint::reach("commit.collected");
                 self.shared.points.pass(Point::Collected).await;
                 self.publish(&writes, &held).await
             }
@@ -175,21 +174,17 @@ impl Committer {
         if !planted("unsynced-visible") {
             self.shared.published.write().mask = mask;
         }
-        failpoint::reach("commit.masked");
         self.shared.points.pass(Point::Masked).await;
         self.enter_segments(held);
         self.apply(engine.as_ref(), writes).await?;
-        failpoint::reach("commit.applied");
         self.shared.points.pass(Point::Applied).await;
         if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;
-            failpoint::reach("commit.durable");
         }
         self.shared.points.pass(Point::Synced).await;
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
         self.forget_segments(writes);
-        failpoint::reach("commit.published");
         Ok(())
     }
 

@@ -20,7 +20,7 @@ pub const POINTS: &[&str] = &[
     "commit.masked",
     "commit.applied",
     "commit.flushed",
-    "commit.durable",
+    "commit.synced",
     "commit.published",
     "maintain.copied",
     "maintain.moved",

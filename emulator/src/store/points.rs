@@ -1,4 +1,5 @@
-//! Named points of the commit path at which a group of commits can be held.
+//! Named points of the commit path: a group of commits can be held there, and the process can be
+//! told to die there ([`failpoint`]).
 //!
 //! Who tests what happens at once has to choose what happens next. A store that is *stepped* stops
 //! at every point until it is told to go on ([`Store::step`](super::Store::step)); every other
@@ -9,6 +10,8 @@ use std::sync::OnceLock;
 
 #[cfg(any(test, feature = "schedule"))]
 use parking_lot::Mutex;
+
+use super::failpoint;
 
 /// The points in their order. [`Points::pass`] takes no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,6 +48,18 @@ impl Point {
     ];
 }
 
+/// The failpoint of a point, where it has one.
+fn reach(point: Point) {
+    match point {
+        Point::Collected => failpoint::reach("commit.collected"),
+        Point::Masked => failpoint::reach("commit.masked"),
+        Point::Applied => failpoint::reach("commit.applied"),
+        Point::Synced => failpoint::reach("commit.synced"),
+        Point::Published => failpoint::reach("commit.published"),
+        Point::Taken | Point::HalfApplied | Point::Answered => {}
+    }
+}
+
 /// Where the group under way stands, in a store that is stepped.
 #[derive(Debug, Default)]
 pub(super) struct Points {
@@ -56,6 +71,7 @@ impl Points {
     /// Goes on at once, unless the store is stepped: then when it is told to.
     #[cfg(any(test, feature = "schedule"))]
     pub(super) async fn pass(&self, point: Point) {
+        reach(point);
         let Some(held_at) = self.held_at.get() else {
             return;
         };
@@ -71,7 +87,9 @@ impl Points {
 
     /// Goes on at once.
     #[cfg(not(any(test, feature = "schedule")))]
-    pub(super) async fn pass(&self, _: Point) {}
+    pub(super) async fn pass(&self, point: Point) {
+        reach(point);
+    }
 
     /// Holds every group at every point from now on.
     #[cfg(any(test, feature = "schedule"))]

@@ -123,7 +123,7 @@ pub enum Fact {
     /// Messages, in order.
     Messages(Vec<Shown>),
     /// `x-ms-popreceipt` of a message.
-    Receipt(MessageId, Receipt),
+    Receipt(Receipt),
 }
 
 /// An entry of a listing.

@@ -1,6 +1,7 @@
 //! What a generator has to know to make operations that can succeed.
 
 use crate::Model;
+use crate::blocks::Uncommitted;
 use crate::content::Bytes;
 use crate::deletion::Kept;
 use crate::lease::Lease;
@@ -23,6 +24,8 @@ pub struct Hint {
     pub snapshots: Vec<Moment>,
     /// Uncommitted blocks.
     pub uncommitted: Vec<Vec<u8>>,
+    /// Blocks that nobody committed within their week: they are no more.
+    pub lapsed_blocks: Vec<Vec<u8>>,
     /// Committed blocks that have ids.
     pub committed: Vec<Vec<u8>>,
     /// What is there: `BlockBlob`, `AppendBlob`, `PageBlob`; empty: nothing.
@@ -37,6 +40,24 @@ pub struct Hint {
     pub tags: Metadata,
     /// Whether something that was deleted can be brought back.
     pub dormant: bool,
+}
+
+/// Blocks of a name under which there is no blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alone {
+    /// They are kept.
+    Kept,
+    /// Their week is over.
+    Lapsed,
+}
+
+impl Alone {
+    fn of(open: &Uncommitted, now_s: u64) -> Self {
+        match open.is_kept(now_s) {
+            true => Alone::Kept,
+            false => Alone::Lapsed,
+        }
+    }
 }
 
 /// How a lease stands.
@@ -89,12 +110,13 @@ impl Model {
         let blob = container.blobs.get(&id.blob);
         let lease = blob.map_or(Lease::Available, |blob| blob.lease);
         let mut hint = Hint::of_lease(lease, self.now_s);
-        let open = container.uncommitted.get(&id.blob);
-        let open = open.filter(|open| open.is_kept(self.now_s));
-        hint.uncommitted = open
-            .into_iter()
-            .flat_map(|open| open.ids().cloned())
-            .collect();
+        if let Some(open) = container.uncommitted.get(&id.blob) {
+            let blocks = open.ids().cloned().collect();
+            match open.is_kept(self.now_s) {
+                true => hint.uncommitted = blocks,
+                false => hint.lapsed_blocks = blocks,
+            }
+        }
         let taken = container.snapshots.get(&id.blob);
         let dormant = |kept: &Kept| kept.is_dormant(self.now_s);
         hint.dormant = container.dormant.get(&id.blob).is_some_and(dormant)
@@ -140,6 +162,22 @@ impl Model {
         let container = self.containers.get(container);
         let blob = container.and_then(|container| container.blobs.get(blob));
         blob.map_or("", |blob| blob.state.content.kind())
+    }
+
+    /// Blocks that stand alone under a name: no blob is there.
+    pub fn alone_at(&self, container: &str, blob: &str) -> Option<Alone> {
+        let container = self.containers.get(container)?;
+        let open = container.uncommitted.get(blob)?;
+        let is_alone = !container.blobs.contains_key(blob);
+        is_alone.then(|| Alone::of(open, self.now_s))
+    }
+
+    /// Whether such blocks stand somewhere in a container under names that start like this.
+    pub fn has_alone(&self, container: &str, prefix: &str, alone: Alone) -> bool {
+        let found = self.containers.get(container);
+        let names = found.into_iter().flat_map(|found| found.uncommitted.keys());
+        let mut names = names.filter(|name| name.starts_with(prefix));
+        names.any(|name| self.alone_at(container, name) == Some(alone))
     }
 
     /// How the lease of a blob stands.

@@ -7,11 +7,13 @@
 mod describe;
 mod groups;
 mod rows;
+mod situations;
 
 use smalt_protocol::ErrorCode;
 
 pub use describe::{describe, describe_container, describe_queue};
 pub use rows::ROWS;
+pub use situations::{SITUATIONS, Situation, describe_in};
 
 /// Status and error code of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -191,10 +191,12 @@ impl Model {
     pub(crate) fn receive(&mut self, name: &str, most: u32, visibility_timeout_s: u64) -> Answer {
         let now_s = self.now_s;
         let queue = self.queues.get_mut(name).ok_or(ErrorCode::QueueNotFound)?;
+        // Recorded: the messages of one answer have one receipt, so that each other's work.
+        let receipt = self.numbers.receipt();
         let mut shown = Vec::new();
         for id in queue.head(most, now_s) {
             if let Some(message) = queue.messages.get_mut(&id) {
-                message.receipt = self.numbers.receipt();
+                message.receipt = receipt;
                 message.place = message.sequence;
                 message.dequeue_count += 1;
                 message.visible_s = now_s + visibility_timeout_s;
@@ -226,6 +228,6 @@ impl Model {
         if let Some(text) = text {
             text.clone_into(&mut message.text);
         }
-        Ok(Expected::ok(204).with(Fact::Receipt(id, message.receipt)))
+        Ok(Expected::ok(204).with(Fact::Receipt(message.receipt)))
     }
 }

@@ -200,3 +200,35 @@ fn a_message_comes_back() {
     let again = model.step(&Operation::Queue("q".to_owned(), receive()));
     assert_eq!(count(&again), Some(2));
 }
+
+/// Recorded: messages of one answer have one receipt. Whoever names it for the other is right.
+#[test]
+fn messages_that_were_got_together_share_their_receipt() {
+    let mut model = Model::new(1_000);
+    let mut on_queue = |operation| model.step(&Operation::Queue("q".to_owned(), operation));
+    on_queue(QueueOperation::Create(Metadata::new()));
+    for text in ["one", "other"] {
+        on_queue(QueueOperation::Put {
+            text: text.to_owned(),
+            ttl_s: None,
+            visibility_timeout_s: 0,
+        });
+    }
+    let got = on_queue(QueueOperation::Receive {
+        most: 2,
+        visibility_timeout_s: 30,
+    });
+    let [Fact::Messages(shown)] = got.facts.as_slice() else {
+        unreachable!("messages, not {got:?}")
+    };
+    let (id, receipt) = (shown[0].id, shown[1].receipt.unwrap());
+    let update = || QueueOperation::Update {
+        id,
+        receipt,
+        visibility_timeout_s: 0,
+        text: None,
+    };
+    assert_eq!(on_queue(update()).status, 204);
+    // From then on it has one of its own.
+    assert_eq!(on_queue(update()).code, Some(ErrorCode::PopReceiptMismatch));
+}

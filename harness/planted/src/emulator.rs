@@ -86,7 +86,7 @@ pub const BUGS: &[Bug] = &[
         place: "emulator/src/rules/block_list.rs",
         wrong: "Latest prefers the committed block to the uncommitted one of the same id.",
         source: "Put Block List",
-        caught_by: &[Detector::Histories],
+        caught_by: &[Detector::Traces, Detector::Histories],
     },
     Bug {
         id: "uncommitted-blocks-kept",
@@ -177,7 +177,7 @@ pub const BUGS: &[Bug] = &[
         place: "emulator/src/ops/container/list_blobs.rs",
         wrong: "Names are cut at the last delimiter in place of the first.",
         source: "List Blobs: delimiter",
-        caught_by: &[Detector::Histories],
+        caught_by: &[Detector::Traces, Detector::Histories],
     },
     Bug {
         id: "tags-not-indexed",

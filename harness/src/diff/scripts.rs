@@ -143,8 +143,10 @@ mod tests {
             format!("{history:?}"),
             format!("{:?}", operations(4, &which))
         );
-        let steps = history.iter().filter_map(|one| match one {
-            Operation::Advance { seconds } => Some(*seconds),
+        // A step of one second is rare: one history may well have none.
+        let all = (3..13).flat_map(|seed| operations(seed, &which));
+        let steps = all.filter_map(|one| match one {
+            Operation::Advance { seconds } => Some(seconds),
             _ => None,
         });
         let steps: Vec<u64> = steps.collect();

@@ -60,8 +60,8 @@ fn check_fact(
         Fact::Snapshot(moment) => names
             .see_moment(*moment, text("x-ms-snapshot")?)
             .map_err(of("snapshot")),
-        Fact::Receipt(id, receipt) => names
-            .see_receipt(*id, *receipt, text("x-ms-popreceipt")?)
+        Fact::Receipt(receipt) => names
+            .see_receipt(*receipt, text("x-ms-popreceipt")?)
             .map_err(of("receipt")),
         Fact::Metadata(wanted) => same_debug("metadata", wanted, &metadata(answer)),
         Fact::Body(wanted) => same_debug("body", wanted, &answer.body.to_vec()),
@@ -191,7 +191,7 @@ fn check_messages(wanted: &[Shown], got: &[Message], names: &mut Names) -> Resul
             "receipt",
             wanted.receipt,
             got.receipt.as_deref(),
-            |n, text| names.see_receipt(wanted.id, n, text),
+            |n, text| names.see_receipt(n, text),
         )?;
         same_debug("text", &wanted.text, &got.text)?;
         same_debug("dequeue count", &wanted.dequeue_count, &got.dequeue_count)?;

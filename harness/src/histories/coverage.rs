@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 use smalt_model::Expected;
-use smalt_model::outcomes::{Cell, Outcome, cells, describe};
+use smalt_model::outcomes::{Cell, Header, Outcome, cells};
 
 use super::generate::{Intent, Step};
 
@@ -37,17 +37,21 @@ pub struct Mix {
 }
 
 impl Coverage {
-    /// Notes a step.
+    /// Notes a step, which belongs to this row and header, with its answer.
     ///
     /// # Errors
     /// When the model answers what it does not declare.
-    pub fn note(&mut self, step: &Step, expected: &Expected) -> Result<(), String> {
+    pub fn note(
+        &mut self,
+        step: &Step,
+        (operation, header): (&'static str, Header),
+        expected: &Expected,
+    ) -> Result<(), String> {
         let came = Intent::of(&step.operation, expected);
         *self.intents.entry((step.intent, came)).or_default() += 1;
         if came == Intent::Time {
             return Ok(());
         }
-        let (operation, header) = describe(&step.operation);
         let outcome = Outcome {
             status: expected.status,
             code: expected.code,
@@ -188,7 +192,7 @@ impl Display for Shown<'_> {
         } = self.0;
         let code = outcome.code.map_or("", smalt_protocol::ErrorCode::as_str);
         let outcome = format!("{} {code}", outcome.status);
-        write!(f, "{operation:<28} {outcome:<46} {:<36}", header.name())
+        write!(f, "{operation:<36} {outcome:<46} {:<36}", header.name())
     }
 }
 
@@ -227,6 +231,8 @@ mod tests {
 
     use super::*;
 
+    const ROW: (&str, Header) = ("message clear", Header::NONE);
+
     fn step() -> Step {
         Step {
             intent: Intent::Valid,
@@ -238,17 +244,17 @@ mod tests {
     #[test]
     fn what_is_not_declared_is_told() {
         let mut coverage = Coverage::default();
-        assert_eq!(coverage.note(&step(), &Expected::ok(204)), Ok(()));
-        assert!(coverage.note(&step(), &Expected::ok(200)).is_err());
+        assert_eq!(coverage.note(&step(), ROW, &Expected::ok(204)), Ok(()));
+        assert!(coverage.note(&step(), ROW, &Expected::ok(200)).is_err());
         let refused = smalt_model::expected::Refusal::from(ErrorCode::BlobNotFound);
-        assert!(coverage.note(&step(), &refused.into()).is_err());
+        assert!(coverage.note(&step(), ROW, &refused.into()).is_err());
     }
 
     #[test]
     fn what_is_unreached_is_listed_until_it_is_reached() {
         let mut coverage = Coverage::default();
         assert_eq!(coverage.unreached().len(), Coverage::declared());
-        coverage.note(&step(), &Expected::ok(204)).unwrap();
+        coverage.note(&step(), ROW, &Expected::ok(204)).unwrap();
         assert_eq!(coverage.unreached().len(), Coverage::declared() - 1);
         assert_eq!(coverage.actual().valid, 100.0);
         assert_eq!(coverage.json()["reached"][0]["count"], 1);

@@ -15,7 +15,8 @@ pub mod dice;
 mod parts;
 mod queues;
 
-use smalt_model::outcomes::Cell;
+use smalt_model::hints::Alone;
+use smalt_model::outcomes::{Cell, Situation};
 use smalt_model::vocabulary::{ContainerOperation, Malformed, Metadata, Operation};
 use smalt_model::{Expected, Model};
 
@@ -30,12 +31,19 @@ const MALFORMED_PERCENT: u8 = 5;
 const NEAR_PERCENT: u8 = 24;
 /// Of a hundred steps, so many let time pass.
 const ADVANCE_PERCENT: u8 = 6;
+/// Of a hundred steps of time that find blocks alone, so many let their week pass.
+const WEEK_PERCENT: u8 = 30;
+/// Of a hundred operations that find blocks past their week, so many go there.
+const LAPSED_PERCENT: u8 = 30;
+/// Of a hundred operations that find blocks alone within their week, so many go there.
+const ALONE_PERCENT: u8 = 6;
 /// Of a hundred steps, so many stop and start the service, where that is wanted.
 const RESTART_PERCENT: u8 = 2;
 /// Of a hundred operations, so many go for a cell that nothing has reached yet, if there is one.
 const WISH_PERCENT: u8 = 60;
 /// Steps of time in seconds: around the ends of leases, visibility, lives and retention.
-const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, 7 * 24 * 3_600];
+const SECONDS: [u64; 10] = [1, 5, 14, 15, 16, 30, 60, 61, 3_600, WEEK_S];
+const WEEK_S: u64 = 7 * 24 * 3_600;
 
 const CONTAINERS: [&str; 3] = ["con0", "con1", "con2"];
 const BLOBS: [&str; 4] = ["b0", "b1", "dir/b0", "dir/b1"];
@@ -149,6 +157,10 @@ const fn wide(name: &'static str, weight: u16, make: Make) -> Kind {
     }
 }
 
+fn named(name: &str) -> Option<&'static Kind> {
+    kinds().find(|kind| kind.name == name)
+}
+
 fn kinds() -> impl Iterator<Item = &'static Kind> {
     let all = [containers::KINDS, blobs::KINDS, queues::KINDS];
     all.into_iter().flatten()
@@ -170,7 +182,11 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
         return time(Operation::Restart);
     }
     if space.advances && first.chance(ADVANCE_PERCENT) {
-        let seconds = first.one(&SECONDS).unwrap_or(1);
+        let weeks = is_somewhere(model, space, Alone::Kept) && first.chance(WEEK_PERCENT);
+        let seconds = match weeks {
+            true => WEEK_S,
+            false => first.one(&SECONDS).unwrap_or(1),
+        };
         return time(Operation::Advance { seconds });
     }
     let intent = intent(space, &mut first);
@@ -199,6 +215,44 @@ pub fn step(model: &Model, space: Space, wishes: &[Cell], bytes: &[u8]) -> Step 
     Step { intent, operation }
 }
 
+/// Whether such blocks stand anywhere.
+fn is_somewhere(model: &Model, space: Space, alone: Alone) -> bool {
+    let mut all = CONTAINERS[..space.containers].iter();
+    all.any(|name| model.has_alone(name, "", alone))
+}
+
+/// Goes where blocks stand alone, now and then: what their week has come to is seen nowhere else.
+fn to_blocks(model: &Model, is_near: bool, dice: &mut Dice<'_>) -> Option<&'static str> {
+    let space = dice.space;
+    if !space.advances {
+        return None;
+    }
+    for (alone, percent) in [
+        (Alone::Lapsed, LAPSED_PERCENT),
+        (Alone::Kept, ALONE_PERCENT),
+    ] {
+        if is_somewhere(model, space, alone) && dice.chance(percent) {
+            let names: &[&str] = match (alone, is_near) {
+                (Alone::Lapsed, true) => {
+                    dice.miss = Some(Miss::Detail);
+                    &[
+                        "blob delete",
+                        "blob get block list",
+                        "blob put block list",
+                        "blob put block",
+                    ]
+                }
+                (Alone::Lapsed, false) => &["container list", "blob put block"],
+                (Alone::Kept, false) => &["blob delete", "container list"],
+                (Alone::Kept, true) => return None,
+            };
+            dice.alone = Some(alone);
+            return dice.one(names);
+        }
+    }
+    None
+}
+
 fn intent(space: Space, dice: &mut Dice<'_>) -> Intent {
     let percent = dice.percent();
     if percent < 100 - NEAR_PERCENT - MALFORMED_PERCENT {
@@ -220,6 +274,9 @@ fn candidate(
         return Some(containers::simplest(model));
     }
     let is_near = intent == Intent::NearMiss;
+    if let Some(name) = to_blocks(model, is_near, dice) {
+        return (named(name)?.make)(model, dice);
+    }
     if !wishes.is_empty() && dice.chance(WISH_PERCENT) {
         let (before, after) = wishes.split_at(usize::from(
             dice.wide_below(u16::try_from(wishes.len()).unwrap_or(u16::MAX)),
@@ -230,8 +287,10 @@ fn candidate(
             dice.header = Some(cell.header);
             dice.code = cell.outcome.code;
             dice.miss = dice.code.map(Miss::of);
-            let wished = kinds().find(|kind| kind.name == cell.operation)?;
-            return (wished.make)(model, dice);
+            let situation = Situation::named(cell.operation);
+            dice.alone = situation.map(|situation| situation.alone);
+            let name = situation.map_or(cell.operation, |situation| situation.operation);
+            return (named(name)?.make)(model, dice);
         }
     }
     if is_near {
@@ -284,7 +343,14 @@ mod tests {
         made.extend(Malformed::ALL.map(Malformed::operation));
         made.sort_unstable();
         let rows = smalt_model::outcomes::ROWS.iter();
-        let mut rows: Vec<&str> = rows.map(|row| row.operation).collect();
+        type Rows = Vec<&'static smalt_model::outcomes::Row>;
+        let (special, rows): (Rows, Rows) = rows.partition(|row| row.situation().is_some());
+        assert_eq!(special.len(), smalt_model::outcomes::SITUATIONS.len());
+        for row in special {
+            let of = row.situation().map(|situation| situation.operation);
+            assert!(of.is_some_and(|name| named(name).is_some()), "{row:?}");
+        }
+        let mut rows: Vec<&str> = rows.iter().map(|row| row.operation).collect();
         rows.sort_unstable();
         assert_eq!(made, rows);
     }

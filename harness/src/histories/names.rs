@@ -93,9 +93,7 @@ impl Names {
 
     /// A pop receipt.
     pub fn receipt(&self, Receipt(number): Receipt) -> String {
-        let known = self.receipts.texts.get(&number);
-        let known = known.and_then(|known| known.split_once(' '));
-        let known = known.map(|(_, receipt)| receipt.to_owned());
+        let known = self.receipts.texts.get(&number).cloned();
         known.unwrap_or_else(|| {
             let time = u64::from(number).to_le_bytes();
             BASE64.encode([&RECEIPT[..], &time[..]].concat())
@@ -127,15 +125,9 @@ impl Names {
         self.messages.see(number, text)
     }
 
-    /// Binds or compares a receipt. It counts with its message only: messages that were given out
-    /// together may share it.
-    pub fn see_receipt(
-        &mut self,
-        message: MessageId,
-        Receipt(number): Receipt,
-        text: &str,
-    ) -> Result<(), String> {
-        self.receipts.see(number, &format!("{} {text}", message.0))
+    /// Binds or compares a receipt. Messages that were given out together share it.
+    pub fn see_receipt(&mut self, Receipt(number): Receipt, text: &str) -> Result<(), String> {
+        self.receipts.see(number, text)
     }
 }
 

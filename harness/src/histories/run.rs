@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use smalt_model::outcomes::describe_in;
 use smalt_model::vocabulary::Operation;
 use smalt_model::{Expected, Model};
 use smalt_protocol::uri::encode_query;
@@ -169,8 +170,9 @@ pub async fn run(
     let mut player = Player::new(Arc::new(server));
     for (number, step) in history.iter().enumerate() {
         let operation = &step.operation;
+        let row = describe_in(&model, operation);
         let expected = model.step(operation);
-        let noted = coverage.note(step, &expected);
+        let noted = coverage.note(step, row, &expected);
         let mut told = match operation {
             Operation::Advance { .. } => {
                 player.set_time(model.now_s());

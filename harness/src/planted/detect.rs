@@ -18,9 +18,8 @@ use crate::scenario::campaign::{self, Scenario};
 use crate::scenario::listen::Listen;
 use crate::scenario::sweep::Sweep;
 
-/// Histories in memory. Few: past the thousandth of this seed the model is wrong about messages
-/// that one get gave out together, whose receipts are the same text.
-const HISTORIES: u64 = 1_000;
+/// Histories in memory.
+const HISTORIES: u64 = 20_000;
 /// Histories on disk, with restarts.
 const RESTARTS: u64 = 200;
 /// Bursts on schedules, then some on disk whose answers wait for it.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::detect::{Check, Verdict};
 
 /// Longest that one check of one bug may take: each ends by its own budget long before.
-const CHECK_MAX: Duration = Duration::from_secs(300);
+const CHECK_MAX: Duration = Duration::from_secs(600);
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,12 +90,16 @@ pub struct Runner {
 impl Runner {
     /// Runs the tasks, `jobs` at a time; answers in the order of the tasks.
     pub async fn run(&self, tasks: &[Task], jobs: usize, done: &dyn Fn(&Done)) -> Vec<Done> {
-        let runs = tasks.iter().map(|task| async {
+        let runs = tasks.iter().enumerate().map(|(place, task)| async move {
             let one = self.task(*task).await;
             done(&one);
-            one
+            (place, one)
         });
-        stream::iter(runs).buffered(jobs.max(1)).collect().await
+        // In any order: a slow one must not keep what comes after it from being begun.
+        let runs = stream::iter(runs).buffer_unordered(jobs.max(1));
+        let mut all: Vec<(usize, Done)> = runs.collect().await;
+        all.sort_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, one)| one).collect()
     }
 
     async fn task(&self, task: Task) -> Done {

@@ -2,43 +2,81 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Command;
 
 use super::detect::{Caught, Shrunk};
 
 /// Tests of the store within those of the package.
 const FILTER: &str = "store::";
+/// Longest that they may take, in place of some ten seconds: a bug can leave a test waiting for
+/// ever, and those after it unasked.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs them; each is a case.
 ///
 /// # Errors
-/// When they cannot be run, or say nothing that is understood.
+/// When they cannot be run, do not end though none has failed, or say nothing that is understood.
 pub fn run(tests: Option<&Path>, tried: &Cell<u64>) -> Result<Option<Caught>, String> {
     let tests =
         tests.ok_or("the store's tests are not named: ci/planted.sh gives --store-tests")?;
-    let output = Command::new(tests)
-        .arg(FILTER)
-        .env("RUST_BACKTRACE", "0")
-        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("{}: {error}", tests.display()))?;
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let named = |error: std::io::Error| format!("{}: {error}", tests.display());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(named)?;
+    let (told, status) = runtime.block_on(told(tests)).map_err(named)?;
     let read = read(&told);
     tried.set(read.ran);
-    if output.status.success() && read.ran > 0 {
+    if status.is_some_and(|status| status.success()) && read.ran > 0 {
         return Ok(None);
     }
     if read.failed.is_empty() {
-        let told = String::from_utf8_lossy(&output.stderr);
         let last = told.lines().last().unwrap_or_default();
-        return Err(format!("{}: {}: {last}", tests.display(), output.status));
+        let end = status.map_or("did not end in time".to_owned(), |s| s.to_string());
+        return Err(format!("{}: {end}: {last}", tests.display()));
     }
     Ok(Some(Caught {
         what: read.failed.join(", "),
         shrunk: read.shrunk,
         story: told,
     }))
+}
+
+/// What they print, and how they end if they do in time.
+async fn told(tests: &Path) -> std::io::Result<(String, Option<ExitStatus>)> {
+    let mut child = Command::new(tests)
+        .arg(FILTER)
+        .env("RUST_BACKTRACE", "0")
+        .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = child
+        .stdout
+        .take()
+        .map(|out| BufReader::new(out).split(b'\n'));
+    let mut told = String::new();
+    let ended = tokio::time::timeout(LIMIT, async {
+        while let Some(lines) = &mut lines {
+            let Some(line) = lines.next_segment().await? else {
+                break;
+            };
+            told.push_str(&String::from_utf8_lossy(&line));
+            told.push('\n');
+        }
+        child.wait().await
+    });
+    let status = ended.await.ok().transpose()?;
+    if status.is_none() {
+        child.kill().await?;
+    }
+    Ok((told, status))
 }
 
 /// What the tests said.

@@ -146,6 +146,9 @@ pub(super) const MISMATCH: Outcome = no(E::LeaseIdMismatchWithLeaseOperation);
 pub(super) const HEADER_VALUE: &[&[(Outcome, Set)]] = &[&[(no(E::InvalidHeaderValue), NONE)]];
 pub(super) const OUT_OF_RANGE: &[&[(Outcome, Set)]] =
     &[&[(no(E::OutOfRangeQueryParameterValue), NONE)]];
+/// A listing of a container that is there.
+pub(super) const LISTED: &[&[(Outcome, Set)]] =
+    &[&[(done(200), NONE), (no(E::InvalidQueryParameterValue), NONE)]];
 pub(super) const MESSAGE: &[(Outcome, Set)] = &[
     (no(E::MessageNotFound), NONE),
     (no(E::PopReceiptMismatch), NONE),

@@ -115,6 +115,8 @@ pub const ROWS: &[Row] = &[
             (no(E::InvalidQueryParameterValue), NONE),
         ]],
     ),
+    row("container list (blocks alone)", LISTED),
+    row("container list (lapsed blocks)", LISTED),
     row("blob put", &[&creation(ANY), &[(done(201), ANY)]]),
     row("blob put append", &[&creation(ANY), &[(done(201), ANY)]]),
     row("blob put pages", &[&creation(ANY), &[(done(201), ANY)]]),
@@ -184,6 +186,27 @@ pub const ROWS: &[Row] = &[
     BLOB_LEASES[2],
     BLOB_LEASES[3],
     BLOB_LEASES[4],
+    row("blob delete (blocks alone)", &[&[(done(202), ANY)]]),
+    row(
+        "blob delete (lapsed blocks)",
+        &[&[(no(E::BlobNotFound), ANY)]],
+    ),
+    row(
+        "blob put block (lapsed blocks)",
+        &[&[
+            (done(201), NONE),
+            (no(E::InvalidHeaderValue), NONE),
+            (no(E::LeaseNotPresentWithBlobOperation), NONE),
+        ]],
+    ),
+    row(
+        "blob put block list (lapsed blocks)",
+        &[&[(no(E::InvalidBlockList), NONE)]],
+    ),
+    row(
+        "blob get block list (lapsed blocks)",
+        &[&[(no(E::BlobNotFound), NONE)]],
+    ),
     row(
         "blob put block",
         &[

@@ -176,7 +176,7 @@ impl From<&Expected> for Output {
                 Fact::Metadata(metadata) => output.metadata = Some(metadata.clone()),
                 Fact::Body(body) => output.body = Some(body.clone()),
                 Fact::Tags(tags) => output.tags = Some(tags.clone()),
-                Fact::Receipt(_, receipt) => output.receipt = Some(receipt.0),
+                Fact::Receipt(receipt) => output.receipt = Some(receipt.0),
                 Fact::Messages(shown) => {
                     output.messages = Some(shown.iter().map(Message::from).collect());
                 }
@@ -237,7 +237,9 @@ impl Made {
                 once(&mut self.receipts, "receipt", receipt)
             }
             Operation::Queue(_, QueueOperation::Receive { .. }) => {
-                let mut receipts = messages.iter().map(|message| message.receipt);
+                // One answer has one receipt for all of its messages.
+                let receipts = messages.iter().map(|message| message.receipt);
+                let mut receipts = receipts.collect::<BTreeSet<_>>().into_iter();
                 receipts.try_for_each(|receipt| once(&mut self.receipts, "receipt", receipt))
             }
             Operation::Queue(_, QueueOperation::Update { .. }) => {

@@ -16,7 +16,7 @@ pub struct Pool {
     tags: HashMap<String, u32>,
     leases: HashMap<String, u32>,
     messages: HashMap<String, u32>,
-    receipts: HashMap<(u32, String), u32>,
+    receipts: HashMap<String, u32>,
     /// Messages with their receipts, as they were shown.
     shown: Vec<(MessageId, Receipt)>,
 }
@@ -69,8 +69,8 @@ impl Pool {
     /// # Errors
     /// As [`Pool::tag`].
     pub fn receipt(&mut self, id: MessageId, text: &str) -> Result<Receipt, String> {
-        let receipt = Receipt(number(&mut self.receipts, (id.0, text.to_owned()), 0));
-        self.names.see_receipt(id, receipt, text)?;
+        let receipt = Receipt(number(&mut self.receipts, text.to_owned(), 0));
+        self.names.see_receipt(receipt, text)?;
         if !self.shown.contains(&(id, receipt)) {
             self.shown.push((id, receipt));
         }

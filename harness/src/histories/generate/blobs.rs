@@ -253,6 +253,9 @@ fn lease(
 
 /// A name of a block blob, or one that is not taken; to miss, of another type.
 fn block_spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
+    if dice.alone.is_some() {
+        return parts::blob(model, ANY, dice);
+    }
     if dice.misses(Miss::Absent) {
         return parts::spot(model, dice);
     }
@@ -305,7 +308,8 @@ fn block_list(hint: &Hint, dice: &mut Dice<'_>) -> Vec<(BlockSource, Vec<u8>)> {
         list.extend(entry);
     }
     if dice.misses(Miss::Detail) {
-        let any = BLOCK_IDS[dice.below(BLOCK_IDS.len())].to_vec();
+        let lapsed = dice.one(&hint.lapsed_blocks);
+        let any = lapsed.unwrap_or_else(|| BLOCK_IDS[dice.below(BLOCK_IDS.len())].to_vec());
         let source = dice.one(&[BlockSource::Latest, BlockSource::Committed]);
         list.extend(source.map(|source| (source, any)));
     }

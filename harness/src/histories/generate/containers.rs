@@ -138,7 +138,7 @@ fn list(model: &Model, dice: &mut Dice<'_>) -> Option<Operation> {
             delimited,
             page: page(dice),
             snapshots: refused || !delimited && dice.chance(40),
-            uncommitted: dice.chance(50),
+            uncommitted: dice.chance(50) || dice.alone.is_some(),
             deleted: wide && !delimited && dice.chance(40),
         }
     })

@@ -1,6 +1,6 @@
 //! Random bytes, taken one after the other, and what they are to be used for.
 
-use smalt_model::hints::Standing;
+use smalt_model::hints::{Alone, Standing};
 use smalt_model::outcomes::Header;
 use smalt_protocol::ErrorCode;
 
@@ -72,6 +72,8 @@ pub struct Dice<'a> {
     pub header: Option<Header>,
     /// The code that it is to be refused with; absent: any.
     pub code: Option<ErrorCode>,
+    /// The blocks that are to stand alone where it goes; absent: anything.
+    pub alone: Option<Alone>,
 }
 
 impl<'a> Dice<'a> {
@@ -84,6 +86,7 @@ impl<'a> Dice<'a> {
             miss: None,
             header: None,
             code: None,
+            alone: None,
         }
     }
 

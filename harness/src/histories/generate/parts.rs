@@ -23,6 +23,10 @@ pub(super) fn container(model: &Model, dice: &mut Dice<'_>) -> Option<String> {
         .iter()
         .copied()
         .filter(|name| model.has_container(name) == wanted)
+        .filter(|name| {
+            dice.alone
+                .is_none_or(|alone| model.has_alone(name, "", alone))
+        })
         .collect();
     dice.one(&fitting).map(str::to_owned)
 }
@@ -48,6 +52,9 @@ fn id(container: &str, blob: &str) -> BlobId {
 
 /// A blob of one of these types; to miss, one of another type, none, or none in no container.
 pub(super) fn blob(model: &Model, kinds: &[&str], dice: &mut Dice<'_>) -> Option<BlobId> {
+    if dice.alone.is_some() {
+        return among(model, str::is_empty, dice);
+    }
     if dice.misses(Miss::Absent) && dice.chance(50) {
         return spot(model, dice);
     }
@@ -74,6 +81,9 @@ pub(super) fn among(
     let fitting: Vec<(&str, &str)> = all
         .filter(|(container, blob)| fits(model.kind_at(container, blob)))
         .filter(|(container, blob)| dice.suits(model.lease_at(container, blob)))
+        .filter(|(container, blob)| {
+            dice.alone.is_none() || dice.alone == model.alone_at(container, blob)
+        })
         .collect();
     let (container, blob) = dice.one(&fitting)?;
     Some(id(container, blob))

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# What takes too long for every commit: about two hours on 2 cores. docs/proof.md has what came of
+# the last run.
+#
+#   ci/nightly.sh                 everything
+#   ci/nightly.sh bursts diff     these parts alone
+#   SEED=N                        other histories, bursts and seeds; the day of the year without it
+#   SCALE=10                      a tenth of each, to try the script
+#   SKIP_AZURITE=1                without Azurite (needs npm)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff mutants}
+seed=${SEED:-$(date +%-j)000000}
+scale=${SCALE:-1}
+harness=target/release/harness
+azurite=build/azurite/node_modules/.bin/azurite
+
+step() { printf '\n== %s (%s)\n' "$*" "$(date +%H:%M:%S)"; }
+of() { echo $(($1 / scale)); }
+
+histories() {
+    # Ten million operations; every outcome that the model declares must be met.
+    "$harness" histories --jobs 2 --seed "$seed" --histories "$(of 400000)" --coverage \
+        $([ "$scale" -eq 1 ] && echo --require-coverage)
+    "$harness" histories --jobs 2 --seed "$seed" --histories "$(of 4000)" --restarts
+}
+
+bursts() {
+    "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000000)"
+    "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000)" --durable
+}
+
+soak() {
+    "$harness" soak queue --seed "$seed" --operations "$(of 1000000)"
+    "$harness" soak queue --seed "$seed" --http --seconds "$(of 1800)"
+}
+
+crash() {
+    "$harness" crash --rounds "$(of 100)" --seed "$seed"
+    cargo build --quiet -p smalt-harness --features failpoints
+    cargo build --quiet -p smalt-shim
+    target/debug/harness crash --seed "$seed" --kills "$(of 700)" --failpoints --images 4 --errors
+}
+
+simulation() {
+    "$harness" scenario sweep --seed "$seed" --seeds "$(of 5000)" --threads 2
+    "$harness" scenario listen --seed "$seed" --seeds "$(of 5000)" --threads 2
+}
+
+shuttle() {
+    cargo test --quiet -p smalt --features shuttle --lib kernels
+    cargo test --quiet -p smalt-listener --features shuttle --lib kernels
+}
+
+planted() { bash ci/planted.sh; }
+
+suites() { bash ci/suites.sh; }
+
+conform() { bash ci/conform.sh; }
+
+diff() {
+    if [ -n "${SKIP_AZURITE:-}" ] || [ ! -x "$azurite" ]; then
+        echo "NOT RUN: Azurite is not there (ci/azurite.sh installs it)"
+        return
+    fi
+    "$harness" diff --left smalt --azurite "$azurite" --traces fixtures/traces
+}
+
+# A fourteenth of the mutants each night: .cargo/mutants.toml says of what.
+mutants() {
+    command -v cargo-mutants >/dev/null || {
+        echo "NOT RUN: cargo install --locked cargo-mutants"
+        return
+    }
+    cargo mutants --shard "$((seed / 1000000 % 14))/14" --output build/mutants --no-times ||
+        echo "survivors: build/mutants/mutants.out/missed.txt"
+}
+
+cargo build --release --quiet --bins
+for part in $parts; do
+    step "$part"
+    "$part"
+done
