@@ -103,8 +103,16 @@ impl Calls {
         answer.await.map(|_| ())
     }
 
-    /// Put Message into the poison queue, never to expire; the queue is created when missing.
-    pub(crate) async fn put_poison(&self, id: &str, text: &str) -> PortResult<()> {
+    /// Put Message into the poison queue, never to expire; the queue is created when missing. Given
+    /// up at `until`, repetitions by the client included: no copy of a message is sent that another
+    /// may have by then (LS4).
+    pub(crate) async fn put_poison(&self, id: &str, text: &str, until: Instant) -> PortResult<()> {
+        let put = tokio::time::timeout_at(until, self.put_or_create(id, text));
+        put.await
+            .unwrap_or_else(|_| Err(self.unanswered("Put Message")))
+    }
+
+    async fn put_or_create(&self, id: &str, text: &str) -> PortResult<()> {
         let cx = self.context("poison", id);
         let (queue, now) = (self.poison_queue.as_str(), Duration::ZERO);
         let ttl = if planted("poison-copy-expires") {

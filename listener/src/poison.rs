@@ -68,7 +68,9 @@ impl Owner {
     async fn put_copy(&mut self, text: &str) -> Result<(), smalt_sleeve::PortError> {
         let mut attempts = Attempts::new(self.lock.remaining());
         loop {
-            match self.shared.calls.put_poison(&self.message.id, text).await {
+            let until = attempts.valid_until();
+            let id = &self.message.id;
+            match self.shared.calls.put_poison(id, text, until).await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     let id = self.lock.id();

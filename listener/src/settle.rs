@@ -76,6 +76,11 @@ impl Attempts {
         self.unknown
     }
 
+    /// When the lock lapses.
+    pub(crate) fn valid_until(&self) -> Instant {
+        self.valid_until
+    }
+
     /// Waits before the next attempt; `false` when there is no time for one.
     pub(crate) async fn again(&mut self, shared: &Shared, id: &str, error: &PortError) -> bool {
         self.unknown |= error.kind == ErrorKind::OutcomeUnknown || error.kind == ErrorKind::Busy;

@@ -164,6 +164,24 @@ async fn ls1_no_delete_without_a_poison_copy() {
     assert!(storage.stored(QUEUE).is_empty());
 }
 
+/// LS4: a put that has not arrived when the lock lapses is given up: the message has come back by
+/// then, and its next owner makes the copy (found by the scenarios: a 503's Retry-After was waited
+/// for beyond the lock).
+#[tokio::test(start_paused = true)]
+async fn ls4_no_poison_copy_after_the_lock() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
+    storage.put(QUEUE, "reject");
+    storage.fault(Op::Put, 0..1, Fault::Late(s(12)));
+    let config = ListenerConfig {
+        call_timeout: s(20),
+        ..config()
+    };
+    let (listener, log) = listener(config, &storage, Obey::default());
+    run_for(&listener, s(90)).await;
+    assert_eq!(log.outcomes(), [Outcome::PoisonFailed, Outcome::Poisoned]);
+    assert_eq!(storage.stored(POISON).len(), 1);
+}
+
 /// A poison put whose answer was lost may leave two copies; both carry the same id.
 #[tokio::test(start_paused = true)]
 async fn poison_copies_can_be_told_apart() {

@@ -10,6 +10,8 @@
 mod arrivals;
 mod owners;
 mod pace;
+#[cfg(test)]
+mod twice_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

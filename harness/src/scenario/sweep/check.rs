@@ -427,8 +427,15 @@ impl Judge<'_> {
         let Some(wanted) = self.destination(key, version) else {
             return false;
         };
-        let taken = self.model.blobs.contains_key(&wanted);
-        !taken || self.plan.on_collision != Collision::Fail
+        let there = self.model.blobs.get(&wanted);
+        // A copy that its owner has cut short is no ground for a delete: it is reported each time.
+        let this = Some(unquoted(&version.etag));
+        let cut_short =
+            |copy: &Version| copy.by_owner && copy.value("sourceetag").map(unquoted) == this;
+        if there.is_some_and(cut_short) {
+            return false;
+        }
+        there.is_none() || self.plan.on_collision != Collision::Fail
     }
 }
 
