@@ -86,9 +86,9 @@ mod kernels {
         });
         signal.count();
         signal.count();
-        waiting
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
+        for thread in waiting {
+            thread.join().expect("it wakes and ends");
+        }
     }
 
     #[test]
