@@ -5,6 +5,8 @@
 //! checker must find: a test that cannot fail proves nothing. Run by
 //! `cargo test -p smalt --features shuttle --lib kernels`.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
@@ -179,7 +181,7 @@ mod queue {
                 let requests = requests.clone();
                 thread::spawn(move || {
                     let (sender, answer) = tokio::sync::oneshot::channel();
-                    let work = Commit::new(add as Job, move |result| {
+                    let work = Commit::new(None, add as Job, move |result| {
                         let _ = sender.send(result);
                     });
                     let _ = requests.send(Request::Commit(Box::new(work)));
@@ -252,9 +254,13 @@ mod mask {
     /// A commit whose answer raises a flag.
     fn work(answered: &Arc<shuttle::sync::atomic::AtomicBool>) -> Box<dyn Work> {
         let answered = Arc::clone(answered);
-        Box::new(Commit::new(add as Job, move |result: Result<u8, _>| {
-            answered.store(result.is_ok(), shuttle::sync::atomic::Ordering::SeqCst);
-        }))
+        Box::new(Commit::new(
+            None,
+            add as Job,
+            move |result: Result<u8, _>| {
+                answered.store(result.is_ok(), shuttle::sync::atomic::Ordering::SeqCst);
+            },
+        ))
     }
 
     /// How a group is run, and how readers look.

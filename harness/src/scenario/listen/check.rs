@@ -14,6 +14,7 @@ mod pace;
 mod twice_tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
@@ -78,8 +79,9 @@ struct Judge<'a> {
     history: &'a [Event],
     messages: BTreeMap<String, Known>,
     /// Receipts that the same owner of a message has replaced by an update. A later get of the same
-    /// life is another owner: its receipt replaces nothing.
-    replaced: BTreeSet<(String, String)>,
+    /// life is another owner: its receipt replaces nothing. With it, when a request can be sent
+    /// that knows: what is far away hears of it later.
+    replaced: BTreeMap<(String, String), Timestamp>,
     /// Messages that a life took and has not been seen to end.
     held: BTreeSet<(String, String)>,
     violations: Vec<Violation>,
@@ -98,7 +100,7 @@ pub(super) fn check(
         names,
         history,
         messages: BTreeMap::new(),
-        replaced: BTreeSet::new(),
+        replaced: BTreeMap::new(),
         held: BTreeSet::new(),
         violations: Vec::new(),
         marks: Marks::new(),
@@ -177,7 +179,7 @@ impl Judge<'_> {
             Happening::Delivered { number: of } => {
                 if let Some(Happening::Exchange(exchange)) = self.history.get(*of).map(|e| &e.what)
                 {
-                    self.told(&event.actor, exchange);
+                    self.told(event, exchange);
                 }
             }
             Happening::Crashed => self.crashed(&event.actor),
@@ -238,7 +240,7 @@ impl Judge<'_> {
             self.mark_fate(exchange);
         }
         if is_told(exchange) {
-            self.told(actor, exchange);
+            self.told(event, exchange);
         }
     }
 
@@ -306,7 +308,8 @@ impl Judge<'_> {
     }
 
     /// What an answer tells a life.
-    fn told(&mut self, actor: &str, exchange: &Exchange) {
+    fn told(&mut self, event: &Event, exchange: &Exchange) {
+        let actor = event.actor.as_str();
         let Some(answer) = exchange.done() else {
             return;
         };
@@ -319,7 +322,10 @@ impl Judge<'_> {
             }
             ("PUT", Some(id)) => {
                 let used = exchange.parameter("popreceipt").unwrap_or_default();
-                self.replaced.insert((id.to_owned(), used.to_owned()));
+                // The answer is on its way as long as the next request will be.
+                let lag = Duration::from_millis(2 * self.plan.shape.lag_ms);
+                let replaced = (id.to_owned(), used.to_owned());
+                self.replaced.insert(replaced, event.at.plus(lag));
             }
             ("DELETE", Some(id)) => {
                 self.held.remove(&(actor.to_owned(), id.to_owned()));
@@ -331,7 +337,8 @@ impl Judge<'_> {
     /// LS1 and LS2: an update or delete of a message.
     fn used(&mut self, number: usize, actor: &str, exchange: &Exchange, id: &str) {
         let used = exchange.parameter("popreceipt").unwrap_or_default();
-        if self.replaced.contains(&(id.to_owned(), used.to_owned())) {
+        let replaced = self.replaced.get(&(id.to_owned(), used.to_owned()));
+        if replaced.is_some_and(|known| *known <= exchange.sent) {
             let what = format!("{actor} used {used} on {id}, which it has replaced before");
             self.violated("LS2", number, what);
         }
