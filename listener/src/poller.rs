@@ -63,9 +63,6 @@ impl Poller {
                 .calls
                 .get(self.batch(free), self.shared.config.visibility)
                 .await;
-            if planted("trigger-lost-before-sleep") {
-                self.seen = self.latest();
-            }
             let pause = match answer {
                 Ok(batch) => self.received(free, batch),
                 Err(error) => Some(self.failed(error).await),

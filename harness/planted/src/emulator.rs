@@ -15,7 +15,7 @@ pub const BUGS: &[Bug] = &[
         id: "lease-check-skipped",
         place: "emulator/src/rules/lease/access.rs",
         wrong: "A write without a lease id goes through although the resource is leased.",
-        source: "proof.md 3",
+        source: "a usual mistake",
         caught_by: &[Detector::Histories],
     },
     Bug {
@@ -211,14 +211,14 @@ pub const BUGS: &[Bug] = &[
         id: "visible-a-second-early",
         place: "emulator/src/ops/queue/messages.rs",
         wrong: "A message is visible again one second before its timeout ends.",
-        source: "proof.md 3",
+        source: "a usual mistake",
         caught_by: &[Detector::Histories],
     },
     Bug {
         id: "stale-receipt-accepted",
         place: "emulator/src/ops/queue/messages.rs",
         wrong: "A receipt works although a newer one was given out.",
-        source: "proof.md 3",
+        source: "a usual mistake",
         caught_by: &[Detector::Histories],
     },
     Bug {

@@ -166,12 +166,6 @@ pub const BUGS: &[Bug] = &[
         "DL21",
     ),
     bug(
-        "trigger-lost-before-sleep",
-        "listener/src/poller.rs",
-        "A trigger that comes while a get is on its way does not cut short the sleep after it.",
-        "DL18, LL1",
-    ),
-    bug(
         "no-watchdog",
         "listener/src/controller.rs",
         "Nobody looks any more when a trigger is lost while no task polls.",

@@ -50,21 +50,21 @@ pub const BUGS: &[Bug] = &[
         id: "etags-again-after-restart",
         place: "emulator/src/store/commit.rs",
         wrong: "The counter behind ETags begins anew when the store is opened.",
-        source: "proof.md 3; C4",
+        source: "a usual mistake; C4",
         caught_by: &[Detector::StoreCrash, Detector::Restarts],
     },
     Bug {
         id: "group-blind",
         place: "emulator/src/store/commit.rs",
         wrong: "Leases and conditions are checked against the state before the group of a commit.",
-        source: "proof.md 3",
+        source: "a usual mistake",
         caught_by: &[Detector::StoreCrash, Detector::Bursts],
     },
     Bug {
         id: "checksum-unchecked",
         place: "emulator/src/store/extents/segment.rs",
         wrong: "Damaged bytes are handed out.",
-        source: "proof.md 3; C3",
+        source: "a usual mistake; C3",
         caught_by: &[Detector::StoreCrash],
     },
     Bug {
@@ -85,7 +85,7 @@ pub const BUGS: &[Bug] = &[
         id: "segment-freed-under-readers",
         place: "emulator/src/store/extents/registry.rs",
         wrong: "A segment is deleted while somebody reads it or its commit is under way.",
-        source: "proof.md 3: an extent freed before it is durable",
+        source: "a usual mistake: an extent freed before it is durable",
         caught_by: &[Detector::StoreCrash],
     },
     Bug {

@@ -2,8 +2,9 @@
 //!
 //! The formula is the seed's (L27), `min + step * (2^k - 1) * U[0.8, 1.2]`, at most `max`, computed
 //! in saturating integers. At its end the curve is drawn by lot as well, from the last tenth below
-//! `max`: two tasks that have fallen into step leave it again, however long they idle (DL5). The seed's own arithmetic overflowed at `k = 25` and killed the last
-//! poller after 22 idle seconds (DL4); here every `k` of `u64` gives a delay in `[min, max]` (LS8).
+//! `max`: two tasks that have fallen into step leave it again, however long they idle (DL5). The
+//! seed's own arithmetic overflowed at `k = 25` and killed the last poller after 22 idle seconds
+//! (DL4); here every `k` of `u64` gives a delay in `[min, max]` (LS8).
 
 use std::time::Duration;
 
