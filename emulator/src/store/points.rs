@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::failpoint;
 
-/// The points in their order. [`Points::pass`] takes no other.
+/// The points in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Point {
     /// The group is formed, nothing has run.

@@ -9,13 +9,13 @@
 //! | --- | --- |
 //! | `SMALT_SHIM_DIR` | files below it are watched; without it nothing is |
 //! | `SMALT_SHIM_JOURNAL` | the journal is appended to this file, outside of the directory |
-//! | `SMALT_SHIM_FAIL` | `call:ending:nth:how`: what fails, see [`plan`] |
+//! | `SMALT_SHIM_FAIL` | `call:ending:nth:how`: what fails, see `plan` |
 //!
 //! # Layout
 //! - [`hooks`]: the functions of the C library that are replaced.
-//! - [`journal`]: the form of the journal, and its writer.
-//! - [`plan`]: which calls fail, and how.
-//! - [`system`]: the calls to the kernel; all reasons for `unsafe` beside the hooks themselves.
+//! - `journal`: the form of the journal, and its writer.
+//! - `plan`: which calls fail, and how.
+//! - `system`: the calls to the kernel; all reasons for `unsafe` beside the hooks themselves.
 //!
 //! It is empty on other systems than Linux.
 

@@ -7,7 +7,7 @@
 //! bytes are the simplest choice: shrinking leads there.
 //!
 //! - [`dice`]: random bytes, and what they are to be used for.
-//! - [`parts`]: names, leases, conditions. [`blobs`], [`containers`], [`queues`]: operations.
+//! - `parts`: names, leases, conditions. `blobs`, `containers`, `queues`: operations.
 
 mod blobs;
 mod containers;
