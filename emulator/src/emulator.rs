@@ -215,7 +215,8 @@ impl Builder {
         self
     }
 
-    /// Ids from this seed: the same requests get the same ids.
+    /// Ids from this seed: the same requests get the same ids. A store that is opened again after
+    /// commits goes on with others, so that none is given twice.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.ids = Some(seed);
@@ -285,8 +286,12 @@ impl Builder {
         {
             store.stepped = self.stepped;
         }
-        let ids = self.ids.map_or_else(Ids::from_system, Ids::seeded);
-        let mut core = Core::new(self.config, self.clock, ids, Store::open(store)?);
+        let store = Store::open(store)?;
+        let ids = match self.ids {
+            Some(seed) => Ids::seeded(seed, store.opened_after()),
+            None => Ids::from_system(),
+        };
+        let mut core = Core::new(self.config, self.clock, ids, store);
         core.fetcher = self.fetcher;
         core.observer = self.observer;
         Ok(Emulator(Arc::new(core)))

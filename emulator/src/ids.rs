@@ -2,12 +2,13 @@
 //!
 //! One seeded stream: the same seed and the same requests give the same ids. The binary seeds it
 //! from the system; tests give a number. The nth id does not depend on what the ids before it were
-//! for.
+//! for. A store that is opened again goes on with other ids than those it already holds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
+use smalt_protocol::Timestamp;
 use uuid::{Builder, Uuid};
 
 /// A stream of ids from one seed.
@@ -18,10 +19,12 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// The stream of this seed.
-    pub fn seeded(seed: u64) -> Self {
+    /// The stream of this seed, for a store whose last commit had this tick.
+    pub fn seeded(seed: u64, opened_after: Timestamp) -> Self {
+        let mut stream = ChaCha8Rng::seed_from_u64(seed);
+        stream.set_stream(opened_after.ticks());
         Ids {
-            stream: ChaCha8Rng::seed_from_u64(seed),
+            stream,
             drawn: AtomicU64::new(0),
         }
     }
@@ -58,12 +61,15 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_ids_and_no_id_twice() {
-        let (a, b) = (Ids::seeded(7), Ids::seeded(7));
+        let fresh = |seed| Ids::seeded(seed, Timestamp::from_ticks(0));
+        let (a, b) = (fresh(7), fresh(7));
         let first: Vec<Uuid> = (0..100).map(|_| a.next()).collect();
         let again: Vec<Uuid> = (0..100).map(|_| b.next()).collect();
         assert_eq!(first, again);
         let distinct: std::collections::BTreeSet<_> = first.iter().collect();
         assert_eq!(distinct.len(), first.len());
-        assert_ne!(Ids::seeded(8).next(), first[0]);
+        assert_ne!(fresh(8).next(), first[0]);
+        let reopened = Ids::seeded(7, Timestamp::from_ticks(1));
+        assert!((0..100).all(|_| !distinct.contains(&reopened.next())));
     }
 }

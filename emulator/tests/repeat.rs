@@ -56,3 +56,24 @@ async fn the_same_seed_gives_the_same_bytes() {
     assert!(first.contains("x-ms-lease-id") && first.contains("LeaseIdMissing"));
     assert_eq!(first, transcript().await);
 }
+
+#[tokio::test]
+async fn a_store_that_is_opened_again_gives_no_id_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut ids = std::collections::BTreeSet::new();
+    for round in 0..3 {
+        let client = Client::of(|builder| builder.fast(dir.path()));
+        let container = format!("/box{round}?restype=container");
+        let made = client.send("PUT", &container, &[], vec![]).await;
+        assert_eq!(made.status, 201);
+        let lease = format!("{container}&comp=lease");
+        let leased = client
+            .send("PUT", &lease, &[ACQUIRE, DURATION], vec![])
+            .await;
+        assert!(
+            ids.insert(leased.headers["x-ms-lease-id"].clone()),
+            "round {round}"
+        );
+        client.emulator().close().unwrap();
+    }
+}

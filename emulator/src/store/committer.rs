@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt as _;
+use smalt_protocol::Timestamp;
 
 use super::commit::{Group, Stamps, Work, read_stamp};
 use super::engine::Engine;
@@ -50,6 +51,11 @@ impl Committer {
         shared.last_now.store(last.now.ticks(), Ordering::Release);
         let stamps = Stamps::new(shared.clock.clone(), last);
         Ok(Committer { shared, stamps })
+    }
+
+    /// The tick of the last commit.
+    pub(super) fn last_tick(&self) -> Timestamp {
+        self.stamps.last().tick
     }
 
     /// Serves requests until it is told to close, or nobody is left to ask.

@@ -34,6 +34,7 @@ pub(super) struct Inner {
     shared: Arc<Shared>,
     lane: Lane,
     maintenance: Maintenance,
+    opened_after: Timestamp,
 }
 
 /// How commits reach the committer.
@@ -87,11 +88,13 @@ impl Store {
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
         let committer =
             Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
+        let opened_after = committer.last_tick();
         let lane = Lane::start(&config, committer).map_err(|e| cannot_open(e.to_string()))?;
         Ok(Store(Arc::new(Inner {
             shared,
             lane,
             maintenance: Maintenance::default(),
+            opened_after,
         })))
     }
 
@@ -150,6 +153,12 @@ impl Store {
     /// The highest time that was used: the clock may not be set below it.
     pub fn last_used(&self) -> Timestamp {
         Timestamp::from_ticks(self.0.shared.last_now.load(Ordering::Acquire))
+    }
+
+    /// The tick of the last commit before this opening, which no other opening that kept a commit
+    /// has; zero for a fresh store.
+    pub fn opened_after(&self) -> Timestamp {
+        self.0.opened_after
     }
 
     /// Starts to stage a payload of `len` bytes: in memory up to [`INLINE_BYTES_MAX`], else in an

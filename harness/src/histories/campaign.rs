@@ -161,7 +161,9 @@ impl Campaign {
         coverage.add(&reached.into_inner().0);
         match outcome {
             Ok(()) => None,
-            Err(TestError::Fail(_, (_, smallest, _))) => Some(self.smallest(&runtime, smallest)),
+            Err(TestError::Fail(reason, (_, history, _))) => {
+                Some(self.smallest(&runtime, history, reason.message()))
+            }
             Err(TestError::Abort(reason)) => Some(Failed::before(
                 self.seed,
                 format!("the generator gave up: {reason}"),
@@ -199,17 +201,23 @@ impl Campaign {
     }
 
     /// Takes away what proptest left, and tells.
-    fn smallest(&self, runtime: &Runtime, history: Vec<Step>) -> Failed {
-        let one = Campaign {
-            invariants_every: 1,
-            ..*self
-        };
-        let fails = |history: &[Step]| {
+    fn smallest(&self, runtime: &Runtime, history: Vec<Step>, difference: &str) -> Failed {
+        let fails = |history: &[Step], invariants_every| {
+            let one = Campaign {
+                invariants_every,
+                ..*self
+            };
             let judged = one.one(runtime, history, &mut Coverage::default());
             judged.err().map(|failure| failure.step + 1)
         };
-        let history = shrink::smallest(history, &fails);
-        Failed::of(self.seed, self.restarts, runtime, history)
+        // What every invariant asks may itself keep the flaw from showing.
+        let every = match fails(&history, 1) {
+            Some(_) => 1,
+            None => self.invariants_every,
+        };
+        let history = shrink::smallest(history, &|history| fails(history, every));
+        Failed::of(self.seed, self.restarts, runtime, history, every)
+            .unwrap_or_else(|history| Failed::only_once(self.seed, history, difference))
     }
 }
 

@@ -54,10 +54,27 @@ impl Failed {
         }
     }
 
-    /// Runs a history once more, keeping what is said.
-    pub fn of(seed: u64, restarts: bool, runtime: &Runtime, history: Vec<Step>) -> Self {
+    /// A history that failed, and does not when it is run again.
+    pub fn only_once(seed: u64, history: Vec<Step>, difference: &str) -> Self {
+        Failed {
+            history,
+            ..Failed::before(seed, format!("it failed once, and not again: {difference}"))
+        }
+    }
+
+    /// Runs a history once more, keeping what is said; `every` as it failed with.
+    ///
+    /// # Errors
+    /// The history, when it does not fail any more.
+    pub fn of(
+        seed: u64,
+        restarts: bool,
+        runtime: &Runtime,
+        history: Vec<Step>,
+        every: usize,
+    ) -> Result<Self, Vec<Step>> {
         // Without the questions of every invariant, if it fails without them.
-        let tries = [0, usize::MAX, 1].into_iter();
+        let tries = [0, usize::MAX, every].into_iter();
         let mut tries = tries.filter_map(|every| {
             let mut server = campaign::server(restarts).ok()?;
             let log = server.keep();
@@ -67,11 +84,7 @@ impl Failed {
             Some((runtime.block_on(judged).err()?, log))
         });
         let Some((failure, log)) = tries.next() else {
-            let difference = "it failed once, and not again".to_owned();
-            return Failed {
-                history,
-                ..Failed::before(seed, difference)
-            };
+            return Err(history);
         };
         let service = service(&failure.operation);
         let log = log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +94,7 @@ impl Failed {
             && seen
                 .last_mut()
                 .is_some_and(|one| amend(one, &failure.expected));
-        Failed {
+        Ok(Failed {
             seed,
             history,
             difference: failure.difference,
@@ -90,7 +103,7 @@ impl Failed {
                 .write()
                 .unwrap_or_default(),
             is_right,
-        }
+        })
     }
 
     /// Number of steps.
