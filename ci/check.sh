@@ -22,7 +22,7 @@ step "dependencies"
 bash ci/deny.sh
 
 step "binaries"
-cargo build --release --quiet --bins
+bash ci/build.sh
 
 step "kill -9"
 bash ci/crash.sh 20

@@ -6,7 +6,7 @@
 #   ci/suites.sh                            all of them
 #   ci/suites.sh adlfs object_store python  some of them
 #
-# Needs: python3, cargo build --release --bins (or SMALT_BIN_DIR).
+# Needs: python3, ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
