@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after round
-# on one store; then death at every named step, and what a loss of power can leave. Failing calls are in ci/nightly.sh.
+# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after
+# round on one store; then death at every named step, and what a loss of power can leave. Failing
+# calls are in ci/nightly.sh.
 #
 #   ci/crash.sh [rounds]                                      all of it
 #   ci/crash.sh rounds further options of `harness crash`     the rounds alone
