@@ -26,10 +26,10 @@ start_smalt robbed
 endpoint=http://$robbed_queue/$account
 "$bin/smalt-listener" run --endpoint "$endpoint" --account "$account" --account-key \
     'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==' \
-    --queue fleet --create-queue --idle-max 10ms --log-level error --exec true &
+    --queue fleet --create-queue --idle-max 100ms --log-level error --exec true &
 started+=("$!")
 status=0
-"$bin/harness" fleet --messages 300 --endpoint "$endpoint" >"$work/robbed" || status=$?
+"$bin/harness" fleet --messages 500 --patience 20 --endpoint "$endpoint" >"$work/robbed" || status=$?
 grep 'lost: put' "$work/robbed" || fail "the theft was not told: $(cat "$work/robbed")"
 [ "$status" = 1 ] || fail "the theft was told with exit $status"
 echo "fleet: as it should be"
