@@ -236,20 +236,18 @@ mod tests {
 
     #[test]
     fn each_other_wrong_is_told() {
-        let cases: [(fn(&mut Evidence), &[(Wrong, u64)]); 5] = [
-            (|e| _ = e.done.insert(20, 1), &[(Wrong::PoisonDone, 1)]),
-            (|e| _ = e.done.insert(1_000, 1), &[(Wrong::Unexpected, 1)]),
-            (
-                |e| e.foreign.push("x".to_owned()),
-                &[(Wrong::Unexpected, 1)],
-            ),
-            (|e| e.ended = 2, &[(Wrong::Ended, 2)]),
-            (|e| e.left = 3, &[(Wrong::Left, 3)]),
+        type Doctor = fn(&mut Evidence);
+        let cases: [(Doctor, (Wrong, u64)); 5] = [
+            (|e| _ = e.done.insert(20, 1), (Wrong::PoisonDone, 1)),
+            (|e| _ = e.done.insert(1_000, 1), (Wrong::Unexpected, 1)),
+            (|e| e.foreign.push("x".to_owned()), (Wrong::Unexpected, 1)),
+            (|e| e.ended = 2, (Wrong::Ended, 2)),
+            (|e| e.left = 3, (Wrong::Left, 3)),
         ];
         for (doctor, expected) in cases {
             let mut evidence = clean(100);
             doctor(&mut evidence);
-            assert_eq!(wrongs(&evidence), expected);
+            assert_eq!(wrongs(&evidence), [expected]);
         }
     }
 
