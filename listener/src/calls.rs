@@ -10,6 +10,7 @@ use smalt_sleeve::port::{
 };
 use tokio::time::Instant;
 
+use crate::observers::{Called, Observers};
 use crate::planted::planted;
 use crate::throttle::{Priority, Throttle};
 
@@ -33,10 +34,15 @@ pub(crate) struct Calls {
     timeout: Duration,
     pub(crate) throttle: Throttle,
     poison_throttle: Throttle,
+    observers: Observers,
 }
 
 impl Calls {
-    pub(crate) fn new(config: &crate::ListenerConfig, storage: Arc<dyn Storage>) -> Self {
+    pub(crate) fn new(
+        config: &crate::ListenerConfig,
+        storage: Arc<dyn Storage>,
+        observers: Observers,
+    ) -> Self {
         Calls {
             storage,
             queue: config.queue.clone(),
@@ -45,6 +51,7 @@ impl Calls {
             timeout: config.call_timeout,
             throttle: Throttle::new(config.rate_per_s),
             poison_throttle: Throttle::new(config.rate_per_s),
+            observers,
         }
     }
 
@@ -176,9 +183,17 @@ impl Calls {
             Ok(answer) => answer,
             Err(_) => Err(self.unanswered(operation)),
         };
-        if answer.as_ref().is_err_and(is_throttle) {
+        let throttled = answer.as_ref().is_err_and(is_throttle);
+        if throttled {
             throttle.throttled();
         }
+        let error = answer.as_ref().err().map(|error| error.kind);
+        let called = Called {
+            operation,
+            error,
+            throttled,
+        };
+        self.observers.tell(|observer| observer.called(&called));
         answer.map(|value| Answered { at, value })
     }
 

@@ -135,6 +135,7 @@ impl Controller {
         self.publish(PoolState::Stopped);
         let ended = end?;
         self.report.ended = if drained { ended } else { Ended::GraceExceeded };
+        self.shared.observers.tell(|o| o.stopped(&self.report));
         Ok(self.report)
     }
 
@@ -355,12 +356,16 @@ impl Controller {
             );
         }
         self.state = state;
-        self.status.send_replace(PoolStatus {
+        let pool = PoolStatus {
             state,
             tasks: self.pool.active(),
             tasks_started: self.pool.started(),
             in_flight: self.meter.in_flight(),
             backlog: self.meter.backlog(),
-        });
+        };
+        let before = self.status.send_replace(pool);
+        if (before.state, before.tasks) != (pool.state, pool.tasks) {
+            self.shared.observers.tell(|o| o.scaled(&pool));
+        }
     }
 }

@@ -165,6 +165,15 @@ impl FakeStorage {
         }
     }
 
+    /// The same for the messages of one text.
+    pub fn snatch_one(&self, queue: &str, text: &str) {
+        let mut state = self.state.lock().unwrap();
+        let messages = &mut state.queues.get_mut(queue).unwrap().messages;
+        for message in messages.iter_mut().filter(|m| m.text == text) {
+            message.receipt = "another's".to_owned();
+        }
+    }
+
     async fn call<T>(
         &self,
         cx: &CallContext,
