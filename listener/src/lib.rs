@@ -39,6 +39,7 @@ mod renew;
 mod report;
 pub mod rules;
 mod run;
+mod sentinel;
 mod settle;
 mod shared;
 mod signal;
@@ -46,7 +47,8 @@ mod sync;
 mod throttle;
 
 pub use builder::{ListenerBuilder, NoHandler};
-pub use config::{ConfigError, ListenerConfig};
+pub use config::{ConfigError, ListenerConfig, SentinelConfig};
 pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
 pub use observers::Observer;
 pub use report::{Decision, Ended, Outcome, Report};
+pub use throttle::AccountLimit;

@@ -17,6 +17,7 @@ use crate::report::Report;
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
 use crate::signal::Signal;
+use crate::throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
 
 /// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +131,7 @@ pub struct Listener {
     handler: Arc<dyn Handler>,
     seed: u64,
     observers: Observers,
+    account: AccountLimit,
     wake: Arc<Signal<u64>>,
     status: watch::Sender<PoolStatus>,
     done: Arc<Mutex<DoneCache>>,
@@ -155,6 +157,7 @@ impl Listener {
             handler,
             seed,
             observers: Observers::default(),
+            account: AccountLimit::new(ACCOUNT_RATE_PER_S),
             wake: Arc::new(Signal::new(0)),
             status: watch::channel(PoolStatus::default()).0,
             done: Arc::default(),
@@ -165,6 +168,13 @@ impl Listener {
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
+        self
+    }
+
+    /// Draws its requests from a budget that it shares with other listeners on the account.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = account;
         self
     }
 
@@ -221,6 +231,7 @@ impl Listener {
             calls: Calls::new(
                 &self.config,
                 Arc::clone(&self.storage),
+                self.account.clone(),
                 self.observers.clone(),
             ),
             handler: Arc::clone(&self.handler),

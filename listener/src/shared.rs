@@ -12,6 +12,7 @@ use crate::handler::Handler;
 use crate::observers::Observers;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
+use crate::sentinel::Answer;
 use crate::signal::Signal;
 
 /// What the whole listener is doing.
@@ -42,6 +43,8 @@ pub(crate) enum Event {
     },
     /// The depth was sampled.
     Depth(Option<u64>),
+    /// The sentinel's lease was asked for.
+    Sentinel(Answer),
 }
 
 /// What the parts share. Nothing here is counted up and down by several tasks: numbers go to the
