@@ -17,6 +17,7 @@ use smalt_listener::config::Policy;
 use smalt_listener::config::connection::ConnectionLayer;
 use smalt_listener::config::duration;
 use smalt_listener::config::file::{HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer};
+use smalt_listener::config::idle_tasks::IdleTasks;
 use smalt_listener::handler::exec::CommandLine;
 
 const EXAMPLES: &str = "\
@@ -248,9 +249,10 @@ struct ScaleFlags {
     /// Messages that one task handles at once (1 to 32).
     #[arg(long, value_name = "N", env = "LISTENER_SLOTS")]
     slots: Option<u32>,
-    /// Tasks that go on polling while idle; 0 leaves only the watchdog.
+    /// Tasks that go on polling while idle; 0 leaves only the watchdog, `sentinel` one poller for
+    /// the whole fleet.
     #[arg(long, value_name = "N", env = "LISTENER_IDLE_TASKS")]
-    idle_tasks: Option<u32>,
+    idle_tasks: Option<IdleTasks>,
     /// Longest idle interval.
     #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = duration::parse)]
     idle_max: Option<Duration>,

@@ -22,6 +22,7 @@
 //! - Delivery is at least once. Messages that were handled but could not be deleted are remembered
 //!   in the process, which narrows duplicates and does not exclude them.
 
+mod builder;
 mod calls;
 pub mod config;
 mod controller;
@@ -29,6 +30,7 @@ pub mod handler;
 mod jitter;
 mod listener;
 mod message;
+pub mod observers;
 mod planted;
 mod poison;
 mod poller;
@@ -37,12 +39,16 @@ mod renew;
 mod report;
 pub mod rules;
 mod run;
+mod sentinel;
 mod settle;
 mod shared;
 mod signal;
 mod sync;
 mod throttle;
 
-pub use config::{ConfigError, ListenerConfig};
+pub use builder::{ListenerBuilder, NoHandler};
+pub use config::{ConfigError, ListenerConfig, SentinelConfig};
 pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
-pub use report::{Decision, Ended, Observer, Outcome, Report};
+pub use observers::Observer;
+pub use report::{Decision, Ended, Outcome, Report};
+pub use throttle::AccountLimit;

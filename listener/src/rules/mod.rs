@@ -9,3 +9,4 @@ pub mod load;
 pub mod renewal;
 pub mod retry_curve;
 pub mod scaling;
+pub mod sentinel;
