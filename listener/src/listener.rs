@@ -10,6 +10,7 @@ use crate::calls::Calls;
 use crate::config::{ConfigError, ListenerConfig};
 use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
+use crate::payload::PayloadStore;
 use crate::planted::planted;
 use crate::report::{Observer, Report};
 use crate::rules::done::DoneCache;
@@ -197,6 +198,12 @@ impl Listener {
         self.start(Mode::Once, shutdown).await
     }
 
+    fn payloads(&self) -> Option<Arc<PayloadStore>> {
+        let offload = self.config.offload.clone()?;
+        let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        Some(Arc::new(store))
+    }
+
     async fn start(
         &self,
         mode: Mode,
@@ -206,6 +213,7 @@ impl Listener {
         let shared = Arc::new(Shared {
             config: self.config.clone(),
             calls: Calls::new(&self.config, Arc::clone(&self.storage)),
+            payloads: self.payloads(),
             handler: Arc::clone(&self.handler),
             phase: Arc::new(Signal::new(Phase::Running)),
             wake: Arc::clone(&self.wake),

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::Encoding;
 use crate::handler::{Ctx, Message, Verdict};
+use crate::payload::{Claimed, Opened};
 use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
@@ -33,6 +34,8 @@ pub(crate) struct Owner {
     granted_at: Instant,
     server_time: Timestamp,
     handler_time: Option<Duration>,
+    /// Its payload, where it lies in a blob.
+    pub(crate) claimed: Option<Claimed>,
 }
 
 /// How a run ended, seen from the owner.
@@ -58,6 +61,7 @@ impl Owner {
             granted_at: at,
             server_time,
             handler_time: None,
+            claimed: None,
         }
     }
 
@@ -84,7 +88,7 @@ impl Owner {
     }
 
     async fn bring_to_end(&mut self) -> Settled {
-        let body = decode(self.shared.config.encoding, &self.message.text);
+        let (body, unusable) = self.open();
         let finished_before = self.shared.done().contains(&self.message.id);
         let count = self.message.dequeue_count;
         let most = self.shared.config.max_dequeue;
@@ -98,8 +102,23 @@ impl Owner {
                 let reason = format!("taken {count} times, {most} allowed");
                 self.poison(&reason).await
             }
-            Receipt::Undecodable => self.poison("the text is not base64").await,
+            Receipt::Undecodable => self.poison(&unusable).await,
             Receipt::Run => self.handle(body.unwrap_or_default()).await,
+        }
+    }
+
+    /// The body, empty where it lies in a blob; or why there is none.
+    fn open(&mut self) -> (Option<Bytes>, String) {
+        let Some(body) = decode(self.shared.config.encoding, &self.message.text) else {
+            return (None, "the text is not base64".to_owned());
+        };
+        match Opened::of(body, self.shared.payloads.as_ref()) {
+            Opened::Body(body) => (Some(body), String::new()),
+            Opened::Refused(why) => (None, why),
+            Opened::Claimed(claimed) => {
+                self.claimed = Some(claimed);
+                (Some(Bytes::new()), String::new())
+            }
         }
     }
 
@@ -120,7 +139,11 @@ impl Owner {
             inserted: self.message.inserted,
             expires: self.message.expires,
         };
-        let run = Run::start(Arc::clone(&self.shared.handler), message, ctx, switch);
+        let mut handler = Arc::clone(&self.shared.handler);
+        if let Some(claimed) = &self.claimed {
+            handler = claimed.fetching(handler);
+        }
+        let run = Run::start(handler, message, ctx, switch);
         match self.attend(run).await {
             RunEnd::Verdict(verdict) => self.apply(verdict).await,
             RunEnd::Lost(reason) => Settled::new(Outcome::LostLock, reason),

@@ -11,6 +11,7 @@ pub mod secret;
 
 use std::time::Duration;
 
+use crate::payload::Offload;
 use crate::rules::renewal::min_start;
 use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
 pub use crate::rules::scaling::Policy;
@@ -144,6 +145,8 @@ pub struct ListenerConfig {
     pub create_queue: bool,
     /// Most time for one request.
     pub call_timeout: Duration,
+    /// How large payloads travel; `None` reads no references.
+    pub offload: Option<Offload>,
 }
 
 impl ListenerConfig {
@@ -175,6 +178,7 @@ impl ListenerConfig {
             grace: s(30),
             create_queue: false,
             call_timeout: s(30),
+            offload: None,
         }
     }
 
@@ -227,6 +231,9 @@ impl ListenerConfig {
         within("handler.timeout", self.handler_timeout, ms, VISIBILITY_MAX)?;
         within("grace", self.grace, Duration::ZERO, day)?;
         within("call_timeout", self.call_timeout, ms * 100, day)?;
+        if let Some(offload) = &self.offload {
+            offload.validate()?;
+        }
         self.validate_counts()
     }
 
