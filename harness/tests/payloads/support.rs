@@ -17,11 +17,12 @@ use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
 use smalt_listener::payload::envelope::Claim;
 use smalt_listener::payload::{Offload, Sender};
 use smalt_listener::{Listener, ListenerConfig, Report};
+use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::{
     BlobId, BlobProperties, CallContext, ErrorKind, ListBlobs, Storage, metadata_value,
 };
-use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
+use smalt_sleeve::{Account, AzureStorage, Clock, Settings};
 use smalt_sweeper::{Accounts, Sweeper, SweeperConfig, SweptContainer};
 
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -29,6 +30,16 @@ pub(crate) type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 pub(crate) const QUEUE: &str = "orders";
 pub(crate) const POISON: &str = "orders-poison";
 pub(crate) const CONTAINER: &str = "payloads";
+
+/// The client's machine has the service's time, also when that is set forward.
+#[derive(Debug)]
+struct ServiceTime(TestAccount);
+
+impl Clock for ServiceTime {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+}
 
 /// An account in process, and the sleeve's way to it.
 pub(crate) struct World {
@@ -41,7 +52,7 @@ impl World {
     pub(crate) async fn open() -> Outcome<World> {
         let account = TestAccount::open()?;
         let settings = Settings {
-            clock: Arc::new(TokioClock::starting_at(account.now())),
+            clock: Arc::new(ServiceTime(account.clone())),
             seed: Some(1),
             ..Settings::default()
         };
@@ -119,11 +130,9 @@ impl World {
 
     /// The payloads that lie there.
     pub(crate) async fn payloads(&self) -> Outcome<Vec<(String, BlobProperties)>> {
-        let cx = CallContext::default();
-        let page = self
-            .storage
-            .list_blobs(&cx, CONTAINER, &ListBlobs::default());
-        let blobs = page.await?.blobs.into_iter();
+        let (cx, all) = (CallContext::default(), ListBlobs::default());
+        let page = self.storage.list_blobs(&cx, CONTAINER, &all).await?;
+        let blobs = page.blobs.into_iter();
         Ok(blobs.map(|blob| (blob.name, blob.properties)).collect())
     }
 
@@ -252,10 +261,7 @@ fn reference(exchange: &Exchange) -> Option<(String, String)> {
 
 /// Whether a blob is not there.
 pub(crate) async fn is_gone(world: &World, name: &str) -> bool {
-    let blob = BlobId::new(CONTAINER, name);
-    let seen = world
-        .storage
-        .blob_properties(&CallContext::default(), &blob);
-    seen.await
-        .is_err_and(|error| error.kind == ErrorKind::NotFound)
+    let (cx, blob) = (CallContext::default(), BlobId::new(CONTAINER, name));
+    let seen = world.storage.blob_properties(&cx, &blob).await;
+    seen.is_err_and(|error| error.kind == ErrorKind::NotFound)
 }
