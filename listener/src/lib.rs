@@ -7,6 +7,8 @@
 //!   totals; [`Decision`] what became of one message.
 //! - [`handler`]: what handles messages: an async function, a command, an HTTP endpoint.
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
+//! - [`payload`]: large payloads in blobs, and the sender of messages.
+//! - [`partition`]: several queues in the place of one, and their resize.
 //! - [`config`]: TOML file, flags, secrets.
 //! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
 //!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
@@ -31,6 +33,8 @@ mod jitter;
 mod listener;
 mod message;
 pub mod observers;
+pub mod partition;
+pub mod payload;
 mod planted;
 mod poison;
 mod poller;

@@ -9,6 +9,7 @@ use super::secret::Sources;
 use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
+use crate::payload::OffloadLayer;
 
 /// The file.
 #[derive(Clone, Default, Deserialize)]
@@ -74,6 +75,8 @@ pub struct QueueLayer {
     pub create_queue: Option<bool>,
     /// [`ListenerConfig::call_timeout`].
     pub call_timeout: Option<Human>,
+    /// [`ListenerConfig::offload`].
+    pub offload: OffloadLayer,
     /// What handles its messages.
     pub handler: HandlerLayer,
 }
@@ -200,6 +203,7 @@ impl QueueLayer {
             encoding: first(self.encoding, below.encoding),
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
+            offload: self.offload.over(below.offload),
             handler: HandlerLayer {
                 exec,
                 http,
@@ -248,6 +252,7 @@ impl QueueLayer {
         c.poison_queue.clone_from(&self.poison.queue);
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
+        c.offload = self.offload.settings()?;
         c.validate()?;
         Ok(c)
     }

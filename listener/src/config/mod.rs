@@ -12,6 +12,7 @@ pub mod secret;
 
 use std::time::Duration;
 
+use crate::payload::Offload;
 use crate::rules::renewal::min_start;
 use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
 pub use crate::rules::scaling::Policy;
@@ -167,6 +168,8 @@ pub struct ListenerConfig {
     pub create_queue: bool,
     /// Most time for one request.
     pub call_timeout: Duration,
+    /// How large payloads travel; `None` reads no references.
+    pub offload: Option<Offload>,
 }
 
 impl ListenerConfig {
@@ -199,6 +202,7 @@ impl ListenerConfig {
             grace: s(30),
             create_queue: false,
             call_timeout: s(30),
+            offload: None,
         }
     }
 
@@ -259,6 +263,9 @@ impl ListenerConfig {
             let seconds = |s: &u64| Duration::from_secs(*s);
             let (least, most) = (seconds(LEASE_S.start()), seconds(LEASE_S.end()));
             within("sentinel.lease", sentinel.lease, least, most)?;
+        }
+        if let Some(offload) = &self.offload {
+            offload.validate()?;
         }
         self.validate_counts()
     }
