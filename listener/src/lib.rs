@@ -9,7 +9,7 @@
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
 //! - [`payload`]: large payloads in blobs, and the sender of messages.
 //! - [`partition`]: several queues in the place of one, and their resize.
-//! - [`config`]: TOML file, flags, secrets.
+//! - [`config`]: TOML file, flags, secrets. [`metrics`]: an observer that counts, and its text.
 //! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
 //!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
 //!   (`settle`, `poison`). `calls` makes all requests, through the bucket of `throttle`.
@@ -32,6 +32,7 @@ pub mod handler;
 mod jitter;
 mod listener;
 mod message;
+pub mod metrics;
 pub mod observers;
 pub mod partition;
 pub mod payload;

@@ -1,5 +1,7 @@
 //! The TOML file, and how flags, file and defaults become one queue's settings.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::connection::ConnectionLayer;
@@ -29,6 +31,12 @@ pub struct ListenerTable {
     pub worker: Option<String>,
     /// Most time for running handlers after the order to stop.
     pub grace: Option<Human>,
+    /// `HOST:PORT` of health, status and triggers.
+    pub health: Option<String>,
+    /// `HOST:PORT` of the metrics; may be the same.
+    pub metrics: Option<String>,
+    /// Price of 10,000 requests: with it the metrics say what the requests have cost.
+    pub price: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
 }
@@ -77,9 +85,24 @@ pub struct QueueLayer {
     pub call_timeout: Option<Human>,
     /// [`ListenerConfig::offload`].
     pub offload: OffloadLayer,
+    /// Where events come from that wake it.
+    pub trigger: TriggerLayer,
     /// What handles its messages.
     pub handler: HandlerLayer,
 }
+
+/// `trigger = { queue, every }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TriggerLayer {
+    /// Queue of the events; one may serve many listeners.
+    pub queue: Option<String>,
+    /// From one look at it to the next; [`TRIGGER_EVERY`] when absent.
+    pub every: Option<Human>,
+}
+
+/// From one look at the trigger queue to the next, by default.
+pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 
 /// `idle = { min, max }`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -141,9 +164,15 @@ pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|source| ConfigError::Toml {
+    toml::from_str(&text).map_err(|error| ConfigError::Toml {
         path: path.to_owned(),
-        source: Box::new(source),
+        line: error.span().map_or(1, |span| {
+            1 + text.as_bytes()[..span.start.min(text.len())]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+        }),
+        problem: error.message().replace('\n', ", "),
     })
 }
 
@@ -204,6 +233,10 @@ impl QueueLayer {
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
             offload: self.offload.over(below.offload),
+            trigger: TriggerLayer {
+                queue: first(self.trigger.queue, below.trigger.queue),
+                every: first(self.trigger.every, below.trigger.every),
+            },
             handler: HandlerLayer {
                 exec,
                 http,
@@ -221,7 +254,7 @@ impl QueueLayer {
         };
         let mut c = ListenerConfig::new(name);
         worker.clone_into(&mut c.worker);
-        let set = |target: &mut std::time::Duration, value: Option<Human>| {
+        let set = |target: &mut Duration, value: Option<Human>| {
             if let Some(Human(duration)) = value {
                 *target = duration;
             }

@@ -6,6 +6,7 @@
 
 pub mod connection;
 pub mod duration;
+pub mod effective;
 pub mod file;
 pub mod idle_tasks;
 pub mod secret;
@@ -54,12 +55,14 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not what it should be.
-    #[error("{path}: {source}")]
+    #[error("{path}:{line}: {problem}")]
     Toml {
         /// Path.
         path: String,
-        /// Where and why.
-        source: Box<toml::de::Error>,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
     },
 }
 
@@ -312,7 +315,9 @@ fn within(
     if (least..=most).contains(&value) {
         return Ok(());
     }
-    let problem = format!("{value:?} is not between {least:?} and {most:?}");
+    let text = duration::text;
+    let (value, least, most) = (text(value), text(least), text(most));
+    let problem = format!("{value} is not between {least} and {most}");
     Err(ConfigError::value(setting, problem))
 }
 
