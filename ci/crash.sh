@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after round
-# on one store; then death at every named step, what a loss of power can leave, and calls that fail.
+# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after
+# round on one store; then death at every named step, what a loss of power can leave, and calls
+# that fail.
 #
 #   ci/crash.sh [rounds]                                      all of it
 #   ci/crash.sh rounds further options of `harness crash`     the rounds alone
