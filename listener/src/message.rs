@@ -16,6 +16,8 @@ use tokio::time::Instant;
 
 use crate::config::Encoding;
 use crate::handler::{Ctx, Message, Verdict};
+use crate::observers::{Expiring, LostLock, Renewed, Started};
+use crate::payload::{Claimed, Opened};
 use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
@@ -33,6 +35,10 @@ pub(crate) struct Owner {
     granted_at: Instant,
     server_time: Timestamp,
     handler_time: Option<Duration>,
+    /// The alarm about its expiry was raised while its handler ran.
+    alarmed: bool,
+    /// Its payload, where it lies in a blob.
+    pub(crate) claimed: Option<Claimed>,
 }
 
 /// How a run ended, seen from the owner.
@@ -58,6 +64,8 @@ impl Owner {
             granted_at: at,
             server_time,
             handler_time: None,
+            alarmed: false,
+            claimed: None,
         }
     }
 
@@ -72,6 +80,10 @@ impl Owner {
             Outcome::Done | Outcome::Gone | Outcome::Poisoned | Outcome::DuplicateDeleted
         );
         let (inserted, expires) = (self.message.inserted, self.message.expires);
+        let expiring = !over && dispatch::expiry_alarm(inserted, expires, next_attempt);
+        if expiring {
+            self.raise_alarm();
+        }
         self.shared.decide(&Decision {
             id: self.message.id.clone(),
             dequeue_count: self.message.dequeue_count,
@@ -79,12 +91,12 @@ impl Owner {
             reason: settled.reason,
             handler_time: self.handler_time,
             renewals: self.lock.renewals(),
-            expiring: !over && dispatch::expiry_alarm(inserted, expires, next_attempt),
+            expiring,
         });
     }
 
     async fn bring_to_end(&mut self) -> Settled {
-        let body = decode(self.shared.config.encoding, &self.message.text);
+        let (body, unusable) = self.open();
         let finished_before = self.shared.done().contains(&self.message.id);
         let count = self.message.dequeue_count;
         let most = self.shared.config.max_dequeue;
@@ -98,8 +110,23 @@ impl Owner {
                 let reason = format!("taken {count} times, {most} allowed");
                 self.poison(&reason).await
             }
-            Receipt::Undecodable => self.poison("the text is not base64").await,
+            Receipt::Undecodable => self.poison(&unusable).await,
             Receipt::Run => self.handle(body.unwrap_or_default()).await,
+        }
+    }
+
+    /// The body, empty where it lies in a blob; or why there is none.
+    fn open(&mut self) -> (Option<Bytes>, String) {
+        let Some(body) = decode(self.shared.config.encoding, &self.message.text) else {
+            return (None, "the text is not base64".to_owned());
+        };
+        match Opened::of(body, self.shared.payloads.as_ref()) {
+            Opened::Body(body) => (Some(body), String::new()),
+            Opened::Refused(why) => (None, why),
+            Opened::Claimed(claimed) => {
+                self.claimed = Some(claimed);
+                (Some(Bytes::new()), String::new())
+            }
         }
     }
 
@@ -120,7 +147,16 @@ impl Owner {
             inserted: self.message.inserted,
             expires: self.message.expires,
         };
-        let run = Run::start(Arc::clone(&self.shared.handler), message, ctx, switch);
+        let started = Started {
+            id: &message.id,
+            dequeue_count: message.dequeue_count,
+        };
+        self.shared.observers.tell(|o| o.started(&started));
+        let mut handler = Arc::clone(&self.shared.handler);
+        if let Some(claimed) = &self.claimed {
+            handler = claimed.fetching(handler);
+        }
+        let run = Run::start(handler, message, ctx, switch);
         match self.attend(run).await {
             RunEnd::Verdict(verdict) => self.apply(verdict).await,
             RunEnd::Lost(reason) => Settled::new(Outcome::LostLock, reason),
@@ -156,6 +192,7 @@ impl Owner {
             patience.min(remaining.saturating_sub(CANCEL_GRACE).max(remaining / 2))
         };
         let deadline = Instant::now() + allowed;
+        let alarm_at = self.alarm_at();
         let shared = Arc::clone(&self.shared);
         let leaving = shared.reached(Phase::Leaving);
         tokio::pin!(leaving);
@@ -171,12 +208,13 @@ impl Owner {
                     break RunEnd::Verdict(Verdict::retry(format!("timed out after {allowed:?}")));
                 }
                 () = self.lock.renewal_due(), if renews => {
-                    if let Renewal::Lost(reason) = self.lock.renew(&shared.calls).await
+                    if let Renewal::Lost(reason) = self.renew().await
                         && !planted("lost-lock-ignored")
                     {
                         break RunEnd::Lost(reason);
                     }
                 }
+                () = until(alarm_at), if !self.alarmed => self.raise_alarm(),
             }
         };
         self.handler_time = Some(run.elapsed());
@@ -197,6 +235,52 @@ impl Owner {
         end
     }
 
+    /// Renews the lock once, and says how that went.
+    async fn renew(&mut self) -> Renewal {
+        let renewal = self.lock.renew(&self.shared.calls).await;
+        let id = &self.message.id;
+        let renewed = Renewed {
+            id,
+            succeeded: renewal == Renewal::Renewed,
+        };
+        self.shared.observers.tell(|o| o.renewed(&renewed));
+        if let Renewal::Lost(reason) = &renewal {
+            self.shared
+                .observers
+                .tell(|o| o.lost_lock(&LostLock { id, reason }));
+        }
+        renewal
+    }
+
+    /// When only a tenth of the message's life is left, by the service's clock at the get.
+    fn alarm_at(&self) -> Option<Instant> {
+        let from = dispatch::alarm_from(self.message.inserted, self.message.expires)?;
+        self.granted_at.checked_add(from.since(self.server_time))
+    }
+
+    /// LL2: says once that the service is about to drop this message. Its decision may come too
+    /// late for that: its handler may run beyond the message's end.
+    fn raise_alarm(&mut self) {
+        if std::mem::replace(&mut self.alarmed, true) {
+            return;
+        }
+        let expires = self.message.expires;
+        let left = expires.since(self.server_now());
+        let id = &self.message.id;
+        tracing::warn!(
+            worker = %self.shared.config.worker,
+            op = "alarm",
+            queue = %self.shared.config.queue,
+            msg_id = %id,
+            outcome = "expiring",
+            left_ms = left.as_millis() as u64,
+            "a message is about to expire"
+        );
+        self.shared
+            .observers
+            .tell(|o| o.expiring(&Expiring { id, expires, left }));
+    }
+
     async fn apply(&mut self, verdict: Verdict) -> Settled {
         let (count, most) = (self.message.dequeue_count, self.shared.config.max_dequeue);
         match dispatch::after_run(verdict, count, most) {
@@ -208,6 +292,14 @@ impl Owner {
 
     fn server_now(&self) -> Timestamp {
         self.server_time.plus(self.granted_at.elapsed())
+    }
+}
+
+/// Waits until a moment; for ever without one.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -9,8 +9,11 @@ use tokio::sync::mpsc;
 use crate::calls::Calls;
 use crate::config::ListenerConfig;
 use crate::handler::Handler;
-use crate::report::{Decision, Observer, Outcome};
+use crate::observers::Observers;
+use crate::payload::PayloadStore;
+use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
+use crate::sentinel::Answer;
 use crate::signal::Signal;
 
 /// What the whole listener is doing.
@@ -41,6 +44,8 @@ pub(crate) enum Event {
     },
     /// The depth was sampled.
     Depth(Option<u64>),
+    /// The sentinel's lease was asked for.
+    Sentinel(Answer),
 }
 
 /// What the parts share. Nothing here is counted up and down by several tasks: numbers go to the
@@ -48,6 +53,8 @@ pub(crate) enum Event {
 pub(crate) struct Shared {
     pub(crate) config: ListenerConfig,
     pub(crate) calls: Calls,
+    /// Of a queue whose large payloads travel in blobs.
+    pub(crate) payloads: Option<Arc<PayloadStore>>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) phase: Arc<Signal<Phase>>,
     /// Counts the triggers from outside.
@@ -56,7 +63,7 @@ pub(crate) struct Shared {
     pub(crate) work: Arc<Signal<u64>>,
     /// Unbounded, but filled only by what is in flight: two events per message.
     pub(crate) events: mpsc::UnboundedSender<Event>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) observers: Observers,
     /// Outlives a run: the memory of finished messages belongs to the listener.
     pub(crate) done: Arc<Mutex<DoneCache>>,
 }
@@ -65,6 +72,11 @@ impl Shared {
     pub(crate) fn tell(&self, event: Event) {
         // A controller that is gone needs no news.
         let _ = self.events.send(event);
+    }
+
+    /// Requests so far, to queues and payloads.
+    pub(crate) fn requests(&self) -> u64 {
+        self.calls.requests() + self.payloads.as_ref().map_or(0, |p| p.requests())
     }
 
     pub(crate) fn done(&self) -> MutexGuard<'_, DoneCache> {
@@ -89,10 +101,7 @@ impl Shared {
             expiring: decision.expiring,
         });
         log(&self.config, decision);
-        // Last: it is the application's code, and may panic.
-        if let Some(observer) = &self.observer {
-            observer.decided(decision);
-        }
+        self.observers.tell(|observer| observer.decided(decision));
     }
 }
 
