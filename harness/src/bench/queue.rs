@@ -1,8 +1,8 @@
 //! Queues of a million messages beside queues of a thousand: what a message costs in each.
 //!
 //! Two servers of the same kind run at the same time, one with few messages and one with very many,
-//! and take turns: whatever else the machine does meets both. In a turn every connection goes round:
-//! it puts 32 messages, gets 32, deletes each of them. So the queues keep their length.
+//! and take turns: whatever else the machine does meets both. In a turn every connection goes
+//! round: it puts 32 messages, gets 32, deletes each of them. So the queues keep their length.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
