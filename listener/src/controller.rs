@@ -383,7 +383,7 @@ impl Controller {
         while let Ok(event) = self.events.try_recv() {
             self.count(event);
         }
-        self.report.requests = self.shared.calls.requests();
+        self.report.requests = self.shared.requests();
         self.report.tasks_started = self.pool.started();
         drained
     }

@@ -7,7 +7,9 @@
 //!   totals; [`Decision`] what became of one message.
 //! - [`handler`]: what handles messages: an async function, a command, an HTTP endpoint.
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
-//! - [`config`]: TOML file, flags, secrets.
+//! - [`payload`]: large payloads in blobs, and the sender of messages.
+//! - [`partition`]: several queues in the place of one, and their resize.
+//! - [`config`]: TOML file, flags, secrets. [`metrics`]: an observer that counts, and its text.
 //! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
 //!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
 //!   (`settle`, `poison`). `calls` makes all requests, through the bucket of `throttle`.
@@ -30,7 +32,10 @@ pub mod handler;
 mod jitter;
 mod listener;
 mod message;
+pub mod metrics;
 pub mod observers;
+pub mod partition;
+pub mod payload;
 mod planted;
 mod poison;
 mod poller;

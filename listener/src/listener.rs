@@ -12,6 +12,7 @@ use crate::config::{ConfigError, ListenerConfig};
 use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
 use crate::observers::{Observer, Observers};
+use crate::payload::PayloadStore;
 use crate::planted::planted;
 use crate::report::Report;
 use crate::rules::done::DoneCache;
@@ -220,6 +221,12 @@ impl Listener {
         self.start(Mode::Once, shutdown).await
     }
 
+    fn payloads(&self) -> Option<Arc<PayloadStore>> {
+        let offload = self.config.offload.clone()?;
+        let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        Some(Arc::new(store))
+    }
+
     async fn start(
         &self,
         mode: Mode,
@@ -234,6 +241,7 @@ impl Listener {
                 self.account.clone(),
                 self.observers.clone(),
             ),
+            payloads: self.payloads(),
             handler: Arc::clone(&self.handler),
             phase: Arc::new(Signal::new(Phase::Running)),
             wake: Arc::clone(&self.wake),

@@ -1,5 +1,7 @@
 //! The TOML file, and how flags, file and defaults become one queue's settings.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::connection::ConnectionLayer;
@@ -9,6 +11,7 @@ use super::secret::Sources;
 use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
+use crate::payload::OffloadLayer;
 
 /// The file.
 #[derive(Clone, Default, Deserialize)]
@@ -28,6 +31,12 @@ pub struct ListenerTable {
     pub worker: Option<String>,
     /// Most time for running handlers after the order to stop.
     pub grace: Option<Human>,
+    /// `HOST:PORT` of health, status and triggers.
+    pub health: Option<String>,
+    /// `HOST:PORT` of the metrics; may be the same.
+    pub metrics: Option<String>,
+    /// Price of 10,000 requests: with it the metrics say what the requests have cost.
+    pub price: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
 }
@@ -74,9 +83,26 @@ pub struct QueueLayer {
     pub create_queue: Option<bool>,
     /// [`ListenerConfig::call_timeout`].
     pub call_timeout: Option<Human>,
+    /// [`ListenerConfig::offload`].
+    pub offload: OffloadLayer,
+    /// Where events come from that wake it.
+    pub trigger: TriggerLayer,
     /// What handles its messages.
     pub handler: HandlerLayer,
 }
+
+/// `trigger = { queue, every }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TriggerLayer {
+    /// Queue of the events; one may serve many listeners.
+    pub queue: Option<String>,
+    /// From one look at it to the next; [`TRIGGER_EVERY`] when absent.
+    pub every: Option<Human>,
+}
+
+/// From one look at the trigger queue to the next, by default.
+pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 
 /// `idle = { min, max }`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -138,9 +164,15 @@ pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|source| ConfigError::Toml {
+    toml::from_str(&text).map_err(|error| ConfigError::Toml {
         path: path.to_owned(),
-        source: Box::new(source),
+        line: error.span().map_or(1, |span| {
+            1 + text.as_bytes()[..span.start.min(text.len())]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+        }),
+        problem: error.message().replace('\n', ", "),
     })
 }
 
@@ -200,6 +232,11 @@ impl QueueLayer {
             encoding: first(self.encoding, below.encoding),
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
+            offload: self.offload.over(below.offload),
+            trigger: TriggerLayer {
+                queue: first(self.trigger.queue, below.trigger.queue),
+                every: first(self.trigger.every, below.trigger.every),
+            },
             handler: HandlerLayer {
                 exec,
                 http,
@@ -217,7 +254,7 @@ impl QueueLayer {
         };
         let mut c = ListenerConfig::new(name);
         worker.clone_into(&mut c.worker);
-        let set = |target: &mut std::time::Duration, value: Option<Human>| {
+        let set = |target: &mut Duration, value: Option<Human>| {
             if let Some(Human(duration)) = value {
                 *target = duration;
             }
@@ -248,6 +285,7 @@ impl QueueLayer {
         c.poison_queue.clone_from(&self.poison.queue);
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
+        c.offload = self.offload.settings()?;
         c.validate()?;
         Ok(c)
     }

@@ -6,12 +6,14 @@
 
 pub mod connection;
 pub mod duration;
+pub mod effective;
 pub mod file;
 pub mod idle_tasks;
 pub mod secret;
 
 use std::time::Duration;
 
+use crate::payload::Offload;
 use crate::rules::renewal::min_start;
 use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
 pub use crate::rules::scaling::Policy;
@@ -53,12 +55,14 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// The file is not what it should be.
-    #[error("{path}: {source}")]
+    #[error("{path}:{line}: {problem}")]
     Toml {
         /// Path.
         path: String,
-        /// Where and why.
-        source: Box<toml::de::Error>,
+        /// Line, from 1.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
     },
 }
 
@@ -167,6 +171,8 @@ pub struct ListenerConfig {
     pub create_queue: bool,
     /// Most time for one request.
     pub call_timeout: Duration,
+    /// How large payloads travel; `None` reads no references.
+    pub offload: Option<Offload>,
 }
 
 impl ListenerConfig {
@@ -199,6 +205,7 @@ impl ListenerConfig {
             grace: s(30),
             create_queue: false,
             call_timeout: s(30),
+            offload: None,
         }
     }
 
@@ -260,6 +267,9 @@ impl ListenerConfig {
             let (least, most) = (seconds(LEASE_S.start()), seconds(LEASE_S.end()));
             within("sentinel.lease", sentinel.lease, least, most)?;
         }
+        if let Some(offload) = &self.offload {
+            offload.validate()?;
+        }
         self.validate_counts()
     }
 
@@ -305,7 +315,9 @@ fn within(
     if (least..=most).contains(&value) {
         return Ok(());
     }
-    let problem = format!("{value:?} is not between {least:?} and {most:?}");
+    let text = duration::text;
+    let (value, least, most) = (text(value), text(least), text(most));
+    let problem = format!("{value} is not between {least} and {most}");
     Err(ConfigError::value(setting, problem))
 }
 
