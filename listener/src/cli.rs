@@ -1,23 +1,37 @@
 //! The command line: what can be said, and how it is carried out.
 
 mod ambient;
+mod bench;
+mod cost;
 mod exit;
+mod flags;
 mod inspect;
 mod listen;
 mod log;
+mod notify;
+mod plan;
+mod poison;
+mod progress;
 mod send;
+mod serve;
 mod signals;
+mod stats;
 mod storage;
+mod trigger;
+mod validate;
+mod web;
+
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use smalt_listener::config::Policy;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use smalt_listener::config::connection::ConnectionLayer;
-use smalt_listener::config::duration;
-use smalt_listener::config::file::{HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer};
-use smalt_listener::handler::exec::CommandLine;
+
+use self::flags::ListenFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,9 +44,13 @@ Examples:
   Work a queue off for good, ten minutes per message at most, by an HTTP endpoint:
     smalt-listener run --queue orders --http http://127.0.0.1:8080/orders --timeout 10m
 
-  See what waits, and what failed:
-    smalt-listener stats --queue orders
-    smalt-listener peek --queue orders-poison --count 5
+  See what waits, and what failed; put back what failed:
+    smalt-listener stats --queue orders --watch
+    smalt-listener poison list --queue orders
+    smalt-listener poison requeue --queue orders --all --dry-run
+
+  See what a file, the environment and the flags come to, before a start:
+    smalt-listener validate --config listener.toml
 
   Everything in a file (flags win over it):
     smalt-listener run --config listener.toml
@@ -62,13 +80,9 @@ pub(crate) struct Common {
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
     pub(crate) log: LogFormat,
     /// What is logged: error, warn, info, debug, trace, or a filter of tracing.
-    #[arg(
-        long,
-        global = true,
-        default_value = "info",
-        env = "LISTENER_LOG_LEVEL"
-    )]
-    pub(crate) log_level: String,
+    /// Info when absent, for `bench` warn.
+    #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
+    pub(crate) log_level: Option<String>,
 }
 
 /// How log lines are written.
@@ -115,6 +129,11 @@ struct ConnectionFlags {
 }
 
 impl Common {
+    /// The account's name, when a flag gives it.
+    pub(crate) fn account_flag(&self) -> Option<String> {
+        self.connection.account.clone()
+    }
+
     /// The connection flags as a layer over the file.
     pub(crate) fn connection_layer(&self) -> ConnectionLayer {
         let c = self.connection.clone();
@@ -142,8 +161,19 @@ pub(crate) enum Command {
     Send(send::SendFlags),
     /// Show waiting messages without taking them.
     Peek(inspect::PeekFlags),
-    /// Count the messages of a queue and of its poison queue.
-    Stats(inspect::StatsFlags),
+    /// Count the messages of a queue and of its poison queue; their age, and how fast they change.
+    Stats(stats::StatsFlags),
+    /// Look into the poison queue, put messages back, or delete them.
+    Poison(poison::PoisonFlags),
+    /// Wake a listener in another process: after the last message was put.
+    Notify(notify::NotifyFlags),
+    /// Reckon what polling costs, and what one queue carries.
+    #[command(after_help = cost::EXAMPLES)]
+    Cost(cost::CostFlags),
+    /// Check flags, environment and file as `run` would take them; show each value's source.
+    Validate(validate::ValidateFlags),
+    /// Measure this listener beside a bare get/delete loop, on a queue of its own.
+    Bench(bench::BenchFlags),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -151,174 +181,13 @@ pub(crate) enum Command {
     },
 }
 
-/// How the body is written into the text of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Encoding {
-    /// As it is.
-    Text,
-    /// Base64, as several SDKs do by default.
-    Base64,
-}
-
-impl From<Encoding> for smalt_listener::config::Encoding {
-    fn from(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Text => Self::Text,
-            Encoding::Base64 => Self::Base64,
-        }
-    }
-}
-
-/// How the number of tasks is chosen.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PolicyFlag {
-    /// Little's law.
-    Little,
-    /// Fixed steps by depth.
-    Seed,
-    /// Always the most.
-    Fixed,
-    /// Additive increase, multiplicative decrease.
-    Aimd,
-}
-
-/// Flags of `run` and `once`.
-#[derive(Args, Clone)]
-pub(crate) struct ListenFlags {
-    /// Queue to work off; with a file, only this one of its queues. May be repeated.
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "LISTENER_QUEUE",
-        value_delimiter = ','
-    )]
-    pub(crate) queue: Vec<String>,
-    /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, else
-    /// retry.
-    #[arg(
-        long,
-        value_name = "COMMAND",
-        env = "LISTENER_EXEC",
-        conflicts_with = "http"
-    )]
-    exec: Option<String>,
-    /// URL to post each message to: 2xx ok, 409 and 422 reject, 429 and 503 retry.
-    #[arg(long, value_name = "URL", env = "LISTENER_HTTP")]
-    http: Option<String>,
-    /// Most time for one message.
-    #[arg(long, value_name = "TIME", env = "LISTENER_TIMEOUT", value_parser = duration::parse)]
-    timeout: Option<Duration>,
-    /// How long a taken message is hidden at a time; renewed at half.
-    #[arg(long, value_name = "TIME", env = "LISTENER_VISIBILITY", value_parser = duration::parse)]
-    visibility: Option<Duration>,
-    /// Attempts before a message goes to the poison queue.
-    #[arg(long, value_name = "N", env = "LISTENER_MAX_DEQUEUE")]
-    max_dequeue: Option<u32>,
-    /// Delays before further attempts, like 1s,10s,1m.
-    #[arg(
-        long,
-        value_name = "TIMES",
-        env = "LISTENER_RETRY",
-        value_delimiter = ','
-    )]
-    #[arg(value_parser = duration::parse)]
-    retry: Option<Vec<Duration>>,
-    /// Poison queue; by default the queue's name with -poison.
-    #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
-    poison_queue: Option<String>,
-    /// How bodies are written into messages.
-    #[arg(long, env = "LISTENER_ENCODING")]
-    encoding: Option<Encoding>,
-    /// Create the queue when it is missing.
-    #[arg(long, env = "LISTENER_CREATE_QUEUE", num_args = 0..=1, default_missing_value = "true")]
-    create_queue: Option<bool>,
-    #[command(flatten)]
-    scale: ScaleFlags,
-}
-
-#[derive(Args, Clone)]
-#[command(next_help_heading = "Scale")]
-struct ScaleFlags {
-    /// Fewest dequeue tasks while there is work.
-    #[arg(long, value_name = "N", env = "LISTENER_TASKS_MIN")]
-    tasks_min: Option<u32>,
-    /// Most dequeue tasks.
-    #[arg(long, value_name = "N", env = "LISTENER_TASKS_MAX")]
-    tasks_max: Option<u32>,
-    /// Messages that one task handles at once (1 to 32).
-    #[arg(long, value_name = "N", env = "LISTENER_SLOTS")]
-    slots: Option<u32>,
-    /// Tasks that go on polling while idle; 0 leaves only the watchdog.
-    #[arg(long, value_name = "N", env = "LISTENER_IDLE_TASKS")]
-    idle_tasks: Option<u32>,
-    /// Longest idle interval.
-    #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = duration::parse)]
-    idle_max: Option<Duration>,
-    /// How the number of tasks is chosen.
-    #[arg(long, env = "LISTENER_POLICY")]
-    policy: Option<PolicyFlag>,
-    /// Most requests per second to the queue.
-    #[arg(long, value_name = "N", env = "LISTENER_RATE")]
-    rate: Option<u32>,
-    /// Most time for running handlers after the order to stop.
-    #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = duration::parse)]
-    grace: Option<Duration>,
-    /// Name of this worker in logs and requests.
-    #[arg(long, value_name = "NAME", env = "LISTENER_WORKER_ID")]
-    worker_id: Option<String>,
-    /// Seed of all randomness.
-    #[arg(long, value_name = "N", env = "LISTENER_SEED")]
-    seed: Option<u64>,
-}
-
-impl ListenFlags {
-    /// The flags as a layer over the file.
-    fn layer(&self) -> QueueLayer {
-        let human = |d: Option<Duration>| d.map(duration::Human);
-        let s = &self.scale;
-        QueueLayer {
-            visibility: human(self.visibility),
-            max_dequeue: self.max_dequeue,
-            retry: self
-                .retry
-                .as_ref()
-                .map(|delays| delays.iter().copied().map(duration::Human).collect()),
-            idle: IdleLayer {
-                min: None,
-                max: human(s.idle_max),
-            },
-            tasks: TasksLayer {
-                min: s.tasks_min,
-                max: s.tasks_max,
-            },
-            slots: s.slots,
-            idle_tasks: s.idle_tasks,
-            policy: s.policy.map(|policy| match policy {
-                PolicyFlag::Little => Policy::Little,
-                PolicyFlag::Seed => Policy::Seed,
-                PolicyFlag::Fixed => Policy::Fixed,
-                PolicyFlag::Aimd => Policy::Aimd,
-            }),
-            rate: s.rate,
-            poison: PoisonLayer {
-                queue: self.poison_queue.clone(),
-            },
-            encoding: self.encoding.map(Into::into),
-            create_queue: self.create_queue,
-            handler: HandlerLayer {
-                exec: self.exec.clone().map(CommandLine::Shell),
-                http: self.http.clone(),
-                timeout: human(self.timeout),
-                ..HandlerLayer::default()
-            },
-            ..QueueLayer::default()
-        }
-    }
-}
-
 /// Reads the command line and carries it out.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     if let Command::Completions { shell } = cli.command {
         clap_complete::generate(
             shell,
@@ -328,7 +197,7 @@ pub(crate) fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    if let Err(error) = log::init(&cli.common) {
+    if let Err(error) = log::init(&cli.common, matches!(cli.command, Command::Bench(_))) {
         return exit::failed(&error);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -338,7 +207,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::failed(&anyhow::Error::new(error).context("no runtime")),
     };
-    let code = match runtime.block_on(carry_out(cli)) {
+    let code = match runtime.block_on(carry_out(cli, &matches)) {
         Ok(code) => code,
         Err(error) => exit::failed(&error),
     };
@@ -348,13 +217,18 @@ pub(crate) fn main() -> ExitCode {
     code
 }
 
-async fn carry_out(cli: Cli) -> anyhow::Result<ExitCode> {
+async fn carry_out(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Run(flags) => listen::listen(&cli.common, &flags, false).await,
         Command::Once(flags) => listen::listen(&cli.common, &flags, true).await,
         Command::Send(flags) => send::send(&cli.common, flags).await,
         Command::Peek(flags) => inspect::peek(&cli.common, &flags).await,
-        Command::Stats(flags) => inspect::stats(&cli.common, &flags).await,
+        Command::Stats(flags) => stats::stats(&cli.common, &flags).await,
+        Command::Poison(flags) => poison::poison(&cli.common, &flags).await,
+        Command::Notify(flags) => notify::notify(&cli.common, &flags).await,
+        Command::Cost(flags) => cost::print(&flags).await,
+        Command::Validate(flags) => validate::validate(&cli.common, &flags, matches).await,
+        Command::Bench(flags) => bench::bench(&cli.common, &flags).await,
         Command::Completions { .. } => Ok(ExitCode::SUCCESS),
     }
 }

@@ -27,13 +27,21 @@ impl Jitter {
 /// A factor between 0.8 and 1.2, in thousandths, that belongs to a message: its attempts repeat
 /// themselves from run to run, and those of different messages do not fall together.
 pub(crate) fn of_message(id: &str, attempt: u64) -> u32 {
-    // FNV-1a: any spread will do.
-    let start = 0xcbf2_9ce4_8422_2325 ^ attempt;
-    let hash = id.bytes().fold(start, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = fnv(0xcbf2_9ce4_8422_2325 ^ attempt, id);
     let span = u64::from(JITTER_MAX_PERMILLE - JITTER_MIN_PERMILLE + 1);
     JITTER_MIN_PERMILLE + u32::try_from(hash % span).unwrap_or(0)
+}
+
+/// A seed for a worker that was given none.
+pub(crate) fn of_name(worker: &str) -> u64 {
+    fnv(0xcbf2_9ce4_8422_2325, worker)
+}
+
+/// FNV-1a: any spread will do.
+fn fnv(start: u64, text: &str) -> u64 {
+    text.bytes().fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 #[cfg(test)]

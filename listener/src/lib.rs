@@ -9,7 +9,7 @@
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
 //! - [`payload`]: large payloads in blobs, and the sender of messages.
 //! - [`partition`]: several queues in the place of one, and their resize.
-//! - [`config`]: TOML file, flags, secrets.
+//! - [`config`]: TOML file, flags, secrets. [`metrics`]: an observer that counts, and its text.
 //! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
 //!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
 //!   (`settle`, `poison`). `calls` makes all requests, through the bucket of `throttle`.
@@ -24,6 +24,7 @@
 //! - Delivery is at least once. Messages that were handled but could not be deleted are remembered
 //!   in the process, which narrows duplicates and does not exclude them.
 
+mod builder;
 mod calls;
 pub mod config;
 mod controller;
@@ -31,6 +32,8 @@ pub mod handler;
 mod jitter;
 mod listener;
 mod message;
+pub mod metrics;
+pub mod observers;
 pub mod partition;
 pub mod payload;
 mod planted;
@@ -41,12 +44,16 @@ mod renew;
 mod report;
 pub mod rules;
 mod run;
+mod sentinel;
 mod settle;
 mod shared;
 mod signal;
 mod sync;
 mod throttle;
 
-pub use config::{ConfigError, ListenerConfig};
+pub use builder::{ListenerBuilder, NoHandler};
+pub use config::{ConfigError, ListenerConfig, SentinelConfig};
 pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
-pub use report::{Decision, Ended, Observer, Outcome, Report};
+pub use observers::Observer;
+pub use report::{Decision, Ended, Outcome, Report};
+pub use throttle::AccountLimit;

@@ -6,16 +6,19 @@ use std::sync::{Arc, Mutex};
 use smalt_sleeve::port::{PortError, Storage};
 use tokio::sync::{mpsc, watch};
 
+use crate::builder::ListenerBuilder;
 use crate::calls::Calls;
 use crate::config::{ConfigError, ListenerConfig};
 use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
+use crate::observers::{Observer, Observers};
 use crate::payload::PayloadStore;
 use crate::planted::planted;
-use crate::report::{Observer, Report};
+use crate::report::Report;
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
 use crate::signal::Signal;
+use crate::throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
 
 /// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
@@ -99,15 +102,21 @@ impl Waker {
 /// # use smalt_sleeve::port::Storage;
 /// # use std::error::Error;
 /// # async fn example(storage: std::sync::Arc<dyn Storage>) -> Result<(), Box<dyn Error>> {
-/// use std::sync::Arc;
-/// use smalt_listener::handler::{Verdict, function};
-/// use smalt_listener::{Listener, ListenerConfig};
+/// use smalt_listener::handler::{Message, Verdict, json, typed_function};
+/// use smalt_listener::Listener;
 ///
-/// let handler = Arc::new(function(|message, _ctx| async move {
-///     println!("{}", String::from_utf8_lossy(&message.body));
-///     Verdict::Ok
-/// }));
-/// let listener = Listener::new(ListenerConfig::new("orders"), storage, handler, 1)?;
+/// #[derive(Clone, serde::Deserialize)]
+/// struct Order {
+///     id: u64,
+/// }
+///
+/// let listener = Listener::builder("orders", storage)
+///     .tasks(1, 20)
+///     .handler(json(typed_function(|order: Message<Order>, _ctx| async move {
+///         println!("order {}", order.body.id);
+///         Verdict::Ok
+///     })))
+///     .build()?;
 /// let report = listener.run_until(async { let _ = tokio::signal::ctrl_c().await; }).await?;
 /// println!("{} messages received", report.received);
 /// # Ok(())
@@ -122,13 +131,19 @@ pub struct Listener {
     storage: Arc<dyn Storage>,
     handler: Arc<dyn Handler>,
     seed: u64,
-    observer: Option<Arc<dyn Observer>>,
+    observers: Observers,
+    account: AccountLimit,
     wake: Arc<Signal<u64>>,
     status: watch::Sender<PoolStatus>,
     done: Arc<Mutex<DoneCache>>,
 }
 
 impl Listener {
+    /// Begins a listener on `queue`, with the default settings.
+    pub fn builder(queue: &str, storage: Arc<dyn Storage>) -> ListenerBuilder {
+        ListenerBuilder::new(queue, storage)
+    }
+
     /// A listener on `config.queue`. Fails when the configuration makes no sense.
     pub fn new(
         config: ListenerConfig,
@@ -142,17 +157,25 @@ impl Listener {
             storage,
             handler,
             seed,
-            observer: None,
+            observers: Observers::default(),
+            account: AccountLimit::new(ACCOUNT_RATE_PER_S),
             wake: Arc::new(Signal::new(0)),
             status: watch::channel(PoolStatus::default()).0,
             done: Arc::default(),
         })
     }
 
-    /// Shows every decision to `observer`, too.
+    /// Shows what happens to `observer`, too; there may be several.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+        self.observers.add(observer);
+        self
+    }
+
+    /// Draws its requests from a budget that it shares with other listeners on the account.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = account;
         self
     }
 
@@ -212,14 +235,19 @@ impl Listener {
         let (events, heard) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
             config: self.config.clone(),
-            calls: Calls::new(&self.config, Arc::clone(&self.storage)),
+            calls: Calls::new(
+                &self.config,
+                Arc::clone(&self.storage),
+                self.account.clone(),
+                self.observers.clone(),
+            ),
             payloads: self.payloads(),
             handler: Arc::clone(&self.handler),
             phase: Arc::new(Signal::new(Phase::Running)),
             wake: Arc::clone(&self.wake),
             work: Arc::new(Signal::new(0)),
             events,
-            observer: self.observer.clone(),
+            observers: self.observers.clone(),
             done: Arc::clone(&self.done),
         });
         let wiring = Wiring {

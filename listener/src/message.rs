@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::Encoding;
 use crate::handler::{Ctx, Message, Verdict};
+use crate::observers::{Expiring, LostLock, Renewed, Started};
 use crate::payload::{Claimed, Opened};
 use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
@@ -34,6 +35,8 @@ pub(crate) struct Owner {
     granted_at: Instant,
     server_time: Timestamp,
     handler_time: Option<Duration>,
+    /// The alarm about its expiry was raised while its handler ran.
+    alarmed: bool,
     /// Its payload, where it lies in a blob.
     pub(crate) claimed: Option<Claimed>,
 }
@@ -61,6 +64,7 @@ impl Owner {
             granted_at: at,
             server_time,
             handler_time: None,
+            alarmed: false,
             claimed: None,
         }
     }
@@ -76,6 +80,10 @@ impl Owner {
             Outcome::Done | Outcome::Gone | Outcome::Poisoned | Outcome::DuplicateDeleted
         );
         let (inserted, expires) = (self.message.inserted, self.message.expires);
+        let expiring = !over && dispatch::expiry_alarm(inserted, expires, next_attempt);
+        if expiring {
+            self.raise_alarm();
+        }
         self.shared.decide(&Decision {
             id: self.message.id.clone(),
             dequeue_count: self.message.dequeue_count,
@@ -83,7 +91,7 @@ impl Owner {
             reason: settled.reason,
             handler_time: self.handler_time,
             renewals: self.lock.renewals(),
-            expiring: !over && dispatch::expiry_alarm(inserted, expires, next_attempt),
+            expiring,
         });
     }
 
@@ -139,6 +147,11 @@ impl Owner {
             inserted: self.message.inserted,
             expires: self.message.expires,
         };
+        let started = Started {
+            id: &message.id,
+            dequeue_count: message.dequeue_count,
+        };
+        self.shared.observers.tell(|o| o.started(&started));
         let mut handler = Arc::clone(&self.shared.handler);
         if let Some(claimed) = &self.claimed {
             handler = claimed.fetching(handler);
@@ -179,6 +192,7 @@ impl Owner {
             patience.min(remaining.saturating_sub(CANCEL_GRACE).max(remaining / 2))
         };
         let deadline = Instant::now() + allowed;
+        let alarm_at = self.alarm_at();
         let shared = Arc::clone(&self.shared);
         let leaving = shared.reached(Phase::Leaving);
         tokio::pin!(leaving);
@@ -194,12 +208,13 @@ impl Owner {
                     break RunEnd::Verdict(Verdict::retry(format!("timed out after {allowed:?}")));
                 }
                 () = self.lock.renewal_due(), if renews => {
-                    if let Renewal::Lost(reason) = self.lock.renew(&shared.calls).await
+                    if let Renewal::Lost(reason) = self.renew().await
                         && !planted("lost-lock-ignored")
                     {
                         break RunEnd::Lost(reason);
                     }
                 }
+                () = until(alarm_at), if !self.alarmed => self.raise_alarm(),
             }
         };
         self.handler_time = Some(run.elapsed());
@@ -220,6 +235,52 @@ impl Owner {
         end
     }
 
+    /// Renews the lock once, and says how that went.
+    async fn renew(&mut self) -> Renewal {
+        let renewal = self.lock.renew(&self.shared.calls).await;
+        let id = &self.message.id;
+        let renewed = Renewed {
+            id,
+            succeeded: renewal == Renewal::Renewed,
+        };
+        self.shared.observers.tell(|o| o.renewed(&renewed));
+        if let Renewal::Lost(reason) = &renewal {
+            self.shared
+                .observers
+                .tell(|o| o.lost_lock(&LostLock { id, reason }));
+        }
+        renewal
+    }
+
+    /// When only a tenth of the message's life is left, by the service's clock at the get.
+    fn alarm_at(&self) -> Option<Instant> {
+        let from = dispatch::alarm_from(self.message.inserted, self.message.expires)?;
+        self.granted_at.checked_add(from.since(self.server_time))
+    }
+
+    /// LL2: says once that the service is about to drop this message. Its decision may come too
+    /// late for that: its handler may run beyond the message's end.
+    fn raise_alarm(&mut self) {
+        if std::mem::replace(&mut self.alarmed, true) {
+            return;
+        }
+        let expires = self.message.expires;
+        let left = expires.since(self.server_now());
+        let id = &self.message.id;
+        tracing::warn!(
+            worker = %self.shared.config.worker,
+            op = "alarm",
+            queue = %self.shared.config.queue,
+            msg_id = %id,
+            outcome = "expiring",
+            left_ms = left.as_millis() as u64,
+            "a message is about to expire"
+        );
+        self.shared
+            .observers
+            .tell(|o| o.expiring(&Expiring { id, expires, left }));
+    }
+
     async fn apply(&mut self, verdict: Verdict) -> Settled {
         let (count, most) = (self.message.dequeue_count, self.shared.config.max_dequeue);
         match dispatch::after_run(verdict, count, most) {
@@ -231,6 +292,14 @@ impl Owner {
 
     fn server_now(&self) -> Timestamp {
         self.server_time.plus(self.granted_at.elapsed())
+    }
+}
+
+/// Waits until a moment; for ever without one.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

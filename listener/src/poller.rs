@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use crate::calls::Answered;
 use crate::jitter::Jitter;
 use crate::message::Owner;
+use crate::observers::{Fetched, Idle};
 use crate::planted::planted;
 use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
 use crate::rules::dispatch::batch_size;
@@ -116,15 +117,26 @@ impl Poller {
         self.errors = 0;
         let server_time = batch.value.server_time;
         let messages = batch.value.messages;
-        self.shared.tell(Event::Received {
-            asked: batch_size(free),
-            got: u32::try_from(messages.len()).unwrap_or(u32::MAX),
-        });
+        let asked = batch_size(free);
+        let got = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+        let oldest = messages.iter().map(|message| message.inserted).min();
+        let fetched = Fetched {
+            asked,
+            got,
+            oldest_age: oldest.map(|inserted| server_time.since(inserted)),
+        };
+        self.shared.observers.tell(|o| o.received(&fetched));
+        self.shared.tell(Event::Received { asked, got });
         if messages.is_empty() {
             let idle = &self.shared.config.idle;
             let backoff = Backoff::new(idle.min, idle.max, IDLE_STEP);
             let pause = backoff.delay(self.idle, self.jitter.permille());
             self.idle = self.idle.saturating_add(1);
+            let idle = Idle {
+                empty_gets: self.idle,
+                pause,
+            };
+            self.shared.observers.tell(|o| o.idle(&idle));
             return Some(pause);
         }
         self.idle = 0;
@@ -159,6 +171,7 @@ impl Poller {
             pause_ms = pause.as_millis() as u64,
             "get failed"
         );
+        self.shared.observers.tell(|o| o.failed(&error));
         let missing = error.kind == ErrorKind::NotFound;
         if missing
             && self.shared.config.create_queue

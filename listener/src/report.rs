@@ -112,12 +112,6 @@ pub struct Decision {
     pub expiring: bool,
 }
 
-/// Sees every decision as it is made, after its log line.
-pub trait Observer: Send + Sync + 'static {
-    /// A message was decided about.
-    fn decided(&self, decision: &Decision);
-}
-
 /// How a run came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {

@@ -71,7 +71,8 @@ impl Drop for Run {
     }
 }
 
-fn what(panic: &(dyn Any + Send)) -> &str {
+/// What a panic said.
+pub(crate) fn what(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

@@ -9,9 +9,11 @@ use tokio::sync::mpsc;
 use crate::calls::Calls;
 use crate::config::ListenerConfig;
 use crate::handler::Handler;
+use crate::observers::Observers;
 use crate::payload::PayloadStore;
-use crate::report::{Decision, Observer, Outcome};
+use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
+use crate::sentinel::Answer;
 use crate::signal::Signal;
 
 /// What the whole listener is doing.
@@ -42,6 +44,8 @@ pub(crate) enum Event {
     },
     /// The depth was sampled.
     Depth(Option<u64>),
+    /// The sentinel's lease was asked for.
+    Sentinel(Answer),
 }
 
 /// What the parts share. Nothing here is counted up and down by several tasks: numbers go to the
@@ -59,7 +63,7 @@ pub(crate) struct Shared {
     pub(crate) work: Arc<Signal<u64>>,
     /// Unbounded, but filled only by what is in flight: two events per message.
     pub(crate) events: mpsc::UnboundedSender<Event>,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) observers: Observers,
     /// Outlives a run: the memory of finished messages belongs to the listener.
     pub(crate) done: Arc<Mutex<DoneCache>>,
 }
@@ -97,10 +101,7 @@ impl Shared {
             expiring: decision.expiring,
         });
         log(&self.config, decision);
-        // Last: it is the application's code, and may panic.
-        if let Some(observer) = &self.observer {
-            observer.decided(decision);
-        }
+        self.observers.tell(|observer| observer.decided(decision));
     }
 }
 

@@ -18,3 +18,18 @@ pub(super) fn seed() -> anyhow::Result<u64> {
 pub(super) async fn bytes(path: &str) -> anyhow::Result<Vec<u8>> {
     tokio::fs::read(path).await.with_context(|| path.to_owned())
 }
+
+/// Processor time of this process so far, where the system tells it.
+#[cfg(unix)]
+pub(super) fn cpu_time() -> Option<std::time::Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).ok()?;
+    let nanos = u32::try_from(time.tv_nsec).ok()?;
+    Some(std::time::Duration::new(seconds, nanos))
+}
+
+/// Processor time of this process so far, where the system tells it.
+#[cfg(not(unix))]
+pub(super) fn cpu_time() -> Option<std::time::Duration> {
+    None
+}

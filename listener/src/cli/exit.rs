@@ -37,9 +37,20 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
+/// Shows several errors, a line each; the code of the first.
+pub(crate) fn all(errors: &[anyhow::Error]) -> ExitCode {
+    let codes: Vec<ExitCode> = errors.iter().map(failed).collect();
+    codes.first().copied().unwrap_or(ExitCode::from(USAGE))
+}
+
 fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(USAGE)
 }
+
+/// Another listener's address that does not answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreached(pub(crate) String);
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ListenerError>() {
@@ -55,6 +66,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             ErrorKind::Invalid => USAGE,
             _ => UNREACHABLE,
         });
+    }
+    if cause.is::<Unreached>() {
+        return Some(UNREACHABLE);
     }
     let usage = cause.is::<ConfigError>() || cause.is::<ConnectError>();
     usage.then_some(USAGE)

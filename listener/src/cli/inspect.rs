@@ -1,4 +1,4 @@
-//! `peek` and `stats`: looks at a queue that change nothing.
+//! `peek`: a look at a queue that changes nothing.
 
 use std::process::ExitCode;
 
@@ -6,13 +6,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde_json::json;
-use smalt_listener::ListenerConfig;
 use smalt_listener::config::queue_name;
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{CallContext, ErrorKind, QueueMessage, Storage};
+use smalt_sleeve::port::{CallContext, QueueMessage};
 
+use super::flags::Encoding;
 use super::storage::{self, Retries};
-use super::{Common, Encoding, listen};
+use super::{Common, listen};
 
 /// Flags of `peek`.
 #[derive(Args)]
@@ -28,20 +28,6 @@ pub(crate) struct PeekFlags {
     #[arg(long, default_value = "text", env = "LISTENER_ENCODING")]
     encoding: Encoding,
     /// One JSON object per message.
-    #[arg(long)]
-    json: bool,
-}
-
-/// Flags of `stats`.
-#[derive(Args)]
-pub(crate) struct StatsFlags {
-    /// Queue.
-    #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
-    queue: String,
-    /// Poison queue; by default the queue's name with -poison.
-    #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
-    poison_queue: Option<String>,
-    /// One JSON object.
     #[arg(long)]
     json: bool,
 }
@@ -98,53 +84,5 @@ fn body(text: &str, encoding: Encoding) -> String {
             .ok()
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .unwrap_or_else(|| text.to_owned()),
-    }
-}
-
-/// Counts messages.
-pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result<ExitCode> {
-    let config = ListenerConfig {
-        poison_queue: flags.poison_queue.clone(),
-        ..ListenerConfig::new(&flags.queue)
-    };
-    config.validate()?;
-    let file = listen::read(common)?;
-    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
-    let cx = CallContext::default();
-    let messages = storage
-        .queue_properties(&cx, &flags.queue)
-        .await?
-        .approximate_count;
-    let poison_queue = config.poison_queue();
-    let poisoned = count_if_there(storage.as_ref(), &poison_queue).await?;
-    if flags.json {
-        println!(
-            "{}",
-            json!({
-                "queue": flags.queue, "messages": messages,
-                "poison_queue": poison_queue, "poisoned": poisoned,
-            })
-        );
-    } else {
-        println!(
-            "{}: {messages} messages (approximately, hidden ones included)",
-            flags.queue
-        );
-        match poisoned {
-            Some(count) => println!("{poison_queue}: {count} messages"),
-            None => println!("{poison_queue}: not there"),
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn count_if_there(storage: &dyn Storage, queue: &str) -> anyhow::Result<Option<u64>> {
-    match storage
-        .queue_properties(&CallContext::default(), queue)
-        .await
-    {
-        Ok(found) => Ok(Some(found.approximate_count)),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }

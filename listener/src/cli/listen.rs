@@ -1,20 +1,24 @@
 //! `run` and `once`: one listener per queue, together in one process.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use futures_util::future::join_all;
-use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, load};
+use smalt_listener::config::file::{ConfigFile, load};
 use smalt_listener::config::secret::Process;
-use smalt_listener::handler::Handler;
-use smalt_listener::handler::exec::ExecHandler;
-use smalt_listener::handler::http::HttpHandler;
-use smalt_listener::{ConfigError, Listener, ListenerConfig, ListenerError, Report};
+use smalt_listener::metrics::Metrics;
+use smalt_listener::{ConfigError, Listener, ListenerError, Observer, Report};
+use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
+use super::flags::ListenFlags;
+use super::plan::{self, Plan};
+use super::serve::{self, Surface, Watched};
 use super::storage::{self, Retries};
-use super::{Common, ListenFlags, ambient, exit, signals};
+use super::trigger::{self, Wakers};
+use super::{Common, ambient, exit, progress, signals};
 
 /// Carries out `run` or `once`.
 pub(crate) async fn listen(
@@ -23,27 +27,35 @@ pub(crate) async fn listen(
     once: bool,
 ) -> anyhow::Result<ExitCode> {
     let file = read(common)?;
-    let layers = queues(&file, flags)?;
-    let worker = worker(&file, flags);
-    let grace = flags.scale.grace.or(file.listener.grace.map(|g| g.0));
+    let plan = match plan::make(&file, flags) {
+        Ok(plan) => plan,
+        Err(problems) => return Ok(exit::all(&problems)),
+    };
     let seed = match flags.scale.seed {
         Some(seed) => seed,
         None => ambient::seed()?,
     };
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
-    let mut listeners = Vec::new();
-    for (number, layer) in (0_u64..).zip(&layers) {
-        let mut config: ListenerConfig = layer.settings(&worker)?;
-        config.grace = grace.unwrap_or(config.grace);
-        let handler = handler(&layer.handler)?;
-        let seed = seed.wrapping_add(number);
-        listeners.push(Listener::new(config, Arc::clone(&storage), handler, seed)?);
+    let (listeners, surface) = listeners(&plan, &storage, seed)?;
+    let surface = Arc::new(surface);
+    let (health, metrics) = (plan.health.as_deref(), plan.metrics.as_deref());
+    serve::start(&surface, health, metrics).await;
+    if !once {
+        watch_triggers(&plan, &storage, &surface);
     }
+    tokio::spawn(signals::dumps(Arc::clone(&surface)));
     let (stop, stopped) = watch::channel(false);
     let work = join_all(listeners.iter().map(|l| one(l, stopped.clone(), once)));
+    let shown = async {
+        if once {
+            show(&surface).await;
+        }
+        std::future::pending::<()>().await;
+    };
     let reports = tokio::select! {
         biased;
         reports = work => reports,
+        () = shown => return Ok(ExitCode::from(exit::INTERRUPTED)),
         second = signals::second_order(stop) => {
             second.context("cannot wait for signals")?;
             return Ok(ExitCode::from(exit::INTERRUPTED));
@@ -51,6 +63,67 @@ pub(crate) async fn listen(
     };
     let reports: Vec<Report> = reports.into_iter().collect::<Result<_, _>>()?;
     Ok(exit::of_reports(&reports, once))
+}
+
+/// The listeners of a plan, each with its metrics, and what there is to see of them.
+fn listeners(
+    plan: &Plan,
+    storage: &Arc<dyn Storage>,
+    seed: u64,
+) -> Result<(Vec<Listener>, Surface), ConfigError> {
+    let mut listeners = Vec::new();
+    let mut watched = Vec::new();
+    for (number, queue) in (0_u64..).zip(&plan.queues) {
+        let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
+        let metrics = Arc::new(Metrics::new(&config.queue));
+        let interval = config.longest_sleep();
+        let seed = seed.wrapping_add(number);
+        let listener = Listener::new(config, Arc::clone(storage), handler, seed)?
+            .observed_by(Arc::clone(&metrics) as Arc<dyn Observer>);
+        watched.push(Watched {
+            status: listener.status(),
+            metrics,
+            interval,
+        });
+        listeners.push(listener);
+    }
+    let surface = Surface {
+        worker: plan.worker.clone(),
+        wakers: Arc::new(Wakers {
+            account: storage.account().to_owned(),
+            wakers: listeners.iter().map(Listener::waker).collect(),
+        }),
+        price: plan.price,
+        queues: watched,
+    };
+    Ok((listeners, surface))
+}
+
+/// Reads each trigger queue once, however many listeners it serves.
+fn watch_triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) {
+    let mut triggers = BTreeMap::new();
+    for (queue, every) in plan.queues.iter().filter_map(plan::Queue::trigger) {
+        let shortest = triggers.entry(queue).or_insert(every);
+        *shortest = every.min(*shortest);
+    }
+    for (queue, every) in triggers {
+        let (storage, wakers) = (Arc::clone(storage), Arc::clone(&surface.wakers));
+        tokio::spawn(trigger::watch(storage, queue.to_owned(), every, wakers));
+    }
+}
+
+/// How far `once` has come, on a terminal.
+async fn show(surface: &Surface) {
+    let bar = progress::bar(None, "once");
+    if bar.is_hidden() {
+        return;
+    }
+    loop {
+        let settled = surface.queues.iter().map(Watched::settled).sum();
+        bar.set_position(settled);
+        bar.set_message(surface.summary());
+        tokio::time::sleep(progress::TICK).await;
+    }
 }
 
 async fn one(
@@ -94,60 +167,5 @@ pub(crate) fn read(common: &Common) -> Result<ConfigFile, ConfigError> {
     match &common.config {
         Some(path) => load(path, &Process),
         None => Ok(ConfigFile::default()),
-    }
-}
-
-/// The queues to listen to: those named by flags, or all of the file.
-pub(crate) fn queues(file: &ConfigFile, flags: &ListenFlags) -> anyhow::Result<Vec<QueueLayer>> {
-    let in_file = |name: &String| {
-        let found = file.listener.queue.iter();
-        found
-            .clone()
-            .find(|q| q.name.as_ref() == Some(name))
-            .cloned()
-    };
-    let chosen: Vec<QueueLayer> = if flags.queue.is_empty() {
-        file.listener.queue.clone()
-    } else {
-        let named = |name: &String| QueueLayer {
-            name: Some(name.clone()),
-            ..QueueLayer::default()
-        };
-        let queues = flags.queue.iter();
-        queues
-            .map(|q| in_file(q).unwrap_or_else(|| named(q)))
-            .collect()
-    };
-    anyhow::ensure!(!chosen.is_empty(), "say which queue: --queue NAME");
-    Ok(chosen
-        .into_iter()
-        .map(|below| flags.layer().over(below))
-        .collect())
-}
-
-fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {
-    let named = flags
-        .scale
-        .worker_id
-        .clone()
-        .or(file.listener.worker.clone());
-    named.unwrap_or_else(|| {
-        let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "listener".to_owned());
-        format!("{host}-{}", std::process::id())
-    })
-}
-
-fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
-    match (&layer.exec, &layer.http) {
-        (Some(line), None) => Ok(Arc::new(ExecHandler::new(line.clone()))),
-        (None, Some(url)) => {
-            let mut handler = HttpHandler::new(url, layer.on_4xx.unwrap_or_default())?;
-            if let Some(content_type) = &layer.content_type {
-                handler = handler.with_content_type(content_type);
-            }
-            Ok(Arc::new(handler))
-        }
-        (None, None) => anyhow::bail!("say what handles messages: --exec COMMAND or --http URL"),
-        (Some(_), Some(_)) => anyhow::bail!("a queue has one handler: exec or http, not both"),
     }
 }

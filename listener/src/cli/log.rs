@@ -7,10 +7,11 @@ use tracing_subscriber::EnvFilter;
 
 use super::{Common, LogFormat};
 
-/// Starts the log.
-pub(crate) fn init(common: &Common) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&common.log_level)
-        .with_context(|| format!("--log-level {}", common.log_level))?;
+/// Starts the log; a quiet command shows warnings only, unless it is told otherwise.
+pub(crate) fn init(common: &Common, quiet: bool) -> anyhow::Result<()> {
+    let by_default = if quiet { "warn" } else { "info" };
+    let level = common.log_level.as_deref().unwrap_or(by_default);
+    let filter = EnvFilter::try_new(level).with_context(|| format!("--log-level {level}"))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -13,8 +13,9 @@ use smalt_listener::rules::envelope::MESSAGE_MAX_BYTES;
 use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, Receipt, Storage};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use super::flags::Encoding;
 use super::storage::{self, Retries};
-use super::{Common, Encoding, ambient, exit, listen};
+use super::{Common, ambient, exit, listen};
 
 /// Messages that are put at the same time.
 const AT_ONCE: usize = 16;
@@ -44,7 +45,8 @@ pub(crate) struct SendFlags {
     create_queue: bool,
 }
 
-fn ttl(text: &str) -> Result<MessageTtl, String> {
+/// A lifetime: a time, or `never`.
+pub(crate) fn ttl(text: &str) -> Result<MessageTtl, String> {
     match text {
         "never" => Ok(MessageTtl::Never),
         text => match duration::parse(text)? {

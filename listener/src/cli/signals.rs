@@ -1,6 +1,27 @@
-//! The orders to stop: the first drains, the second aborts.
+//! Signals: of the orders to stop the first drains and the second aborts; SIGUSR1 asks for the
+//! status.
+
+use std::sync::Arc;
 
 use tokio::sync::watch;
+
+use super::serve::Surface;
+
+/// Writes the status into the log at each SIGUSR1.
+#[cfg(unix)]
+pub(crate) async fn dumps(surface: Arc<Surface>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut asked) = signal(SignalKind::user_defined1()) else {
+        return;
+    };
+    while asked.recv().await.is_some() {
+        tracing::info!(op = "status", status = %surface.status(), "status");
+    }
+}
+
+/// There is no such signal here.
+#[cfg(not(unix))]
+pub(crate) async fn dumps(_surface: Arc<Surface>) {}
 
 /// Waits for the first order and passes it on; resolves at the second.
 pub(crate) async fn second_order(stop: watch::Sender<bool>) -> std::io::Result<()> {

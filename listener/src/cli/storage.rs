@@ -34,8 +34,7 @@ pub(crate) async fn open(
     retries: Retries,
 ) -> anyhow::Result<Arc<dyn Storage>> {
     let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
-    let account = Account::from_connection_string(&given.connection_string)
-        .context("the connection string cannot be used")?;
+    let account = account(&given)?;
     let transport = HyperTransport::new(transport_settings(&given).await?)
         .map_err(|error| anyhow::anyhow!("--ca-file: {error}"))?;
     let mut settings = Settings::default();
@@ -47,6 +46,12 @@ pub(crate) async fn open(
     }
     let storage = AzureStorage::open(account, Arc::new(transport), settings)?;
     Ok(Arc::new(storage))
+}
+
+/// The account of a connection.
+pub(crate) fn account(given: &Connection) -> anyhow::Result<Account> {
+    Account::from_connection_string(&given.connection_string)
+        .context("the connection string cannot be used")
 }
 
 async fn transport_settings(given: &Connection) -> anyhow::Result<HyperTransportSettings> {

@@ -22,8 +22,8 @@ fn flags_become_settings() {
         "once --connection-string UseDevelopmentStorage=true --queue orders --exec cat \
          --visibility 90s --retry 1s,2m --tasks-max 3 --timeout 10m",
     );
-    let layers = listen::queues(&Default::default(), &flags).unwrap();
-    let config = layers[0].settings("w").unwrap();
+    let plan = plan::make(&Default::default(), &flags).ok().unwrap();
+    let config = &plan.queues[0].config;
     assert_eq!(config.queue, "orders");
     assert_eq!(config.visibility, Duration::from_secs(90));
     assert_eq!(
@@ -42,11 +42,89 @@ fn a_queue_of_the_file_can_be_chosen() {
         "[[listener.queue]]\nname = \"orders\"\nrate = 7\n[[listener.queue]]\nname = \"mails\"",
     )
     .unwrap();
-    let one = listen::queues(&file, &listen_flags("run --queue orders --exec cat")).unwrap();
-    assert_eq!((one.len(), one[0].rate), (1, Some(7)));
-    let all = listen::queues(&file, &listen_flags("run --exec cat")).unwrap();
-    assert_eq!(all.len(), 2);
-    assert!(listen::queues(&Default::default(), &listen_flags("run --exec cat")).is_err());
+    let planned = |line| plan::make(&file, &listen_flags(line)).ok().unwrap().queues;
+    let one = planned("run --queue orders --exec cat");
+    assert_eq!((one.len(), one[0].config.rate_per_s), (1, 7));
+    assert_eq!(planned("run --exec cat").len(), 2);
+    let none = plan::make(&Default::default(), &listen_flags("run --exec cat"));
+    assert!(none.is_err());
+}
+
+/// Each thing that can be wrong is said in one line, with the queue's name.
+#[test]
+fn what_is_wrong_is_said_for_each_queue() {
+    for (file, flags, wanted) in [
+        ("", "run --exec cat", &["no queue to listen to"][..]),
+        (
+            "",
+            "run --queue InputQueue --exec cat",
+            &["`InputQueue` is no queue name"],
+        ),
+        (
+            "",
+            "run --queue orders",
+            &["`orders`: say what handles messages"],
+        ),
+        (
+            "",
+            "run --queue orders --http ftp://h",
+            &["`orders`: `ftp://h"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --visibility 500ms",
+            &["visibility: 500ms is not"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --visibility 8d",
+            &["8d is not between 1s and 7d"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --slots 33",
+            &["slots: needs 1 to 32"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --tasks-min 9 --tasks-max 8",
+            &["1 <= min <= max"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --health 9100",
+            &["health: `9100` is no HOST:PORT"],
+        ),
+        (
+            "",
+            "run --queue orders,orders --exec a",
+            &["`orders`: is there twice"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --trigger-queue orders",
+            &["trigger.queue: is the"],
+        ),
+        (
+            "",
+            "run --queue orders --exec a --grace 2d",
+            &["grace: 2d is not"],
+        ),
+        (
+            "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
+            "run",
+            &["queue `a-1`: slots", "queue `b-1`: say what"],
+        ),
+    ] {
+        let file = toml::from_str(file).unwrap();
+        let problems = plan::make(&file, &listen_flags(flags)).err().unwrap();
+        let problems: Vec<String> = problems.iter().map(|p| format!("{p:#}")).collect();
+        assert_eq!(problems.len(), wanted.len(), "{flags}: {problems:?}");
+        for (problem, wanted) in problems.iter().zip(wanted) {
+            assert!(problem.contains(wanted), "{flags}: {problem}");
+            assert!(!problem.contains('\n'), "{problem}");
+        }
+    }
 }
 
 #[test]

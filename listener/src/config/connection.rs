@@ -37,10 +37,54 @@ pub struct ConnectionLayer {
 pub struct Connection {
     /// The connection string: secret.
     pub connection_string: String,
+    /// Who named the account.
+    pub named_by: NamedBy,
     /// Further certificate authorities, a PEM file.
     pub ca_file: Option<String>,
     /// `HOST:PORT` that is connected to whatever the endpoint says.
     pub connect_to: Option<String>,
+}
+
+/// Who named the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// A flag, or its environment variable.
+    Flag,
+    /// `AZURE_STORAGE_CONNECTION_STRING`.
+    Environment,
+    /// The file.
+    File,
+}
+
+impl Connection {
+    /// The connection string without its secrets, to be shown.
+    pub fn masked(&self) -> String {
+        let shown = |part: &str| match part.split_once('=') {
+            Some((name, _)) if !shows(name) => format!("{name}=***"),
+            Some((name, value)) => {
+                // The query of an endpoint may carry a signature.
+                let bare = value.split('?').next().unwrap_or_default();
+                format!("{name}={bare}")
+            }
+            None => "***".to_owned(),
+        };
+        let parts = self.connection_string.split(';');
+        let parts = parts.filter(|part| !part.is_empty()).map(shown);
+        parts.collect::<Vec<_>>().join(";")
+    }
+}
+
+/// Whether the value of this part of a connection string may be shown.
+fn shows(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
+    let plain = [
+        "accountname",
+        "defaultendpointsprotocol",
+        "endpointsuffix",
+        "usedevelopmentstorage",
+        "developmentstorageproxyuri",
+    ];
+    plain.contains(&name.as_str()) || name.ends_with("endpoint")
 }
 
 impl fmt::Debug for Connection {
@@ -69,19 +113,20 @@ pub fn connection(
 ) -> Result<Connection, ConfigError> {
     let ca_file = flags.ca_file.clone().or_else(|| file.ca_file.clone());
     let connect_to = flags.connect_to.clone().or_else(|| file.connect_to.clone());
-    let connection_string = if flags.names_an_account() {
+    let (connection_string, named_by) = if flags.names_an_account() {
         let inline = ConnectionLayer {
             allow_inline_secrets: true,
             ..flags
         };
-        written(&inline, sources)?
+        (written(&inline, sources)?, NamedBy::Flag)
     } else if let Some(found) = sources.variable("AZURE_STORAGE_CONNECTION_STRING") {
-        found
+        (found, NamedBy::Environment)
     } else {
-        written(&file, sources)?
+        (written(&file, sources)?, NamedBy::File)
     };
     Ok(Connection {
         connection_string,
+        named_by,
         ca_file,
         connect_to,
     })

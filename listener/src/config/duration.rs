@@ -31,6 +31,17 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A duration in the largest unit that leaves no rest.
+pub fn text(duration: Duration) -> String {
+    let ms = duration.as_millis();
+    let mut units = UNITS.iter().rev();
+    let unit = units.find(|(_, unit)| ms > 0 && ms.is_multiple_of(u128::from(*unit)));
+    match unit {
+        Some((name, unit)) => format!("{}{name}", ms / u128::from(*unit)),
+        None => "0s".to_owned(),
+    }
+}
+
 /// A duration in a configuration file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Human(pub Duration);
@@ -70,5 +81,19 @@ mod tests {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert!(parse("18446744073709551615d").is_err());
+    }
+
+    #[test]
+    fn what_is_shown_can_be_read() {
+        for (ms, shown) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (90_000, "90s"),
+            (172_800_000, "2d"),
+        ] {
+            let duration = Duration::from_millis(ms);
+            assert_eq!(text(duration), shown);
+            assert_eq!(parse(shown), Ok(duration));
+        }
     }
 }

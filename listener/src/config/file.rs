@@ -1,11 +1,14 @@
 //! The TOML file, and how flags, file and defaults become one queue's settings.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::connection::ConnectionLayer;
 use super::duration::Human;
+use super::idle_tasks::IdleTasks;
 use super::secret::Sources;
-use super::{ConfigError, Encoding, ListenerConfig, Policy};
+use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
 use crate::payload::OffloadLayer;
@@ -28,6 +31,12 @@ pub struct ListenerTable {
     pub worker: Option<String>,
     /// Most time for running handlers after the order to stop.
     pub grace: Option<Human>,
+    /// `HOST:PORT` of health, status and triggers.
+    pub health: Option<String>,
+    /// `HOST:PORT` of the metrics; may be the same.
+    pub metrics: Option<String>,
+    /// Price of 10,000 requests: with it the metrics say what the requests have cost.
+    pub price: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
 }
@@ -52,8 +61,10 @@ pub struct QueueLayer {
     pub tasks: TasksLayer,
     /// [`ListenerConfig::slots`].
     pub slots: Option<u32>,
-    /// [`ListenerConfig::idle_tasks`].
-    pub idle_tasks: Option<u32>,
+    /// [`ListenerConfig::idle_tasks`], or `"sentinel"`.
+    pub idle_tasks: Option<IdleTasks>,
+    /// [`ListenerConfig::sentinel`], where `idle_tasks` says so.
+    pub sentinel: SentinelLayer,
     /// [`ListenerConfig::watchdog`].
     pub watchdog: Option<Human>,
     /// [`ListenerConfig::policy`].
@@ -74,9 +85,24 @@ pub struct QueueLayer {
     pub call_timeout: Option<Human>,
     /// [`ListenerConfig::offload`].
     pub offload: OffloadLayer,
+    /// Where events come from that wake it.
+    pub trigger: TriggerLayer,
     /// What handles its messages.
     pub handler: HandlerLayer,
 }
+
+/// `trigger = { queue, every }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TriggerLayer {
+    /// Queue of the events; one may serve many listeners.
+    pub queue: Option<String>,
+    /// From one look at it to the next; [`TRIGGER_EVERY`] when absent.
+    pub every: Option<Human>,
+}
+
+/// From one look at the trigger queue to the next, by default.
+pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 
 /// `idle = { min, max }`.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -86,6 +112,16 @@ pub struct IdleLayer {
     pub min: Option<Human>,
     /// Longest interval.
     pub max: Option<Human>,
+}
+
+/// `sentinel = { container, lease }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SentinelLayer {
+    /// Container of its blob.
+    pub container: Option<String>,
+    /// Length of its lease.
+    pub lease: Option<Human>,
 }
 
 /// `tasks = { min, max }`.
@@ -128,15 +164,31 @@ pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError
         path: path.to_owned(),
         source,
     })?;
-    toml::from_str(&text).map_err(|source| ConfigError::Toml {
+    toml::from_str(&text).map_err(|error| ConfigError::Toml {
         path: path.to_owned(),
-        source: Box::new(source),
+        line: error.span().map_or(1, |span| {
+            1 + text.as_bytes()[..span.start.min(text.len())]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+        }),
+        problem: error.message().replace('\n', ", "),
     })
 }
 
 /// The first of two that is there.
 fn first<T>(flag: Option<T>, file: Option<T>) -> Option<T> {
     flag.or(file)
+}
+
+impl SentinelLayer {
+    fn settings(&self) -> SentinelConfig {
+        let default = SentinelConfig::default();
+        SentinelConfig {
+            container: self.container.clone().unwrap_or(default.container),
+            lease: self.lease.map_or(default.lease, |Human(lease)| lease),
+        }
+    }
 }
 
 impl QueueLayer {
@@ -165,6 +217,10 @@ impl QueueLayer {
             },
             slots: first(self.slots, below.slots),
             idle_tasks: first(self.idle_tasks, below.idle_tasks),
+            sentinel: SentinelLayer {
+                container: first(self.sentinel.container, below.sentinel.container),
+                lease: first(self.sentinel.lease, below.sentinel.lease),
+            },
             watchdog: first(self.watchdog, below.watchdog),
             policy: first(self.policy, below.policy),
             drain_target: first(self.drain_target, below.drain_target),
@@ -177,6 +233,10 @@ impl QueueLayer {
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
             offload: self.offload.over(below.offload),
+            trigger: TriggerLayer {
+                queue: first(self.trigger.queue, below.trigger.queue),
+                every: first(self.trigger.every, below.trigger.every),
+            },
             handler: HandlerLayer {
                 exec,
                 http,
@@ -194,7 +254,7 @@ impl QueueLayer {
         };
         let mut c = ListenerConfig::new(name);
         worker.clone_into(&mut c.worker);
-        let set = |target: &mut std::time::Duration, value: Option<Human>| {
+        let set = |target: &mut Duration, value: Option<Human>| {
             if let Some(Human(duration)) = value {
                 *target = duration;
             }
@@ -215,7 +275,11 @@ impl QueueLayer {
         c.tasks.min = self.tasks.min.unwrap_or(c.tasks.min);
         c.tasks.max = self.tasks.max.unwrap_or(c.tasks.max.max(c.tasks.min));
         c.slots = self.slots.unwrap_or(c.slots);
-        c.idle_tasks = self.idle_tasks.unwrap_or(c.idle_tasks);
+        match self.idle_tasks {
+            Some(IdleTasks::Each(tasks)) => c.idle_tasks = tasks,
+            Some(IdleTasks::Sentinel) => c.sentinel = Some(self.sentinel.settings()),
+            None => {}
+        }
         c.policy = self.policy.unwrap_or(c.policy);
         c.rate_per_s = self.rate.unwrap_or(c.rate_per_s);
         c.poison_queue.clone_from(&self.poison.queue);

@@ -1,4 +1,4 @@
-//! A closure as a handler.
+//! A closure as a handler, of bytes or of a type.
 
 use std::future::Future;
 
@@ -31,13 +31,40 @@ where
     FunctionHandler(f)
 }
 
-#[async_trait]
-impl<F, R> Handler for FunctionHandler<F>
+/// The same for a body of another type, which [`json`](super::json) or [`text`](super::text)
+/// decodes.
+///
+/// ```
+/// use smalt_listener::handler::{Message, Verdict, json, typed_function};
+///
+/// #[derive(Clone, serde::Deserialize)]
+/// struct Order {
+///     id: u64,
+/// }
+///
+/// let handler = json(typed_function(|order: Message<Order>, _ctx| async move {
+///     println!("order {}", order.body.id);
+///     Verdict::Ok
+/// }));
+/// # let _ = handler;
+/// ```
+pub fn typed_function<T, F, R>(f: F) -> FunctionHandler<F>
 where
-    F: Fn(Message, Ctx) -> R + Send + Sync + 'static,
+    T: Clone + Send + Sync + 'static,
+    F: Fn(Message<T>, Ctx) -> R + Send + Sync + 'static,
     R: Future<Output = Verdict> + Send + 'static,
 {
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+    FunctionHandler(f)
+}
+
+#[async_trait]
+impl<T, F, R> Handler<T> for FunctionHandler<F>
+where
+    T: Clone + Send + Sync + 'static,
+    F: Fn(Message<T>, Ctx) -> R + Send + Sync + 'static,
+    R: Future<Output = Verdict> + Send + 'static,
+{
+    async fn handle(&self, message: &Message<T>, ctx: &Ctx) -> Verdict {
         (self.0)(message.clone(), ctx.clone()).await
     }
 }

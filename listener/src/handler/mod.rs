@@ -1,9 +1,14 @@
 //! What handles a message: your own async function, a command, or an HTTP endpoint.
+//!
+//! A [`Handler`] is given one message at a time, a [`BatchHandler`] several. Both name the type of
+//! body that they want: [`json`] and [`text`] decode it for them.
 
+mod batch;
 pub mod exec;
 mod function;
 pub mod http;
 mod process_group;
+mod typed;
 
 use std::time::Duration;
 
@@ -12,23 +17,39 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use tokio::sync::watch;
 
-pub use function::{FunctionHandler, function};
+pub use batch::{BATCH_LINGER, BatchHandler, Batched, batched};
+pub use function::{FunctionHandler, function, typed_function};
+pub use typed::{Decoded, json, text};
 
-/// A message as its handler sees it.
+/// A message as its handler sees it, with a body of type `T`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct Message<T = Bytes> {
     /// Message id: the same at every attempt, so the key for a handler that must not repeat itself.
     pub id: String,
     /// Queue that it came from.
     pub queue: String,
-    /// Body, decoded by the queue's encoding.
-    pub body: Bytes,
+    /// Body, decoded by the queue's encoding and for the handler's type.
+    pub body: T,
     /// How often it was taken, this time included.
     pub dequeue_count: u32,
     /// When it was put.
     pub inserted: Timestamp,
     /// When the service will drop it ([`Timestamp::MAX`] for never).
     pub expires: Timestamp,
+}
+
+impl<T> Message<T> {
+    /// The same message with another body.
+    pub fn with_body<U>(&self, body: U) -> Message<U> {
+        Message {
+            id: self.id.clone(),
+            queue: self.queue.clone(),
+            body,
+            dequeue_count: self.dequeue_count,
+            inserted: self.inserted,
+            expires: self.expires,
+        }
+    }
 }
 
 /// What a handler knows of its surroundings.
@@ -119,8 +140,33 @@ impl Verdict {
 /// at least once, so a handler must bear to see a message again ([`Message::id`]).
 ///
 /// A panic, a time-out or a dropped run counts as [`Verdict::Retry`] and touches no other message.
+///
+/// ```
+/// use async_trait::async_trait;
+/// use smalt_listener::handler::{Ctx, Handler, Message, Verdict, json};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Order {
+///     id: u64,
+/// }
+///
+/// struct Shop;
+///
+/// #[async_trait]
+/// impl Handler<Order> for Shop {
+///     async fn handle(&self, message: &Message<Order>, _ctx: &Ctx) -> Verdict {
+///         match message.body.id {
+///             0 => Verdict::reject("no such order"),
+///             _ => Verdict::Ok,
+///         }
+///     }
+/// }
+///
+/// let handler = json(Shop); // a `Handler` of bytes: what a listener takes
+/// # let _ = handler;
+/// ```
 #[async_trait]
-pub trait Handler: Send + Sync + 'static {
+pub trait Handler<T: Send + Sync + 'static = Bytes>: Send + Sync + 'static {
     /// Handles one message.
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict;
+    async fn handle(&self, message: &Message<T>, ctx: &Ctx) -> Verdict;
 }

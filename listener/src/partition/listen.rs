@@ -11,7 +11,8 @@ use super::set::{PartitionError, Partitions};
 use crate::config::{ConfigError, ListenerConfig};
 use crate::handler::Handler;
 use crate::listener::{Listener, ListenerError};
-use crate::report::{Observer, Report};
+use crate::observers::Observer;
+use crate::report::Report;
 
 /// Listens to all queues of a set.
 pub struct PartitionedListener {
@@ -19,7 +20,7 @@ pub struct PartitionedListener {
     config: ListenerConfig,
     handler: Arc<dyn Handler>,
     seed: u64,
-    observer: Option<Arc<dyn Observer>>,
+    observers: Vec<Arc<dyn Observer>>,
 }
 
 /// How the listener of one queue ended.
@@ -45,14 +46,14 @@ impl PartitionedListener {
             config,
             handler,
             seed,
-            observer: None,
+            observers: Vec::new(),
         })
     }
 
-    /// Shows every decision to `observer`, too.
+    /// Shows what happens to `observer`, too; there may be several.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observer = Some(observer);
+        self.observers.push(observer);
         self
     }
 
@@ -131,10 +132,8 @@ impl PartitionedListener {
         };
         let storage = Arc::clone(self.partitions.storage());
         let listener = Listener::new(config, storage, Arc::clone(&self.handler), seed)?;
-        Ok(match &self.observer {
-            Some(observer) => listener.observed_by(Arc::clone(observer)),
-            None => listener,
-        })
+        let observers = self.observers.iter().map(Arc::clone);
+        Ok(observers.fold(listener, Listener::observed_by))
     }
 }
 

@@ -69,14 +69,19 @@ pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Sett
     }
 }
 
-/// Whether a message that nobody can take before `next_attempt` is about to be collected by the
-/// service: then less than a tenth of its life is left (LL2).
-pub fn expiry_alarm(inserted: Timestamp, expires: Timestamp, next_attempt: Timestamp) -> bool {
+/// The moment from which on a message that is not handled is about to be collected by the service:
+/// a tenth of its life is left then (LL2). `None` for one that never expires.
+pub fn alarm_from(inserted: Timestamp, expires: Timestamp) -> Option<Timestamp> {
     if expires == Timestamp::MAX || planted("no-expiry-alarm") {
-        return false;
+        return None;
     }
     let tenth = expires.since(inserted) / ALARM_SHARE;
-    next_attempt >= expires.minus(tenth)
+    Some(expires.minus(tenth))
+}
+
+/// Whether a message that nobody can take before `next_attempt` is about to be collected.
+pub fn expiry_alarm(inserted: Timestamp, expires: Timestamp, next_attempt: Timestamp) -> bool {
+    alarm_from(inserted, expires).is_some_and(|from| next_attempt >= from)
 }
 
 /// How many messages to ask for: the free slots, at most what a get gives (1..=32).

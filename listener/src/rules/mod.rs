@@ -2,10 +2,14 @@
 
 pub mod backoff;
 pub mod bucket;
+pub mod cost;
 pub mod dispatch;
 pub mod done;
 pub mod envelope;
 pub mod load;
 pub mod renewal;
+pub mod requeue;
 pub mod retry_curve;
 pub mod scaling;
+pub mod sentinel;
+pub mod trigger;

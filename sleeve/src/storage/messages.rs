@@ -7,7 +7,7 @@ use azure_core::http::{RequestContent, XmlFormat};
 use azure_storage_queue::QueueClient;
 use azure_storage_queue::models::{
     PeekedMessage, QueueClientClearOptions, QueueClientCreateOptions,
-    QueueClientDeleteMessageOptions, QueueClientGetPropertiesOptions,
+    QueueClientDeleteMessageOptions, QueueClientDeleteOptions, QueueClientGetPropertiesOptions,
     QueueClientPeekMessagesOptions, QueueClientReceiveMessagesOptions,
     QueueClientSendMessageOptions, QueueClientUpdateMessageOptions, QueueMessage as SdkMessage,
     ReceivedMessage,
@@ -46,6 +46,21 @@ impl AzureStorage {
             Err(error) if error.kind == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
             Ok(response) => Ok(u16::from(response.status()) == 201),
+        }
+    }
+
+    pub(super) async fn drop_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
+        let (call, client) = self.on_queue("Delete Queue", Repeat::Removal, cx, queue)?;
+        let asked = QueueClientDeleteOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let removed = client.delete(Some(asked)).await;
+        match removed.map_err(|error| call.fail(&error)) {
+            // An earlier try of ours removed it, and its answer was lost.
+            Err(error) if error.kind == ErrorKind::NotFound && call.maybe_done() => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Ok(()),
         }
     }
 

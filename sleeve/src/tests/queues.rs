@@ -200,6 +200,23 @@ async fn queues() {
     assert_eq!(texts[3], format!("GET {URL}?comp=metadata"));
 }
 
+/// A queue that is gone after a try without an answer is deleted; one that never was is not there.
+#[tokio::test(start_paused = true)]
+async fn delete_queue() {
+    let service = Service::with([
+        reply(204, &[], ""),
+        refuse(500, "OperationTimedOut"),
+        refuse(404, "QueueNotFound"),
+        refuse(404, "QueueNotFound"),
+    ]);
+    let storage = service.storage();
+    storage.delete_queue(&cx(), "jobs").await.unwrap();
+    storage.delete_queue(&cx(), "jobs").await.unwrap();
+    let missing = storage.delete_queue(&cx(), "jobs").await.unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    assert_eq!(service.texts()[0], format!("DELETE {URL}"));
+}
+
 /// Q16: clearing goes on while the service says that it has not finished.
 #[tokio::test(start_paused = true)]
 async fn clear_messages_until_done() {

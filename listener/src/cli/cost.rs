@@ -1,0 +1,380 @@
+//! `cost`: what polling costs, what a queue carries, what a listener that runs will cost.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+use smalt_listener::config::duration;
+use smalt_listener::rules::cost::{
+    Calendar, Capacity, DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K, IDLE_HOURS, Polling, cost,
+    message_requests, sentinel_requests,
+};
+
+use super::web;
+
+/// The longest idle interval that the listener has by default: what a long cap would cost.
+const LONG_INTERVAL_S: f64 = 30.0;
+/// Attempts at a sentinel's lease come in this distance.
+const LEASE_EVERY_S: f64 = 30.0;
+/// Messages of the largest get.
+const LARGEST_BATCH: f64 = 32.0;
+const DAY_S: f64 = 86_400.0;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  200 tasks that poll once a second, 22 idle hours a day:
+    smalt-listener cost --tasks 200
+  With your price, 22 working days and 8 idle ones, and a million messages a month:
+    smalt-listener cost --tasks 8 --interval 30s --days 22 --idle-days 8 --messages 1000000 \\
+      --price 0.004
+  A month like what a running listener has done since its start:
+    smalt-listener cost --from-metrics http://127.0.0.1:9100/metrics
+  How many queues for 3,000 messages a second:
+    smalt-listener cost --target 3000 --rate 2000";
+
+/// Flags of `cost`.
+#[derive(Args, Clone)]
+pub(crate) struct CostFlags {
+    /// Tasks that poll, of all processes.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = amount)]
+    tasks: f64,
+    /// From one poll of a task to its next.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
+    interval: Duration,
+    /// Idle hours of a working day.
+    #[arg(long, value_name = "H", default_value_t = IDLE_HOURS, value_parser = hours)]
+    hours: f64,
+    /// Days of the month with work.
+    #[arg(long, value_name = "N", default_value_t = DAYS_PER_MONTH, value_parser = amount)]
+    days: f64,
+    /// Further days of the month, on which nothing is to do.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
+    idle_days: f64,
+    /// Price of 10,000 requests. The default is an example of 2012, not a quotation.
+    #[arg(long, value_name = "PRICE", default_value_t = EXAMPLE_PRICE_PER_10K)]
+    #[arg(value_parser = amount, env = "LISTENER_PRICE")]
+    price: f64,
+    /// Messages that are put and worked off in a month.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
+    messages: f64,
+    /// Renewals per message.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
+    renewals: f64,
+    /// Requests per second that the service takes for one queue.
+    #[arg(long, value_name = "N", default_value = "500", value_parser = positive)]
+    rate: f64,
+    /// Messages per second that shall pass: says how many queues that needs.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    target: Option<f64>,
+    /// Reckon from a listener that runs: the URL of its /metrics.
+    #[arg(long = "from-metrics", visible_alias = "metrics", value_name = "URL")]
+    from_metrics: Option<String>,
+    /// Reckon from the report of a run: `requests` of its line `finished`.
+    #[arg(long, value_name = "N", value_parser = amount, requires = "run_time")]
+    requests: Option<f64>,
+    /// How long that run took.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "requests")]
+    run_time: Option<Duration>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    match text.replace(['_', ','], "").parse::<f64>() {
+        Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
+        _ => Err("needs a number, 0 or more".to_owned()),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    amount(text).and_then(|number| match number {
+        0.0 => Err("needs more than 0".to_owned()),
+        number => Ok(number),
+    })
+}
+
+fn hours(text: &str) -> Result<f64, String> {
+    amount(text).and_then(|number| match number {
+        0.0..=24.0 => Ok(number),
+        _ => Err("a day has 24 hours".to_owned()),
+    })
+}
+
+/// A line of the table.
+#[derive(Debug, PartialEq)]
+struct Line {
+    what: String,
+    /// Requests of a month.
+    requests: f64,
+}
+
+/// What is known of a run, to reckon a month from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    requests: f64,
+    seconds: f64,
+}
+
+/// Prints the estimate.
+pub(crate) async fn print(flags: &CostFlags) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        !flags.interval.is_zero(),
+        "--interval needs more than 0: a task that never pauses has no idle cost to reckon"
+    );
+    let seen = match (&flags.from_metrics, flags.requests, flags.run_time) {
+        (Some(url), ..) => Some(live(&web::get(url).await?).context(url.clone())?),
+        (None, Some(requests), Some(time)) => Some(Seen {
+            requests,
+            seconds: time.as_secs_f64(),
+        }),
+        _ => None,
+    };
+    let seen = seen.map(|seen| monthly(seen, flags)).transpose()?;
+    let lines = lines(flags, seen);
+    if flags.json {
+        println!("{}", as_json(flags, &lines));
+    } else {
+        print!("{}", as_text(flags, &lines));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the metrics of a listener say: its requests since its start.
+fn live(metrics: &str) -> anyhow::Result<Seen> {
+    let sum = |name: &str| {
+        let lines = metrics.lines().filter(|line| !line.starts_with('#'));
+        let values = lines.filter_map(|line| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let found = series.split('{').next() == Some(name);
+            found.then(|| value.parse::<f64>().ok())?
+        });
+        values.fold(None, |sum: Option<f64>, value| {
+            Some(sum.unwrap_or(0.0) + value)
+        })
+    };
+    let requests = sum("listener_tx_total");
+    let seconds = sum("listener_uptime_s");
+    match (requests, seconds) {
+        (Some(requests), Some(seconds)) => Ok(Seen { requests, seconds }),
+        _ => anyhow::bail!("these are not the metrics of a listener"),
+    }
+}
+
+/// A month at the rate of the run.
+fn monthly(seen: Seen, flags: &CostFlags) -> anyhow::Result<f64> {
+    anyhow::ensure!(seen.seconds > 0.0, "the run has taken no time yet");
+    Ok(seen.requests / seen.seconds * DAY_S * (flags.days + flags.idle_days))
+}
+
+fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<Line> {
+    let calendar = Calendar {
+        working_days: flags.days,
+        idle_hours: flags.hours,
+        idle_days: flags.idle_days,
+    };
+    let hours = calendar.hours();
+    let (tasks, interval_s) = (flags.tasks, flags.interval.as_secs_f64());
+    let polling = |interval_s, requests_per_poll| Polling {
+        tasks,
+        interval_s,
+        requests_per_poll,
+    };
+    let line = |what: String, requests| Line { what, requests };
+    let mut lines = vec![
+        line(
+            format!("{tasks} tasks, a poll every {interval_s} s"),
+            polling(interval_s, 1.0).requests(hours),
+        ),
+        line(
+            "  with a depth query at each poll".to_owned(),
+            polling(interval_s, 2.0).requests(hours),
+        ),
+        line(
+            format!("{tasks} tasks, a poll every {LONG_INTERVAL_S} s"),
+            polling(LONG_INTERVAL_S, 1.0).requests(hours),
+        ),
+        line(
+            format!("one sentinel every {interval_s} s, {tasks} lease attempts per 30 s"),
+            sentinel_requests(interval_s, tasks, LEASE_EVERY_S, hours),
+        ),
+    ];
+    if flags.messages > 0.0 {
+        for batch in [1.0, LARGEST_BATCH] {
+            lines.push(line(
+                format!("{} messages, {batch} per get", flags.messages),
+                message_requests(flags.messages, batch, flags.renewals),
+            ));
+        }
+    }
+    lines.extend(seen.map(|month| line("as the listener was seen".to_owned(), month)));
+    lines
+}
+
+/// Messages per get, per second consumed, per second passed through, queues for the target.
+fn capacities(flags: &CostFlags) -> [(f64, Capacity); 2] {
+    [1.0, LARGEST_BATCH].map(|batch| {
+        let capacity = Capacity {
+            requests_per_s: flags.rate,
+            batch,
+            renewals: flags.renewals,
+        };
+        (batch, capacity)
+    })
+}
+
+fn as_text(flags: &CostFlags, lines: &[Line]) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{} per 10,000 requests{}; {} days with {} idle hours{}\n",
+        flags.price,
+        match flags.price == EXAMPLE_PRICE_PER_10K {
+            true => " (an example: give yours with --price)",
+            false => "",
+        },
+        flags.days,
+        flags.hours,
+        match flags.idle_days > 0.0 {
+            true => format!(", {} idle days", flags.idle_days),
+            false => String::new(),
+        },
+    );
+    let _ = writeln!(
+        text,
+        "{:<52}{:>16}{:>12}",
+        "", "requests/month", "cost/month"
+    );
+    for line in lines {
+        let _ = writeln!(
+            text,
+            "{:<52}{:>16}{:>12.2}",
+            line.what,
+            grouped(line.requests),
+            cost(line.requests, flags.price)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{:<52}{:>16}{:>12}",
+        format!("one queue at {} requests/s", flags.rate),
+        "consumed/s",
+        "passed/s"
+    );
+    for (batch, capacity) in capacities(flags) {
+        let _ = writeln!(
+            text,
+            "{:<52}{:>16.1}{:>12.1}",
+            format!("{batch} per get, {} renewals", flags.renewals),
+            capacity.consumed_per_s(),
+            capacity.passed_per_s()
+        );
+        if let Some(target) = flags.target {
+            let queues = capacity.partitions(target);
+            let _ = writeln!(text, "  for {target} messages/s: {queues} queues");
+        }
+    }
+    text
+}
+
+fn as_json(flags: &CostFlags, lines: &[Line]) -> serde_json::Value {
+    let lines: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            json!({
+                "what": line.what.trim(),
+                "requests_per_month": line.requests,
+                "cost_per_month": cost(line.requests, flags.price),
+            })
+        })
+        .collect();
+    let capacities = capacities(flags).map(|(batch, capacity)| {
+        json!({
+            "messages_per_get": batch,
+            "consumed_per_s": capacity.consumed_per_s(),
+            "passed_per_s": capacity.passed_per_s(),
+            "queues_for_target": flags.target.map(|target| capacity.partitions(target)),
+        })
+    });
+    json!({ "price_per_10k": flags.price, "polling": lines, "capacity": capacities })
+}
+
+/// A whole number with its thousands apart.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        flags: CostFlags,
+    }
+
+    fn flags(words: &[&str]) -> CostFlags {
+        let words = ["cost"].iter().chain(words);
+        Alone::try_parse_from(words).unwrap().flags
+    }
+
+    /// DL1: the table shows 475.20, not the document's 457.20.
+    #[test]
+    fn dl1_the_table_shows_the_right_sums() {
+        let flags = flags(&["--tasks", "200", "--idle-days", "0"]);
+        let text = as_text(&flags, &lines(&flags, None));
+        for sum in ["475.20", "950.40", "15.84", "18.22", "250.0", "246.2"] {
+            assert!(text.contains(sum), "{sum} in\n{text}");
+        }
+        assert!(!text.contains("457.20"));
+        assert!(text.contains("475,200,000"), "{text}");
+    }
+
+    #[test]
+    fn metrics_of_a_listener_are_summed_over_its_queues() {
+        let metrics = "# HELP listener_tx_total x\n\
+                       listener_tx_total{queue=\"a\",op=\"Get Messages\"} 100\n\
+                       listener_tx_total{queue=\"b\",op=\"Delete Message\"} 20\n\
+                       listener_uptime_s 60\n";
+        let seen = live(metrics).unwrap();
+        assert_eq!((seen.requests, seen.seconds), (120.0, 60.0));
+        assert!((monthly(seen, &flags(&[])).unwrap() - 120.0 * 1440.0 * 30.0).abs() < 1e-6);
+        assert!(live("other_total 3\n").is_err());
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for words in [
+            ["--tasks", "-1"],
+            ["--hours", "25"],
+            ["--price", "NaN"],
+            ["--rate", "0"],
+            ["--requests", "10"],
+        ] {
+            let words = ["cost"].iter().chain(&words);
+            assert!(Alone::try_parse_from(words).is_err());
+        }
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, text) in [(0.0, "0"), (999.0, "999"), (1000.0, "1,000")] {
+            assert_eq!(grouped(number), text);
+        }
+        assert_eq!(grouped(1_234_567.4), "1,234,567");
+    }
+}

@@ -1,0 +1,109 @@
+//! `notify`: wakes a listener of another process.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use http::Uri;
+use serde_json::json;
+use smalt_listener::config::queue_name;
+use smalt_listener::rules::trigger::Trigger;
+use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl};
+
+use super::storage::{self, Retries};
+use super::{Common, exit, listen, web};
+
+/// How long an event waits in a trigger queue: afterwards the watchdog has looked anyway.
+const EVENT_TTL: Duration = Duration::from_secs(600);
+
+const EXAMPLES: &str = "\
+Send it after the last message was put, not before the first: a listener that is woken too early
+finds nothing and is asleep again when the messages come. An event that is lost strands nothing,
+the listener's watchdog looks anyway.
+
+Examples:
+  To a listener that was started with --health 127.0.0.1:9100:
+    smalt-listener notify orders --to http://127.0.0.1:9100
+  To all listeners that read the trigger queue `events`:
+    smalt-listener notify orders --to queue:events";
+
+/// Flags of `notify`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct NotifyFlags {
+    /// Queue that messages were put into.
+    #[arg(value_name = "QUEUE")]
+    queue: String,
+    /// Where the listener hears: the URL of its health address, or queue:NAME.
+    #[arg(long, value_name = "URL|queue:NAME", env = "LISTENER_NOTIFY_TO")]
+    to: String,
+}
+
+/// Sends the event.
+pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Result<ExitCode> {
+    let mut event = Trigger {
+        queue: flags.queue.trim().to_ascii_lowercase(),
+        account: common.account_flag(),
+    };
+    queue_name("QUEUE", &event.queue)?;
+    let Some(to) = flags.to.strip_prefix("queue:") else {
+        return post(&flags.to, &event).await;
+    };
+    queue_name("--to", to)?;
+    let file = listen::read(common)?;
+    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
+    event.account = Some(storage.account().to_owned());
+    let text = json!(event).to_string();
+    let cx = CallContext::default();
+    let put = || storage.put_message(&cx, to, &text, MessageTtl::After(EVENT_TTL), Duration::ZERO);
+    match put().await {
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            storage.create_queue(&cx, to).await?;
+            put().await?;
+        }
+        answer => drop(answer?),
+    }
+    println!("event for {} put into {to}", event.queue);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn post(to: &str, event: &Trigger) -> anyhow::Result<ExitCode> {
+    let answer = web::post(&address(to), &json!(event)).await?;
+    let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
+    match answer["woken"].as_u64() {
+        Some(0) => {
+            println!("nobody there listens to {}", event.queue);
+            Ok(ExitCode::from(exit::FAILED_ITEMS))
+        }
+        Some(woken) => {
+            println!("woken: {woken}");
+            Ok(ExitCode::SUCCESS)
+        }
+        None => anyhow::bail!("{to} is no listener's health address"),
+    }
+}
+
+/// The address of the event: `/notify` when none is given.
+fn address(to: &str) -> String {
+    let path = to.parse::<Uri>().ok().map(|uri| uri.path().to_owned());
+    match path.as_deref() {
+        Some("" | "/") => format!("{}/notify", to.trim_end_matches('/')),
+        _ => to.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_address_gets_its_path() {
+        for (to, url) in [
+            ("http://h:1", "http://h:1/notify"),
+            ("http://h:1/", "http://h:1/notify"),
+            ("http://h:1/x/notify", "http://h:1/x/notify"),
+        ] {
+            assert_eq!(address(to), url);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What flags, environment and file come to: checked, before anything is opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_listener::ListenerConfig;
+use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
+use smalt_listener::config::queue_name;
+use smalt_listener::handler::Handler;
+use smalt_listener::handler::exec::ExecHandler;
+use smalt_listener::handler::http::HttpHandler;
+
+use super::flags::ListenFlags;
+
+/// Least time between two looks at a trigger queue.
+const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
+
+/// One queue to work off.
+pub(crate) struct Queue {
+    pub(crate) config: ListenerConfig,
+    pub(crate) handler: Arc<dyn Handler>,
+    /// Flags over file.
+    pub(crate) merged: QueueLayer,
+    /// The file's part.
+    pub(crate) below: QueueLayer,
+}
+
+impl Queue {
+    /// Its trigger queue, and how often that is looked at.
+    pub(crate) fn trigger(&self) -> Option<(&str, Duration)> {
+        let every = self.merged.trigger.every.map_or(TRIGGER_EVERY, |e| e.0);
+        let queue = self.merged.trigger.queue.as_deref();
+        queue.map(|queue| (queue, every))
+    }
+}
+
+/// What `run`, `once` and `validate` go by.
+pub(crate) struct Plan {
+    pub(crate) worker: String,
+    pub(crate) health: Option<String>,
+    pub(crate) metrics: Option<String>,
+    pub(crate) price: Option<f64>,
+    pub(crate) queues: Vec<Queue>,
+}
+
+/// Makes the plan, or says all that is wrong: the first thing of each queue, and of the process.
+pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<anyhow::Error>> {
+    let mut problems = Vec::new();
+    let worker = worker(file, flags);
+    let mut queues = Vec::new();
+    for (merged, below) in chosen(file, flags) {
+        let name = merged.name.clone().unwrap_or_default();
+        match queue(&merged, below, &worker, file, flags) {
+            Ok(queue) => queues.push(queue),
+            Err(error) => problems.push(error.context(format!("queue `{name}`"))),
+        }
+    }
+    if queues.is_empty() && problems.is_empty() {
+        problems.push(anyhow::anyhow!(
+            "no queue to listen to: --queue NAME, or [[listener.queue]] in a --config file"
+        ));
+    }
+    for (at, queue) in queues.iter().enumerate() {
+        let name = &queue.config.queue;
+        if queues[..at].iter().any(|other| other.config.queue == *name) {
+            problems.push(anyhow::anyhow!("queue `{name}`: is there twice"));
+        }
+    }
+    let look = &flags.look;
+    let (health, metrics) = (&file.listener.health, &file.listener.metrics);
+    let health = look.health.clone().or_else(|| health.clone());
+    let metrics = look.metrics.clone().or_else(|| metrics.clone());
+    for (setting, address) in [("health", &health), ("metrics", &metrics)] {
+        if let Some(address) = address.as_ref().filter(|a| !is_address(a)) {
+            problems.push(anyhow::anyhow!("{setting}: `{address}` is no HOST:PORT"));
+        }
+    }
+    let price = file.listener.price;
+    if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
+        problems.push(anyhow::anyhow!("price: needs a number, 0 or more"));
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Plan {
+        worker,
+        health,
+        metrics,
+        price,
+        queues,
+    })
+}
+
+fn is_address(text: &str) -> bool {
+    let parts = text.rsplit_once(':');
+    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+}
+
+/// The queues that are meant: those named by flags, or all of the file; each as flags over file,
+/// and the file's part alone.
+fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer)> {
+    let in_file = |name: &String| {
+        let mut found = file.listener.queue.iter();
+        found.find(|queue| queue.name.as_ref() == Some(name))
+    };
+    let named = |name: &String| QueueLayer {
+        name: Some(name.clone()),
+        ..QueueLayer::default()
+    };
+    let below: Vec<QueueLayer> = if flags.queue.is_empty() {
+        file.listener.queue.clone()
+    } else {
+        let queues = flags.queue.iter();
+        queues
+            .map(|name| in_file(name).cloned().unwrap_or_else(|| named(name)))
+            .collect()
+    };
+    let layered = below.into_iter();
+    layered
+        .map(|below| (flags.layer().over(below.clone()), below))
+        .collect()
+}
+
+fn queue(
+    merged: &QueueLayer,
+    below: QueueLayer,
+    worker: &str,
+    file: &ConfigFile,
+    flags: &ListenFlags,
+) -> anyhow::Result<Queue> {
+    let mut config = merged.settings(worker)?;
+    let grace = flags.scale.grace.or(file.listener.grace.map(|g| g.0));
+    config.grace = grace.unwrap_or(config.grace);
+    config.validate()?;
+    if let Some(trigger) = &merged.trigger.queue {
+        queue_name("trigger.queue", trigger)?;
+        let itself = *trigger == config.queue || *trigger == config.poison_queue();
+        anyhow::ensure!(!itself, "trigger.queue: is the queue or its poison queue");
+    }
+    let every = merged.trigger.every.map_or(TRIGGER_EVERY, |every| every.0);
+    anyhow::ensure!(
+        every >= TRIGGER_EVERY_MIN,
+        "trigger.every: needs at least 100ms"
+    );
+    Ok(Queue {
+        handler: handler(&merged.handler)?,
+        config,
+        merged: merged.clone(),
+        below,
+    })
+}
+
+fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {
+    let named = flags.scale.worker_id.clone();
+    named
+        .or_else(|| file.listener.worker.clone())
+        .unwrap_or_else(|| {
+            let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "listener".to_owned());
+            format!("{host}-{}", std::process::id())
+        })
+}
+
+fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
+    match (&layer.exec, &layer.http) {
+        (Some(line), None) => Ok(Arc::new(ExecHandler::new(line.clone()))),
+        (None, Some(url)) => {
+            let mut handler = HttpHandler::new(url, layer.on_4xx.unwrap_or_default())?;
+            if let Some(content_type) = &layer.content_type {
+                handler = handler.with_content_type(content_type);
+            }
+            Ok(Arc::new(handler))
+        }
+        (None, None) => anyhow::bail!("say what handles messages: --exec COMMAND or --http URL"),
+        (Some(_), Some(_)) => anyhow::bail!("a queue has one handler: exec or http, not both"),
+    }
+}

@@ -1,0 +1,334 @@
+//! `poison`: what failed, why, and back with it or away.
+
+mod requeue;
+mod walk;
+
+#[cfg(test)]
+#[path = "poison/tests.rs"]
+mod tests;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use smalt_listener::ListenerConfig;
+use smalt_listener::config::queue_name;
+use smalt_listener::rules::requeue::{Life, Wish, open};
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, QueueMessage, Storage};
+
+use self::requeue::{Action, Chosen, Order, source_id};
+use self::walk::BATCH;
+use super::storage::{self, Retries};
+use super::{Common, exit, listen, progress, send};
+
+/// Characters of an error that a list shows.
+const ERROR_CHARS: usize = 60;
+
+const EXAMPLES: &str = "\
+Examples:
+  What failed, and why:
+    smalt-listener poison list --queue orders
+  One of them, whole:
+    smalt-listener poison show --queue orders 5f0c7d8e-...
+  Put that one back into its queue:
+    smalt-listener poison requeue --queue orders 5f0c7d8e-...
+  See what putting all back would do, then do it for a hundred, with a week to live:
+    smalt-listener poison requeue --queue orders --all --dry-run
+    smalt-listener poison requeue --queue orders --all --max 100 --ttl 7d
+  Throw the rest away:
+    smalt-listener poison purge --queue orders --all --yes";
+
+/// Flags of `poison`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct PoisonFlags {
+    #[command(subcommand)]
+    command: PoisonCommand,
+}
+
+#[derive(Subcommand)]
+enum PoisonCommand {
+    /// List what failed: id, attempts, time, error. Changes nothing.
+    List(ListFlags),
+    /// Show messages whole, with their bodies.
+    Show(ShowFlags),
+    /// Put messages back into their queue, as they were first put; then delete the copies.
+    Requeue(RequeueFlags),
+    /// Delete messages for good.
+    Purge(PurgeFlags),
+}
+
+#[derive(Args)]
+struct Place {
+    /// Queue that the messages failed in.
+    #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
+    queue: String,
+    /// Poison queue; by default the queue's name with -poison.
+    #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
+    poison_queue: Option<String>,
+    /// One JSON object per message.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct ListFlags {
+    #[command(flatten)]
+    place: Place,
+    /// Messages at most. More than 32 are taken for a moment and given back.
+    #[arg(long, value_name = "N", default_value_t = u64::from(BATCH))]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    count: u64,
+}
+
+#[derive(Args)]
+struct ShowFlags {
+    #[command(flatten)]
+    place: Place,
+    /// Ids: of the copy, or of the message that it was made of.
+    #[arg(required = true, value_name = "ID")]
+    id: Vec<String>,
+}
+
+#[derive(Args)]
+#[group(id = "which", required = true, multiple = false)]
+struct Which {
+    /// Ids: of the copy, or of the message that it was made of.
+    #[arg(value_name = "ID")]
+    id: Vec<String>,
+    /// All that is visible in the poison queue.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Args)]
+struct RequeueFlags {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    which: Which,
+    /// Put them into this queue, wherever they came from.
+    #[arg(long, value_name = "NAME")]
+    to: Option<String>,
+    /// Give them this life, like 7d or never; without, each lives until it would have expired.
+    #[arg(long, value_name = "TIME", value_parser = send::ttl)]
+    ttl: Option<MessageTtl>,
+    /// Messages at most.
+    #[arg(long, value_name = "N")]
+    max: Option<u64>,
+    /// Say what would be done, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Args)]
+struct PurgeFlags {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    which: Which,
+    /// Needed with --all: nothing brings the messages back.
+    #[arg(long)]
+    yes: bool,
+    /// Messages at most.
+    #[arg(long, value_name = "N")]
+    max: Option<u64>,
+    /// Say what would be done, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The account, and the poison queue's name.
+async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storage>, String)> {
+    let file = listen::read(common)?;
+    let in_file = file.listener.queue.iter();
+    let in_file = in_file
+        .filter(|layer| layer.name.as_ref() == Some(&place.queue))
+        .find_map(|layer| layer.poison.queue.clone());
+    let config = ListenerConfig {
+        poison_queue: place.poison_queue.clone().or(in_file),
+        ..ListenerConfig::new(&place.queue)
+    };
+    config.validate()?;
+    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
+    Ok((storage, config.poison_queue()))
+}
+
+/// Carries out a command about the poison queue.
+pub(crate) async fn poison(common: &Common, flags: &PoisonFlags) -> anyhow::Result<ExitCode> {
+    match &flags.command {
+        PoisonCommand::List(flags) => list(common, flags).await,
+        PoisonCommand::Show(flags) => show(common, flags).await,
+        PoisonCommand::Requeue(flags) => {
+            if let Some(to) = &flags.to {
+                queue_name("--to", to)?;
+            }
+            let wish = Wish {
+                queue: &flags.place.queue,
+                to: flags.to.as_deref(),
+                life: flags.ttl.map_or(Life::Kept, Life::Given),
+            };
+            let action = Action::Requeue(wish);
+            work(
+                common,
+                &flags.place,
+                &flags.which,
+                action,
+                (flags.max, flags.dry_run),
+            )
+            .await
+        }
+        PoisonCommand::Purge(flags) => {
+            anyhow::ensure!(
+                !flags.which.all || flags.yes || flags.dry_run,
+                "purge --all deletes for good: say --yes, or look first with --dry-run"
+            );
+            let bounds = (flags.max, flags.dry_run);
+            work(common, &flags.place, &flags.which, Action::Purge, bounds).await
+        }
+    }
+}
+
+async fn list(common: &Common, flags: &ListFlags) -> anyhow::Result<ExitCode> {
+    let (storage, queue) = place(common, &flags.place).await?;
+    let there = count(storage.as_ref(), &queue).await?;
+    let (messages, now) = walk::look(storage.as_ref(), &queue, flags.count).await?;
+    for message in &messages {
+        match flags.place.json {
+            true => println!("{}", entry(message)),
+            false => println!("{}", row(message, now)),
+        }
+    }
+    let more = there.saturating_sub(messages.len() as u64);
+    if more > 0 && !flags.place.json {
+        println!("about {more} more, hidden ones included (--count N shows more)");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn count(storage: &dyn Storage, queue: &str) -> PortResult<u64> {
+    let cx = CallContext::default();
+    let facts = storage.queue_properties(&cx, queue).await?;
+    Ok(facts.approximate_count)
+}
+
+/// One line about a message.
+fn row(message: &QueueMessage, now: Timestamp) -> String {
+    let age = now.since(message.inserted).as_secs();
+    match open(&message.text) {
+        Some(e) => {
+            let error: String = e.error.chars().take(ERROR_CHARS).collect();
+            let (id, taken) = (e.id, e.dequeue_count);
+            format!("{id}  taken {taken}  {} ago  {error}", spoken(age))
+        }
+        None => format!("{}  no envelope  {} ago", message.id, spoken(age)),
+    }
+}
+
+/// Seconds, in the unit that suits.
+pub(crate) fn spoken(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        7200..=172_799 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// All that is known of a message.
+fn entry(message: &QueueMessage) -> serde_json::Value {
+    let envelope = open(&message.text);
+    let mut entry = json!({
+        "id": source_id(message),
+        "copy_id": message.id,
+        "poisoned": message.inserted.iso_s(),
+        "envelope": envelope.is_some(),
+    });
+    match envelope {
+        Some(e) => {
+            entry["queue"] = json!(e.queue);
+            entry["inserted"] = json!(e.inserted);
+            entry["expires"] = json!(e.expires);
+            entry["dequeue_count"] = json!(e.dequeue_count);
+            entry["error"] = json!(e.error);
+            entry["trace"] = json!(e.trace);
+            entry["body"] = json!(e.body);
+        }
+        None => entry["body"] = json!(message.text),
+    }
+    entry
+}
+
+async fn show(common: &Common, flags: &ShowFlags) -> anyhow::Result<ExitCode> {
+    let (storage, queue) = place(common, &flags.place).await?;
+    let (messages, _) = walk::look(storage.as_ref(), &queue, u64::MAX).await?;
+    let mut missing = false;
+    for id in &flags.id {
+        let is_it = |m: &&QueueMessage| m.id == *id || source_id(m) == *id;
+        let found: Vec<_> = messages.iter().filter(is_it).map(entry).collect();
+        missing |= found.is_empty();
+        if found.is_empty() {
+            eprintln!("{id}: not in {queue}, or hidden at the moment");
+        }
+        for entry in found {
+            match flags.place.json {
+                true => println!("{entry}"),
+                false => println!("{entry:#}"),
+            }
+        }
+    }
+    Ok(ExitCode::from(if missing { exit::FAILED_ITEMS } else { 0 }))
+}
+
+async fn work(
+    common: &Common,
+    at: &Place,
+    which: &Which,
+    action: Action<'_>,
+    (max, dry_run): (Option<u64>, bool),
+) -> anyhow::Result<ExitCode> {
+    let (storage, poison_queue) = place(common, at).await?;
+    let total = match which.all {
+        true => count(storage.as_ref(), &poison_queue).await?,
+        false => which.id.len() as u64,
+    };
+    let order = Order {
+        storage: storage.as_ref(),
+        poison_queue: &poison_queue,
+        chosen: match which.all {
+            true => Chosen::All,
+            false => Chosen::Ids(which.id.clone()),
+        },
+        action,
+        max: max.unwrap_or(u64::MAX),
+        dry_run,
+    };
+    let bar = progress::bar(Some(total.min(order.max)), "poison");
+    let (mut told, mut failed, mut found) = (0_u64, 0_u64, Vec::new());
+    let done = order.carry_out(|note| {
+        told += 1;
+        failed += u64::from(note.became.is_failure());
+        found.extend([note.message.id.clone(), source_id(&note.message)]);
+        bar.inc(1);
+        bar.suspend(|| match at.json {
+            true => println!("{}", note.json()),
+            false => println!("{note}"),
+        });
+    });
+    done.await?;
+    bar.finish_and_clear();
+    for id in which.id.iter().filter(|id| !found.contains(id)) {
+        failed += 1;
+        eprintln!("{id}: not in {poison_queue}, or hidden at the moment");
+    }
+    if !at.json {
+        println!("{told} messages, {failed} of them not done");
+    }
+    Ok(ExitCode::from(if failed > 0 {
+        exit::FAILED_ITEMS
+    } else {
+        0
+    }))
+}

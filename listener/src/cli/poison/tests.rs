@@ -1,0 +1,199 @@
+//! Tests of the poison queue's commands, over queues in memory with faults.
+
+use std::time::Duration;
+
+use smalt_listener::rules::envelope::{Poisoned, poison_text};
+use smalt_sleeve::port::ErrorKind;
+
+use super::requeue::Note;
+use super::*;
+use crate::cli::support::{FakeStorage, Fault, Op, POISON, QUEUE};
+
+fn sealed(id: &str, body: &str) -> String {
+    poison_text(&Poisoned {
+        id,
+        queue: QUEUE,
+        inserted: Timestamp::from_unix_s(1_700_000_000),
+        expires: Timestamp::MAX,
+        dequeue_count: 5,
+        error: "exit status 65",
+        worker: "w",
+        body,
+    })
+}
+
+/// An account with `count` poisoned messages: `body 0` with the id `m-0`, and so on.
+fn account(count: usize) -> FakeStorage {
+    let storage = FakeStorage::new(&[QUEUE, POISON]);
+    for number in 0..count {
+        let text = sealed(&format!("m-{number}"), &format!("body {number}"));
+        storage.put(POISON, &text);
+    }
+    storage
+}
+
+const BACK: Action<'static> = Action::Requeue(Wish {
+    queue: QUEUE,
+    to: None,
+    life: Life::Kept,
+});
+
+fn order(storage: &FakeStorage, chosen: Chosen) -> Order<'_> {
+    Order {
+        storage,
+        poison_queue: POISON,
+        chosen,
+        action: BACK,
+        max: u64::MAX,
+        dry_run: false,
+    }
+}
+
+async fn notes(order: &Order<'_>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    order.carry_out(|note| notes.push(note)).await.unwrap();
+    notes
+}
+
+fn texts(storage: &FakeStorage, queue: &str) -> Vec<String> {
+    let mut texts: Vec<String> = storage.stored(queue).into_iter().map(|m| m.text).collect();
+    texts.sort();
+    texts
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_go_back_as_they_were() {
+    let storage = account(100);
+    let notes = notes(&order(&storage, Chosen::All)).await;
+    assert_eq!(notes.len(), 100);
+    assert!(notes.iter().all(|n| n.became.name() == "requeued"));
+    assert!(
+        notes[0]
+            .to_string()
+            .contains("taken 5 times: exit status 65")
+    );
+    let mut wanted: Vec<String> = (0..100).map(|n| format!("body {n}")).collect();
+    wanted.sort();
+    assert_eq!(texts(&storage, QUEUE), wanted);
+    assert!(storage.stored(POISON).is_empty());
+}
+
+/// A copy that is not put is not deleted; one that is not deleted was put.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_deleted_that_was_not_put() {
+    for (op, fault) in [
+        (Op::Put, Fault::Before(ErrorKind::Busy)),
+        (Op::Put, Fault::LostAnswer),
+        (Op::Delete, Fault::Before(ErrorKind::Busy)),
+        (Op::Delete, Fault::LostAnswer),
+    ] {
+        let storage = account(3);
+        storage.fault(op, 1..2, fault);
+        let notes = notes(&order(&storage, Chosen::All)).await;
+        let failed = notes.iter().filter(|n| n.became.is_failure()).count();
+        assert_eq!((notes.len(), failed), (3, 1), "{op:?} {fault:?}");
+        let kept: Vec<String> = texts(&storage, POISON)
+            .iter()
+            .filter_map(|text| open(text).map(|e| e.body))
+            .chain(texts(&storage, QUEUE))
+            .collect();
+        for body in ["body 0", "body 1", "body 2"] {
+            assert!(
+                kept.iter().any(|k| k == body),
+                "{body} after {op:?} {fault:?}"
+            );
+        }
+    }
+}
+
+/// What was taken on the way to the chosen one is visible again.
+#[tokio::test(start_paused = true)]
+async fn one_of_many_by_either_id() {
+    let storage = account(40);
+    let copy_id = storage.stored(POISON)[35].id.clone();
+    let chosen = Chosen::Ids(vec!["m-3".to_owned(), copy_id]);
+    let notes = notes(&order(&storage, chosen)).await;
+    assert_eq!(notes.len(), 2);
+    assert_eq!(texts(&storage, QUEUE), ["body 3", "body 35"]);
+    let (seen, _) = walk::look(&storage, POISON, u64::MAX).await.unwrap();
+    assert_eq!(seen.len(), 38, "all others are visible");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_changes_nothing() {
+    let storage = account(3);
+    let before = texts(&storage, POISON);
+    for action in [BACK, Action::Purge] {
+        let dry = Order {
+            action,
+            dry_run: true,
+            ..order(&storage, Chosen::All)
+        };
+        let notes = notes(&dry).await;
+        assert_eq!(notes.len(), 3);
+        assert!(notes.iter().all(|n| n.became.name().starts_with("would_")));
+    }
+    assert_eq!(texts(&storage, POISON), before);
+    assert!(storage.stored(QUEUE).is_empty());
+    assert!(storage.stored(POISON).iter().all(|m| m.dequeue_count == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_so_many() {
+    let storage = account(10);
+    let some = Order {
+        max: 4,
+        ..order(&storage, Chosen::All)
+    };
+    assert_eq!(notes(&some).await.len(), 4);
+    assert_eq!(
+        (storage.stored(QUEUE).len(), storage.stored(POISON).len()),
+        (4, 6)
+    );
+    let (seen, _) = walk::look(&storage, POISON, 32).await.unwrap();
+    assert_eq!(seen.len(), 6);
+}
+
+/// A put whose answer was lost is repeated by the listener: two copies of one message.
+#[tokio::test(start_paused = true)]
+async fn a_second_copy_is_not_put_twice() {
+    let storage = account(1);
+    storage.put(POISON, &sealed("m-0", "body 0"));
+    storage.put(POISON, &sealed("m-0", "another body"));
+    let notes = notes(&order(&storage, Chosen::All)).await;
+    let outcomes: Vec<_> = notes.iter().map(|n| n.became.name()).collect();
+    assert_eq!(outcomes, ["requeued", "requeued", "duplicate_deleted"]);
+    assert_eq!(texts(&storage, QUEUE), ["another body", "body 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn purged_is_gone_and_only_what_was_chosen() {
+    let storage = account(3);
+    let purge = Order {
+        action: Action::Purge,
+        ..order(&storage, Chosen::Ids(vec!["m-1".to_owned()]))
+    };
+    assert_eq!(notes(&purge).await[0].became.name(), "purged");
+    assert_eq!(storage.stored(POISON).len(), 2);
+    assert!(storage.stored(QUEUE).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_over_stays_until_given_a_life() {
+    let storage = FakeStorage::new(&[QUEUE, POISON]);
+    let over = sealed("m", "b").replace("\"expires\":null", "\"expires\":\"2020-01-01T00:00:00Z\"");
+    storage.put(POISON, &over);
+    let kept = notes(&order(&storage, Chosen::All)).await;
+    assert!(kept[0].to_string().contains("--ttl"), "{}", kept[0]);
+    let given = Order {
+        action: Action::Requeue(Wish {
+            queue: QUEUE,
+            to: None,
+            life: Life::Given(MessageTtl::After(Duration::from_secs(60))),
+        }),
+        ..order(&storage, Chosen::All)
+    };
+    assert_eq!(notes(&given).await[0].became.name(), "requeued");
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert!(storage.stored(QUEUE).is_empty(), "it lived for a minute");
+}

@@ -1,0 +1,159 @@
+//! Tests of the answers, and of one real exchange over a socket.
+
+use smalt_listener::handler::{Verdict, function};
+use smalt_listener::{Listener, ListenerConfig, Observer};
+use smalt_sleeve::port::Storage;
+
+use super::*;
+use crate::cli::support::{FakeStorage, QUEUE, run_for, s};
+use crate::cli::web;
+
+const ALL: Roles = Roles {
+    health: true,
+    metrics: true,
+};
+
+fn surface() -> (Arc<FakeStorage>, Listener, Arc<Surface>) {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let port = Arc::clone(&storage) as Arc<dyn Storage>;
+    let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
+    let config = ListenerConfig::new(QUEUE);
+    let interval = config.longest_sleep();
+    let metrics = Arc::new(Metrics::new(QUEUE));
+    let listener = Listener::new(config, port, handler, 1).unwrap();
+    let listener = listener.observed_by(Arc::clone(&metrics) as Arc<dyn Observer>);
+    let surface = Surface {
+        worker: "w".to_owned(),
+        wakers: Arc::new(Wakers {
+            account: "fake".to_owned(),
+            wakers: vec![listener.waker()],
+        }),
+        price: None,
+        queues: vec![Watched {
+            metrics,
+            status: listener.status(),
+            interval,
+        }],
+    };
+    (storage, listener, Arc::new(surface))
+}
+
+fn ask(surface: &Surface, roles: Roles, request: &str, body: &str) -> (u16, String) {
+    let (method, path) = request.split_once(' ').unwrap();
+    let request = Request::builder().method(method).uri(path);
+    let (head, ()) = request.body(()).unwrap().into_parts();
+    let (status, _, text) = answer(surface, roles, &head, body.as_bytes());
+    (status.as_u16(), text)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_address_answers_its_own() {
+    let (_storage, _listener, surface) = surface();
+    let health = Roles {
+        health: true,
+        metrics: false,
+    };
+    let metrics = Roles {
+        health: false,
+        metrics: true,
+    };
+    for (request, of_health, of_metrics) in [
+        ("GET /livez", 200, 404),
+        ("HEAD /livez", 200, 404),
+        ("GET /readyz", 503, 404),
+        ("GET /status", 200, 404),
+        ("POST /status", 405, 404),
+        ("GET /notify", 405, 404),
+        ("GET /metrics", 404, 200),
+        ("DELETE /metrics", 404, 405),
+        ("GET /", 404, 404),
+    ] {
+        assert_eq!(ask(&surface, health, request, "").0, of_health, "{request}");
+        assert_eq!(
+            ask(&surface, metrics, request, "").0,
+            of_metrics,
+            "{request}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_works_is_ready_and_counted() {
+    let (storage, listener, surface) = surface();
+    for number in 0..5 {
+        storage.put(QUEUE, &number.to_string());
+    }
+    assert_eq!(ask(&surface, ALL, "GET /readyz", "").0, 503, "not started");
+    let report = run_for(&listener, s(5)).await;
+    assert_eq!(ask(&surface, ALL, "GET /readyz", "").0, 200);
+    let (_, metrics) = ask(&surface, ALL, "GET /metrics", "");
+    assert!(metrics.contains("listener_handled{queue=\"orders\",verdict=\"done\"} 5"));
+    assert!(metrics.contains("listener_received{queue=\"orders\"} 5"));
+    let (_, status) = ask(&surface, ALL, "GET /status", "");
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let queue = &status["queues"][0];
+    assert_eq!(queue["state"], "stopped");
+    assert_eq!(queue["outcomes"]["done"], 5);
+    assert_eq!(queue["requests"], report.requests, "as the report has it");
+    tokio::time::advance(s(91)).await;
+    let (code, why) = ask(&surface, ALL, "GET /readyz", "");
+    assert_eq!(code, 503);
+    assert!(
+        why.starts_with("orders: storage has not answered for 9"),
+        "{why}"
+    );
+}
+
+/// DL21: another queue's event is ignored; ours is found however it is written.
+#[tokio::test(start_paused = true)]
+async fn dl21_events_are_for_somebody() {
+    let (_storage, _listener, surface) = surface();
+    for (event, code, woken) in [
+        (r#"{"queue":"orders"}"#, 202, "{\"woken\":1}\n"),
+        (
+            r#"{"queue":"ORDERS","account":"Fake"}"#,
+            202,
+            "{\"woken\":1}\n",
+        ),
+        (r#"{"queue":"mails"}"#, 202, "{\"woken\":0}\n"),
+        (
+            r#"{"queue":"orders","account":"a"}"#,
+            202,
+            "{\"woken\":0}\n",
+        ),
+    ] {
+        let answer = ask(&surface, ALL, "POST /notify", event);
+        assert_eq!(answer, (code, woken.to_owned()), "{event}");
+    }
+    assert_eq!(ask(&surface, ALL, "POST /notify", "orders").0, 400);
+    let page = Request::post("/notify").header("origin", "http://evil.example");
+    let (head, ()) = page.body(()).unwrap().into_parts();
+    assert_eq!(notified(&surface, &head, b"{\"queue\":\"orders\"}").0, 403);
+}
+
+/// Over a socket, with the client of the other commands; then the address is taken.
+#[tokio::test]
+async fn one_exchange_over_a_socket() {
+    let (_storage, _listener, surface) = surface();
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = socket.local_addr().unwrap();
+    let server = tokio::spawn(serve(socket, Arc::clone(&surface), ALL));
+    assert_eq!(
+        web::get(&format!("http://{at}/livez")).await.unwrap(),
+        "ok\n"
+    );
+    let event = json!({ "queue": "orders" });
+    let woken = web::post(&format!("http://{at}/notify"), &event)
+        .await
+        .unwrap();
+    assert_eq!(woken, "{\"woken\":1}\n");
+    let long = json!({ "queue": "x".repeat(5000) });
+    let refused = web::post(&format!("http://{at}/notify"), &long).await;
+    assert!(refused.unwrap_err().to_string().contains("413"));
+    let unready = web::get(&format!("http://{at}/readyz")).await.unwrap_err();
+    assert!(unready.to_string().contains("503"), "{unready}");
+    assert!(can_bind(&at.to_string()).await.is_err());
+    // Taken: a warning, and nothing else happens.
+    start(&surface, Some(&at.to_string()), None).await;
+    server.abort();
+}

@@ -1,0 +1,210 @@
+//! `stats`: how many messages wait, how old they are, and how fast their number changes.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use smalt_listener::ListenerConfig;
+use smalt_listener::config::duration;
+use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
+use tokio::time::Instant;
+
+use super::storage::{self, Retries};
+use super::{Common, listen, poison};
+
+/// Between two looks of `--watch`.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+/// Messages that a peek shows at most: the oldest of these is taken for the oldest of all.
+const PEEK: u32 = 32;
+
+/// Flags of `stats`.
+#[derive(Args)]
+pub(crate) struct StatsFlags {
+    /// Queue.
+    #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
+    queue: String,
+    /// Poison queue; by default the queue's name with -poison.
+    #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
+    poison_queue: Option<String>,
+    /// Look again after this time, and say how fast the number changes.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    interval: Option<Duration>,
+    /// Go on looking until interrupted, every 2 s or --interval.
+    #[arg(long)]
+    watch: bool,
+    /// One JSON object per look.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One look.
+#[derive(Clone, Debug)]
+struct Look {
+    at: Instant,
+    messages: u64,
+    oldest_age: Option<Duration>,
+    poisoned: Option<u64>,
+    /// Messages per second since the look before: less than 0 when the number falls.
+    per_s: Option<f64>,
+}
+
+/// Where to look.
+struct Subject<'a> {
+    storage: &'a dyn Storage,
+    queue: &'a str,
+    poison_queue: &'a str,
+}
+
+impl Subject<'_> {
+    async fn look(&self, before: Option<&Look>) -> PortResult<Look> {
+        let cx = CallContext::default();
+        let at = Instant::now();
+        let facts = self.storage.queue_properties(&cx, self.queue).await?;
+        let seen = self.storage.peek_messages(&cx, self.queue, PEEK).await?;
+        let oldest = seen.messages.iter().map(|message| message.inserted).min();
+        let poison = self.storage.queue_properties(&cx, self.poison_queue).await;
+        let poisoned = match poison {
+            Ok(facts) => Some(facts.approximate_count),
+            Err(error) if error.kind == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let messages = facts.approximate_count;
+        let rate = |before: &Look| {
+            let seconds = at.saturating_duration_since(before.at).as_secs_f64();
+            let change = messages as f64 - before.messages as f64;
+            (seconds > 0.0).then(|| change / seconds)
+        };
+        Ok(Look {
+            at,
+            messages,
+            oldest_age: oldest.map(|inserted| seen.server_time.since(inserted)),
+            poisoned,
+            per_s: before.and_then(rate),
+        })
+    }
+
+    fn json(&self, look: &Look) -> serde_json::Value {
+        json!({
+            "queue": self.queue,
+            "messages": look.messages,
+            "oldest_visible_age_s": look.oldest_age.map(|age| age.as_secs()),
+            "change_per_s": look.per_s,
+            "poison_queue": self.poison_queue,
+            "poisoned": look.poisoned,
+        })
+    }
+
+    fn text(&self, look: &Look) -> String {
+        let age = match look.oldest_age {
+            Some(age) => format!("oldest visible {}", poison::spoken(age.as_secs())),
+            None => "none visible".to_owned(),
+        };
+        let rate = match look.per_s {
+            Some(per_s) => format!(", {per_s:+.1}/s"),
+            None => String::new(),
+        };
+        let poisoned = match look.poisoned {
+            Some(count) => format!("{count} messages"),
+            None => "not there".to_owned(),
+        };
+        format!(
+            "{}: {} messages (approximately, hidden ones included), {age}{rate}\n{}: {poisoned}",
+            self.queue, look.messages, self.poison_queue
+        )
+    }
+}
+
+/// Counts messages.
+pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result<ExitCode> {
+    let config = ListenerConfig {
+        poison_queue: flags.poison_queue.clone(),
+        ..ListenerConfig::new(&flags.queue)
+    };
+    config.validate()?;
+    let file = listen::read(common)?;
+    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
+    let poison_queue = config.poison_queue();
+    let subject = Subject {
+        storage: storage.as_ref(),
+        queue: &flags.queue,
+        poison_queue: &poison_queue,
+    };
+    if flags.watch {
+        let every = flags.interval.unwrap_or(WATCH_EVERY);
+        tokio::select! {
+            watched = watch(&subject, every, flags.json) => watched?,
+            interrupted = tokio::signal::ctrl_c() => interrupted?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut look = subject.look(None).await?;
+    if let Some(interval) = flags.interval {
+        tokio::time::sleep(interval).await;
+        look = subject.look(Some(&look)).await?;
+    }
+    match flags.json {
+        true => println!("{}", subject.json(&look)),
+        false => println!("{}", subject.text(&look)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks for good: in place on a terminal, else one look after the other.
+async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Result<()> {
+    let in_place = std::io::stdout().is_terminal() && !json;
+    let mut before: Option<Look> = None;
+    loop {
+        let look = subject.look(before.as_ref()).await?;
+        let text = match json {
+            true => subject.json(&look).to_string(),
+            false => subject.text(&look),
+        };
+        let mut out = std::io::stdout().lock();
+        match in_place && before.is_some() {
+            // Up over the two lines, which are written anew.
+            true => writeln!(out, "\u{1b}[2A\u{1b}[J{text}")?,
+            false => writeln!(out, "{text}")?,
+        }
+        out.flush()?;
+        drop(out);
+        before = Some(look);
+        tokio::time::sleep(every.max(Duration::from_millis(100))).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::support::{FakeStorage, POISON, QUEUE, s};
+
+    #[tokio::test(start_paused = true)]
+    async fn age_and_rate() {
+        let storage = FakeStorage::new(&[QUEUE]);
+        let subject = Subject {
+            storage: &storage,
+            queue: QUEUE,
+            poison_queue: POISON,
+        };
+        let empty = subject.look(None).await.unwrap();
+        assert_eq!(
+            (empty.messages, empty.oldest_age, empty.poisoned),
+            (0, None, None)
+        );
+        assert!(subject.text(&empty).contains("none visible"));
+        for _ in 0..30 {
+            storage.put(QUEUE, "x");
+        }
+        tokio::time::sleep_until(empty.at + s(10)).await;
+        let later = subject.look(Some(&empty)).await.unwrap();
+        assert_eq!(later.oldest_age, Some(s(10)));
+        assert_eq!(later.per_s, Some(3.0));
+        assert!(subject.text(&later).contains("+3.0/s"));
+        storage.steal(QUEUE, s(60));
+        tokio::time::advance(s(1)).await;
+        let hidden = subject.look(Some(&later)).await.unwrap();
+        assert_eq!((hidden.messages, hidden.oldest_age), (30, None));
+        assert_eq!(subject.json(&hidden)["change_per_s"], 0.0);
+    }
+}

@@ -1,0 +1,230 @@
+//! `validate`: what `run` would go by, where each value comes from, and what is wrong with it.
+
+use std::process::ExitCode;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory};
+use serde_json::json;
+use smalt_listener::config::connection::{NamedBy, connection};
+use smalt_listener::config::duration;
+use smalt_listener::config::effective::{Setting, Source, settings};
+use smalt_listener::config::file::ConfigFile;
+use smalt_listener::config::secret::Process;
+use smalt_sleeve::port::{CallContext, ErrorKind};
+
+use super::flags::ListenFlags;
+use super::plan::{self, Plan};
+use super::storage::{self, Retries};
+use super::{Cli, Common, exit, listen, serve};
+
+/// Flags of `validate`.
+#[derive(Args, Clone)]
+pub(crate) struct ValidateFlags {
+    #[command(flatten)]
+    listen: ListenFlags,
+    /// Ask the account for each queue, too, and try the addresses.
+    #[arg(long)]
+    connect: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows the settings, or all that is wrong.
+pub(crate) async fn validate(
+    common: &Common,
+    flags: &ValidateFlags,
+    matches: &ArgMatches,
+) -> anyhow::Result<ExitCode> {
+    let file = listen::read(common)?;
+    let plan = plan::make(&file, &flags.listen);
+    let account = account(common, &file);
+    let (plan, account) = match (plan, account) {
+        (Ok(plan), Ok(account)) => (plan, account),
+        (plan, account) => {
+            let problems = plan.err().into_iter().flatten().chain(account.err());
+            return Ok(exit::all(&problems.collect::<Vec<_>>()));
+        }
+    };
+    let variable = |flag: &str| variable(matches, flag);
+    let process = process(&plan, &file, flags, account, &variable);
+    match flags.json {
+        true => println!("{}", as_json(&plan, &process, flags, &variable)),
+        false => print!("{}", as_text(&plan, &process, flags, &variable)),
+    }
+    if flags.connect {
+        return connect(common, &file, &plan).await;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The account, without its secrets.
+fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
+    let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
+    storage::account(&given)?;
+    Ok(Setting {
+        key: "storage",
+        value: given.masked(),
+        source: match given.named_by {
+            NamedBy::Flag => Source::Flag,
+            NamedBy::Environment => {
+                Source::Environment("AZURE_STORAGE_CONNECTION_STRING".to_owned())
+            }
+            NamedBy::File => Source::File,
+        },
+    })
+}
+
+/// The variable that gave a flag its value, if one did.
+fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
+    let (name, matches) = matches.subcommand()?;
+    let command = Cli::command();
+    let command = command.find_subcommand(name)?;
+    let arg = command.get_arguments().find(|arg| arg.get_id() == flag)?;
+    let by_variable = matches.value_source(flag) == Some(ValueSource::EnvVariable);
+    let variable = arg.get_env().filter(|_| by_variable)?;
+    Some(variable.to_string_lossy().into_owned())
+}
+
+/// The settings of the process.
+fn process(
+    plan: &Plan,
+    file: &ConfigFile,
+    flags: &ValidateFlags,
+    account: Setting,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Setting> {
+    let (scale, look) = (&flags.listen.scale, &flags.listen.look);
+    let setting = |key, flag: &str, value: String, by_flag: bool, in_file: bool| Setting {
+        key,
+        value,
+        source: match (by_flag, in_file) {
+            (true, _) => variable(flag).map_or(Source::Flag, Source::Environment),
+            (false, true) => Source::File,
+            (false, false) => Source::Default,
+        },
+    };
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let in_file = &file.listener;
+    let grace = plan.queues.first().map(|queue| queue.config.grace);
+    let grace = grace.map_or_else(String::new, duration::text);
+    let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
+    vec![
+        account,
+        setting(
+            "worker",
+            "worker_id",
+            plan.worker.clone(),
+            scale.worker_id.is_some(),
+            in_file.worker.is_some(),
+        ),
+        setting(
+            "grace",
+            "grace",
+            grace,
+            scale.grace.is_some(),
+            in_file.grace.is_some(),
+        ),
+        setting(
+            "health",
+            "health",
+            shown(&plan.health),
+            look.health.is_some(),
+            in_file.health.is_some(),
+        ),
+        setting(
+            "metrics",
+            "metrics",
+            shown(&plan.metrics),
+            look.metrics.is_some(),
+            in_file.metrics.is_some(),
+        ),
+        setting("price", "", price, false, in_file.price.is_some()),
+    ]
+}
+
+fn of_queue(
+    queue: &plan::Queue,
+    flags: &ValidateFlags,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Setting> {
+    let by_flags = flags.listen.layer();
+    settings(
+        &queue.config,
+        &queue.merged,
+        &by_flags,
+        &queue.below,
+        variable,
+    )
+}
+
+fn source(source: &Source) -> &str {
+    match source {
+        Source::Flag => "flag",
+        Source::Environment(name) => name,
+        Source::File => "file",
+        Source::Default => "default",
+    }
+}
+
+fn as_text(
+    plan: &Plan,
+    process: &[Setting],
+    flags: &ValidateFlags,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> String {
+    let line = |s: &Setting| format!("  {:<22}{:<28}  {}\n", s.key, s.value, source(&s.source));
+    let mut text: String = process.iter().map(line).collect();
+    for queue in &plan.queues {
+        text.push_str(&format!("queue {}\n", queue.config.queue));
+        let settings = of_queue(queue, flags, variable);
+        text.extend(settings.iter().map(line));
+    }
+    text
+}
+
+fn as_json(
+    plan: &Plan,
+    process: &[Setting],
+    flags: &ValidateFlags,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> serde_json::Value {
+    let object = |settings: &[Setting]| {
+        let entry = |s: &Setting| {
+            let value = json!({ "value": s.value, "source": source(&s.source) });
+            (s.key.to_owned(), value)
+        };
+        serde_json::Value::Object(settings.iter().map(entry).collect())
+    };
+    let queues = plan.queues.iter().map(|queue| {
+        let settings = of_queue(queue, flags, variable);
+        json!({ "queue": queue.config.queue, "settings": object(&settings) })
+    });
+    json!({ "process": object(process), "queues": queues.collect::<Vec<_>>() })
+}
+
+/// Whether the account answers, has the queues, and the addresses are free.
+async fn connect(common: &Common, file: &ConfigFile, plan: &Plan) -> anyhow::Result<ExitCode> {
+    let storage = storage::open(common, file, Retries::OfTheClient).await?;
+    let mut problems = Vec::new();
+    for queue in &plan.queues {
+        let name = &queue.config.queue;
+        let cx = CallContext::default();
+        match storage.queue_properties(&cx, name).await {
+            Ok(facts) => println!("{name}: there, about {} messages", facts.approximate_count),
+            Err(error) if error.kind == ErrorKind::NotFound && queue.config.create_queue => {
+                println!("{name}: not there, will be created");
+            }
+            Err(error) => problems.push(anyhow::Error::new(error)),
+        }
+    }
+    for address in [&plan.health, &plan.metrics].into_iter().flatten() {
+        if let Err(error) = serve::can_bind(address).await {
+            println!("warning: {address}: {error}: `run` would go on without it");
+        }
+    }
+    Ok(match problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => exit::all(&problems),
+    })
+}

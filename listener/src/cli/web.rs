@@ -1,0 +1,46 @@
+//! Requests to the listener's own addresses, made by other commands.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, Uri, header};
+use smalt_sleeve::{HyperTransport, HyperTransportSettings, Transport};
+
+/// The text that `url` answers.
+pub(crate) async fn get(url: &str) -> anyhow::Result<String> {
+    let answer = send(Method::GET, url, Bytes::new()).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Posts a JSON document to `url`.
+pub(crate) async fn post(url: &str, document: &serde_json::Value) -> anyhow::Result<String> {
+    let answer = send(Method::POST, url, document.to_string().into()).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+async fn send(method: Method, url: &str, body: Bytes) -> anyhow::Result<Bytes> {
+    let uri: Uri = url.parse().with_context(|| format!("`{url}` is no URL"))?;
+    let host = uri.authority().filter(|_| uri.scheme().is_some());
+    let host = host.with_context(|| format!("`{url}` is no http:// or https:// URL"))?;
+    let request = Request::builder()
+        .method(method)
+        .header(header::HOST, host.as_str())
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::CONTENT_LENGTH, body.len())
+        .uri(uri.clone())
+        .body(body)?;
+    let transport = Arc::new(HyperTransport::new(HyperTransportSettings::default())?);
+    let answer = transport
+        .round_trip(request)
+        .await
+        .map_err(|error| super::exit::Unreached(format!("{url}: {error}")))?;
+    let status = answer.status();
+    let text = String::from_utf8_lossy(answer.body());
+    anyhow::ensure!(
+        status == StatusCode::OK || status == StatusCode::ACCEPTED,
+        "{url} answers {status}: {}",
+        text.lines().next().unwrap_or_default()
+    );
+    Ok(answer.into_body())
+}

@@ -1,0 +1,238 @@
+//! The settings of a queue as they come out, each with where it comes from: what `validate` shows.
+
+use super::ListenerConfig;
+use super::duration::{Human, text};
+use super::file::{QueueLayer, TRIGGER_EVERY};
+use crate::handler::exec::CommandLine;
+
+/// Where a value comes from, the strongest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A flag.
+    Flag,
+    /// This variable of the environment.
+    Environment(String),
+    /// The file.
+    File,
+    /// Nobody said anything.
+    Default,
+}
+
+/// One setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its key in the file.
+    pub key: &'static str,
+    /// Its value, as the file would have it.
+    pub value: String,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+struct Row {
+    key: &'static str,
+    /// Name of its flag, without dashes; empty when there is none.
+    flag: &'static str,
+    is_set: fn(&QueueLayer) -> bool,
+    value: fn(&ListenerConfig, &QueueLayer) -> String,
+}
+
+macro_rules! rows {
+    ($($key:literal, $flag:literal, $set:expr, $value:expr;)*) => {
+        &[$(Row { key: $key, flag: $flag, is_set: $set, value: $value }),*]
+    };
+}
+
+/// Every key of `[[listener.queue]]`.
+const ROWS: &[Row] = rows![
+    "visibility", "visibility", |l| l.visibility.is_some(), |c, _| text(c.visibility);
+    "renew", "", |l| l.renew.is_some(), |c, _| c.renew.to_string();
+    "max_dequeue", "max_dequeue", |l| l.max_dequeue.is_some(), |c, _| c.max_dequeue.to_string();
+    "retry", "retry", |l| l.retry.is_some(), |c, _| list(&c.retry);
+    "idle.min", "", |l| l.idle.min.is_some(), |c, _| text(c.idle.min);
+    "idle.max", "idle_max", |l| l.idle.max.is_some(), |c, _| text(c.idle.max);
+    "tasks.min", "tasks_min", |l| l.tasks.min.is_some(), |c, _| c.tasks.min.to_string();
+    "tasks.max", "tasks_max", |l| l.tasks.max.is_some(), |c, _| c.tasks.max.to_string();
+    "slots", "slots", |l| l.slots.is_some(), |c, _| c.slots.to_string();
+    "idle_tasks", "idle_tasks", |l| l.idle_tasks.is_some(), |c, _| c.idle_tasks.to_string();
+    "watchdog", "", |l| l.watchdog.is_some(), |c, _| text(c.watchdog);
+    "policy", "policy", |l| l.policy.is_some(), |c, _| word(&c.policy);
+    "drain_target", "", |l| l.drain_target.is_some(), |c, _| text(c.drain_target);
+    "cooldown", "", |l| l.cooldown.is_some(), |c, _| text(c.cooldown);
+    "rate", "rate", |l| l.rate.is_some(), |c, _| c.rate_per_s.to_string();
+    "poison.queue", "poison_queue", |l| l.poison.queue.is_some(), |c, _| c.poison_queue();
+    "encoding", "encoding", |l| l.encoding.is_some(), |c, _| word(&c.encoding);
+    "create_queue", "create_queue", |l| l.create_queue.is_some(), |c, _| c.create_queue.to_string();
+    "call_timeout", "", |l| l.call_timeout.is_some(), |c, _| text(c.call_timeout);
+    "trigger.queue", "trigger_queue", |l| l.trigger.queue.is_some(),
+        |_, l| l.trigger.queue.clone().unwrap_or_else(none);
+    "trigger.every", "", |l| l.trigger.every.is_some(),
+        |_, l| text(l.trigger.every.map_or(TRIGGER_EVERY, |Human(every)| every));
+    "handler.exec", "exec", |l| l.handler.exec.is_some(),
+        |_, l| l.handler.exec.as_ref().map_or_else(none, command);
+    "handler.http", "http", |l| l.handler.http.is_some(),
+        |_, l| l.handler.http.as_deref().map_or_else(none, without_secrets);
+    "handler.timeout", "timeout", |l| l.handler.timeout.is_some(), |c, _| text(c.handler_timeout);
+    "handler.content_type", "", |l| l.handler.content_type.is_some(),
+        |_, l| l.handler.content_type.clone().unwrap_or_else(none);
+    "handler.on_4xx", "", |l| l.handler.on_4xx.is_some(),
+        |_, l| word(&l.handler.on_4xx.unwrap_or_default());
+];
+
+fn none() -> String {
+    "-".to_owned()
+}
+
+fn word(value: &impl std::fmt::Debug) -> String {
+    format!("{value:?}").to_ascii_lowercase()
+}
+
+fn list(delays: &[std::time::Duration]) -> String {
+    let delays: Vec<String> = delays.iter().map(|delay| text(*delay)).collect();
+    delays.join(",")
+}
+
+fn command(line: &CommandLine) -> String {
+    match line {
+        CommandLine::Shell(line) => line.clone(),
+        CommandLine::Argv(words) => words.join(" "),
+    }
+}
+
+/// A URL without user information and query, where secrets stand.
+fn without_secrets(url: &str) -> String {
+    let (bare, query) = match url.split_once('?') {
+        Some((bare, _)) => (bare, "?***"),
+        None => (url, ""),
+    };
+    let (scheme, rest) = bare.split_once("://").unwrap_or(("", bare));
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (mark, host) = match authority.rsplit_once('@') {
+        Some((_, host)) => ("***@", host),
+        None => ("", authority),
+    };
+    let slash = if rest.contains('/') { "/" } else { "" };
+    format!("{scheme}://{mark}{host}{slash}{path}{query}")
+}
+
+/// Every setting of a queue: `flags` over `file` became `merged` and `config`. `variable` says
+/// which variable of the environment stands behind a flag's name, if it was not the flag itself.
+pub fn settings(
+    config: &ListenerConfig,
+    merged: &QueueLayer,
+    flags: &QueueLayer,
+    file: &QueueLayer,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Setting> {
+    let row = |row: &Row| Setting {
+        key: row.key,
+        value: (row.value)(config, merged),
+        source: if !(row.is_set)(merged) {
+            Source::Default
+        } else if (row.is_set)(flags) {
+            variable(row.flag).map_or(Source::Flag, Source::Environment)
+        } else if (row.is_set)(file) {
+            Source::File
+        } else {
+            Source::Default
+        },
+    };
+    ROWS.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each key of the file, with a value that is not the default.
+    const FILE: &[(&str, &str, &str)] = &[
+        ("visibility", "visibility = \"90s\"", "90s"),
+        ("renew", "renew = false", "false"),
+        ("max_dequeue", "max_dequeue = 7", "7"),
+        ("retry", "retry = [\"1s\", \"2m\"]", "1s,2m"),
+        ("idle.min", "idle = { min = \"1s\" }", "1s"),
+        ("idle.max", "idle = { max = \"1m\" }", "1m"),
+        ("tasks.min", "tasks = { min = 2 }", "2"),
+        ("tasks.max", "tasks = { max = 9 }", "9"),
+        ("slots", "slots = 4", "4"),
+        ("idle_tasks", "idle_tasks = 0", "0"),
+        ("watchdog", "watchdog = \"5m\"", "5m"),
+        ("policy", "policy = \"aimd\"", "aimd"),
+        ("drain_target", "drain_target = \"3s\"", "3s"),
+        ("cooldown", "cooldown = \"20s\"", "20s"),
+        ("rate", "rate = 100", "100"),
+        ("poison.queue", "poison = { queue = \"dead\" }", "dead"),
+        ("encoding", "encoding = \"base64\"", "base64"),
+        ("create_queue", "create_queue = true", "true"),
+        ("call_timeout", "call_timeout = \"5s\"", "5s"),
+        (
+            "trigger.queue",
+            "trigger = { queue = \"events\" }",
+            "events",
+        ),
+        ("trigger.every", "trigger = { every = \"2s\" }", "2s"),
+        ("handler.exec", "handler = { exec = [\"a\", \"b\"] }", "a b"),
+        (
+            "handler.http",
+            "handler = { http = \"http://u:p@h/x?sig=s\" }",
+            "http://***@h/x?***",
+        ),
+        ("handler.timeout", "handler = { timeout = \"1m\" }", "1m"),
+        (
+            "handler.content_type",
+            "handler = { content_type = \"text/plain\" }",
+            "text/plain",
+        ),
+        (
+            "handler.on_4xx",
+            "handler = { on_4xx = \"retry\" }",
+            "retry",
+        ),
+    ];
+
+    fn of(merged: &QueueLayer, flags: &QueueLayer, file: &QueueLayer) -> Vec<Setting> {
+        let config = merged.settings("w").unwrap();
+        let variable = |flag: &str| (flag == "slots").then(|| "LISTENER_SLOTS".to_owned());
+        settings(&config, merged, flags, file, &variable)
+    }
+
+    #[test]
+    fn each_setting_shows_its_value_and_source() {
+        let keys: Vec<_> = FILE.iter().map(|(key, ..)| *key).collect();
+        assert_eq!(keys, ROWS.iter().map(|r| r.key).collect::<Vec<_>>());
+        for (key, toml, value) in FILE {
+            let file: QueueLayer = toml::from_str(&format!("name = \"orders\"\n{toml}")).unwrap();
+            let none = QueueLayer::default();
+            for setting in of(&file, &none, &file) {
+                let is_it = setting.key == *key;
+                let wanted = if is_it { Source::File } else { Source::Default };
+                assert_eq!(setting.source, wanted, "{} by {toml}", setting.key);
+                assert!(!is_it || setting.value == *value, "{setting:?}");
+            }
+            let flag = QueueLayer {
+                name: None,
+                ..file.clone()
+            };
+            let merged = flag.clone().over(file.clone());
+            let found = of(&merged, &flag, &file);
+            let found = found.iter().find(|setting| setting.key == *key).unwrap();
+            let wanted = match *key {
+                "slots" => Source::Environment("LISTENER_SLOTS".to_owned()),
+                _ => Source::Flag,
+            };
+            assert_eq!(found.source, wanted, "{key}");
+        }
+    }
+
+    /// A flag that names a handler takes the place of the file's other kind.
+    #[test]
+    fn a_handler_that_is_replaced_has_no_source() {
+        let file: QueueLayer =
+            toml::from_str("name = \"q-1\"\nhandler = { http = \"http://h\" }").unwrap();
+        let flags: QueueLayer = toml::from_str("handler = { exec = \"cat\" }").unwrap();
+        let merged = flags.clone().over(file.clone());
+        let found = of(&merged, &flags, &file);
+        let http = found.iter().find(|s| s.key == "handler.http").unwrap();
+        assert_eq!((http.value.as_str(), &http.source), ("-", &Source::Default));
+    }
+}

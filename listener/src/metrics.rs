@@ -1,0 +1,376 @@
+//! What a listener has done, counted in one place: an [`Observer`] that sums up what it is told,
+//! and shows it as Prometheus' text or for a person.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use smalt_sleeve::port::ErrorKind;
+use tokio::time::Instant;
+
+use crate::listener::PoolStatus;
+use crate::observers::{Called, Expiring, Fetched, Idle, Observer, Renewed};
+use crate::report::{Decision, Outcome};
+use crate::rules::cost::cost;
+
+/// A call must have succeeded within so many of the longest intervals, or the listener is not ready
+/// (workers.md D3).
+const READY_INTERVALS: u32 = 3;
+
+/// Sums of one listener since its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Messages received.
+    pub received: u64,
+    /// Messages by what became of them.
+    pub outcomes: BTreeMap<Outcome, u64>,
+    /// Renewals that succeeded, and that failed.
+    pub renewals: [u64; 2],
+    /// Alarms about messages near their expiry.
+    pub expiring: u64,
+    /// Gets that brought nothing.
+    pub empty_gets: u64,
+    /// Answers that said: too often.
+    pub throttled: u64,
+    /// Requests by operation: what is billed.
+    pub requests: BTreeMap<&'static str, u64>,
+    /// Handlers that came to an end, and their time together.
+    pub handled: (u64, Duration),
+    /// Age of the oldest message of the last get; zero when it brought none.
+    pub oldest_age: Duration,
+    /// The newest pause of an idle task; zero while there is work.
+    pub idle_delay: Duration,
+}
+
+impl Counts {
+    /// Requests of all kinds.
+    pub fn requests(&self) -> u64 {
+        self.requests.values().sum()
+    }
+
+    fn of(&self, outcomes: &[Outcome]) -> u64 {
+        let counts = outcomes.iter().filter_map(|o| self.outcomes.get(o));
+        counts.sum()
+    }
+}
+
+/// How storage has answered lately.
+#[derive(Clone, Copy, Debug, Default)]
+struct Contact {
+    succeeded_at: Option<Instant>,
+    last_error: Option<ErrorKind>,
+}
+
+/// Counts what a listener does. One for each listener; see
+/// [`Listener::observed_by`](crate::Listener::observed_by).
+#[derive(Debug)]
+pub struct Metrics {
+    queue: String,
+    start: Instant,
+    state: Mutex<(Counts, Contact)>,
+}
+
+impl Metrics {
+    /// Nothing counted yet, for the listener of `queue`.
+    pub fn new(queue: &str) -> Self {
+        Metrics {
+            queue: queue.to_owned(),
+            start: Instant::now(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Queue of the listener.
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// Time since the start.
+    pub fn uptime(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// The sums so far.
+    pub fn counts(&self) -> Counts {
+        self.state().0.clone()
+    }
+
+    /// Time since storage answered well for the last time.
+    pub fn since_success(&self) -> Option<Duration> {
+        self.state().1.succeeded_at.map(|at| at.elapsed())
+    }
+
+    /// How the last call failed, if it did.
+    pub fn last_error(&self) -> Option<ErrorKind> {
+        self.state().1.last_error
+    }
+
+    /// Whether the listener does its work, or why not. `interval` is the longest that it goes
+    /// without a call while nothing is to do; while handlers run it may have none to make.
+    pub fn readiness(&self, interval: Duration, in_flight: u32) -> Result<(), String> {
+        let Contact {
+            succeeded_at,
+            last_error,
+        } = self.state().1;
+        if last_error == Some(ErrorKind::Denied) {
+            return Err("access denied".to_owned());
+        }
+        let why = last_error.map_or(String::new(), |error| format!("; the last call: {error:?}"));
+        let Some(at) = succeeded_at else {
+            return Err(format!("storage has not answered yet{why}"));
+        };
+        let silent = at.elapsed();
+        let is_busy = in_flight > 0 && last_error.is_none();
+        if silent < interval * READY_INTERVALS || is_busy {
+            return Ok(());
+        }
+        let seconds = silent.as_secs();
+        Err(format!("storage has not answered for {seconds} s{why}"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, (Counts, Contact)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Metrics {
+    fn called(&self, call: &Called) {
+        let (counts, contact) = &mut *self.state();
+        *counts.requests.entry(call.operation).or_insert(0) += 1;
+        counts.throttled += u64::from(call.throttled);
+        // A refusal that is about one message is an answer: storage can be reached.
+        let answered = match call.error {
+            None => true,
+            Some(kind) => matches!(kind, ErrorKind::ReceiptMismatch | ErrorKind::Refused),
+        };
+        let is_get = call.operation == "Get Messages";
+        if answered || (call.error == Some(ErrorKind::NotFound) && !is_get) {
+            contact.succeeded_at = Some(Instant::now());
+            contact.last_error = None;
+        } else {
+            contact.last_error = call.error;
+        }
+    }
+
+    fn received(&self, fetched: &Fetched) {
+        let (counts, _) = &mut *self.state();
+        counts.received += u64::from(fetched.got);
+        counts.empty_gets += u64::from(fetched.got == 0);
+        counts.oldest_age = fetched.oldest_age.unwrap_or_default();
+        if fetched.got > 0 {
+            counts.idle_delay = Duration::ZERO;
+        }
+    }
+
+    fn renewed(&self, renewal: &Renewed<'_>) {
+        self.state().0.renewals[usize::from(!renewal.succeeded)] += 1;
+    }
+
+    fn expiring(&self, _alarm: &Expiring<'_>) {
+        self.state().0.expiring += 1;
+    }
+
+    fn decided(&self, decision: &Decision) {
+        let (counts, _) = &mut *self.state();
+        *counts.outcomes.entry(decision.outcome).or_insert(0) += 1;
+        if let Some(time) = decision.handler_time {
+            counts.handled.0 += 1;
+            counts.handled.1 += time;
+        }
+    }
+
+    fn idle(&self, idle: &Idle) {
+        self.state().0.idle_delay = idle.pause;
+    }
+}
+
+/// A listener's counts and what its pool is doing now.
+#[derive(Clone, Debug)]
+pub struct Look<'a> {
+    /// Queue.
+    pub queue: &'a str,
+    /// Sums.
+    pub counts: Counts,
+    /// Pool.
+    pub pool: PoolStatus,
+}
+
+/// One family of series: its name, kind, meaning, and the series of one listener.
+type Family = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Look<'_>) -> Vec<(String, f64)>,
+);
+
+fn one(value: f64) -> Vec<(String, f64)> {
+    vec![(String::new(), value)]
+}
+
+fn label(name: &str, value: &str) -> String {
+    format!(",{name}=\"{value}\"")
+}
+
+/// All families; the names are those of the user's guide.
+const FAMILIES: &[Family] = &[
+    ("listener_received", "counter", "Messages received.", |l| {
+        one(l.counts.received as f64)
+    }),
+    (
+        "listener_handled",
+        "counter",
+        "Messages by what became of them.",
+        |l| {
+            let outcomes = Outcome::ALL.iter();
+            let all = outcomes.map(|o| (label("verdict", o.name()), l.counts.of(&[*o]) as f64));
+            all.collect()
+        },
+    ),
+    (
+        "listener_lost_lock",
+        "counter",
+        "Messages whose lock was lost under their handler.",
+        |l| one(l.counts.of(&[Outcome::LostLock]) as f64),
+    ),
+    (
+        "listener_duplicates_suppressed",
+        "counter",
+        "Messages that came again after they were finished.",
+        |l| {
+            one(l
+                .counts
+                .of(&[Outcome::DuplicateDeleted, Outcome::DuplicateKept]) as f64)
+        },
+    ),
+    (
+        "listener_renewals",
+        "counter",
+        "Renewals of locks by result.",
+        |l| {
+            let [succeeded, failed] = l.counts.renewals;
+            let result = |name| label("result", name);
+            vec![
+                (result("ok"), succeeded as f64),
+                (result("failed"), failed as f64),
+            ]
+        },
+    ),
+    (
+        "listener_poisoned",
+        "counter",
+        "Messages put into the poison queue.",
+        |l| one(l.counts.of(&[Outcome::Poisoned, Outcome::PoisonedUnacked]) as f64),
+    ),
+    (
+        "listener_expiring",
+        "counter",
+        "Alarms: messages about to expire unhandled.",
+        |l| one(l.counts.expiring as f64),
+    ),
+    (
+        "listener_handler_s_sum",
+        "counter",
+        "Time of handlers, together.",
+        |l| one(l.counts.handled.1.as_secs_f64()),
+    ),
+    (
+        "listener_handler_s_count",
+        "counter",
+        "Runs of handlers.",
+        |l| one(l.counts.handled.0 as f64),
+    ),
+    (
+        "listener_oldest_age_s",
+        "gauge",
+        "Age of the oldest message of the last get.",
+        |l| one(l.counts.oldest_age.as_secs_f64()),
+    ),
+    (
+        "listener_visible_estimate",
+        "gauge",
+        "Messages believed to wait.",
+        |l| one(l.pool.backlog as f64),
+    ),
+    (
+        "listener_inflight",
+        "gauge",
+        "Messages being handled.",
+        |l| one(f64::from(l.pool.in_flight)),
+    ),
+    ("listener_tasks", "gauge", "Dequeue tasks that poll.", |l| {
+        one(f64::from(l.pool.tasks))
+    }),
+    (
+        "listener_tasks_started",
+        "counter",
+        "Dequeue tasks ever started.",
+        |l| one(l.pool.tasks_started as f64),
+    ),
+    (
+        "listener_idle_delay_s",
+        "gauge",
+        "Newest pause of an idle task; 0 while there is work.",
+        |l| one(l.counts.idle_delay.as_secs_f64()),
+    ),
+    (
+        "listener_empty_gets",
+        "counter",
+        "Gets that brought nothing.",
+        |l| one(l.counts.empty_gets as f64),
+    ),
+    (
+        "listener_throttled",
+        "counter",
+        "Answers that said: too often.",
+        |l| one(l.counts.throttled as f64),
+    ),
+    (
+        "listener_tx_total",
+        "counter",
+        "Requests to storage by operation: what is billed.",
+        |l| {
+            let requests = l.counts.requests.iter();
+            let all = requests.map(|(op, count)| (label("op", op), *count as f64));
+            all.collect()
+        },
+    ),
+];
+
+/// Prometheus' text form of several listeners of one process. With a price per 10,000 requests,
+/// also what the requests have cost.
+pub fn prometheus(looks: &[Look<'_>], uptime: Duration, price_per_10k: Option<f64>) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    for (name, kind, help, series) in FAMILIES {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for look in looks {
+            for (labels, value) in series(look) {
+                let _ = writeln!(text, "{name}{{queue=\"{}\"{labels}}} {value}", look.queue);
+            }
+        }
+    }
+    if let Some(price) = price_per_10k {
+        let name = "listener_cost_estimate";
+        let _ = writeln!(
+            text,
+            "# HELP {name} Cost of the requests so far, at the configured price.\n\
+             # TYPE {name} counter"
+        );
+        for look in looks {
+            let cost = cost(look.counts.requests() as f64, price);
+            let _ = writeln!(text, "{name}{{queue=\"{}\"}} {cost}", look.queue);
+        }
+    }
+    let name = "listener_uptime_s";
+    let uptime = uptime.as_secs_f64();
+    let _ = writeln!(
+        text,
+        "# HELP {name} Time since the start.\n# TYPE {name} gauge\n{name} {uptime}"
+    );
+    text
+}
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

@@ -1,0 +1,215 @@
+//! What polling costs, and what one queue carries: the sums behind the listener's defaults.
+//!
+//! Every request is billed, an empty get like any other. The document that the listener's rules
+//! come from reckons: 22 idle hours of a day (six of eight working hours, and sixteen at night),
+//! one get a second, $0.01 per 10,000 requests: 79,200 gets a day and $2.38 a month and task. Its
+//! next step, "200 tasks cost $457.20", is a misprint: 200 times $2.376 is **$475.20**, two digits
+//! are swapped (DL1). The vectors in the tests are the right ones.
+//!
+//! Prices change and differ by region: [`EXAMPLE_PRICE_PER_10K`] is the document's and an example,
+//! not a quotation.
+
+/// Seconds of an hour.
+const HOUR_S: f64 = 3600.0;
+/// Requests that a price is given for.
+const PRICED_REQUESTS: f64 = 10_000.0;
+/// The document's price of 10,000 requests, in dollars: an example.
+pub const EXAMPLE_PRICE_PER_10K: f64 = 0.01;
+/// The document's month.
+pub const DAYS_PER_MONTH: f64 = 30.0;
+/// The document's idle hours of a working day: 6 of 8, and 16.
+pub const IDLE_HOURS: f64 = 22.0;
+/// Capacity is planned with this much headroom.
+pub const HEADROOM: f64 = 1.25;
+
+/// Tasks that poll an empty queue at a fixed interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Polling {
+    /// Polling tasks, of all processes.
+    pub tasks: f64,
+    /// Seconds from one poll of a task to its next.
+    pub interval_s: f64,
+    /// Requests that one poll makes: 1, or 2 with a depth query at each (DL2).
+    pub requests_per_poll: f64,
+}
+
+impl Polling {
+    /// Requests while the queue is empty for `hours`.
+    pub fn requests(&self, hours: f64) -> f64 {
+        self.tasks * hours * HOUR_S / self.interval_s * self.requests_per_poll
+    }
+}
+
+/// The hours of a month in which nothing is to do (DL25: not every day is a working day).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calendar {
+    /// Days with work.
+    pub working_days: f64,
+    /// Idle hours of each of them.
+    pub idle_hours: f64,
+    /// Days without work: idle for 24 hours.
+    pub idle_days: f64,
+}
+
+impl Calendar {
+    /// Idle hours altogether.
+    pub fn hours(&self) -> f64 {
+        self.working_days * self.idle_hours + self.idle_days * 24.0
+    }
+}
+
+/// One poller for a whole fleet: it polls at the interval, the others only try to take its lease.
+///
+/// It pays when a short interval is wanted; at a long one, everybody polling is cheaper (200 tasks
+/// at 30 s cost $15.84, a sentinel at 1 s with 200 lease attempts per 30 s $18.22).
+pub fn sentinel_requests(interval_s: f64, tasks: f64, lease_every_s: f64, hours: f64) -> f64 {
+    let one = Polling {
+        tasks: 1.0,
+        interval_s,
+        requests_per_poll: 1.0,
+    };
+    one.requests(hours) + tasks * hours * HOUR_S / lease_every_s
+}
+
+/// What requests cost, in the currency of the price.
+pub fn cost(requests: f64, price_per_10k: f64) -> f64 {
+    requests / PRICED_REQUESTS * price_per_10k
+}
+
+/// Requests to put and work off `messages`: a put and a delete each, a get per batch, the renewals.
+pub fn message_requests(messages: f64, batch: f64, renewals: f64) -> f64 {
+    messages * (2.0 + 1.0 / batch + renewals)
+}
+
+/// What limits one queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    /// Requests per second that the service takes for one queue. Whether it counts requests or
+    /// messages is not told alike everywhere, so this stays a setting.
+    pub requests_per_s: f64,
+    /// Messages per get.
+    pub batch: f64,
+    /// Renewals per message.
+    pub renewals: f64,
+}
+
+impl Capacity {
+    /// Messages per second that consumers alone can work off.
+    pub fn consumed_per_s(&self) -> f64 {
+        self.requests_per_s / (1.0 + 1.0 / self.batch + self.renewals)
+    }
+
+    /// Messages per second that producers and consumers together can pass through.
+    pub fn passed_per_s(&self) -> f64 {
+        self.requests_per_s / (2.0 + 1.0 / self.batch + self.renewals)
+    }
+
+    /// Queues to spread over, so that `messages_per_s` pass with [`HEADROOM`]; at least one.
+    pub fn partitions(&self, messages_per_s: f64) -> f64 {
+        (messages_per_s / self.passed_per_s() * HEADROOM)
+            .ceil()
+            .max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn month(tasks: f64, interval_s: f64, requests_per_poll: f64) -> f64 {
+        let polling = Polling {
+            tasks,
+            interval_s,
+            requests_per_poll,
+        };
+        cost(
+            polling.requests(IDLE_HOURS) * DAYS_PER_MONTH,
+            EXAMPLE_PRICE_PER_10K,
+        )
+    }
+
+    fn same(found: f64, wanted: f64) {
+        assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+    }
+
+    /// DL1: the document's sums, its misprint corrected. DL2, DL3: what the depth query adds, and
+    /// what a longer interval saves.
+    #[test]
+    fn dl1_the_documents_sums() {
+        let one = Polling {
+            tasks: 1.0,
+            interval_s: 1.0,
+            requests_per_poll: 1.0,
+        };
+        same(one.requests(IDLE_HOURS), 79_200.0);
+        same(month(1.0, 1.0, 1.0), 2.376);
+        same(month(200.0, 1.0, 1.0), 475.20);
+        assert!((month(200.0, 1.0, 1.0) - 457.20).abs() > 17.0, "misprint");
+        same(month(200.0, 1.0, 2.0), 950.40);
+        same(month(200.0, 30.0, 1.0), 15.84);
+    }
+
+    #[test]
+    fn a_sentinel_pays_at_short_intervals_only() {
+        let daily = sentinel_requests(1.0, 200.0, 30.0, IDLE_HOURS);
+        same(cost(daily * DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K), 18.216);
+        let longer = sentinel_requests(30.0, 200.0, 30.0, IDLE_HOURS);
+        assert!(longer > 200.0 * IDLE_HOURS * HOUR_S / 30.0);
+    }
+
+    /// DL25: 22 working days and 8 that are idle altogether.
+    #[test]
+    fn dl25_not_every_day_is_a_working_day() {
+        let calendar = Calendar {
+            working_days: 22.0,
+            idle_hours: IDLE_HOURS,
+            idle_days: 8.0,
+        };
+        same(calendar.hours(), 676.0);
+        let one = Polling {
+            tasks: 1.0,
+            interval_s: 1.0,
+            requests_per_poll: 1.0,
+        };
+        let month = cost(one.requests(calendar.hours()), EXAMPLE_PRICE_PER_10K);
+        same(month, 2.4336);
+    }
+
+    #[test]
+    fn what_one_queue_carries() {
+        for (requests_per_s, batch, consumed, passed) in [
+            (500.0, 1.0, 250.0, 166.7),
+            (500.0, 32.0, 484.8, 246.2),
+            (2000.0, 1.0, 1000.0, 666.7),
+            (2000.0, 32.0, 1939.4, 984.6),
+        ] {
+            let capacity = Capacity {
+                requests_per_s,
+                batch,
+                renewals: 0.0,
+            };
+            let tenths = |rate: f64| (rate * 10.0).round() / 10.0;
+            same(tenths(capacity.consumed_per_s()), consumed);
+            same(tenths(capacity.passed_per_s()), passed);
+        }
+        let queue = Capacity {
+            requests_per_s: 500.0,
+            batch: 32.0,
+            renewals: 0.0,
+        };
+        same(queue.partitions(1.0), 1.0);
+        same(queue.partitions(1000.0), 6.0);
+        let renewing = Capacity {
+            renewals: 2.0,
+            ..queue
+        };
+        assert!(renewing.consumed_per_s() < queue.consumed_per_s() / 2.0);
+    }
+
+    #[test]
+    fn messages_are_billed_at_both_ends() {
+        // The document's L6: a put is one request, a consume two.
+        same(message_requests(1.0, 1.0, 0.0), 3.0);
+        same(message_requests(64.0, 32.0, 1.0), 64.0 * 3.0 + 2.0);
+    }
+}
