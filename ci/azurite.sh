@@ -6,31 +6,9 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt smalt-sweeper smalt-listener harness
 
-azurite_version=3.37.0
-node_version=24.11.1
 account=devstoreaccount1
 key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 build=${BUILD_DIR:-build}/azurite
-
-# Azurite 3.37 wants node 22 or newer; the npm package `node` brings one where the system's is older.
-install() {
-    mkdir -p "$build"
-    local major
-    major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
-    if [ ! -e "$build/node_modules/azurite/package.json" ] ||
-        ! grep -q "\"version\": \"$azurite_version\"" "$build/node_modules/azurite/package.json"; then
-        npm install --prefix "$build" --no-audit --no-fund --loglevel error --force \
-            "azurite@$azurite_version"
-    fi
-    if [ "$major" -lt 22 ] && [ ! -x "$build/node_modules/node/bin/node" ]; then
-        npm install --prefix "$build" --no-audit --no-fund --loglevel error --force \
-            "node@$node_version"
-    fi
-    node=node
-    if [ -x "$build/node_modules/node/bin/node" ]; then
-        node=$build/node_modules/node/bin/node
-    fi
-}
 
 start_azurite() {
     local log=$work/azurite.log pid
@@ -77,7 +55,7 @@ binaries() {
     unset AZURE_STORAGE_CONNECTION_STRING
 }
 
-install
+install_azurite "$build"
 start_smalt smalt
 start_azurite
 for service in smalt azurite; do

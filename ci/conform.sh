@@ -10,20 +10,12 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt harness
 
-azurite_version=3.37.0
-node_version=24.11.1
 build=${BUILD_DIR:-build}
 targets=(--target smalt --target smalt-https)
 
 mkdir -p "$build"
 if [ -z "${SKIP_AZURITE:-}" ] && command -v npm >/dev/null; then
-    if ! grep -qs "\"version\": \"$azurite_version\"" \
-        "$build/azurite/node_modules/azurite/package.json" ||
-        [ ! -x "$build/azurite/node_modules/node/bin/node" ]; then
-        mkdir -p "$build/azurite"
-        npm install --prefix "$build/azurite" --no-audit --no-fund --loglevel error --force \
-            "azurite@$azurite_version" "node@$node_version"
-    fi
+    install_azurite "$build/azurite"
     targets+=(--target azurite --azurite "$build/azurite")
 else
     echo "Azurite is left out"

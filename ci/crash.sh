@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after round
-# on one store; then death at every named step, and what a loss of power can leave. Failing calls are in ci/nightly.sh.
+# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after
+# round on one store; then death at every named step, what a loss of power can leave, and calls
+# that fail.
 #
 #   ci/crash.sh [rounds]                                      all of it
 #   ci/crash.sh rounds further options of `harness crash`     the rounds alone
@@ -11,7 +12,7 @@ rounds=${1:-20}
 target=${CARGO_TARGET_DIR:-target}
 
 [ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
-    cargo build --release --quiet --bins
+    bash ci/build.sh
 "$target/release/harness" crash --rounds "$rounds" "$@"
 [ $# -eq 0 ] || exit 0
 
@@ -19,8 +20,8 @@ target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet -p smalt-harness --features failpoints
 if [ "$(uname)" = Linux ]; then
     cargo build --quiet -p smalt-shim
-    "$target/debug/harness" crash --failpoints --images 1
+    "$target/debug/harness" crash --failpoints --images 1 --errors
 else
     "$target/debug/harness" crash --failpoints
-    echo "images: NOT RUN, they need Linux"
+    echo "images, errors: NOT RUN, they need Linux"
 fi

@@ -55,6 +55,23 @@ start_smalt() {
     done
 }
 
+azurite_version=3.37.0
+node_version=24.11.1
+
+# install_azurite DIR: brings Azurite from npm into DIR, unless it is there; `node` is what runs it.
+# Azurite 3.37 wants node 22 or newer: the npm package `node` brings one where the system's is older.
+install_azurite() {
+    local wanted=("azurite@$azurite_version")
+    [ "$(node --version | sed 's/^v\([0-9]*\).*/\1/')" -ge 22 ] || wanted+=("node@$node_version")
+    if ! grep -qs "\"version\": \"$azurite_version\"" "$1/node_modules/azurite/package.json" ||
+        { [ ${#wanted[@]} -gt 1 ] && [ ! -x "$1/node_modules/node/bin/node" ]; }; then
+        mkdir -p "$1"
+        npm install --prefix "$1" --no-audit --no-fund --loglevel error --force "${wanted[@]}"
+    fi
+    node=node
+    [ ! -x "$1/node_modules/node/bin/node" ] || node=$1/node_modules/node/bin/node
+}
+
 fail() {
     echo "FAILED: $*" >&2
     exit 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
-# `object_store` crate, and a round with Microsoft's Python SDK. They come from PyPI and crates.io into
-# build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
+# `object_store` crate, rounds with Microsoft's Python SDKs of blobs and of queues, and the queue commands
+# of azure-cli. They come from PyPI and crates.io into build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
 #
 #   ci/suites.sh                            all of them
-#   ci/suites.sh adlfs object_store python  some of them
+#   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue azure_cli
 #
 # Needs: python3, cargo build --release --bins (or SMALT_BIN_DIR).
 set -euo pipefail
@@ -14,6 +14,7 @@ need smalt
 
 adlfs_version=2026.8.0
 object_store_version=0.14
+azure_cli_version=2.91.0
 account=devstoreaccount1
 key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites" && pwd)
@@ -116,7 +117,73 @@ suite_python() {
     report "Python SDK" "$(count passed "$log")" "$(count failed "$log")"
 }
 
-[ $# -gt 0 ] || set -- adlfs object_store python
+suite_python_queue() {
+    local log=$build/python_queue.log own=$build/venv-queue
+    if [ ! -e "$own/installed" ]; then
+        python3 -m venv "$own"
+        "$own/bin/pip" install --quiet --disable-pip-version-check \
+            'azure-storage-queue>=12.10,<13' aiohttp
+        touch "$own/installed"
+    fi
+    start_smalt python_queue
+    "$own/bin/python" ci/suites/python_queue_sdk.py "http://$python_queue_queue/$account" \
+        "$account" "$key" >"$log" 2>&1 || true
+    grep -E '^FAILED' "$log" || true
+    report "Python SDK, queues" "$(count passed "$log")" "$(count failed "$log")"
+}
+
+# cli_step NAME PATTERN ARGUMENT...: a command of `az storage` whose output must have the pattern.
+cli_step() {
+    local name=$1 pattern=$2
+    shift 2
+    if "$cli" storage "$@" --output json >"$work/cli" 2>>"$log" && grep -q "$pattern" "$work/cli"; then
+        passed=$((passed + 1))
+    else
+        echo "  $name: $(cat "$work/cli")"
+        failed=$((failed + 1))
+    fi
+}
+
+suite_azure_cli() {
+    local log=$build/azure_cli.log own=$build/venv-cli passed=0 failed=0 message id receipt
+    local cli=$own/bin/az queue=orders field='import json,sys; print(json.load(sys.stdin)[0][sys.argv[1]])'
+    if [ ! -e "$own/installed" ]; then
+        python3 -m venv "$own"
+        "$own/bin/pip" install --quiet --disable-pip-version-check "azure-cli==$azure_cli_version"
+        touch "$own/installed"
+    fi
+    start_smalt cli
+    export AZURE_CONFIG_DIR=$work/az AZURE_CORE_COLLECT_TELEMETRY=no AZURE_CORE_ONLY_SHOW_ERRORS=1
+    export AZURE_STORAGE_CONNECTION_STRING="DefaultEndpointsProtocol=http;AccountName=$account;\
+AccountKey=$key;BlobEndpoint=http://$cli_blob/$account;QueueEndpoint=http://$cli_queue/$account;"
+    : >"$log"
+    cli_step create '"created": true' queue create -n $queue --metadata team=billing
+    cli_step exists '"exists": true' queue exists -n $queue
+    cli_step list $queue queue list
+    cli_step "metadata show" billing queue metadata show -n $queue
+    cli_step put '"id"' message put -q $queue --content hello --time-to-live 3600
+    cli_step peek hello message peek -q $queue
+    cli_step get hello message get -q $queue --visibility-timeout 60
+    message=$(cat "$work/cli")
+    id=$(python3 -c "$field" id <<<"$message")
+    receipt=$(python3 -c "$field" popReceipt <<<"$message")
+    cli_step update popReceipt message update -q $queue --id "$id" --pop-receipt "$receipt" \
+        --visibility-timeout 0 --content changed
+    cli_step "get again" changed message get -q $queue
+    message=$(cat "$work/cli")
+    receipt=$(python3 -c "$field" popReceipt <<<"$message")
+    cli_step delete '' message delete -q $queue --id "$id" --pop-receipt "$receipt"
+    cli_step "policy create" '' queue policy create -q $queue -n reader --permissions r \
+        --expiry 2099-01-01T00:00Z
+    cli_step "policy show" '2099' queue policy show -q $queue -n reader
+    cli_step "generate-sas" 'sig=' queue generate-sas -n $queue --permissions rp \
+        --expiry 2099-01-01T00:00Z
+    cli_step clear '' message clear -q $queue
+    cli_step queue-delete '"deleted": true' queue delete -n $queue --fail-not-exist
+    report "azure-cli, queues" "$passed" "$failed"
+}
+
+[ $# -gt 0 ] || set -- adlfs object_store python python_queue azure_cli
 for suite in "$@"; do
     "suite_$suite"
 done

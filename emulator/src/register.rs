@@ -56,6 +56,8 @@ pub enum Verb {
     Put,
     /// POST.
     Post,
+    /// POST, or PUT where the version's own form has it.
+    PostOrPut,
     /// DELETE.
     Delete,
     /// PATCH, or its older name MERGE.
@@ -72,6 +74,7 @@ impl Verb {
             Verb::GetOrHead => method == Method::GET || method == Method::HEAD,
             Verb::Put => method == Method::PUT,
             Verb::Post => method == Method::POST,
+            Verb::PostOrPut => method == Method::POST || method == Method::PUT,
             Verb::Delete => method == Method::DELETE,
             Verb::Patch => method == Method::PATCH || method.as_str() == "MERGE",
             Verb::Options => method == Method::OPTIONS,

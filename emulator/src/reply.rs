@@ -117,6 +117,9 @@ impl Reply {
     }
 }
 
+/// Since this version an answer names the version that it was made under. "Version 2009-09-19".
+const NAMES_VERSION: ApiVersion = ApiVersion::V2009_09_19;
+
 /// What the common headers say.
 #[derive(Clone, Copy, Debug)]
 pub struct Common<'a> {
@@ -140,7 +143,7 @@ impl<'a> Common<'a> {
         Common {
             service: call.service(),
             request_id: call.request_id,
-            version: Some(call.version),
+            version: (call.version >= NAMES_VERSION).then_some(call.version),
             tells_code: call.version >= ApiVersion::V2017_07_29,
             client_request_id: call.headers.get("x-ms-client-request-id"),
             now,

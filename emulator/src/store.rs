@@ -42,6 +42,7 @@ mod reader;
 mod references;
 mod shared;
 mod sled_engine;
+mod sled_waker;
 mod staging;
 mod stats;
 #[cfg(any(test, feature = "schedule"))]

@@ -10,7 +10,8 @@
 //! # Layout
 //! - [`lines`]: what is measured, and the targets. [`requests`]: the requests.
 //! - [`load`]: the generator. [`echo`]: the bare server. [`servers`]: starting each.
-//! - [`rates`]: operations per second; [`scale`]: with many blobs; [`inproc`]: without a socket.
+//! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`]: with many messages;
+//!   [`inproc`]: without a socket.
 //! - [`report`]: the table. [`options`]: the command line.
 
 pub mod echo;
@@ -18,6 +19,7 @@ pub mod inproc;
 pub mod lines;
 pub mod load;
 pub mod options;
+pub mod queue;
 pub mod rates;
 pub mod report;
 pub mod requests;

@@ -10,6 +10,7 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
+//! - [`fleet`]: listener processes that are killed, and an account of every message.
 //! - [`soak`]: long runs, everything in them accounted for.
 //! - [`diff`]: two services asked the same, and a ledger of how they differ.
 //! - [`import`]: recordings of other tools as traces.
@@ -24,6 +25,7 @@ pub mod certificate;
 pub mod conform;
 pub mod crash;
 pub mod diff;
+pub mod fleet;
 pub mod histories;
 pub mod import;
 pub mod malformed;

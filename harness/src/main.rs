@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted,
+    bench, bursts, certificate, conform, crash, diff, fleet, histories, import, malformed, planted,
     replay, scenario, soak, traces,
 };
 
@@ -48,6 +48,8 @@ enum Command {
     Histories(histories::Options),
     /// Run a few clients at once and look for an order of their calls that explains every answer.
     Bursts(bursts::Options),
+    /// Work a queue off by listeners that are killed at random, and account for every message.
+    Fleet(fleet::Options),
     /// Run clients for long and account for everything that they did.
     Soak(soak::Options),
     /// Switch on one planted bug after the other and see that a check catches it.
@@ -85,6 +87,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Crash(options) => block_on(crash::run_command(&options)),
         Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
+        Command::Fleet(options) => block_on(fleet::run_command(&options)),
         Command::Malformed(options) => block_on(malformed::run_command(&options)),
         Command::Bench(options) => block_on(bench::run_command(&options)),
         Command::Echo(options) => block_on(bench::echo::run_command(&options)),

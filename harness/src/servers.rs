@@ -1,15 +1,17 @@
-//! Servers as child processes, and what it takes to talk to them: shared by the benchmark, the
-//! crash test and the malformed requests.
+//! Servers as child processes or in this one, and what it takes to talk to them: shared by the
+//! benchmark, the crash test, the malformed requests and the simulation.
 //!
 //! # Layout
 //! - [`process`]: a child process that is killed when it is dropped; [`smalt`]: the binary `smalt`
 //!   as one; [`azurite`]: Azurite as one; [`files`]: what is read from files.
+//! - [`in_process`]: the emulator in this process.
 //! - [`connection`]: one kept-alive HTTP/1.1 connection; [`access`]: requests that are allowed.
 
 pub mod access;
 pub mod azurite;
 pub mod connection;
 pub mod files;
+pub mod in_process;
 pub mod process;
 pub mod smalt;
 

@@ -1,12 +1,6 @@
 //! The workers among rivals, faults and crashes: a fixed set of seeds, each run twice.
 //!
 //! `SMALT_SEED=N` starts elsewhere, `SMALT_SEED=random` anywhere; `SMALT_CASES=N` runs more.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a panic is how a test fails"
-)]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

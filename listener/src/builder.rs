@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use smalt_sleeve::port::Storage;
 
-use crate::config::{ConfigError, Encoding, Idle, ListenerConfig, Policy, Tasks};
+use crate::config::{ConfigError, Encoding, Idle, ListenerConfig, Policy, SentinelConfig, Tasks};
 use crate::handler::Handler;
 use crate::jitter;
 use crate::listener::Listener;
 use crate::observers::Observer;
+use crate::throttle::AccountLimit;
 
 /// A builder that has no handler yet.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +22,7 @@ pub struct ListenerBuilder<H = NoHandler> {
     storage: Arc<dyn Storage>,
     seed: Option<u64>,
     observers: Vec<Arc<dyn Observer>>,
+    account: Option<AccountLimit>,
     handler: H,
 }
 
@@ -31,6 +33,7 @@ impl ListenerBuilder {
             storage,
             seed: None,
             observers: Vec::new(),
+            account: None,
             handler: NoHandler,
         }
     }
@@ -42,6 +45,7 @@ impl ListenerBuilder {
             storage: self.storage,
             seed: self.seed,
             observers: self.observers,
+            account: self.account,
             handler: Arc::new(handler),
         }
     }
@@ -55,6 +59,10 @@ impl ListenerBuilder<Arc<dyn Handler>> {
             .seed
             .unwrap_or_else(|| jitter::of_name(&self.config.worker));
         let listener = Listener::new(self.config, self.storage, self.handler, seed)?;
+        let listener = match self.account {
+            Some(account) => listener.within(account),
+            None => listener,
+        };
         let observers = self.observers.into_iter();
         Ok(observers.fold(listener, Listener::observed_by))
     }
@@ -114,6 +122,20 @@ impl<H> ListenerBuilder<H> {
     #[must_use]
     pub fn idle_tasks(self, tasks: u32) -> Self {
         self.settings(|c| c.idle_tasks = tasks)
+    }
+
+    /// One idle poller for all listeners of the fleet on this queue, in place of
+    /// [`idle_tasks`](Self::idle_tasks) in each.
+    #[must_use]
+    pub fn sentinel(self, sentinel: SentinelConfig) -> Self {
+        self.settings(|c| c.sentinel = Some(sentinel))
+    }
+
+    /// The budget of requests that all listeners on the account share.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = Some(account);
+        self
     }
 
     /// Most requests per second to the queue.

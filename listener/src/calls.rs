@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::observers::{Called, Observers};
 use crate::planted::planted;
-use crate::throttle::{Priority, Throttle};
+use crate::throttle::{AccountLimit, Priority, Throttle};
 
 /// Longest client request id (Azure: 1 KiB).
 const REQUEST_ID_MAX_BYTES: usize = 1024;
@@ -32,8 +32,10 @@ pub(crate) struct Calls {
     poison_queue: String,
     worker: String,
     timeout: Duration,
-    pub(crate) throttle: Throttle,
+    throttle: Throttle,
     poison_throttle: Throttle,
+    blob_throttle: Throttle,
+    account: AccountLimit,
     observers: Observers,
 }
 
@@ -41,6 +43,7 @@ impl Calls {
     pub(crate) fn new(
         config: &crate::ListenerConfig,
         storage: Arc<dyn Storage>,
+        account: AccountLimit,
         observers: Observers,
     ) -> Self {
         Calls {
@@ -51,6 +54,8 @@ impl Calls {
             timeout: config.call_timeout,
             throttle: Throttle::new(config.rate_per_s),
             poison_throttle: Throttle::new(config.rate_per_s),
+            blob_throttle: Throttle::new(config.rate_per_s),
+            account,
             observers,
         }
     }
@@ -153,9 +158,29 @@ impl Calls {
         }
     }
 
-    /// Requests so far, to both queues.
+    /// A request to the blob service.
+    pub(crate) async fn blob<T, F>(
+        &self,
+        operation: &'static str,
+        call: impl FnOnce(Arc<dyn Storage>, CallContext) -> F,
+    ) -> PortResult<T>
+    where
+        F: Future<Output = PortResult<T>>,
+    {
+        let call = call(Arc::clone(&self.storage), self.context("sentinel", ""));
+        let (throttle, timeout) = (&self.blob_throttle, self.timeout);
+        let answer = self.bounded(throttle, Priority::Fetch, operation, timeout, call);
+        answer.await.map(|answer| answer.value)
+    }
+
+    /// Requests so far, to both queues and the sentinel's blob.
     pub(crate) fn requests(&self) -> u64 {
-        self.throttle.taken() + self.poison_throttle.taken()
+        self.throttle.taken() + self.poison_throttle.taken() + self.blob_throttle.taken()
+    }
+
+    /// Requests per second that are allowed at the moment, by queue and account.
+    pub(crate) fn rate_per_s(&self) -> f64 {
+        self.throttle.rate_per_s().min(self.account.rate_per_s())
     }
 
     async fn ask<T>(
@@ -178,6 +203,7 @@ impl Calls {
         call: impl Future<Output = PortResult<T>>,
     ) -> PortResult<Answered<T>> {
         throttle.take(priority).await;
+        self.account.take(priority).await;
         let at = Instant::now();
         let answer = match tokio::time::timeout(timeout, call).await {
             Ok(answer) => answer,
@@ -186,6 +212,7 @@ impl Calls {
         let throttled = answer.as_ref().is_err_and(is_throttle);
         if throttled {
             throttle.throttled();
+            self.account.throttled(&self.queue);
         }
         let error = answer.as_ref().err().map(|error| error.kind);
         let called = Called {

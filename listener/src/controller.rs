@@ -27,7 +27,9 @@ use crate::pool::Pool;
 use crate::report::{Ended, Report};
 use crate::rules::load::LoadMeter;
 use crate::rules::scaling::{Limits, Scaler};
+use crate::rules::sentinel::Role;
 use crate::run::CANCEL_GRACE;
+use crate::sentinel::Guard;
 use crate::shared::{Event, Phase, Shared};
 
 /// The rules are asked once in this time while Active.
@@ -65,6 +67,8 @@ pub(crate) struct Controller {
     samples: JoinSet<()>,
     scaler: Scaler,
     meter: LoadMeter,
+    /// This listener's part in the fleet's sentinel, where one is wanted.
+    guard: Option<Guard>,
     mode: Mode,
     start: Instant,
     state: PoolState,
@@ -104,6 +108,10 @@ impl Controller {
             samples: JoinSet::new(),
             scaler: Scaler::new(config.policy, limits),
             meter: LoadMeter::new(Duration::ZERO),
+            guard: match wiring.mode {
+                Mode::Run => Guard::new(&shared, wiring.seed),
+                Mode::Once => None,
+            },
             mode: wiring.mode,
             start: now,
             state: PoolState::Starting,
@@ -181,6 +189,12 @@ impl Controller {
                 self.rescale();
             }
             Event::Depth(None) => {}
+            Event::Sentinel(answer) => {
+                if let Some(guard) = &mut self.guard {
+                    guard.answered(answer);
+                }
+                self.follow_role();
+            }
         }
         let is_empty = self.empty_gets >= ONCE_EMPTY_GETS && self.meter.in_flight() == 0;
         Ok((self.mode == Mode::Once && is_empty).then_some(Ended::Empty))
@@ -231,16 +245,7 @@ impl Controller {
     /// Once a second: the rules, or the watchdog.
     fn tick(&mut self) {
         if self.state != PoolState::Active {
-            let due = self.watched_at.elapsed() >= self.shared.config.watchdog;
-            let asks = planted("depth-asked-while-idle");
-            if asks {
-                self.sample_depth();
-            }
-            if self.pool.active() == 0 && due && !planted("no-watchdog") {
-                self.watched_at = Instant::now();
-                self.pool.start(true);
-            }
-            self.publish(self.state);
+            self.watch();
             return;
         }
         // Gets that fail prove nothing: only a queue that was seen empty lets the pool fall asleep.
@@ -251,14 +256,61 @@ impl Controller {
             let leaves = planted("last-poller-leaves");
             self.pool.resize(if leaves { 0 } else { self.floor() });
             self.publish(PoolState::Watching);
+            self.guard_step();
         } else {
             self.rescale();
+            self.guard_step();
+        }
+    }
+
+    /// Once a second while Watching: the watchdog, and the sentinel's lease.
+    fn watch(&mut self) {
+        if planted("depth-asked-while-idle") {
+            self.sample_depth();
+        }
+        self.guard_step();
+        self.follow_role();
+        let due = self.watched_at.elapsed() >= self.shared.config.watchdog;
+        // A follower knows that another one polls.
+        let relies = self.role() == Some(Role::Follower);
+        if self.pool.active() == 0 && due && !relies && !planted("no-watchdog") {
+            self.watched_at = Instant::now();
+            self.pool.start(true);
+        }
+        self.publish(self.state);
+    }
+
+    /// Whether this listener polls for the fleet; `None` where each listener does for itself.
+    fn role(&self) -> Option<Role> {
+        self.guard.as_ref().map(Guard::role)
+    }
+
+    /// The lease is wanted while there is nothing to do, and kept while this listener alone can do
+    /// what there is. With more to do it goes to another one, which wakes up by it.
+    fn guard_step(&mut self) {
+        let watching = self.state == PoolState::Watching;
+        let alone = self.meter.backlog() == 0;
+        let role = self.role();
+        if let Some(guard) = &mut self.guard {
+            guard.step(watching || (alone && role == Some(Role::Holder)));
+        }
+    }
+
+    /// While Watching, the role decides who polls.
+    fn follow_role(&mut self) {
+        if self.state == PoolState::Watching && self.guard.is_some() {
+            let probes = self.role() == Some(Role::Unsure) && self.pool.active() <= 1;
+            if !probes {
+                self.pool.resize(self.floor());
+            }
+            self.publish(self.state);
         }
     }
 
     /// Tasks that poll while there is nothing to do (LS10). `once` always keeps one.
     fn floor(&self) -> u32 {
         match self.mode {
+            Mode::Run if self.guard.is_some() => u32::from(self.role() == Some(Role::Holder)),
             Mode::Run => self.shared.config.idle_tasks,
             Mode::Once => self.shared.config.idle_tasks.max(1),
         }
@@ -282,7 +334,7 @@ impl Controller {
         self.rescaled_at = Instant::now();
         let now = self.start.elapsed();
         let tasks = self.pool.active();
-        let rate = self.shared.calls.throttle.rate_per_s();
+        let rate = self.shared.calls.rate_per_s();
         let load = self.meter.load(now, tasks, rate);
         let target = self.scaler.target(now, &load).max(self.floor());
         if tasks == 0 || self.meter.in_flight() == 0 || !planted("blind-while-busy") {
@@ -315,9 +367,14 @@ impl Controller {
         self.samples.shutdown().await;
         self.shared.phase.modify(|_| phase);
         let grace = self.shared.config.grace;
-        let drained = tokio::time::timeout(grace, self.pool.drained())
-            .await
-            .is_ok();
+        let leave = async {
+            if let Some(guard) = &mut self.guard {
+                guard.leave().await;
+            }
+        };
+        let drained = tokio::time::timeout(grace, self.pool.drained());
+        let (drained, ()) = tokio::join!(drained, leave);
+        let drained = drained.is_ok();
         if !drained {
             self.shared.phase.modify(|_| Phase::Leaving);
             let within = CANCEL_GRACE + LEAVE_WITHIN;
@@ -326,7 +383,7 @@ impl Controller {
         while let Ok(event) = self.events.try_recv() {
             self.count(event);
         }
-        self.report.requests = self.shared.calls.requests();
+        self.report.requests = self.shared.requests();
         self.report.tasks_started = self.pool.started();
         drained
     }
@@ -340,7 +397,7 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
-            Event::Failed(_) | Event::Depth(_) => {}
+            Event::Failed(_) | Event::Depth(_) | Event::Sentinel(_) => {}
         }
     }
 

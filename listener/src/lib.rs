@@ -7,6 +7,8 @@
 //!   totals; [`Decision`] what became of one message.
 //! - [`handler`]: what handles messages: an async function, a command, an HTTP endpoint.
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
+//! - [`payload`]: large payloads in blobs, and the sender of messages.
+//! - [`partition`]: several queues in the place of one, and their resize.
 //! - [`config`]: TOML file, flags, secrets. [`metrics`]: an observer that counts, and its text.
 //! - `controller` owns the `pool` of `poller` tasks; a poller hands each message to an owner
 //!   (`message`), which alone holds its lock (`renew`), runs its handler (`run`) and ends it
@@ -32,6 +34,8 @@ mod listener;
 mod message;
 pub mod metrics;
 pub mod observers;
+pub mod partition;
+pub mod payload;
 mod planted;
 mod poison;
 mod poller;
@@ -40,6 +44,7 @@ mod renew;
 mod report;
 pub mod rules;
 mod run;
+mod sentinel;
 mod settle;
 mod shared;
 mod signal;
@@ -47,7 +52,8 @@ mod sync;
 mod throttle;
 
 pub use builder::{ListenerBuilder, NoHandler};
-pub use config::{ConfigError, ListenerConfig};
+pub use config::{ConfigError, ListenerConfig, SentinelConfig};
 pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
 pub use observers::Observer;
 pub use report::{Decision, Ended, Outcome, Report};
+pub use throttle::AccountLimit;

@@ -12,11 +12,13 @@ use crate::config::{ConfigError, ListenerConfig};
 use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
 use crate::observers::{Observer, Observers};
+use crate::payload::PayloadStore;
 use crate::planted::planted;
 use crate::report::Report;
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
 use crate::signal::Signal;
+use crate::throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
 
 /// Why a run ended without a report.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +132,7 @@ pub struct Listener {
     handler: Arc<dyn Handler>,
     seed: u64,
     observers: Observers,
+    account: AccountLimit,
     wake: Arc<Signal<u64>>,
     status: watch::Sender<PoolStatus>,
     done: Arc<Mutex<DoneCache>>,
@@ -155,6 +158,7 @@ impl Listener {
             handler,
             seed,
             observers: Observers::default(),
+            account: AccountLimit::new(ACCOUNT_RATE_PER_S),
             wake: Arc::new(Signal::new(0)),
             status: watch::channel(PoolStatus::default()).0,
             done: Arc::default(),
@@ -165,6 +169,13 @@ impl Listener {
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
+        self
+    }
+
+    /// Draws its requests from a budget that it shares with other listeners on the account.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = account;
         self
     }
 
@@ -210,6 +221,12 @@ impl Listener {
         self.start(Mode::Once, shutdown).await
     }
 
+    fn payloads(&self) -> Option<Arc<PayloadStore>> {
+        let offload = self.config.offload.clone()?;
+        let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        Some(Arc::new(store))
+    }
+
     async fn start(
         &self,
         mode: Mode,
@@ -221,8 +238,10 @@ impl Listener {
             calls: Calls::new(
                 &self.config,
                 Arc::clone(&self.storage),
+                self.account.clone(),
                 self.observers.clone(),
             ),
+            payloads: self.payloads(),
             handler: Arc::clone(&self.handler),
             phase: Arc::new(Signal::new(Phase::Running)),
             wake: Arc::clone(&self.wake),

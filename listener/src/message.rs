@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::config::Encoding;
 use crate::handler::{Ctx, Message, Verdict};
 use crate::observers::{Expiring, LostLock, Renewed, Started};
+use crate::payload::{Claimed, Opened};
 use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
@@ -36,6 +37,8 @@ pub(crate) struct Owner {
     handler_time: Option<Duration>,
     /// The alarm about its expiry was raised while its handler ran.
     alarmed: bool,
+    /// Its payload, where it lies in a blob.
+    pub(crate) claimed: Option<Claimed>,
 }
 
 /// How a run ended, seen from the owner.
@@ -62,6 +65,7 @@ impl Owner {
             server_time,
             handler_time: None,
             alarmed: false,
+            claimed: None,
         }
     }
 
@@ -92,7 +96,7 @@ impl Owner {
     }
 
     async fn bring_to_end(&mut self) -> Settled {
-        let body = decode(self.shared.config.encoding, &self.message.text);
+        let (body, unusable) = self.open();
         let finished_before = self.shared.done().contains(&self.message.id);
         let count = self.message.dequeue_count;
         let most = self.shared.config.max_dequeue;
@@ -106,8 +110,23 @@ impl Owner {
                 let reason = format!("taken {count} times, {most} allowed");
                 self.poison(&reason).await
             }
-            Receipt::Undecodable => self.poison("the text is not base64").await,
+            Receipt::Undecodable => self.poison(&unusable).await,
             Receipt::Run => self.handle(body.unwrap_or_default()).await,
+        }
+    }
+
+    /// The body, empty where it lies in a blob; or why there is none.
+    fn open(&mut self) -> (Option<Bytes>, String) {
+        let Some(body) = decode(self.shared.config.encoding, &self.message.text) else {
+            return (None, "the text is not base64".to_owned());
+        };
+        match Opened::of(body, self.shared.payloads.as_ref()) {
+            Opened::Body(body) => (Some(body), String::new()),
+            Opened::Refused(why) => (None, why),
+            Opened::Claimed(claimed) => {
+                self.claimed = Some(claimed);
+                (Some(Bytes::new()), String::new())
+            }
         }
     }
 
@@ -133,7 +152,11 @@ impl Owner {
             dequeue_count: message.dequeue_count,
         };
         self.shared.observers.tell(|o| o.started(&started));
-        let run = Run::start(Arc::clone(&self.shared.handler), message, ctx, switch);
+        let mut handler = Arc::clone(&self.shared.handler);
+        if let Some(claimed) = &self.claimed {
+            handler = claimed.fetching(handler);
+        }
+        let run = Run::start(handler, message, ctx, switch);
         match self.attend(run).await {
             RunEnd::Verdict(verdict) => self.apply(verdict).await,
             RunEnd::Lost(reason) => Settled::new(Outcome::LostLock, reason),

@@ -1,5 +1,7 @@
 //! The way into the poison queue: a durable copy first, the delete afterwards.
 
+use tokio::time::Instant;
+
 use crate::message::Owner;
 use crate::planted::planted;
 use crate::renew::Renewal;
@@ -65,12 +67,26 @@ impl Owner {
         }
     }
 
+    /// The payload first: a copy must not stand there and refer to what the sweeper is about to
+    /// collect.
+    async fn keep_and_put(
+        &self,
+        id: &str,
+        text: &str,
+        until: Instant,
+    ) -> Result<(), smalt_sleeve::PortError> {
+        if let Some(claimed) = &self.claimed {
+            claimed.keep(until).await?;
+        }
+        self.shared.calls.put_poison(id, text, until).await
+    }
+
     async fn put_copy(&mut self, text: &str) -> Result<(), smalt_sleeve::PortError> {
         let mut attempts = Attempts::new(self.lock.remaining());
         loop {
             let until = attempts.valid_until();
             let id = &self.message.id;
-            match self.shared.calls.put_poison(id, text, until).await {
+            match self.keep_and_put(id, text, until).await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     let id = self.lock.id();

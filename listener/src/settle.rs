@@ -108,6 +108,7 @@ impl Owner {
         let (outcome, reason) = match self.delete().await {
             Deleted::Yes => {
                 self.shared.done().remove(self.lock.id());
+                self.drop_payload().await;
                 return Settled::new(Outcome::Done, "");
             }
             // It may be gone because it expired, or because another took it: if it is seen again,
@@ -122,13 +123,24 @@ impl Owner {
     /// A message that was finished before: only its delete is missing.
     pub(crate) async fn delete_duplicate(&mut self) -> Settled {
         match self.delete().await {
-            Deleted::Yes | Deleted::Gone => {
+            deleted @ (Deleted::Yes | Deleted::Gone) => {
                 self.shared.done().remove(self.lock.id());
+                if matches!(deleted, Deleted::Yes) {
+                    self.drop_payload().await;
+                }
                 Settled::new(Outcome::DuplicateDeleted, "finished before")
             }
             Deleted::Lost(reason) | Deleted::Failed(reason) => {
                 Settled::new(Outcome::DuplicateKept, reason)
             }
+        }
+    }
+
+    /// The message first, then its payload: in between nothing is visible without one (LS6).
+    async fn drop_payload(&self) {
+        if let Some(claimed) = &self.claimed {
+            let within = self.shared.config.call_timeout;
+            claimed.message_deleted(within).await;
         }
     }
 

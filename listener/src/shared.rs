@@ -10,8 +10,10 @@ use crate::calls::Calls;
 use crate::config::ListenerConfig;
 use crate::handler::Handler;
 use crate::observers::Observers;
+use crate::payload::PayloadStore;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
+use crate::sentinel::Answer;
 use crate::signal::Signal;
 
 /// What the whole listener is doing.
@@ -42,6 +44,8 @@ pub(crate) enum Event {
     },
     /// The depth was sampled.
     Depth(Option<u64>),
+    /// The sentinel's lease was asked for.
+    Sentinel(Answer),
 }
 
 /// What the parts share. Nothing here is counted up and down by several tasks: numbers go to the
@@ -49,6 +53,8 @@ pub(crate) enum Event {
 pub(crate) struct Shared {
     pub(crate) config: ListenerConfig,
     pub(crate) calls: Calls,
+    /// Of a queue whose large payloads travel in blobs.
+    pub(crate) payloads: Option<Arc<PayloadStore>>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) phase: Arc<Signal<Phase>>,
     /// Counts the triggers from outside.
@@ -66,6 +72,11 @@ impl Shared {
     pub(crate) fn tell(&self, event: Event) {
         // A controller that is gone needs no news.
         let _ = self.events.send(event);
+    }
+
+    /// Requests so far, to queues and payloads.
+    pub(crate) fn requests(&self) -> u64 {
+        self.calls.requests() + self.payloads.as_ref().map_or(0, |p| p.requests())
     }
 
     pub(crate) fn done(&self) -> MutexGuard<'_, DoneCache> {

@@ -1,6 +1,7 @@
-//! Waits for the token bucket of a queue.
+//! Waits for the token buckets of a queue and of its account.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -14,6 +15,62 @@ pub(crate) enum Priority {
     Settle,
     /// Gets and depth samples.
     Fetch,
+}
+
+/// Requests per second of one account that the service aims at (scalability targets of Queue
+/// Storage: 20,000 messages per second).
+pub(crate) const ACCOUNT_RATE_PER_S: u32 = 20_000;
+/// Queues that are throttled within this time are throttled by their account.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// The request budget of one account. Clones share it: give one to all listeners on the account.
+#[derive(Clone)]
+pub struct AccountLimit {
+    throttle: Arc<Throttle>,
+    /// The queue that was throttled last, and when.
+    last: Arc<Mutex<Option<(String, Instant)>>>,
+}
+
+impl AccountLimit {
+    /// So many requests per second.
+    pub fn new(per_second: u32) -> Self {
+        AccountLimit {
+            throttle: Arc::new(Throttle::new(per_second)),
+            last: Arc::default(),
+        }
+    }
+
+    /// Waits for a token.
+    pub(crate) async fn take(&self, priority: Priority) {
+        if !planted("account-limit-ignored") {
+            self.throttle.take(priority).await;
+        }
+    }
+
+    /// A queue was throttled. The answer does not say whether by its own limit or by its account's:
+    /// when two queues are at about the same time, it is the account's.
+    pub(crate) fn throttled(&self, queue: &str) {
+        let now = Instant::now();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = last.as_ref().is_some_and(|(before, at)| {
+            before != queue && now.saturating_duration_since(*at) < TOGETHER
+        });
+        *last = Some((queue.to_owned(), now));
+        drop(last);
+        if other {
+            self.throttle.throttled();
+        }
+    }
+
+    /// Requests per second that are allowed at the moment.
+    pub fn rate_per_s(&self) -> f64 {
+        self.throttle.rate_per_s()
+    }
+
+    /// Requests so far, of all listeners that share it.
+    pub fn requests(&self) -> u64 {
+        self.throttle.taken()
+    }
 }
 
 /// A bucket that can be waited for.

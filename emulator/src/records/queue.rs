@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::xml::SignedIdentifier;
 use smalt_protocol::{Metadata, Timestamp};
 
+use super::is_default;
 use crate::keys::Generation;
 use crate::store::PayloadId;
 
@@ -21,6 +22,9 @@ pub struct QueueRecord {
     /// Set when it was deleted and its name is not free yet.
     #[serde(default)]
     pub deleted_at: Option<Timestamp>,
+    /// Made under a version before 2009-09-19: its messages do not show how often they were taken.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub uncounted: bool,
 }
 
 /// A message.

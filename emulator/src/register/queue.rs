@@ -37,8 +37,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Messages_Peek", "Peek Messages", Verb::Get, Kind::Messages, ("", ""), peek, Access::object("r"), read::<queue::peek::PeekMessages>()),
     op("Messages_Dequeue", "Get Messages", Verb::Get, Kind::Messages, ("", ""), always, Access::object("p"), write::<queue::get_messages::GetMessages>()),
     op("Messages_Clear", "Clear Messages", Verb::Delete, Kind::Messages, ("", ""), always, Access::object("d").with_service_sas(""), write::<queue::clear::ClearMessages>()),
-    op("Messages_Enqueue", "Put Message", Verb::Post, Kind::Messages, ("", ""), always, Access::object("a"), write::<queue::put_message::PutMessage>()),
-    op("MessageId_Update", "Update Message", Verb::Put, Kind::Message, ("", ""), always, Access::object("u"), write::<queue::update_message::UpdateMessage>()),
+    op("Messages_Enqueue", "Put Message", Verb::PostOrPut, Kind::Messages, ("", ""), post_or_raw, Access::object("a"), write::<queue::put_message::PutMessage>()),
+    op("MessageId_Update", "Update Message", Verb::Put, Kind::Message, ("", ""), updates, Access::object("u"), write::<queue::update_message::UpdateMessage>()),
     op("MessageId_Delete", "Delete Message", Verb::Delete, Kind::Message, ("", ""), always, Access::object("p"), write::<queue::delete_message::DeleteMessage>()),
     op("Preflight", "Preflight Queue Request", Verb::Options, Kind::Messages, ("", ""), always, Access::owner().public(Anonymous::Always), read::<service::preflight::Preflight>()),
 ];

@@ -1,5 +1,8 @@
 //! Predicates that tell operations of one method, resource and query apart.
 
+use http::Method;
+use smalt_protocol::ApiVersion;
+
 use crate::call::Call;
 
 /// Nothing else matters.
@@ -135,4 +138,14 @@ pub fn table_entity(call: &Call) -> bool {
 /// `/name` or `/name()`.
 pub fn table(call: &Call) -> bool {
     !table_service(call) && !tables(call) && !table_by_name(call) && !table_batch(call)
+}
+
+/// Put Message by POST, or, under the versions of 2008 and 2009, by PUT with the bare bytes.
+pub fn post_or_raw(call: &Call) -> bool {
+    call.method == Method::POST || call.version < ApiVersion::V2009_09_19
+}
+
+/// Update Message was "introduced with version 2011-08-18".
+pub fn updates(call: &Call) -> bool {
+    call.version >= ApiVersion::V2011_08_18
 }

@@ -148,7 +148,9 @@ impl Shared {
             engine: Arc::new(ClosedEngine),
             mask: Writes::new(),
         };
-        drop(std::mem::replace(&mut *self.published.write(), closed));
+        // It may take a while to go, and who reads meanwhile is to hear that it is closed.
+        let last = std::mem::replace(&mut *self.published.write(), closed);
+        drop(last);
         self.home.unlock();
     }
 

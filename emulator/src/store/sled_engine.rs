@@ -16,6 +16,7 @@ use super::config::{FAST_LOSS_MS_MAX, Mode};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::failpoint;
+use super::sled_waker::Waker;
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile, read_small};
 
@@ -36,18 +37,47 @@ pub(super) struct SledEngine {
 
 /// An open sled. It syncs once more when it goes, and panics if that fails: who closes the store
 /// has heard of it by then, and the process is to go on.
-struct Open(Option<sled::Db>);
+struct Open {
+    db: Option<sled::Db>,
+    waker: Option<Waker>,
+}
 
 impl Open {
+    fn new(db: sled::Db) -> StoreResult<Self> {
+        let waker = Waker::start(db.clone()).map_err(io_error)?;
+        Ok(Open {
+            db: Some(db),
+            waker: Some(waker),
+        })
+    }
+
     fn get(&self) -> StoreResult<&sled::Db> {
-        self.0.as_ref().ok_or(StoreError::Closed)
+        self.db.as_ref().ok_or(StoreError::Closed)
+    }
+
+    fn unwritten(&self) {
+        if let Some(waker) = &self.waker {
+            waker.unwritten();
+        }
+    }
+
+    fn flush(&self) -> StoreResult<()> {
+        self.get()?.flush().map_err(to_store_error)?;
+        if let Some(waker) = &self.waker {
+            waker.written();
+        }
+        Ok(())
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let db = self.0.take();
-        if catch_unwind(AssertUnwindSafe(|| drop(db))).is_err() {
+        self.unwritten();
+        // Here and not when it goes, for then nobody watches any more.
+        let flushed = catch_unwind(AssertUnwindSafe(|| self.flush()));
+        let (waker, db) = (self.waker.take(), self.db.take());
+        let closed = catch_unwind(AssertUnwindSafe(|| drop((waker, db))));
+        if closed.is_err() || !matches!(flushed, Ok(Ok(()))) {
             tracing::error!("the metadata engine could not be closed cleanly");
         }
     }
@@ -78,7 +108,7 @@ impl SledEngine {
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::HighThroughput)
             .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
-        let db = Open(Some(open_unlocked(&config)?));
+        let db = Open::new(open_unlocked(&config)?)?;
         // sled never syncs its settings, and does not open when they are damaged.
         let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
         settings.sync_data().map_err(io_error)?;
@@ -146,11 +176,12 @@ impl Engine for SledEngine {
             }
         }
         let db = self.db.get()?;
+        self.db.unwritten();
         db.apply_batch(batch).map_err(to_store_error)
     }
 
     fn sync(&self) -> StoreResult<()> {
-        self.db.get()?.flush().map_err(to_store_error)?;
+        self.db.flush()?;
         failpoint::reach("commit.flushed");
         self.file.sync_data().map_err(io_error)
     }

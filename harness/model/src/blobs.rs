@@ -13,7 +13,7 @@ use crate::vocabulary::{
 };
 
 /// A blob; its snapshots stand beside it, in its container.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Blob {
     /// What stands there now.
     pub(crate) state: State,
@@ -22,7 +22,7 @@ pub(crate) struct Blob {
 }
 
 /// What a blob or a snapshot holds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct State {
     /// Tag.
     pub(crate) tag: Tag,

@@ -24,7 +24,7 @@ fn committed(there: Option<&Blob>) -> Result<&[Block], Refusal> {
 const KEPT_S: u64 = 7 * 24 * 60 * 60;
 
 /// Blocks that no list has committed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Uncommitted {
     touched_s: u64,
     blocks: BTreeMap<Vec<u8>, Vec<u8>>,

@@ -16,7 +16,7 @@ use crate::vocabulary::{
 };
 
 /// A container.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Container {
     tag: Tag,
     modified_s: u64,

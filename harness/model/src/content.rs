@@ -12,7 +12,7 @@ use crate::vocabulary::{PAGE_BYTES, Position, Property, Sequence};
 pub(crate) type Block = (Option<Vec<u8>>, Vec<u8>);
 
 /// Bytes, as each type of blob keeps them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) enum Bytes {
     /// Of a block blob: blocks; one put in one piece has one without an id.
     Blocks(Vec<Block>),

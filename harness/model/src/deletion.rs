@@ -19,7 +19,7 @@ const DAY_S: u64 = 24 * 60 * 60;
 pub(crate) type Taken = BTreeMap<Moment, Kept>;
 
 /// A snapshot, or a deleted blob.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Kept {
     /// What it holds.
     pub(crate) state: State,

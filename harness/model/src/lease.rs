@@ -6,7 +6,7 @@ use crate::expected::{Expected, Fact, Refusal};
 use crate::vocabulary::{LeaseAction, LeaseId, Numbers};
 
 /// A lease as it was left. What time made of it, [`Lease::at`] says.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Hash)]
 pub enum Lease {
     /// Nobody has it.
     #[default]
@@ -32,7 +32,7 @@ pub enum Lease {
 }
 
 /// What carries the lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Of {
     /// A blob.
     Blob,

@@ -51,7 +51,7 @@ use containers::Container;
 use queues::Queue;
 
 /// A storage account with its blob and queue service.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Model {
     now_s: u64,
     numbers: Numbers,

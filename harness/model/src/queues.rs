@@ -12,13 +12,13 @@ use crate::vocabulary::{MessageId, Metadata, Receipt};
 const TTL_S: u64 = 7 * 24 * 60 * 60;
 
 /// A queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Queue {
     pub(crate) metadata: Metadata,
     pub(crate) messages: BTreeMap<MessageId, Message>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Message {
     text: String,
     receipt: Receipt,

@@ -212,7 +212,7 @@ pub enum Property {
 }
 
 /// Headers that a read shows as they were stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHeaders {
     /// `Content-Type`.
     pub content_type: &'static str,

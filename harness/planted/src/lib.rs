@@ -51,6 +51,12 @@ pub enum Detector {
     Traces,
     /// The store on a disk that loses what was not synced, and that fails.
     StoreCrash,
+    /// The storage client's own tests.
+    SleeveTests,
+    /// The sweeper's own tests.
+    SweeperTests,
+    /// The listener's own tests.
+    ListenerTests,
     /// The sweeper in simulation, judged by its history.
     Sweep,
     /// The listener in simulation, judged by its history.
@@ -59,12 +65,15 @@ pub enum Detector {
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Detector; 7] = [
+    pub const ALL: [Detector; 10] = [
         Detector::Histories,
         Detector::Restarts,
         Detector::Bursts,
         Detector::Traces,
         Detector::StoreCrash,
+        Detector::SleeveTests,
+        Detector::SweeperTests,
+        Detector::ListenerTests,
         Detector::Sweep,
         Detector::Listen,
     ];
@@ -77,8 +86,22 @@ impl Detector {
             Detector::Bursts => "bursts",
             Detector::Traces => "traces",
             Detector::StoreCrash => "store-crash",
+            Detector::SleeveTests => "sleeve-tests",
+            Detector::SweeperTests => "sweeper-tests",
+            Detector::ListenerTests => "listener-tests",
             Detector::Sweep => "sweep",
             Detector::Listen => "listen",
+        }
+    }
+
+    /// Where the check is tests of a package: its name, and what the names of the tests begin with.
+    pub fn tests(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Detector::StoreCrash => Some(("smalt", "store::")),
+            Detector::SleeveTests => Some(("smalt-sleeve", "")),
+            Detector::SweeperTests => Some(("smalt-sweeper", "")),
+            Detector::ListenerTests => Some(("smalt-listener", "")),
+            _ => None,
         }
     }
 }

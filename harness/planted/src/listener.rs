@@ -3,7 +3,7 @@
 
 use crate::{Bug, Detector};
 
-/// One that the simulation must catch.
+/// One that the simulation must catch, or the listener's own tests.
 const fn bug(
     id: &'static str,
     place: &'static str,
@@ -15,7 +15,7 @@ const fn bug(
         place,
         wrong,
         source,
-        caught_by: &[Detector::Listen],
+        caught_by: &[Detector::Listen, Detector::ListenerTests],
     }
 }
 

@@ -9,7 +9,7 @@ pub const BUGS: &[Bug] = &[
         place: "sleeve/src/policy/retry.rs",
         wrong: "Put Message goes out again though the first try may have been executed.",
         source: "Put Message is not idempotent; no message twice",
-        caught_by: &[Detector::Listen],
+        caught_by: &[Detector::SleeveTests, Detector::Listen],
     },
     Bug {
         id: "metadata-name-exact",

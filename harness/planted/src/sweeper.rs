@@ -128,14 +128,14 @@ pub const BUGS: &[Bug] = &[
         place: "sweeper/src/state/ledger.rs",
         wrong: "A closed cycle says nothing about when the next is due.",
         source: "DS10, SL4",
-        caught_by: &[Detector::Sweep],
+        caught_by: &[Detector::SweeperTests, Detector::Sweep],
     },
     Bug {
         id: "failed-container-first",
         place: "sweeper/src/state/ledger.rs",
         wrong: "A container that failed is listed again at once, before all others.",
         source: "DS12, SL3",
-        caught_by: &[Detector::Sweep],
+        caught_by: &[Detector::SweeperTests, Detector::Sweep],
     },
     Bug {
         id: "fence-not-raised",
@@ -149,7 +149,7 @@ pub const BUGS: &[Bug] = &[
         place: "sweeper/src/schedule.rs",
         wrong: "Exactly on a mark, or after it, the next mark is not later.",
         source: "DS22, SL4",
-        caught_by: &[Detector::Sweep],
+        caught_by: &[Detector::SweeperTests, Detector::Sweep],
     },
     Bug {
         id: "state-unconditional",

@@ -3,13 +3,18 @@
 //! - `call`: `write`, `sync`, `read`, `open` or `rename`: the kinds that there are hooks for.
 //! - `ending`: what the path must end with.
 //! - `nth`: the first such call that fails, counted from 1.
-//! - `how`: `enospc`, `eio` (that call and all later ones of the kind), `eio-once`, or `short`:
-//!   from that call on every second one does half of what it was asked.
+//! - `how`: `enospc`, `eio` (that call and all later ones of the kind), `eio-once`, `enospc-late`
+//!   (that call alone, when those that came after it are long done), or `short`: from that call on
+//!   every second one does half of what it was asked.
 
 use std::ffi::c_int;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// So late is a call that is late.
+const LATE: Duration = Duration::from_millis(100);
 
 /// What a call is to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,8 +65,17 @@ pub(crate) fn judge(call: &str, path: &Path) -> Verdict {
         _ if seen < plan.nth => Verdict::Pass,
         "enospc" => Verdict::Fail(libc::ENOSPC),
         "eio" => Verdict::Fail(libc::EIO),
+        "enospc-late" if seen == plan.nth => {
+            wait();
+            Verdict::Fail(libc::ENOSPC)
+        }
         "eio-once" if seen == plan.nth => Verdict::Fail(libc::EIO),
         "short" if (seen - plan.nth).is_multiple_of(2) => Verdict::Short,
         _ => Verdict::Pass,
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a slow disk takes real time")]
+fn wait() {
+    std::thread::sleep(LATE);
 }

@@ -9,14 +9,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
 use super::servers::{Server, Start, start_bare};
-use super::{inproc, rates, scale};
+use super::{inproc, queue, rates, scale};
 use crate::servers::ServerError;
 use crate::servers::files;
 use crate::servers::smalt::binary;
 
 /// Options of `harness bench`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// A part by itself, in place of the table.
+    #[command(subcommand)]
+    pub part: Option<Part>,
     /// Time that each line is measured for, in seconds.
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
@@ -42,6 +46,13 @@ pub struct Options {
     /// Write the table to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// A part that is measured by itself.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub enum Part {
+    /// What a message costs in a long queue, beside a short one.
+    Queue(queue::Options),
 }
 
 /// What is measured beside smalt.
@@ -177,6 +188,9 @@ fn progress(options: &Options) -> ProgressBar {
 /// When a server does not start, refuses what the lines need, or the report cannot be written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if let Some(Part::Queue(options)) = &options.part {
+        return queue::run_command(options).await;
+    }
     let temporary = tempfile::tempdir()?;
     let peer = options
         .peer

@@ -57,6 +57,34 @@ pub fn same_outcome(told: Result<u16, Refused>, seen: Option<&Output>) -> Result
     ))
 }
 
+/// What an operation answers when it is done: at least a status.
+pub trait Done {
+    /// The status.
+    fn status(&self) -> u16;
+}
+
+/// Takes a step: the state after it, if the answer that was seen, or any, fits to it.
+///
+/// # Errors
+/// How the answer differs.
+fn step<S: Clone, T: Done>(
+    before: &S,
+    seen: Option<&Output>,
+    act: impl FnOnce(&mut S) -> Result<T, Refused>,
+    compare: impl FnOnce(&mut S, T, &Output) -> Result<(), String>,
+) -> Result<S, String> {
+    let mut after = before.clone();
+    let told = match act(&mut after) {
+        Err(refused) => return same_outcome(Err(refused), seen).map(|()| before.clone()),
+        Ok(told) => told,
+    };
+    same_outcome(Ok(told.status()), seen)?;
+    if let Some(seen) = seen {
+        compare(&mut after, told, seen)?;
+    }
+    Ok(after)
+}
+
 /// Compares a part of an answer.
 ///
 /// # Errors

@@ -351,7 +351,7 @@ fn method(verb: Verb, named: Option<&str>) -> Result<&'static str, String> {
         Verb::Get | Verb::GetOrHead => "GET",
         Verb::Head => "HEAD",
         Verb::Put => "PUT",
-        Verb::Post => "POST",
+        Verb::Post | Verb::PostOrPut => "POST",
         Verb::Delete => "DELETE",
         Verb::Patch => "PATCH",
         Verb::Options => "OPTIONS",

@@ -14,21 +14,8 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::auth::Account;
 use super::scenario::Ability;
+pub use crate::replay::target::TargetError;
 use crate::replay::wire::{Request, Response};
-
-/// Why a target did not answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
-    /// The request could not be put on the wire.
-    #[error("not a request: {0}")]
-    Request(String),
-    /// No answer came, or a broken one.
-    #[error("no answer: {0}")]
-    Call(String),
-    /// The clock, settings or faults could not be set.
-    #[error("control: {0}")]
-    Control(String),
-}
 
 /// Where a target is and what it can do.
 #[derive(Clone)]

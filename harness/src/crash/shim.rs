@@ -14,7 +14,7 @@ pub struct Failure {
     pub ending: &'static str,
     /// The first call that fails, from 1.
     pub nth: u64,
-    /// `enospc`, `eio`, `eio-once` or `short`.
+    /// `enospc`, `enospc-late`, `eio`, `eio-once` or `short`.
     pub how: &'static str,
 }
 

@@ -16,6 +16,13 @@ struct Bound {
     numbers: BTreeMap<String, u32>,
 }
 
+/// One way says all.
+impl std::hash::Hash for Bound {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.texts.hash(state);
+    }
+}
+
 impl Bound {
     /// Binds a number that is new, or compares.
     fn see(&mut self, number: u32, text: &str) -> Result<(), String> {
@@ -33,7 +40,7 @@ impl Bound {
 }
 
 /// What the service made up in one history.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Names {
     tags: Bound,
     leases: Bound,

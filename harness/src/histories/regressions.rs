@@ -90,7 +90,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::replay::player::{Outcome, play};
+    use crate::replay::player::play;
     use crate::replay::target::inproc::InProcess;
 
     /// Every one of them is answered now as it has to be.
@@ -102,15 +102,7 @@ mod tests {
         for name in names {
             let recording = corpus::load(&directory, &name).unwrap();
             let played = play(Arc::new(InProcess::default()), &recording).await;
-            assert_eq!(played.setup_problems, Vec::<String>::new(), "{name}");
-            assert_eq!(
-                played.outcomes.len(),
-                recording.interactions.len(),
-                "{name}"
-            );
-            for (n, outcome) in played.outcomes.iter().enumerate() {
-                assert_eq!(*outcome, Outcome::Passed, "{name}: exchange {n}");
-            }
+            played.assert_whole(&recording, &name);
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt as _;
-use smalt::{Clock, Emulator};
+use smalt::{Clock, Config, Emulator};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 use tempfile::TempDir;
 
@@ -94,9 +94,17 @@ impl Server {
     /// # Errors
     /// When it does not open.
     pub fn stepped(access: Access) -> Result<Self, String> {
+        Self::stepped_as(access, Config::default())
+    }
+
+    /// The same with settings of its own.
+    ///
+    /// # Errors
+    /// When it does not open.
+    pub fn stepped_as(access: Access, config: Config) -> Result<Self, String> {
         let clock = Clock::manual(moment(START_S));
-        let builder = Emulator::builder().clock(clock.clone()).seed(SEED);
-        let opened = builder.stepped().open();
+        let builder = Emulator::builder().config(config).clock(clock.clone());
+        let opened = builder.seed(SEED).stepped().open();
         Ok(Server {
             emulator: opened.map_err(|error| error.to_string())?,
             clock,

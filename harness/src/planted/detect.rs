@@ -108,8 +108,31 @@ impl Check {
 pub struct Places {
     /// The recorded traces.
     pub traces: PathBuf,
-    /// The tests of the package `smalt`, built with the feature.
-    pub store_tests: Option<PathBuf>,
+    /// Tests of packages, built with the feature.
+    pub tests: Vec<Tests>,
+}
+
+/// A program of tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tests {
+    /// The package that they are of.
+    pub package: String,
+    /// The program.
+    pub program: PathBuf,
+}
+
+impl Tests {
+    /// Reads `PACKAGE=FILE`.
+    ///
+    /// # Errors
+    /// When it is not of that form.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (package, program) = text.split_once('=').ok_or("PACKAGE=FILE")?;
+        Ok(Tests {
+            package: package.to_owned(),
+            program: program.into(),
+        })
+    }
 }
 
 /// Runs a check. A panic of what is checked is a find as well.
@@ -151,7 +174,10 @@ fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught
         Detector::Restarts => small::search(Judge::WithRestarts, RESTARTS, count),
         Detector::Bursts => Ok(bursts(&count)),
         Detector::Traces => traces(places, &count),
-        Detector::StoreCrash => suite::run(places.store_tests.as_deref(), tried),
+        Detector::StoreCrash
+        | Detector::SleeveTests
+        | Detector::SweeperTests
+        | Detector::ListenerTests => suite::run(detector, &places.tests, tried),
         Detector::Sweep => Ok(scenario::<Sweep>(&count)),
         Detector::Listen => Ok(scenario::<Listen>(&count)),
     }

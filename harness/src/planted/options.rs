@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use smalt_planted::{Area, Detector, VARIABLE, bugs};
 
-use super::detect::{self, Check, Places};
+use super::detect::{self, Check, Places, Tests};
 use super::report;
 use super::run::{Done, Runner, Task};
 
@@ -38,15 +38,16 @@ pub struct Options {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
-    /// The tests of the package `smalt`, built with its feature `planted`: ci/planted.sh finds
-    /// them.
-    #[arg(long, value_name = "FILE")]
-    store_tests: Option<PathBuf>,
+    /// Tests of a package, built with its feature `planted`: ci/planted.sh finds them. May be given
+    /// often.
+    #[arg(long, value_name = "PACKAGE=FILE", value_parser = Tests::parse)]
+    tests: Vec<Tests>,
     /// The directory of the recorded traces.
     #[arg(long, value_name = "DIR", default_value = "fixtures/traces")]
     traces: PathBuf,
     /// Run this one check in this process and say what it found, with the bug that SMALT_PLANTED
-    /// names, if any: histories, restarts, bursts, traces, store-crash, sweep, listen, canary.
+    /// names, if any: histories, restarts, bursts, traces, store-crash, sleeve-tests, sweeper-tests,
+    /// listener-tests, sweep, listen, canary.
     #[arg(long, value_name = "CHECK", value_parser = Check::parse)]
     check: Option<Check>,
 }
@@ -103,7 +104,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 fn one_check(check: Check, options: &Options) -> anyhow::Result<ExitCode> {
     let places = Places {
         traces: options.traces.clone(),
-        store_tests: options.store_tests.clone(),
+        tests: options.tests.clone(),
     };
     let verdict = detect::detect(check, &places).map_err(anyhow::Error::msg)?;
     if options.json {
@@ -162,7 +163,7 @@ fn run(options: &Options, tasks: &[Task]) -> anyhow::Result<Vec<Done>> {
     let runner = Runner {
         program: std::env::current_exe()?,
         traces: options.traces.clone(),
-        store_tests: options.store_tests.clone(),
+        tests: options.tests.clone(),
     };
     let bar = ProgressBar::new(tasks.len() as u64);
     if !std::io::stderr().is_terminal() {

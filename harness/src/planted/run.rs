@@ -10,7 +10,7 @@ use smalt_planted::{Area, Bug, Detector, VARIABLE};
 use tokio::process::Command;
 use tokio::time::Instant;
 
-use super::detect::{Check, Verdict};
+use super::detect::{Check, Tests, Verdict};
 
 /// Longest that one check of one bug may take: each ends by its own budget long before.
 const CHECK_MAX: Duration = Duration::from_secs(600);
@@ -83,8 +83,8 @@ pub struct Runner {
     pub program: PathBuf,
     /// The recorded traces.
     pub traces: PathBuf,
-    /// The tests of the store.
-    pub store_tests: Option<PathBuf>,
+    /// Tests of packages.
+    pub tests: Vec<Tests>,
 }
 
 impl Runner {
@@ -128,8 +128,11 @@ impl Runner {
             .env(VARIABLE, bug.unwrap_or_default())
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        if let Some(tests) = &self.store_tests {
-            command.arg("--store-tests").arg(tests);
+        for tests in &self.tests {
+            let program = tests.program.display();
+            command
+                .arg("--tests")
+                .arg(format!("{}={program}", tests.package));
         }
         let output = tokio::time::timeout(CHECK_MAX, command.output()).await;
         let output = output.map_err(|_| format!("{} did not end in time", check.name()))?;

@@ -1,43 +1,60 @@
-//! The store's own tests, on the disk that loses and refuses: run as they were built, and read.
+//! Tests of a package, run as they were built, and read: the store's on the disk that loses and
+//! refuses, and those of the workers and their client.
 
 use std::cell::Cell;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use smalt_planted::Detector;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
-use super::detect::{Caught, Shrunk};
+use super::detect::{Caught, Shrunk, Tests};
 
-/// Tests of the store within those of the package.
-const FILTER: &str = "store::";
-/// Longest that they may take, in place of some ten seconds: a bug can leave a test waiting for
-/// ever, and those after it unasked.
+/// Longest that a program of tests may take, in place of some ten seconds: a bug can leave a test
+/// waiting for ever, and those after it unasked.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs them; each is a case.
+/// Runs the programs that belong to the check until one of them fails; each test is a case.
 ///
 /// # Errors
-/// When they cannot be run, do not end though none has failed, or say nothing that is understood.
-pub fn run(tests: Option<&Path>, tried: &Cell<u64>) -> Result<Option<Caught>, String> {
-    let tests =
-        tests.ok_or("the store's tests are not named: ci/planted.sh gives --store-tests")?;
-    let named = |error: std::io::Error| format!("{}: {error}", tests.display());
+/// When there are none, they cannot be run, do not end though none has failed, or say nothing that
+/// is understood.
+pub fn run(detector: Detector, all: &[Tests], tried: &Cell<u64>) -> Result<Option<Caught>, String> {
+    let Some((package, filter)) = detector.tests() else {
+        return Err(format!("{} is no check by tests", detector.name()));
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(named)?;
-    let (told, status) = runtime.block_on(told(tests)).map_err(named)?;
-    let read = read(&told);
-    tried.set(read.ran);
-    if status.is_some_and(|status| status.success()) && read.ran > 0 {
+        .map_err(|error| error.to_string())?;
+    for tests in all.iter().filter(|tests| tests.package == package) {
+        let caught = runtime.block_on(one(&tests.program, filter, tried))?;
+        if caught.is_some() {
+            return Ok(caught);
+        }
+    }
+    match tried.get() {
+        0 => Err(format!(
+            "no test of {package} is named: ci/planted.sh gives --tests"
+        )),
+        _ => Ok(None),
+    }
+}
+
+async fn one(program: &Path, filter: &str, tried: &Cell<u64>) -> Result<Option<Caught>, String> {
+    let named = |error: std::io::Error| format!("{}: {error}", program.display());
+    let (told, status) = told(program, filter).await.map_err(named)?;
+    let read = read(&told, filter);
+    tried.set(tried.get() + read.ran);
+    if status.is_some_and(|status| status.success()) {
         return Ok(None);
     }
     if read.failed.is_empty() {
         let last = told.lines().last().unwrap_or_default();
         let end = status.map_or("did not end in time".to_owned(), |s| s.to_string());
-        return Err(format!("{}: {end}: {last}", tests.display()));
+        return Err(format!("{}: {end}: {last}", program.display()));
     }
     Ok(Some(Caught {
         what: read.failed.join(", "),
@@ -47,9 +64,9 @@ pub fn run(tests: Option<&Path>, tried: &Cell<u64>) -> Result<Option<Caught>, St
 }
 
 /// What they print, and how they end if they do in time.
-async fn told(tests: &Path) -> std::io::Result<(String, Option<ExitStatus>)> {
-    let mut child = Command::new(tests)
-        .arg(FILTER)
+async fn told(program: &Path, filter: &str) -> std::io::Result<(String, Option<ExitStatus>)> {
+    let mut child = Command::new(program)
+        .arg(filter)
         .env("RUST_BACKTRACE", "0")
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
         .stdin(Stdio::null())
@@ -87,7 +104,7 @@ struct Read {
     shrunk: Option<Shrunk>,
 }
 
-fn read(told: &str) -> Read {
+fn read(told: &str, filter: &str) -> Read {
     let mut read = Read::default();
     for line in told.lines() {
         let Some((name, result)) = line
@@ -100,7 +117,7 @@ fn read(told: &str) -> Read {
             "ok" => read.ran += 1,
             "FAILED" => {
                 read.ran += 1;
-                read.failed.push(name.trim_start_matches(FILTER).to_owned());
+                read.failed.push(name.trim_start_matches(filter).to_owned());
             }
             _ => {}
         }
@@ -153,8 +170,8 @@ minimal failing input: steps = [
                 of: "steps".to_owned(),
             }),
         };
-        assert_eq!(read(told), expected);
-        assert_eq!(read("nothing"), Read::default());
+        assert_eq!(read(told, "store::"), expected);
+        assert_eq!(read("nothing", ""), Read::default());
         let pairs = "minimal failing input: steps = [\n    (\n        0,\n        1,\n    ),\n]\n";
         assert_eq!(smallest(pairs).map(|shrunk| shrunk.length), Some(1));
         let short = "minimal failing input: steps = [], dies_at = 1";
@@ -164,7 +181,10 @@ minimal failing input: steps = [
     #[test]
     fn tests_that_are_not_there_are_no_verdict() {
         let tried = Cell::new(0);
-        assert!(run(None, &tried).is_err());
-        assert!(run(Some(Path::new("no-such-tests")), &tried).is_err());
+        let of = |package: &str| [Tests::parse(&format!("{package}=no-such-tests")).unwrap()];
+        let check = Detector::StoreCrash;
+        assert!(run(check, &[], &tried).is_err());
+        assert!(run(check, &of("smalt-sweeper"), &tried).is_err());
+        assert!(run(check, &of("smalt"), &tried).is_err());
     }
 }

@@ -54,6 +54,18 @@ pub struct Played {
     pub setup_problems: Vec<String>,
 }
 
+#[cfg(test)]
+impl Played {
+    /// Every exchange of the recording was played and passed.
+    pub(crate) fn assert_whole(&self, recording: &Recording, name: &str) {
+        assert_eq!(self.setup_problems, Vec::<String>::new(), "{name}");
+        assert_eq!(self.outcomes.len(), recording.interactions.len(), "{name}");
+        for (n, outcome) in self.outcomes.iter().enumerate() {
+            assert_eq!(*outcome, Outcome::Passed, "{name}: exchange {n}");
+        }
+    }
+}
+
 /// One recording being played.
 struct Player<'a> {
     target: Arc<dyn Target>,

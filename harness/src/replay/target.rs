@@ -17,7 +17,7 @@ use super::wire::{Headers, Request, Response};
 const RETENTION_DAYS: u32 = 7;
 
 /// Why a target did not answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The request could not be put on the wire.
     #[error("not a request: {0}")]
@@ -25,7 +25,7 @@ pub enum TargetError {
     /// No answer came, or a broken one.
     #[error("no answer: {0}")]
     Call(String),
-    /// The clock or the state could not be set.
+    /// The clock, the state, settings or faults could not be set.
     #[error("control: {0}")]
     Control(String),
 }

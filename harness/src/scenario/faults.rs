@@ -191,8 +191,6 @@ pub struct Menu {
     pub aims: &'static [(Operation, &'static str, u16)],
     /// Acts of the owner below this number; 0 for no owner.
     pub acts: u8,
-    /// Kinds of mishaps.
-    pub kinds: &'static [Kind],
     /// Longest delay and pause, in seconds.
     pub late_s: u16,
     /// Most faults of one run.
@@ -274,7 +272,7 @@ pub const KINDS: [Kind; 16] = [
 fn kinds(menu: &Menu, coins: u32) -> Vec<Kind> {
     let owners = [Kind::OwnerBefore, Kind::OwnerAfter];
     let allowed = |kind: &Kind| menu.acts > 0 || !owners.contains(kind);
-    let all: Vec<Kind> = menu.kinds.iter().copied().filter(allowed).collect();
+    let all: Vec<Kind> = KINDS.into_iter().filter(allowed).collect();
     let tossed = all
         .iter()
         .enumerate()
@@ -363,7 +361,6 @@ mod tests {
         let menu = Menu {
             aims: &[(Operation::Any, "", 50)],
             acts: 3,
-            kinds: &KINDS,
             late_s: 60,
             most: 16,
         };

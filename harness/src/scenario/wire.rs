@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
 use smalt::Emulator;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::{Clock, FnTransport, HyperTransport, Transport, TransportError};
@@ -23,6 +22,7 @@ use super::account::{self, Account};
 use super::actor::Actor;
 use super::faults::{Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
+use crate::servers::in_process;
 
 /// Most events of a run. One that goes round in circles gets no further answers from there on, and
 /// fails by what it has left undone.
@@ -380,13 +380,7 @@ impl Wire {
                 }
                 other => io::Error::other(other.to_string()),
             }),
-            Service::InProcess(emulator) => {
-                let reset = |_| io::Error::from(io::ErrorKind::ConnectionReset);
-                let response = emulator.call(request.map(smalt::body::full)).await;
-                let (head, body) = response.map_err(reset)?.into_parts();
-                let body = body.collect().await?.to_bytes();
-                Ok(http::Response::from_parts(head, body))
-            }
+            Service::InProcess(emulator) => in_process::call(emulator, request).await,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::Method;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng as _;
+use smalt::Config;
 use smalt_protocol::Service;
 
 use super::events::{DRAIN, Event};
@@ -56,14 +57,19 @@ struct Run {
     told: RefCell<Result<(), String>>,
 }
 
-/// Runs so many calls of so many clients, and fetches what is left.
+/// Runs so many calls of so many clients, and fetches what is left. `shuffled`, messages of one
+/// moment come in any order.
 ///
 /// # Errors
 /// When a call has no answer, or nothing goes on.
-pub fn run(seed: u64, calls: u64, clients: usize) -> Result<Vec<Event>, String> {
+pub fn run(seed: u64, calls: u64, clients: usize, shuffled: bool) -> Result<Vec<Event>, String> {
+    let config = Config {
+        shuffle_messages: shuffled,
+        ..Config::default()
+    };
     let run = Run {
         local: Local {
-            server: Arc::new(Server::stepped(Server::access())?),
+            server: Arc::new(Server::stepped_as(Server::access(), config)?),
             now_s: Arc::new(AtomicU64::new(START_S)),
         },
         log: Log::default(),

@@ -44,6 +44,9 @@ pub struct Queue {
     /// Clients at once.
     #[arg(long, default_value_t = 8)]
     clients: usize,
+    /// In memory: messages that become visible at the same time come in any order, by seed.
+    #[arg(long, conflicts_with = "http")]
+    shuffle: bool,
     /// Over loopback HTTP, each client on a connection and a thread of its own.
     #[arg(long)]
     http: bool,
@@ -92,7 +95,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 
 fn run(queue: &Queue) -> Result<Vec<Event>, String> {
     if !queue.http {
-        return memory::run(queue.seed, queue.operations, queue.clients);
+        return memory::run(queue.seed, queue.operations, queue.clients, queue.shuffle);
     }
     let until = match queue.seconds {
         Some(seconds) => Until {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use azure_core::http::{ClientOptions, Url};
 use azure_storage_blob::{BlobContainerClient, BlobServiceClient, BlobServiceClientOptions};
 use azure_storage_queue::{QueueClient, QueueServiceClient, QueueServiceClientOptions};
-use http_body_util::BodyExt as _;
 use smalt::{Clock, Emulator, Exchange, Timestamp};
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use smalt_sleeve::{FnTransport, Transport};
@@ -14,6 +13,7 @@ use smalt_sleeve::{FnTransport, Transport};
 pub use smalt::store::OpenError;
 
 use super::{FaultPlan, LeasedSection, Messages, Work, blind};
+use crate::servers::in_process;
 
 /// When the service's time begins: 2026-11-21 10:00:00.
 const START_UNIX_S: u64 = 1_795_255_200;
@@ -137,13 +137,7 @@ impl TestAccount {
         let emulator = self.emulator.clone();
         Arc::new(FnTransport::new(move |request: http::Request<_>| {
             let emulator = emulator.clone();
-            async move {
-                let answer = emulator.call(request.map(smalt::body::full)).await;
-                let lost = |_| std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-                let (head, body) = answer.map_err(lost)?.into_parts();
-                let body = body.collect().await?.to_bytes();
-                Ok(http::Response::from_parts(head, body))
-            }
+            async move { in_process::call(&emulator, request).await }
         }))
     }
 

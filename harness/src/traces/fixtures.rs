@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::replay::corpus;
-use crate::replay::player::{Outcome, play};
+use crate::replay::player::play;
 use crate::replay::recording::Recording;
 use crate::replay::target::inproc::InProcess;
 use crate::replay::target::mirror::Mirror;
@@ -53,15 +53,7 @@ async fn every_trace_replays_whole() {
             play(Arc::new(Mirror::of(&recording)), &recording).await,
         ];
         for played in targets {
-            assert_eq!(played.setup_problems, Vec::<String>::new(), "{name}");
-            assert_eq!(
-                played.outcomes.len(),
-                recording.interactions.len(),
-                "{name}"
-            );
-            for (n, outcome) in played.outcomes.iter().enumerate() {
-                assert_eq!(*outcome, Outcome::Passed, "{name}: exchange {n}");
-            }
+            played.assert_whole(&recording, &name);
         }
     }
 }

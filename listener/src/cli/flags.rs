@@ -8,6 +8,7 @@ use smalt_listener::config::duration;
 use smalt_listener::config::file::{
     HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer, TriggerLayer,
 };
+use smalt_listener::config::idle_tasks::IdleTasks;
 use smalt_listener::handler::exec::CommandLine;
 
 /// How the body is written into the text of a message.
@@ -109,9 +110,10 @@ pub(crate) struct ScaleFlags {
     /// Messages that one task handles at once (1 to 32).
     #[arg(long, value_name = "N", env = "LISTENER_SLOTS")]
     slots: Option<u32>,
-    /// Tasks that go on polling while idle; 0 leaves only the watchdog.
+    /// Tasks that go on polling while idle; 0 leaves only the watchdog, `sentinel` one poller for
+    /// the whole fleet.
     #[arg(long, value_name = "N", env = "LISTENER_IDLE_TASKS")]
-    idle_tasks: Option<u32>,
+    idle_tasks: Option<IdleTasks>,
     /// Longest idle interval.
     #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = duration::parse)]
     idle_max: Option<Duration>,

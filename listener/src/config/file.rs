@@ -6,10 +6,12 @@ use serde::Deserialize;
 
 use super::connection::ConnectionLayer;
 use super::duration::Human;
+use super::idle_tasks::IdleTasks;
 use super::secret::Sources;
-use super::{ConfigError, Encoding, ListenerConfig, Policy};
+use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
+use crate::payload::OffloadLayer;
 
 /// The file.
 #[derive(Clone, Default, Deserialize)]
@@ -59,8 +61,10 @@ pub struct QueueLayer {
     pub tasks: TasksLayer,
     /// [`ListenerConfig::slots`].
     pub slots: Option<u32>,
-    /// [`ListenerConfig::idle_tasks`].
-    pub idle_tasks: Option<u32>,
+    /// [`ListenerConfig::idle_tasks`], or `"sentinel"`.
+    pub idle_tasks: Option<IdleTasks>,
+    /// [`ListenerConfig::sentinel`], where `idle_tasks` says so.
+    pub sentinel: SentinelLayer,
     /// [`ListenerConfig::watchdog`].
     pub watchdog: Option<Human>,
     /// [`ListenerConfig::policy`].
@@ -79,6 +83,8 @@ pub struct QueueLayer {
     pub create_queue: Option<bool>,
     /// [`ListenerConfig::call_timeout`].
     pub call_timeout: Option<Human>,
+    /// [`ListenerConfig::offload`].
+    pub offload: OffloadLayer,
     /// Where events come from that wake it.
     pub trigger: TriggerLayer,
     /// What handles its messages.
@@ -106,6 +112,16 @@ pub struct IdleLayer {
     pub min: Option<Human>,
     /// Longest interval.
     pub max: Option<Human>,
+}
+
+/// `sentinel = { container, lease }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SentinelLayer {
+    /// Container of its blob.
+    pub container: Option<String>,
+    /// Length of its lease.
+    pub lease: Option<Human>,
 }
 
 /// `tasks = { min, max }`.
@@ -165,6 +181,16 @@ fn first<T>(flag: Option<T>, file: Option<T>) -> Option<T> {
     flag.or(file)
 }
 
+impl SentinelLayer {
+    fn settings(&self) -> SentinelConfig {
+        let default = SentinelConfig::default();
+        SentinelConfig {
+            container: self.container.clone().unwrap_or(default.container),
+            lease: self.lease.map_or(default.lease, |Human(lease)| lease),
+        }
+    }
+}
+
 impl QueueLayer {
     /// This layer over `below`: what is set here wins.
     #[must_use]
@@ -191,6 +217,10 @@ impl QueueLayer {
             },
             slots: first(self.slots, below.slots),
             idle_tasks: first(self.idle_tasks, below.idle_tasks),
+            sentinel: SentinelLayer {
+                container: first(self.sentinel.container, below.sentinel.container),
+                lease: first(self.sentinel.lease, below.sentinel.lease),
+            },
             watchdog: first(self.watchdog, below.watchdog),
             policy: first(self.policy, below.policy),
             drain_target: first(self.drain_target, below.drain_target),
@@ -202,6 +232,7 @@ impl QueueLayer {
             encoding: first(self.encoding, below.encoding),
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
+            offload: self.offload.over(below.offload),
             trigger: TriggerLayer {
                 queue: first(self.trigger.queue, below.trigger.queue),
                 every: first(self.trigger.every, below.trigger.every),
@@ -244,12 +275,17 @@ impl QueueLayer {
         c.tasks.min = self.tasks.min.unwrap_or(c.tasks.min);
         c.tasks.max = self.tasks.max.unwrap_or(c.tasks.max.max(c.tasks.min));
         c.slots = self.slots.unwrap_or(c.slots);
-        c.idle_tasks = self.idle_tasks.unwrap_or(c.idle_tasks);
+        match self.idle_tasks {
+            Some(IdleTasks::Each(tasks)) => c.idle_tasks = tasks,
+            Some(IdleTasks::Sentinel) => c.sentinel = Some(self.sentinel.settings()),
+            None => {}
+        }
         c.policy = self.policy.unwrap_or(c.policy);
         c.rate_per_s = self.rate.unwrap_or(c.rate_per_s);
         c.poison_queue.clone_from(&self.poison.queue);
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
+        c.offload = self.offload.settings()?;
         c.validate()?;
         Ok(c)
     }

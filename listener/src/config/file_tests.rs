@@ -139,3 +139,17 @@ fn secrets_stay_out_of_files_and_logs() {
     let given = connection(from_file, ConnectionLayer::default(), &sources).unwrap();
     assert_eq!(given.connection_string, "AccountName=x");
 }
+
+#[test]
+fn a_sentinel_is_asked_for_in_place_of_a_number() {
+    let of = |text: &str| {
+        let layer: QueueLayer = toml::from_str(&format!("name = \"orders\"\n{text}")).unwrap();
+        layer.settings("w").unwrap()
+    };
+    assert_eq!(of("idle_tasks = 0").idle_tasks, 0);
+    assert_eq!(of("idle_tasks = 1").sentinel, None);
+    let fleet = of("idle_tasks = \"sentinel\"\nsentinel = { lease = \"20s\" }");
+    let sentinel = fleet.sentinel.unwrap();
+    assert_eq!(sentinel.container, "listener-sentinels");
+    assert_eq!(sentinel.lease, Duration::from_secs(20));
+}

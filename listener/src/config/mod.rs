@@ -8,13 +8,16 @@ pub mod connection;
 pub mod duration;
 pub mod effective;
 pub mod file;
+pub mod idle_tasks;
 pub mod secret;
 
 use std::time::Duration;
 
+use crate::payload::Offload;
 use crate::rules::renewal::min_start;
 use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
 pub use crate::rules::scaling::Policy;
+use crate::rules::sentinel::{LEASE_S, Sentinel};
 
 /// Variables that hold credentials: a command that handles messages does not inherit them.
 pub const SECRET_VARIABLES: [&str; 3] = [
@@ -101,6 +104,25 @@ pub struct Tasks {
     pub max: u32,
 }
 
+/// One idle poller for a whole fleet: the listener that holds the lease of a blob, which has the
+/// queue's name ([`crate::rules::sentinel`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentinelConfig {
+    /// Container of the blob; made when it is missing.
+    pub container: String,
+    /// Length of the lease: 15 s to 60 s. A dead sentinel is replaced within about two of them.
+    pub lease: Duration,
+}
+
+impl Default for SentinelConfig {
+    fn default() -> Self {
+        SentinelConfig {
+            container: "listener-sentinels".to_owned(),
+            lease: Duration::from_secs(30),
+        }
+    }
+}
+
 /// The settings of one listener. [`ListenerConfig::new`] gives the defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerConfig {
@@ -125,6 +147,8 @@ pub struct ListenerConfig {
     pub slots: u32,
     /// Tasks that go on polling while the queue is empty; with 0 only the watchdog looks.
     pub idle_tasks: u32,
+    /// One idle poller for the whole fleet, in place of `idle_tasks` in each listener.
+    pub sentinel: Option<SentinelConfig>,
     /// How often the watchdog looks while no task polls.
     pub watchdog: Duration,
     /// How the number of tasks is chosen.
@@ -147,6 +171,8 @@ pub struct ListenerConfig {
     pub create_queue: bool,
     /// Most time for one request.
     pub call_timeout: Duration,
+    /// How large payloads travel; `None` reads no references.
+    pub offload: Option<Offload>,
 }
 
 impl ListenerConfig {
@@ -167,6 +193,7 @@ impl ListenerConfig {
             tasks: Tasks { min: 1, max: 8 },
             slots: 8,
             idle_tasks: 1,
+            sentinel: None,
             watchdog: s(60),
             policy: Policy::Little,
             drain_target: s(10),
@@ -178,6 +205,7 @@ impl ListenerConfig {
             grace: s(30),
             create_queue: false,
             call_timeout: s(30),
+            offload: None,
         }
     }
 
@@ -189,9 +217,12 @@ impl ListenerConfig {
     }
 
     /// The longest that a visible message waits for a get (LL1): the idle interval, or the
-    /// watchdog's.
+    /// watchdog's, or until a dead sentinel is replaced.
     pub fn longest_sleep(&self) -> Duration {
-        if self.idle_tasks > 0 {
+        if let Some(sentinel) = &self.sentinel {
+            let replaced = Sentinel::gap(sentinel.lease) + self.idle.max;
+            replaced.max(self.watchdog)
+        } else if self.idle_tasks > 0 {
             self.idle.max
         } else {
             self.watchdog
@@ -230,6 +261,15 @@ impl ListenerConfig {
         within("handler.timeout", self.handler_timeout, ms, VISIBILITY_MAX)?;
         within("grace", self.grace, Duration::ZERO, day)?;
         within("call_timeout", self.call_timeout, ms * 100, day)?;
+        if let Some(sentinel) = &self.sentinel {
+            queue_name("sentinel.container", &sentinel.container)?;
+            let seconds = |s: &u64| Duration::from_secs(*s);
+            let (least, most) = (seconds(LEASE_S.start()), seconds(LEASE_S.end()));
+            within("sentinel.lease", sentinel.lease, least, most)?;
+        }
+        if let Some(offload) = &self.offload {
+            offload.validate()?;
+        }
         self.validate_counts()
     }
 
@@ -307,6 +347,10 @@ mod tests {
         ListenerConfig::new("orders").validate().unwrap();
     }
 
+    fn sentinel(config: &mut ListenerConfig) -> &mut SentinelConfig {
+        config.sentinel.get_or_insert_default()
+    }
+
     /// DL21: the article's example name is refused at the start, not ignored at the first trigger.
     #[test]
     fn dl21_names_are_checked() {
@@ -330,7 +374,7 @@ mod tests {
     #[test]
     fn every_setting_is_checked() {
         type Change = fn(&mut ListenerConfig);
-        let changes: [Change; 14] = [
+        let changes: [Change; 16] = [
             |c| c.visibility = Duration::ZERO,
             |c| c.visibility = Duration::from_secs(604_801),
             |c| c.visibility = Duration::from_millis(1500),
@@ -345,6 +389,8 @@ mod tests {
             |c| c.rate_per_s = 0,
             |c| c.poison_queue = Some("orders".to_owned()),
             |c| c.worker = String::new(),
+            |c| sentinel(c).lease = Duration::from_secs(61),
+            |c| sentinel(c).container = "No".to_owned(),
         ];
         for (number, change) in changes.iter().enumerate() {
             let mut config = ListenerConfig::new("orders");

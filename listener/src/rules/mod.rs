@@ -11,4 +11,5 @@ pub mod renewal;
 pub mod requeue;
 pub mod retry_curve;
 pub mod scaling;
+pub mod sentinel;
 pub mod trigger;

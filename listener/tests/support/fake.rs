@@ -12,7 +12,7 @@ use smalt_sleeve::port::*;
 use tokio::time::Instant;
 
 use super::faults::{Fault, Faults, Op, error};
-use super::model::{Queue, Stored};
+use super::model::{Blob, Queue, Stored};
 
 /// An account with queues only.
 pub struct FakeStorage {
@@ -25,6 +25,9 @@ pub struct FakeStorage {
 #[derive(Default)]
 struct State {
     queues: BTreeMap<String, Queue>,
+    containers: BTreeMap<String, BTreeMap<String, Blob>>,
+    /// Who sent each get.
+    getters: Vec<(Instant, String)>,
     faults: Faults,
     requests: Vec<(Instant, Op)>,
     /// Ids of messages that a delete removed, with the moment.
@@ -112,6 +115,14 @@ impl FakeStorage {
         self.state.lock().unwrap().requests.clone()
     }
 
+    /// The workers that sent a get since then, each once.
+    pub fn getters_since(&self, at: Instant) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let late = state.getters.iter().filter(|(sent, _)| *sent >= at);
+        let names: std::collections::BTreeSet<_> = late.map(|(_, name)| name.clone()).collect();
+        names.into_iter().collect()
+    }
+
     pub fn deleted(&self) -> Vec<(String, Instant)> {
         self.state.lock().unwrap().deleted.clone()
     }
@@ -183,6 +194,12 @@ impl FakeStorage {
         let (fault, crash) = {
             let mut state = self.state.lock().unwrap();
             state.requests.push((Instant::now(), op));
+            if op == Op::Get {
+                let context: serde_json::Value =
+                    serde_json::from_str(&cx.client_request_id).unwrap();
+                let worker = context["worker"].as_str().unwrap().to_owned();
+                state.getters.push((Instant::now(), worker));
+            }
             (state.faults.next(op), state.crash_now(cx))
         };
         if let Some(after) = crash {
@@ -211,6 +228,12 @@ impl FakeStorage {
 
 fn queue<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Queue, ErrorKind> {
     state.queues.get_mut(name).ok_or(ErrorKind::NotFound)
+}
+
+fn blob<'a>(state: &'a mut State, id: &BlobId) -> Result<&'a mut Blob, ErrorKind> {
+    let container = state.containers.get_mut(&id.container);
+    let blob = container.and_then(|container| container.get_mut(&id.name));
+    blob.ok_or(ErrorKind::NotFound)
 }
 
 fn unsupported<T>() -> PortResult<T> {
@@ -369,12 +392,23 @@ impl Storage for FakeStorage {
 
     async fn put_blob(
         &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
+        cx: &CallContext,
+        id: &BlobId,
         _content: Bytes,
         _put: &PutBlob,
     ) -> PortResult<Written> {
-        unsupported()
+        self.call(cx, Op::Lease, |state, now| {
+            let container = state.containers.get_mut(&id.container);
+            let container = container.ok_or(ErrorKind::NotFound)?;
+            match container.insert(id.name.clone(), Blob::default()) {
+                Some(_) => Err(ErrorKind::AlreadyExists),
+                None => Ok(Written {
+                    etag: Tag("1".to_owned()),
+                    server_time: now,
+                }),
+            }
+        })
+        .await
     }
 
     async fn set_blob_metadata(
@@ -417,33 +451,40 @@ impl Storage for FakeStorage {
 
     async fn acquire_lease(
         &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _proposed_id: &str,
-        _duration_s: u32,
+        cx: &CallContext,
+        id: &BlobId,
+        proposed_id: &str,
+        duration_s: u32,
     ) -> PortResult<Lease> {
-        unsupported()
+        self.call(cx, Op::Lease, |state, now| {
+            blob(state, id)?.acquire(now, proposed_id, duration_s)
+        })
+        .await
     }
 
     async fn renew_lease(
         &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _lease_id: &str,
+        cx: &CallContext,
+        id: &BlobId,
+        lease_id: &str,
     ) -> PortResult<Lease> {
-        unsupported()
+        self.call(cx, Op::Lease, |state, now| {
+            blob(state, id)?.renew(now, lease_id)
+        })
+        .await
     }
 
-    async fn release_lease(
-        &self,
-        _cx: &CallContext,
-        _blob: &BlobId,
-        _lease_id: &str,
-    ) -> PortResult<()> {
-        unsupported()
+    async fn release_lease(&self, cx: &CallContext, id: &BlobId, lease_id: &str) -> PortResult<()> {
+        self.call(cx, Op::Lease, |state, _| blob(state, id)?.release(lease_id))
+            .await
     }
 
-    async fn create_container(&self, _cx: &CallContext, _container: &str) -> PortResult<bool> {
-        unsupported()
+    async fn create_container(&self, cx: &CallContext, container: &str) -> PortResult<bool> {
+        self.call(cx, Op::Lease, |state, _| {
+            let fresh = !state.containers.contains_key(container);
+            state.containers.entry(container.to_owned()).or_default();
+            Ok(fresh)
+        })
+        .await
     }
 }

@@ -16,6 +16,7 @@ pub enum Op {
     Put,
     Depth,
     Create,
+    Lease,
 }
 
 /// What goes wrong.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{ErrorKind, MessageTtl, QueueMessage, Receipt};
+use smalt_sleeve::port::{ErrorKind, Lease, MessageTtl, QueueMessage, Receipt};
 
 /// One stored message.
 #[derive(Clone, Debug)]
@@ -145,5 +145,43 @@ fn shown(m: &Stored, taken: bool) -> QueueMessage {
         next_visible: taken.then_some(m.visible),
         dequeue_count: m.dequeue_count,
         text: m.text.clone(),
+    }
+}
+
+/// A blob, of which nothing but its lease matters.
+#[derive(Default)]
+pub struct Blob {
+    lease: Option<(String, Timestamp, u32)>,
+}
+
+impl Blob {
+    pub fn acquire(&mut self, now: Timestamp, id: &str, s: u32) -> Result<Lease, ErrorKind> {
+        let held = self.lease.as_ref().filter(|(_, until, _)| *until > now);
+        if held.is_some_and(|(holder, ..)| holder != id) {
+            return Err(ErrorKind::LeaseTaken);
+        }
+        self.lease = Some((id.to_owned(), now.plus_s(s.into()), s));
+        let (id, server_time) = (id.to_owned(), now);
+        Ok(Lease { id, server_time })
+    }
+
+    pub fn renew(&mut self, now: Timestamp, id: &str) -> Result<Lease, ErrorKind> {
+        match &self.lease {
+            Some((holder, _, s)) if holder == id => {
+                let s = *s;
+                self.acquire(now, id, s)
+            }
+            _ => Err(ErrorKind::LeaseLost),
+        }
+    }
+
+    pub fn release(&mut self, id: &str) -> Result<(), ErrorKind> {
+        match &self.lease {
+            Some((holder, ..)) if holder == id => {
+                self.lease = None;
+                Ok(())
+            }
+            _ => Err(ErrorKind::LeaseLost),
+        }
     }
 }

@@ -166,6 +166,10 @@ pub fn verify_request(input: &SigningInput<'_>, key: &[u8], signature: &str) -> 
 }
 
 fn build(input: &SigningInput<'_>, dialect: Dialect) -> String {
+    let input = &SigningInput {
+        scheme: scheme_of(input),
+        ..*input
+    };
     let header = |name| header(input.headers, name);
     let date = header("x-ms-date");
     let mut lines: Vec<&str> = Vec::with_capacity(12);
@@ -197,6 +201,16 @@ fn build(input: &SigningInput<'_>, dialect: Dialect) -> String {
     }
     push_resource(&mut text, input, dialect);
     text
+}
+
+/// Which string is signed. Before 2009-09-19 that of Shared Key was, for blobs and queues, what is
+/// called Lite today. *Authorize with Shared Key*, formats by version.
+fn scheme_of(input: &SigningInput<'_>) -> Scheme {
+    if input.service != Service::Table && input.version < ApiVersion::V2009_09_19 {
+        Scheme::SharedKeyLite
+    } else {
+        input.scheme
+    }
 }
 
 /// The standard headers of the Shared Key string, in its order.

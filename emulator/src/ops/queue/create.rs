@@ -8,11 +8,12 @@
 //! 201 Created
 //! ```
 
-use smalt_protocol::{ErrorCode, Metadata, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, Metadata, StorageError};
 
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::queue::name::QueueName;
+use crate::ops::queue::render::COUNTS_DEQUEUES;
 use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -22,6 +23,7 @@ pub struct CreateQueue {
     name: QueueName,
     metadata: Metadata,
     being_deleted_s: u64,
+    version: ApiVersion,
 }
 
 /// Whether the queue is new.
@@ -42,6 +44,7 @@ impl Write for CreateQueue {
             name: QueueName::of(call)?,
             metadata: call.metadata()?,
             being_deleted_s: call.being_deleted_s,
+            version: call.version,
         })
     }
 
@@ -71,6 +74,7 @@ impl Write for CreateQueue {
                 metadata: self.metadata,
                 policies: Vec::new(),
                 deleted_at: None,
+                uncounted: self.version < COUNTS_DEQUEUES,
             };
             queue.save(tx, self.name.key())?;
         }

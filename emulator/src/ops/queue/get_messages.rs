@@ -16,10 +16,10 @@ use smalt_protocol::{ApiVersion, StorageError};
 
 use crate::call::Call;
 use crate::operation::Write;
-use crate::ops::queue::messages::{self, FoundText, Message};
+use crate::ops::queue::messages::{self, FoundText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::seconds;
-use crate::ops::queue::render;
+use crate::ops::queue::render::{self, Shown};
 use crate::planted::planted;
 use crate::records::QueueRecord;
 use crate::reply::Reply;
@@ -34,7 +34,7 @@ pub struct GetMessages {
 
 impl Write for GetMessages {
     type Checked = QueueRecord;
-    type Output = Vec<(Message, FoundText)>;
+    type Output = Shown;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let range = if call.version < ApiVersion::V2011_08_18 {
@@ -77,10 +77,10 @@ impl Write for GetMessages {
             let text = FoundText::locate(tx, &message.record.text)?;
             taken.push((message, text));
         }
-        Ok(taken)
+        Ok(Shown::of(&queue, taken))
     }
 
-    fn render(taken: Self::Output, call: &Call) -> Result<Reply, StorageError> {
-        render::taken(taken, call)
+    fn render(taken: Shown, call: &Call) -> Result<Reply, StorageError> {
+        render::taken(&taken, call)
     }
 }

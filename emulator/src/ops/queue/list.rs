@@ -11,16 +11,19 @@
 use std::ops::ControlFlow;
 
 use smalt_protocol::xml::{ListHead, ListQueuesDocument};
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
 use crate::operation::Read;
-use crate::ops::listing::NAMES_ONLY;
+use crate::ops::listing::{NAMES_ONLY, check_include, includes};
 use crate::ops::paging::{self, Paging};
 use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Store, View};
+
+/// What a listing can include, and since which version.
+const INCLUDES: &[(&str, ApiVersion)] = &[("metadata", ApiVersion::V2009_09_19)];
 
 /// List Queues.
 pub struct ListQueues {
@@ -40,6 +43,7 @@ impl Read for ListQueues {
     type Output = Page;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
+        check_include(call, INCLUDES)?;
         let paging = Paging::of(call)?;
         let marker = paging
             .marker
@@ -48,7 +52,7 @@ impl Read for ListQueues {
         Ok(ListQueues {
             account: call.account().to_owned(),
             from: marker.transpose()?.unwrap_or_default(),
-            with_metadata: call.query_list("include").any(|value| value == "metadata"),
+            with_metadata: includes(call, "metadata"),
             paging,
         })
     }

@@ -3,6 +3,7 @@
 //! A queue keeps id to message, (visible at, place) to id and (expires at, sequence) to id. Every
 //! operation touches a message by its id, or the head of an order: none walks the queue.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -272,12 +273,13 @@ impl FoundText {
     }
 
     /// Reads it.
-    pub fn read(self) -> Result<String, StorageError> {
+    pub fn read(&self) -> Result<Cow<'_, str>, StorageError> {
         match self {
-            FoundText::Inline(text) => Ok(text),
+            FoundText::Inline(text) => Ok(text.into()),
             FoundText::Payload(payload) => {
                 let bytes = payload.reader(0..payload.len()).read_all()?;
-                String::from_utf8(bytes.into()).map_err(StorageError::internal)
+                let text = String::from_utf8(bytes.into()).map_err(StorageError::internal)?;
+                Ok(text.into())
             }
         }
     }

@@ -46,14 +46,14 @@ pub fn pop_receipt(call: &Call) -> Result<u64, StorageError> {
     )
 }
 
-/// Refuses a text beyond the limit: recorded as 413 with the limit of the text.
-pub fn check_text(text: &str, version: ApiVersion) -> Result<(), StorageError> {
+/// Refuses a text of so many bytes beyond the limit: recorded as 413 with the limit of the text.
+pub fn check_length(length: usize, version: ApiVersion) -> Result<(), StorageError> {
     let most = if version < ApiVersion::V2011_08_18 {
         MESSAGE_TEXT_BYTES_MAX_BEFORE_2011
     } else {
         MESSAGE_TEXT_BYTES_MAX
     };
-    if text.len() <= most {
+    if length <= most {
         return Ok(());
     }
     Err(StorageError::new(ErrorCode::RequestBodyTooLarge)

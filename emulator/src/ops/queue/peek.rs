@@ -13,10 +13,10 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::Read;
-use crate::ops::queue::messages::{self, FoundText, Message};
+use crate::ops::queue::messages::{self, FoundText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::seconds;
-use crate::ops::queue::render;
+use crate::ops::queue::render::{self, Shown};
 use crate::planted::planted;
 use crate::reply::Reply;
 use crate::store::{Store, View};
@@ -28,7 +28,7 @@ pub struct PeekMessages {
 }
 
 impl Read for PeekMessages {
-    type Output = Vec<(Message, FoundText)>;
+    type Output = Shown;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let count = seconds(call, "numofmessages", DEQUEUE_COUNT)?.unwrap_or(DEQUEUE_COUNT_DEFAULT);
@@ -48,10 +48,11 @@ impl Read for PeekMessages {
             let text = FoundText::locate(view, &message.record.text)?;
             Ok((message, text))
         });
-        located.collect()
+        let messages = located.collect::<Result<_, StorageError>>()?;
+        Ok(Shown::of(&queue, messages))
     }
 
-    fn render(self, found: Self::Output, call: &Call, _: &Store) -> Result<Reply, StorageError> {
-        render::peeked(found, call)
+    fn render(self, found: Shown, call: &Call, _: &Store) -> Result<Reply, StorageError> {
+        render::peeked(&found, call)
     }
 }

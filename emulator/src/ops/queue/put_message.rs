@@ -9,21 +9,36 @@
 //!
 //! 201 Created
 //! ```
+//!
+//! Under the versions before 2009-09-19 the bytes of a message may come bare, by PUT, as the service
+//! was first described: they are any bytes, and are given out in Base64.
+//!
+//! ```http
+//! PUT /devstoreaccount1/orders/messages?messagettl=3600
+//! x-ms-version: 2009-07-17
+//!
+//! 201 Created
+//! ```
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
+use http::Method;
+use md5::{Digest as _, Md5};
 use smalt_protocol::limits::{
     MESSAGE_BODY_BYTES_MAX, MESSAGE_TTL_INFINITE, MESSAGE_TTL_S, MESSAGE_TTL_S_BEFORE_2017,
     MESSAGE_TTL_S_DEFAULT, VISIBILITY_PUT_S,
 };
 use smalt_protocol::xml::read_queue_message;
-use smalt_protocol::{ApiVersion, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 use uuid::Uuid;
 
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
+use crate::ops::blob::headers::{check_md5, parse_md5};
 use crate::ops::queue::messages::{Message, NewText};
 use crate::ops::queue::name::QueueName;
-use crate::ops::queue::parameters::{check_text, seconds};
+use crate::ops::queue::parameters::{check_length, seconds};
 use crate::ops::queue::render;
 use crate::records::{MessageRecord, QueueRecord};
 use crate::reply::Reply;
@@ -39,6 +54,8 @@ pub struct PutMessage {
     /// Whether it takes any place among the messages of its moment.
     shuffled: bool,
     text: NewText,
+    /// Where the body is the message itself and no document: the hash that it must have, if any.
+    bare: Option<Option<[u8; 16]>>,
 }
 
 impl Write for PutMessage {
@@ -47,8 +64,7 @@ impl Write for PutMessage {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         let ttl_s = time_to_live_s(call)?;
-        let visibility_timeout_s =
-            seconds(call, "visibilitytimeout", VISIBILITY_PUT_S)?.unwrap_or(0);
+        let visibility_timeout_s = visibility_timeout_s(call)?;
         // "The visibility timeout of a message cannot be set to a value later than the expiry."
         if ttl_s != MESSAGE_TTL_INFINITE && visibility_timeout_s >= ttl_s {
             let value = visibility_timeout_s.to_string();
@@ -67,6 +83,7 @@ impl Write for PutMessage {
             visibility_timeout_s,
             shuffled: call.shuffle_messages,
             text: NewText::Inline(String::new()),
+            bare: bare(call)?,
         })
     }
 
@@ -77,8 +94,18 @@ impl Write for PutMessage {
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
-        let text = read_queue_message(&document)?;
-        check_text(&text, self.version)?;
+        let text = match self.bare {
+            Some(md5) => {
+                md5.map_or(Ok(()), |md5| check_md5(md5, Md5::digest(&document).into()))?;
+                check_length(document.len(), self.version)?;
+                BASE64.encode(&document)
+            }
+            None => {
+                let text = read_queue_message(&document)?;
+                check_length(text.len(), self.version)?;
+                text
+            }
+        };
         self.text = NewText::Inline(text);
         Ok(())
     }
@@ -135,6 +162,31 @@ impl Write for PutMessage {
             return Ok(Reply::new(201));
         }
         Ok(render::put(&message, call))
+    }
+}
+
+/// Whether the body is the message itself: then its MD5, where the request gives one.
+fn bare(call: &Call) -> Result<Option<Option<[u8; 16]>>, StorageError> {
+    if call.method != Method::PUT {
+        return Ok(None);
+    }
+    call.header("content-md5")?
+        .map(parse_md5)
+        .transpose()
+        .map(Some)
+}
+
+/// "If specified, the request must be made using an x-ms-version of 2011-08-18 or later."
+fn visibility_timeout_s(call: &Call) -> Result<i64, StorageError> {
+    let name = "visibilitytimeout";
+    match call.query(name) {
+        Some(value) if call.version < ApiVersion::V2011_08_18 => {
+            let refused = StorageError::new(ErrorCode::UnsupportedQueryParameter);
+            Err(refused
+                .with_element("QueryParameterName", name)
+                .with_element("QueryParameterValue", value))
+        }
+        _ => Ok(seconds(call, name, VISIBILITY_PUT_S)?.unwrap_or(0)),
     }
 }
 

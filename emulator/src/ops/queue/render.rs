@@ -1,12 +1,40 @@
 //! Documents of messages.
 
-use smalt_protocol::StorageError;
 use smalt_protocol::xml::{MessageEntry, QueueMessagesDocument};
+use smalt_protocol::{ApiVersion, StorageError};
 
 use crate::call::Call;
 use crate::ops::queue::messages::{FoundText, Message};
 use crate::ops::queue::receipt;
+use crate::records::QueueRecord;
 use crate::reply::Reply;
+
+/// Since this version messages are counted as they are taken: the count of a message is shown where
+/// its queue was made under it. "Get Messages", *DequeueCount*.
+pub const COUNTS_DEQUEUES: ApiVersion = ApiVersion::V2009_09_19;
+
+/// Messages of a queue, to be shown.
+pub struct Shown {
+    /// The messages with where their texts are.
+    pub messages: Vec<(Message, FoundText)>,
+    /// Whether the queue is older than dequeue counts.
+    pub uncounted: bool,
+}
+
+impl Shown {
+    /// Messages of this queue.
+    pub fn of(queue: &QueueRecord, messages: Vec<(Message, FoundText)>) -> Self {
+        Shown {
+            messages,
+            uncounted: queue.uncounted,
+        }
+    }
+
+    fn count(&self, message: &Message, call: &Call) -> Option<u32> {
+        let is_shown = !self.uncounted && call.version >= COUNTS_DEQUEUES;
+        is_shown.then_some(message.record.dequeue_count)
+    }
+}
 
 /// The answer of Put Message.
 pub fn put(message: &Message, call: &Call) -> Reply {
@@ -20,28 +48,28 @@ pub fn put(message: &Message, call: &Call) -> Reply {
 }
 
 /// The answer of Get Messages.
-pub fn taken(messages: Vec<(Message, FoundText)>, call: &Call) -> Result<Reply, StorageError> {
+pub fn taken(shown: &Shown, call: &Call) -> Result<Reply, StorageError> {
     let mut document = QueueMessagesDocument::new(call.version);
-    for (message, text) in messages {
+    for (message, text) in &shown.messages {
         document.push(&MessageEntry {
             pop_receipt: Some(&receipt::taken(message.record.receipt)),
             time_next_visible: Some(message.record.visible),
-            dequeue_count: Some(message.record.dequeue_count),
+            dequeue_count: shown.count(message, call),
             text: Some(&text.read()?),
-            ..entry(&message, &message.id.to_string())
+            ..entry(message, &message.id.to_string())
         });
     }
     Ok(uncached(document))
 }
 
 /// The answer of Peek Messages: neither receipt nor next visible time.
-pub fn peeked(messages: Vec<(Message, FoundText)>, call: &Call) -> Result<Reply, StorageError> {
+pub fn peeked(shown: &Shown, call: &Call) -> Result<Reply, StorageError> {
     let mut document = QueueMessagesDocument::new(call.version);
-    for (message, text) in messages {
+    for (message, text) in &shown.messages {
         document.push(&MessageEntry {
-            dequeue_count: Some(message.record.dequeue_count),
+            dequeue_count: shown.count(message, call),
             text: Some(&text.read()?),
-            ..entry(&message, &message.id.to_string())
+            ..entry(message, &message.id.to_string())
         });
     }
     Ok(uncached(document))

@@ -20,7 +20,7 @@ use crate::keys::Generation;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::queue::messages::{Message, NewText};
 use crate::ops::queue::name::QueueName;
-use crate::ops::queue::parameters::{check_text, message_id, pop_receipt, seconds};
+use crate::ops::queue::parameters::{check_length, message_id, pop_receipt, seconds};
 use crate::ops::queue::receipt;
 use crate::planted::planted;
 use crate::records::MessageText;
@@ -64,7 +64,7 @@ impl Write for UpdateMessage {
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
         if !document.is_empty() {
             let text = read_queue_message(&document)?;
-            check_text(&text, self.version)?;
+            check_length(text.len(), self.version)?;
             self.text = Some(NewText::Inline(text));
         }
         Ok(())

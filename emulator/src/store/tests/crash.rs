@@ -206,3 +206,30 @@ async fn every_sync_of_a_workload_is_survived() {
         }
     }
 }
+
+/// C1: what compaction has moved is on disk before its old place is given up.
+#[tokio::test]
+async fn a_crash_after_compaction_loses_nothing_that_was_moved() {
+    let puts = (0..15).map(|_| Step::Put(30_000));
+    // Of every five neighbours one stays: each segment is worth moving away from.
+    let releases = (0..15).filter(|n| n % 5 != 0).enumerate();
+    let releases = releases.map(|(gone, n)| Step::Release(n - gone as u8));
+    let steps: Vec<Step> = puts.chain(releases).collect();
+    let (mut moved, mut more) = (0, true);
+    let mut turns = 0;
+    while more {
+        turns += 1;
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faults::default());
+        let store = super::durable_on(dir.path(), &disk);
+        let model = run(&store, &steps, &disk).await;
+        for _ in 0..turns {
+            let tidied = store.maintain(1).unwrap();
+            (moved, more) = (moved + tidied.payloads_moved, tidied.more);
+        }
+        let image = Arc::new(disk.after_crash(|| false));
+        drop(store);
+        check(&super::durable_on(dir.path(), &image), &model);
+    }
+    assert!(moved > 0, "nothing was worth moving");
+}

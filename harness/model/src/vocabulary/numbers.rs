@@ -24,7 +24,7 @@ pub struct MessageId(pub u32);
 pub struct Receipt(pub u32);
 
 /// The next number of each kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// Tags made.
     pub tags: u32,

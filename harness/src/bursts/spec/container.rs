@@ -6,7 +6,7 @@ use smalt_protocol::ErrorCode;
 use super::lease::{CONTAINER, Lease, Leased};
 use super::output::Output;
 use super::value::{Taken, Value};
-use super::{Refused, hash_of, same, same_outcome};
+use super::{Done, Refused, hash_of, same, step};
 use crate::bursts::linear::Spec;
 
 /// A container, or the place of one.
@@ -108,7 +108,7 @@ impl Container {
     }
 }
 
-impl Told {
+impl Done for Told {
     fn status(&self) -> u16 {
         match self {
             Told::Status(status) | Told::Version(status) => *status,
@@ -125,17 +125,8 @@ impl Spec for Container {
         let Operation::Container(_, operation) = operation else {
             return Err("this is no operation on a container".to_owned());
         };
-        let mut after = self.clone();
-        match after.act(operation, seen) {
-            Err(refused) => same_outcome(Err(refused), seen).map(|()| self.clone()),
-            Ok(told) => {
-                same_outcome(Ok(told.status()), seen)?;
-                if let Some(seen) = seen {
-                    after.compare(told, seen)?;
-                }
-                Ok(after)
-            }
-        }
+        let act = |after: &mut Self| after.act(operation, seen);
+        step(self, seen, act, Self::compare)
     }
 
     fn fingerprint(&self) -> u64 {

@@ -8,7 +8,7 @@ use smalt_protocol::ErrorCode;
 
 use super::output::{Message as Shown, Output};
 use super::value::{Taken, Value};
-use super::{Refused, hash_of, same, same_outcome};
+use super::{Done, Refused, hash_of, same, step};
 use crate::bursts::linear::Spec;
 
 /// How long a message lives that was given no time, in seconds.
@@ -297,7 +297,7 @@ impl Message {
     }
 }
 
-impl Told {
+impl Done for Told {
     fn status(&self) -> u16 {
         match self {
             Told::Status(status) | Told::Messages(status, ..) => *status,
@@ -314,18 +314,11 @@ impl Spec for Queue {
         let Operation::Queue(_, operation) = operation else {
             return Err("this is no operation on a queue".to_owned());
         };
-        let mut after = self.clone();
-        match after.act(operation) {
-            Err(refused) => same_outcome(Err(refused), seen).map(|()| self.clone()),
-            Ok(told) => {
-                same_outcome(Ok(told.status()), seen)?;
-                if let Some(seen) = seen {
-                    after.take_made(&told, seen)?;
-                    after.compare(told, seen)?;
-                }
-                Ok(after)
-            }
-        }
+        let act = |after: &mut Self| after.act(operation);
+        step(self, seen, act, |after, told, seen| {
+            after.take_made(&told, seen)?;
+            after.compare(told, seen)
+        })
     }
 
     fn fingerprint(&self) -> u64 {

@@ -1,18 +1,16 @@
 //! The model itself, with the texts of what its numbers stand for.
 
-use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hasher as _};
-
 use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
 
+use super::hash_of;
 use crate::bursts::linear::Spec;
 use crate::histories::check::check;
 use crate::histories::names::Names;
 use crate::histories::run::Answered;
 
 /// State of the model, with what its numbers stand for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Whole {
     /// Model.
     pub model: Model,
@@ -33,19 +31,6 @@ impl Spec for Whole {
     }
 
     fn fingerprint(&self) -> u64 {
-        let mut shown = Shown(DefaultHasher::new());
-        // Hashing does not fail.
-        let _ = write!(shown, "{self:?}");
-        shown.0.finish()
-    }
-}
-
-/// What is written to it is hashed, and kept nowhere.
-struct Shown(DefaultHasher);
-
-impl std::fmt::Write for Shown {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
+        hash_of(self)
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use smalt_listener::config::Policy;
 
 use super::shape::{Shape, shapes};
-use crate::scenario::faults::{self, Kind, Menu, Mishap, Operation};
+use crate::scenario::faults::{self, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
 /// Time that a handler has; a hanging one is cancelled after it.
@@ -24,22 +24,6 @@ const MENU: Menu = Menu {
         (Operation::Send, "", 4),
     ],
     acts: 0,
-    kinds: &[
-        Kind::Unreachable,
-        Kind::AnswerLost,
-        Kind::AnswerCut,
-        Kind::AnswerGarbled,
-        Kind::Twice,
-        Kind::Refused,
-        Kind::LateRequest,
-        Kind::LateAnswer,
-        Kind::Pause,
-        Kind::Outage,
-        Kind::CrashBefore,
-        Kind::CrashAfter,
-        Kind::CrashLater,
-        Kind::Stop,
-    ],
     late_s: 90,
     most: 10,
 };

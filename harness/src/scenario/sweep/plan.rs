@@ -6,7 +6,7 @@ use smalt_protocol::Timestamp;
 use smalt_sweeper::{Collision, StateBackend};
 
 use super::Names;
-use crate::scenario::faults::{self, KINDS, Menu, Operation};
+use crate::scenario::faults::{self, Menu, Operation};
 use crate::scenario::world::{self, Trouble, Which};
 
 /// What is swept: account, container, prefix.
@@ -38,7 +38,6 @@ const MENU: Menu = Menu {
         (Operation::Lease, "", 40),
     ],
     acts: ACTS_MAX,
-    kinds: &KINDS,
     // Several leases and page deadlines.
     late_s: 300,
     most: 20,

@@ -9,7 +9,7 @@ use super::*;
 fn history() -> Vec<Event> {
     static HISTORY: OnceLock<Vec<Event>> = OnceLock::new();
     HISTORY
-        .get_or_init(|| memory::run(1, 4_000, 8).unwrap())
+        .get_or_init(|| memory::run(1, 4_000, 8, false).unwrap())
         .clone()
 }
 
@@ -232,6 +232,9 @@ fn a_history_is_read_as_it_was_saved() {
 
 #[test]
 fn one_seed_is_one_history() {
-    assert_eq!(memory::run(7, 500, 4), memory::run(7, 500, 4));
-    assert_ne!(memory::run(7, 500, 4), memory::run(8, 500, 4));
+    assert_eq!(memory::run(7, 500, 4, false), memory::run(7, 500, 4, false));
+    assert_ne!(memory::run(7, 500, 4, false), memory::run(8, 500, 4, false));
+    // A shuffled run is as repeatable, and another one.
+    assert_eq!(memory::run(7, 500, 4, true), memory::run(7, 500, 4, true));
+    assert_ne!(memory::run(7, 500, 4, true), memory::run(7, 500, 4, false));
 }

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# The listener's billing example under kill -9: smalt, an initiator, processors and a controller, each
+# a process, killed at random and started again; in the end the sums are exact.
+# usage: ci/billing.sh [SEED] [KILLS]. Needs: cargo build -p smalt --bin smalt -p smalt-listener
+# --example billing, with the same profile; SMALT_BIN_DIR names its folder (target/release).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt examples/billing
+
+seed=${1:-1}
+kills=${2:-12}
+RANDOM=$seed
+billing=$bin/examples/billing
+plan=(--submissions 24 --transactions 4000 --chunk 400 --seed "$seed" --visibility 3s)
+
+start_smalt smalt
+account=devstoreaccount1
+key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
+connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
+connection+=";BlobEndpoint=http://$smalt_blob/$account;QueueEndpoint=http://$smalt_queue/$account;"
+export AZURE_STORAGE_CONNECTION_STRING=$connection
+
+declare -A pids
+# begin ROLE: starts a role's process; its log goes on where it was.
+begin() {
+    local role=$1 flags=()
+    case $role in
+        initiator) flags=(initiator --pause 400ms) ;;
+        controller) flags=(controller --until-complete) ;;
+        *) flags=(processor) ;;
+    esac
+    RUST_LOG=warn "$billing" "${flags[@]}" "${plan[@]}" >>"$work/$role.log" 2>&1 &
+    pids[$role]=$!
+    started+=("$!")
+}
+
+roles=(initiator processor1 processor2 controller)
+for role in "${roles[@]}"; do begin "$role"; done
+
+killed=0
+while [ "$killed" -lt "$kills" ]; do
+    sleep "0.$((RANDOM % 6 + 2))"
+    role=${roles[$((RANDOM % ${#roles[@]}))]}
+    kill -9 "${pids[$role]}" 2>/dev/null || true
+    wait "${pids[$role]}" 2>/dev/null || true
+    begin "$role"
+    killed=$((killed + 1))
+done
+echo "$killed processes killed"
+
+# The initiator and the controller end by themselves.
+for role in initiator controller; do
+    (
+        sleep 45
+        kill -9 "${pids[$role]}" 2>/dev/null
+    ) &
+    guard=$!
+    started+=("$guard")
+    wait "${pids[$role]}" || fail "$role: $(tail -n 5 "$work/$role.log")"
+    kill "$guard" 2>/dev/null || true
+done
+"$billing" check "${plan[@]}" || fail "the sums"

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# A fleet of listeners that are killed at random, and an account of every message (`harness fleet`):
+# against a durable smalt, and over TLS. Then a thief takes messages from the same queue, which the
+# account has to tell.
+#
+#   ci/fleet.sh [messages]
+#
+# Needs: cargo build --release --bins (or SMALT_BIN_DIR).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt smalt-listener harness
+messages=${1:-2000}
+account=devstoreaccount1
+
+"$bin/harness" fleet --messages "$messages" --kill-every 700
+
+echo "over TLS"
+"$bin/harness" certificate --dir "$work/tls"
+start_smalt tls --cert "$work/tls/server.pem" --key "$work/tls/server.key"
+"$bin/harness" fleet --messages 500 --kill-every 700 --seed 1 --ca-file "$work/tls/ca.pem" \
+    --endpoint "https://$account.queue.core.windows.net" --connect-to "$tls_queue"
+
+echo "with a thief"
+start_smalt robbed
+endpoint=http://$robbed_queue/$account
+"$bin/smalt-listener" run --endpoint "$endpoint" --account "$account" --account-key \
+    'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==' \
+    --queue fleet --create-queue --idle-max 100ms --log-level error --exec true &
+started+=("$!")
+status=0
+"$bin/harness" fleet --messages 500 --patience 20 --endpoint "$endpoint" >"$work/robbed" || status=$?
+grep 'lost: put' "$work/robbed" || fail "the theft was not told: $(cat "$work/robbed")"
+[ "$status" = 1 ] || fail "the theft was told with exit $status"
+echo "fleet: as it should be"

@@ -1,0 +1,263 @@
+//! A client of the Queue service that signs its requests, on a clock that the test moves.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request};
+use http_body_util::BodyExt as _;
+use smalt::{Clock, Config, Emulator, Service, Timestamp, body};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::AccountKey;
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::{ApiVersion, uri};
+
+pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
+/// The time that every test starts at.
+pub(crate) const START: Timestamp = Timestamp::from_unix_s(1_700_000_000);
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    /// Status and, of a refusal, its code.
+    pub(crate) fn outcome(&self) -> String {
+        let code = self.header("x-ms-error-code");
+        format!("{} {code}", self.status).trim_end().to_owned()
+    }
+
+    /// A header's text; empty when absent.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The texts of all elements of this name, as they stand.
+    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+        let start = format!("<{name}>");
+        let parts = self.text.split(&start).skip(1);
+        parts.map(|part| part.split('<').next().unwrap()).collect()
+    }
+
+    /// The text of the only element of this name; empty when absent.
+    pub(crate) fn one(&self, name: &str) -> String {
+        let all = self.all(name);
+        assert!(all.len() <= 1, "{name} in {}", self.text);
+        all.first().copied().unwrap_or_default().to_owned()
+    }
+
+    /// The time in an element.
+    pub(crate) fn time(&self, name: &str) -> Timestamp {
+        Timestamp::parse_rfc1123(&self.one(name)).unwrap()
+    }
+}
+
+/// A message that a client has in its hands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) id: String,
+    pub(crate) receipt: String,
+}
+
+impl Held {
+    /// The only message of an answer.
+    pub(crate) fn of(answer: &Answer) -> Self {
+        Held {
+            id: answer.one("MessageId"),
+            receipt: answer.one("PopReceipt"),
+        }
+    }
+
+    /// Its address, with the receipt and what else the query says.
+    pub(crate) fn path(&self, more: &str) -> String {
+        let receipt = uri::encode_query(&self.receipt);
+        format!("/que/messages/{}?popreceipt={receipt}{more}", self.id)
+    }
+}
+
+/// An emulator with the queue `que`, its clock, and a version to speak.
+pub(crate) struct Client {
+    pub(crate) emulator: Emulator,
+    pub(crate) clock: Clock,
+    pub(crate) version: ApiVersion,
+}
+
+impl Client {
+    pub(crate) async fn new() -> Self {
+        Self::with(Config::default()).await
+    }
+
+    pub(crate) async fn with(config: Config) -> Self {
+        let clock = Clock::manual(START);
+        let config = Config {
+            strict_skew: true,
+            ..config
+        };
+        let builder = Emulator::builder().config(config);
+        let client = Client {
+            emulator: builder.clock(clock.clone()).seed(1).open().unwrap(),
+            clock,
+            version: ApiVersion::LATEST,
+        };
+        assert_eq!(client.send("PUT", "/que", "").await.outcome(), "201");
+        client
+    }
+
+    /// The same emulator, asked under another version.
+    pub(crate) fn under(&self, version: ApiVersion) -> Self {
+        Client {
+            emulator: self.emulator.clone(),
+            clock: self.clock.clone(),
+            version,
+        }
+    }
+
+    pub(crate) fn advance_s(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+
+    /// Sends a request signed by the owner; `path` is what stands behind the account.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
+        self.send_with(method, path, &[], body).await
+    }
+
+    /// The same with headers.
+    pub(crate) async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let body = body.into();
+        let target = format!("/{ACCOUNT}{path}");
+        let (date, version) = (self.emulator.now().rfc1123(), self.version.to_string());
+        let length = body.len().to_string();
+        let mut all = vec![
+            ("x-ms-date", date.as_str()),
+            ("x-ms-version", version.as_str()),
+            ("content-length", length.as_str()),
+        ];
+        all.extend_from_slice(headers);
+        let (bare, query) = target.split_once('?').unwrap_or((&target, ""));
+        let input = SigningInput {
+            service: Service::Queue,
+            scheme: Scheme::SharedKey,
+            version: self.version,
+            method,
+            account: ACCOUNT,
+            path: bare,
+            query: &uri::parse_query(query).unwrap(),
+            headers: &all,
+        };
+        let signature = authorization(&input, key().as_bytes());
+        all.push(("authorization", &signature));
+        self.call(method, &target, &all, body).await
+    }
+
+    /// Sends a request as it stands; `target` is path and query.
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
+        let mut request = Request::builder()
+            .method(Method::from_bytes(method.as_bytes()).unwrap())
+            .uri(format!("http://127.0.0.1:10001{target}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body::full(body)).unwrap();
+        let (head, body) = self.emulator.call(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            text: String::from_utf8(body.to_vec()).unwrap(),
+        }
+    }
+
+    /// Puts a message with this query; the answer as it is.
+    pub(crate) async fn try_put(&self, text: &str, query: &str) -> Answer {
+        self.send("POST", &format!("/que/messages{query}"), document(text))
+            .await
+    }
+
+    /// Puts a message that is taken in.
+    pub(crate) async fn put(&self, text: &str, query: &str) -> Held {
+        let answer = self.try_put(text, query).await;
+        assert_eq!(answer.outcome(), "201", "{}", answer.text);
+        Held::of(&answer)
+    }
+
+    /// Gets messages with this query; the answer as it is.
+    pub(crate) async fn get(&self, query: &str) -> Answer {
+        self.send("GET", &format!("/que/messages{query}"), "").await
+    }
+
+    /// Gets the one message that is visible.
+    pub(crate) async fn take(&self, query: &str) -> Held {
+        let answer = self.get(query).await;
+        assert_eq!(answer.all("MessageId").len(), 1, "{}", answer.text);
+        Held::of(&answer)
+    }
+
+    /// The texts of all visible messages.
+    pub(crate) async fn visible(&self) -> Vec<String> {
+        let answer = self.get("?peekonly=true&numofmessages=32").await;
+        assert_eq!(answer.outcome(), "200");
+        // An empty text is an empty element.
+        let (empty, long) = ("<MessageText />", "<MessageText></MessageText>");
+        let answer = Answer {
+            text: answer.text.replace(empty, long),
+            ..answer
+        };
+        let texts = answer.all("MessageText").into_iter();
+        texts.map(str::to_owned).collect()
+    }
+
+    /// The approximate count.
+    pub(crate) async fn count(&self) -> u64 {
+        let answer = self.send("GET", "/que?comp=metadata", "").await;
+        let count = answer.header("x-ms-approximate-messages-count");
+        count.parse().unwrap()
+    }
+
+    pub(crate) async fn delete(&self, held: &Held) -> String {
+        self.send("DELETE", &held.path(""), "").await.outcome()
+    }
+
+    /// Updates a message; the answer as it is.
+    pub(crate) async fn try_update(&self, held: &Held, timeout_s: i64, body: String) -> Answer {
+        let path = held.path(&format!("&visibilitytimeout={timeout_s}"));
+        self.send("PUT", &path, body).await
+    }
+
+    /// Updates a message that can be: the new receipt.
+    pub(crate) async fn update(&self, held: &Held, timeout_s: i64) -> Held {
+        let answer = self.try_update(held, timeout_s, String::new()).await;
+        assert_eq!(answer.outcome(), "204", "{}", answer.text);
+        Held {
+            id: held.id.clone(),
+            receipt: answer.header("x-ms-popreceipt").to_owned(),
+        }
+    }
+}
+
+/// The account's key.
+pub(crate) fn key() -> AccountKey {
+    AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
+}
+
+/// The body of Put Message and Update Message; the text is XML already.
+pub(crate) fn document(text: &str) -> String {
+    format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>")
+}

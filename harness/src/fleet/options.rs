@@ -1,0 +1,211 @@
+//! The command `harness fleet`.
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use tokio::time::Instant;
+
+use super::account::{Account, Evidence};
+use super::handler::Handler;
+use super::herd::{Herd, Plan};
+use super::ledger::Ledger;
+use super::place::{Address, start_smalt};
+use super::run::{self, Queues, Times};
+use crate::servers::smalt::binary;
+
+/// Options of `harness fleet`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Messages to work off.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
+    messages: u64,
+    /// Listener processes at once.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    processes: u32,
+    /// Decides who is killed when.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// One of them is killed about every so many milliseconds; 0 kills nobody.
+    #[arg(long, default_value_t = 1_500, value_name = "MS")]
+    kill_every: u64,
+    /// One in so many messages is never taken by the handler; 0 for none.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    poison: u64,
+    /// Attempts before a message goes to the poison queue.
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    max_dequeue: u32,
+    /// Seconds that a taken message is hidden for at a time.
+    #[arg(long, default_value_t = 5, value_name = "S")]
+    visibility: u64,
+    /// Without anything going on for so many seconds, the rest counts as left.
+    #[arg(long, default_value_t = 60, value_name = "S")]
+    patience: u64,
+    /// Queue; its poison queue has `-poison` behind it. Both are emptied first.
+    #[arg(long, default_value = "fleet")]
+    queue: String,
+    /// The binary `smalt`; without it the one beside this one. It is durable, on free ports.
+    #[arg(long, value_name = "FILE", conflicts_with = "endpoint")]
+    smalt: Option<PathBuf>,
+    /// The binary `smalt-listener`; without it the one beside this one.
+    #[arg(long, value_name = "FILE")]
+    listener: Option<PathBuf>,
+    /// A queue service in place of a smalt of its own: its endpoint, with the account in the path
+    /// where it is an emulator's, as http://127.0.0.1:10001/devstoreaccount1.
+    #[arg(long, value_name = "URL")]
+    endpoint: Option<String>,
+    /// Its account.
+    #[arg(long, default_value = EMULATOR_ACCOUNT_NAME)]
+    account: String,
+    /// The account's key.
+    #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
+    #[arg(env = "SMALT_FLEET_KEY", hide_env_values = true)]
+    key: String,
+    /// Trust these certificates, too (PEM).
+    #[arg(long, value_name = "FILE", requires = "endpoint")]
+    ca_file: Option<PathBuf>,
+    /// Connect here, whatever the endpoint says; name and certificate check stay.
+    #[arg(long, value_name = "HOST:PORT", requires = "endpoint")]
+    connect_to: Option<SocketAddr>,
+}
+
+impl Options {
+    fn queues(&self) -> Queues {
+        Queues {
+            work: self.queue.clone(),
+            poison: format!("{}-poison", self.queue),
+        }
+    }
+
+    fn plan(&self, address: &Address, handler: SocketAddr) -> anyhow::Result<Plan> {
+        let listener = match &self.listener {
+            Some(path) => path.clone(),
+            None => {
+                let own = std::env::current_exe()?;
+                own.with_file_name(format!("smalt-listener{}", std::env::consts::EXE_SUFFIX))
+            }
+        };
+        let mut arguments = vec!["run".to_owned()];
+        arguments.extend(address.flags());
+        let queues = self.queues();
+        for (flag, value) in [
+            ("--queue", queues.work),
+            ("--poison-queue", queues.poison),
+            ("--http", format!("http://{handler}/")),
+            ("--visibility", format!("{}s", self.visibility)),
+            ("--max-dequeue", self.max_dequeue.to_string()),
+            ("--retry", "1s".to_owned()),
+            ("--idle-max", "1s".to_owned()),
+            ("--encoding", "text".to_owned()),
+            ("--log-level", "error".to_owned()),
+        ] {
+            arguments.extend([flag.to_owned(), value]);
+        }
+        Ok(Plan {
+            binary: binary(Some(&listener))?,
+            arguments,
+            key: address.key.clone(),
+            processes: usize::try_from(self.processes)?,
+            kill_every: (self.kill_every > 0).then(|| Duration::from_millis(self.kill_every)),
+            seed: self.seed,
+        })
+    }
+}
+
+fn bar(messages: u64, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(messages);
+    let template = "{prefix:6} {bar:30} {pos}/{len} {msg} ({elapsed}, {eta} to go)";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    if !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    bar.with_prefix(what)
+}
+
+async fn go(options: &Options, address: &Address) -> anyhow::Result<(Evidence, Times)> {
+    let queues = options.queues();
+    let storage = address.open()?;
+    let ledger = Arc::new(Ledger::new(options.poison));
+    let handler = Handler::start(ledger.clone()).await?;
+    let plan = options.plan(address, handler.address)?;
+    run::prepare(storage.as_ref(), &queues).await?;
+
+    let begun = Instant::now();
+    let puts = bar(options.messages, "put");
+    run::put_all(&storage, &queues.work, options.messages, &ledger, &puts).await?;
+    puts.finish_and_clear();
+    let put_s = begun.elapsed().as_secs_f64();
+
+    let begun = Instant::now();
+    let mut herd = Herd::start(plan, ledger.clone())?;
+    let patience = Duration::from_secs(options.patience);
+    let works = bar(options.messages, "work");
+    let notes = (ledger.as_ref(), patience);
+    let left = run::work_off(storage.as_ref(), &queues.work, &mut herd, notes, &works).await?;
+    works.finish_and_clear();
+    let times = Times {
+        put_s,
+        work_s: begun.elapsed().as_secs_f64(),
+        killed: herd.killed,
+    };
+    herd.end().await?;
+    let closing = (ledger.as_ref(), left);
+    let evidence = run::close(storage.as_ref(), &queues.poison, closing).await?;
+    Ok((evidence, times))
+}
+
+/// The command.
+///
+/// # Errors
+/// When a binary is missing, or the service does not answer.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let temporary = tempfile::tempdir()?;
+    let (smalt, address) = match &options.endpoint {
+        Some(endpoint) => {
+            let address = Address {
+                endpoint: endpoint.clone(),
+                account: options.account.clone(),
+                key: options.key.clone(),
+                ca_file: options.ca_file.clone(),
+                connect_to: options.connect_to,
+            };
+            (None, address)
+        }
+        None => {
+            let owner = (EMULATOR_ACCOUNT_NAME, EMULATOR_ACCOUNT_KEY);
+            let binary = binary(options.smalt.as_deref())?;
+            let (smalt, address) = start_smalt(binary, temporary.path(), owner).await?;
+            (Some(smalt), address)
+        }
+    };
+    let (evidence, times) = go(options, &address).await?;
+    if let Some(smalt) = smalt {
+        smalt.kill().await?;
+    }
+    let account = Account::of(&evidence);
+    let rate = |count: usize, seconds: f64| count as f64 / seconds.max(f64::EPSILON);
+    println!(
+        "{} processes, {} killed, seed {}: put {:.0}/s, worked off {:.0}/s in {:.1} s",
+        options.processes,
+        times.killed,
+        options.seed,
+        rate(account.put, times.put_s),
+        rate(account.done + account.quarantined, times.work_s),
+        times.work_s,
+    );
+    println!("{account}");
+    Ok(if account.is_clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

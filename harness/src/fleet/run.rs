@@ -1,0 +1,166 @@
+//! One run: put, let the fleet work while it dies, wait until the queue is empty, read the poison
+//! queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use indicatif::ProgressBar;
+use smalt_listener::rules::envelope::Envelope;
+use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
+use tokio::time::{Instant, sleep_until};
+
+use super::account::{Evidence, Number};
+use super::herd::Herd;
+use super::ledger::{Ledger, text};
+use crate::servers::ServerError;
+
+/// Messages that are put at the same time.
+const PUTS_AT_ONCE: usize = 32;
+/// Between two looks at the queue.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long a copy of the poison queue that was read stays out of sight.
+const READ_FOR: Duration = Duration::from_secs(60 * 60);
+/// Most messages of one get.
+const MOST: u32 = 32;
+
+/// The queues of a run.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    /// Worked off.
+    pub work: String,
+    /// Where poison goes.
+    pub poison: String,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// Putting, in seconds.
+    pub put_s: f64,
+    /// From the start of the fleet until the queue was empty, in seconds.
+    pub work_s: f64,
+    /// Processes that were killed.
+    pub killed: u64,
+}
+
+/// Makes both queues, or empties them.
+///
+/// # Errors
+/// When the service refuses.
+pub async fn prepare(storage: &dyn Storage, queues: &Queues) -> Result<(), ServerError> {
+    let cx = CallContext::default();
+    for queue in [&queues.work, &queues.poison] {
+        storage
+            .create_queue(&cx, queue)
+            .await
+            .map_err(ServerError::call)?;
+        storage
+            .clear_messages(&cx, queue)
+            .await
+            .map_err(ServerError::call)?;
+    }
+    Ok(())
+}
+
+/// Puts so many messages.
+///
+/// # Errors
+/// When the service refuses one; an answer that did not come is noted instead.
+pub async fn put_all(
+    storage: &Arc<dyn Storage>,
+    queue: &str,
+    messages: u64,
+    ledger: &Ledger,
+    bar: &ProgressBar,
+) -> Result<(), ServerError> {
+    let cx = &CallContext::default();
+    let put = |number: Number| async move {
+        let text = text(number);
+        let ttl = MessageTtl::Never;
+        match storage
+            .put_message(cx, queue, &text, ttl, Duration::ZERO)
+            .await
+        {
+            Ok(_) => ledger.note_put(number, true),
+            Err(error) if error.kind == ErrorKind::OutcomeUnknown => {
+                ledger.note_put(number, false);
+            }
+            Err(error) => return Err(ServerError::call(error)),
+        }
+        bar.inc(1);
+        Ok(())
+    };
+    let mut puts = stream::iter(0..messages)
+        .map(put)
+        .buffer_unordered(PUTS_AT_ONCE);
+    while let Some(put) = puts.next().await {
+        put?;
+    }
+    Ok(())
+}
+
+/// Waits until the queue is empty, or nothing went on for so long, while processes die.
+///
+/// # Errors
+/// When a process cannot be killed or started, or the service refuses to count.
+pub async fn work_off(
+    storage: &dyn Storage,
+    queue: &str,
+    herd: &mut Herd,
+    (ledger, patience): (&Ledger, Duration),
+    bar: &ProgressBar,
+) -> Result<u64, ServerError> {
+    let cx = CallContext::default();
+    let mut next_death = Instant::now() + herd.next_death();
+    let (mut last, mut since) = (ledger.progress(), Instant::now());
+    let mut next_look = Instant::now();
+    loop {
+        tokio::select! {
+            biased;
+            () = sleep_until(next_look) => {
+                next_look = Instant::now() + LOOK_EVERY;
+                herd.look_after()?;
+                let count = storage.queue_properties(&cx, queue).await;
+                let left = count.map_err(ServerError::call)?.approximate_count;
+                let progress = ledger.progress();
+                if progress != last {
+                    (last, since) = (progress, Instant::now());
+                }
+                bar.set_position(progress.0);
+                bar.set_message(format!("{left} in the queue, {} killed", herd.killed));
+                if left == 0 || since.elapsed() > patience {
+                    return Ok(left);
+                }
+            }
+            () = sleep_until(next_death) => {
+                herd.kill_one().await?;
+                next_death = Instant::now() + herd.next_death();
+            }
+        }
+    }
+}
+
+/// Reads the poison queue into the ledger and closes it.
+///
+/// # Errors
+/// When the service refuses.
+pub async fn close(
+    storage: &dyn Storage,
+    queue: &str,
+    (ledger, left): (&Ledger, u64),
+) -> Result<Evidence, ServerError> {
+    let cx = CallContext::default();
+    loop {
+        let got = storage.get_messages(&cx, queue, MOST, READ_FOR).await;
+        let messages = got.map_err(ServerError::call)?.messages;
+        if messages.is_empty() {
+            return Ok(ledger.close(left));
+        }
+        for message in messages {
+            let envelope: Result<Envelope, _> = serde_json::from_str(&message.text);
+            let text = envelope.map_or(message.text, |envelope| envelope.body);
+            ledger.note_quarantined(&text);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The listener's billing example in process: the same code as its processes run, on a virtual
+//! clock, with lost answers, duplicates and processes that die. The sums are exact each time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "a panic is how a test fails; the command line uses more than the tests"
+)]
+
+#[path = "../../listener/examples/billing/app/mod.rs"]
+mod app;
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use app::batch::{Plan, compute};
+use app::ledger::Ledger;
+use app::site::Site;
+use app::{controller, initiator, processor};
+use proptest::prelude::*;
+use smalt_harness::testing::TestAccount;
+use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
+use tokio::task::JoinHandle;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+fn plan() -> Plan {
+    Plan {
+        seed: 11,
+        submissions: 6,
+        transactions: 2_000,
+        chunk: 300,
+        accounts: 40,
+    }
+}
+
+fn site(account: &TestAccount, seed: u64) -> Outcome<Site> {
+    let settings = Settings {
+        clock: Arc::new(TokioClock::starting_at(account.now())),
+        seed: Some(seed),
+        ..Settings::default()
+    };
+    let named = Account::from_connection_string("UseDevelopmentStorage=true")?;
+    let storage = AzureStorage::open(named, account.transport(), settings)?;
+    Ok(Site {
+        storage: Arc::new(storage),
+        name: "billing".to_owned(),
+        visibility: Duration::from_secs(20),
+        seed,
+    })
+}
+
+/// A processor that runs until it is aborted: `abort` is its kill -9.
+fn start_processor(site: Site) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        processor::run(&site, std::future::pending()).await.unwrap();
+    })
+}
+
+fn start_initiator(site: Site) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let pause = Duration::from_secs(2);
+        initiator::run(&site, &plan(), pause).await.unwrap();
+    })
+}
+
+fn assert_exact(ledger: &Ledger) {
+    assert_eq!(ledger.transactions, plan().total());
+    assert_eq!(ledger.cents, plan().expected());
+    assert_eq!(ledger.complete.len(), plan().submissions as usize);
+    assert!(ledger.open.is_empty());
+}
+
+/// Nothing goes wrong: no result comes twice, and no payload is left.
+#[tokio::test(start_paused = true)]
+async fn a_calm_month() -> Outcome {
+    let account = TestAccount::open()?;
+    let workers = [
+        start_processor(site(&account, 1)?),
+        start_processor(site(&account, 2)?),
+    ];
+    let initiator = start_initiator(site(&account, 3)?);
+    let pending = std::future::pending();
+    let ledger = controller::run(&site(&account, 4)?, Some(6), pending).await?;
+    assert_exact(&ledger);
+    assert_eq!(ledger.duplicates, 0);
+    initiator.await?;
+    let left = site(&account, 5)?;
+    let all = smalt_sleeve::port::ListBlobs::default();
+    let cx = smalt_sleeve::port::CallContext::default();
+    let payloads = left
+        .storage
+        .list_blobs(&cx, "billing-payloads", &all)
+        .await?;
+    assert!(payloads.blobs.is_empty());
+    workers.iter().for_each(JoinHandle::abort);
+    Ok(())
+}
+
+/// Every role dies and begins again, several times, while answers are lost.
+#[tokio::test(start_paused = true)]
+async fn whoever_dies_the_sums_are_exact() -> Outcome {
+    for seed in 0..4 {
+        let account = TestAccount::seeded(seed)?;
+        for (operation, nth) in [
+            ("Messages_Enqueue", 3),
+            ("MessageId_Delete", 2),
+            ("BlockBlob_Upload", 7),
+            ("Blob_Delete", 1),
+            ("Messages_Dequeue", 4),
+        ] {
+            account
+                .fault(operation)
+                .nth(nth + seed)
+                .times(3)
+                .answer_lost();
+        }
+        let mut fresh = 100 * seed;
+        let mut next = || {
+            fresh += 1;
+            site(&account, fresh)
+        };
+        let mut initiator = start_initiator(next()?);
+        let mut processors = [start_processor(next()?), start_processor(next()?)];
+        // Each life of the controller is cut short, and so is one of the others'.
+        for round in 0..6_u64 {
+            let lives = Duration::from_millis(700 + 431 * (round + seed));
+            let controller = next()?;
+            let pending = std::future::pending();
+            let run = controller::run(&controller, Some(6), pending);
+            let _ = tokio::time::timeout(lives, run).await;
+            match round % 3 {
+                0 => {
+                    initiator.abort();
+                    initiator = start_initiator(next()?);
+                }
+                number => {
+                    let processor = &mut processors[number as usize - 1];
+                    processor.abort();
+                    *processor = start_processor(next()?);
+                }
+            }
+        }
+        let last = next()?;
+        let run = controller::run(&last, Some(6), std::future::pending());
+        let ledger = tokio::time::timeout(Duration::from_secs(3600), run).await??;
+        assert_exact(&ledger);
+        processors.iter().for_each(JoinHandle::abort);
+    }
+    Ok(())
+}
+
+proptest! {
+    /// Results in any order and as often as you like: each counts once.
+    #[test]
+    fn the_ledger_counts_each_chunk_once(order in proptest::collection::vec(any::<prop::sample::Index>(), 0..200)) {
+        let sums: Vec<_> = (0..6).flat_map(|n| plan().chunks(n)).map(|c| compute(&c)).collect();
+        let mut ledger = Ledger::default();
+        for index in &order {
+            ledger.add(index.get(&sums));
+        }
+        for sum in &sums {
+            ledger.add(sum);
+        }
+        prop_assert_eq!(ledger.duplicates as usize, order.len());
+        prop_assert_eq!(ledger.cents, plan().expected());
+        prop_assert_eq!(ledger.transactions, plan().total());
+        prop_assert!(ledger.open.is_empty());
+    }
+}
+
+/// The check itself: a chunk counted twice, or not at all, is not exact.
+#[test]
+fn a_wrong_sum_is_noticed() {
+    let sums: Vec<_> = (0..6)
+        .flat_map(|n| plan().chunks(n))
+        .map(|c| compute(&c))
+        .collect();
+    let mut ledger = Ledger::default();
+    sums[1..].iter().for_each(|sum| assert!(ledger.add(sum)));
+    assert_ne!(ledger.cents, plan().expected());
+    for sum in [&sums[0], &sums[0]] {
+        for (account, cents) in &sum.cents {
+            *ledger.cents.entry(*account).or_default() += cents;
+        }
+    }
+    assert_ne!(ledger.cents, plan().expected());
+}

@@ -1,0 +1,263 @@
+//! A partitioned queue against the service in process: it is resized while senders send and
+//! listeners listen, and every message that was sent is handled.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use smalt_harness::testing::TestAccount;
+use smalt_listener::ListenerConfig;
+use smalt_listener::config::Encoding;
+use smalt_listener::handler::{Verdict, function};
+use smalt_listener::partition::{
+    PartitionSender, PartitionSettings, PartitionedListener, Partitions,
+};
+use smalt_listener::payload::SendOptions;
+use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
+use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+fn s(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn storage(account: &TestAccount) -> Outcome<Arc<dyn Storage>> {
+    let settings = Settings {
+        clock: Arc::new(TokioClock::starting_at(account.now())),
+        seed: Some(1),
+        ..Settings::default()
+    };
+    let named = Account::from_connection_string("UseDevelopmentStorage=true")?;
+    Ok(Arc::new(AzureStorage::open(
+        named,
+        account.transport(),
+        settings,
+    )?))
+}
+
+fn orders(storage: &Arc<dyn Storage>) -> Outcome<Arc<Partitions>> {
+    let settings = PartitionSettings {
+        max_age: s(10),
+        ..PartitionSettings::new("orders", 4, "ops")
+    };
+    Ok(Arc::new(Partitions::new(Arc::clone(storage), settings)?))
+}
+
+type Seen = Arc<Mutex<Vec<(String, String)>>>;
+
+/// Keeps text and queue of what it handles.
+fn listener(partitions: &Arc<Partitions>, seen: &Seen) -> Outcome<PartitionedListener> {
+    let seen = Arc::clone(seen);
+    let handler = function(move |message, _ctx| {
+        let text = String::from_utf8_lossy(&message.body).into_owned();
+        seen.lock().unwrap().push((text, message.queue.clone()));
+        async { Verdict::Ok }
+    });
+    let config = ListenerConfig::new("orders");
+    Ok(PartitionedListener::new(
+        Arc::clone(partitions),
+        config,
+        Arc::new(handler),
+        1,
+    )?)
+}
+
+fn texts(seen: &Seen) -> BTreeSet<String> {
+    seen.lock()
+        .unwrap()
+        .iter()
+        .map(|(text, _)| text.clone())
+        .collect()
+}
+
+/// The same key goes to the same queue, all queues are used, and the plain queue of before is
+/// worked off, too.
+#[tokio::test(start_paused = true)]
+async fn keys_find_their_queues() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let cx = CallContext::default();
+    storage.create_queue(&cx, "orders").await?;
+    let put = storage.put_message(&cx, "orders", "of before", MessageTtl::Never, s(0));
+    put.await?;
+    let partitions = orders(&storage)?;
+    let sender = PartitionSender::new(Arc::clone(&partitions), Encoding::Text, None, 1)?;
+    for number in 0..200 {
+        let (key, body) = (
+            format!("customer-{}", number % 50),
+            format!("order {number}"),
+        );
+        sender
+            .send(key.as_bytes(), body.as_bytes(), SendOptions::default())
+            .await?;
+    }
+    let seen = Seen::default();
+    let reports = listener(&partitions, &seen)?
+        .run_until(tokio::time::sleep(s(60)))
+        .await?;
+    assert_eq!(texts(&seen).len(), 201);
+    assert_eq!(
+        reports
+            .iter()
+            .map(|(_, report)| report.received)
+            .sum::<u64>(),
+        201
+    );
+    let mut queues = vec![BTreeSet::new(); 50];
+    for (text, queue) in seen.lock().unwrap().iter() {
+        if let Some(number) = text.strip_prefix("order ") {
+            queues[number.parse::<usize>()? % 50].insert(queue.clone());
+        }
+    }
+    assert!(queues.iter().all(|queues| queues.len() == 1), "{queues:?}");
+    assert_eq!(queues.iter().flatten().collect::<BTreeSet<_>>().len(), 4);
+    assert!(
+        partitions.map().await?.draining.is_empty(),
+        "the plain queue is drained"
+    );
+    Ok(())
+}
+
+/// From 4 to 7 to 2 partitions, while messages are sent all the time and answers are lost: all of
+/// them arrive, and the map ends with the queues that it needs.
+#[tokio::test(start_paused = true)]
+async fn a_resize_strands_no_message() -> Outcome {
+    for seed in 0..4 {
+        let account = TestAccount::seeded(seed)?;
+        let storage = storage(&account)?;
+        let partitions = orders(&storage)?;
+        partitions.map().await?;
+        for operation in [
+            "BlockBlob_Upload",
+            "Messages_Enqueue",
+            "Queue_Create",
+            "Blob_Download",
+        ] {
+            account
+                .fault(operation)
+                .nth(2 + seed)
+                .times(2)
+                .answer_lost();
+        }
+        let late = s(6 + seed);
+        account
+            .fault("Messages_Enqueue")
+            .nth(40)
+            .times(30)
+            .late(late);
+        let seen = Seen::default();
+        let listening = listener(&partitions, &seen)?;
+        let sending = async {
+            let mut sent = BTreeSet::new();
+            let sender = PartitionSender::new(Arc::clone(&partitions), Encoding::Text, None, seed);
+            let sender = sender.unwrap();
+            for number in 0..300 {
+                let (key, body) = (format!("customer-{number}"), format!("order {number}"));
+                let put = sender.send(key.as_bytes(), body.as_bytes(), SendOptions::default());
+                if put.await.is_ok() {
+                    sent.insert(body);
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            sent
+        };
+        let resizing = async {
+            for size in [7, 2] {
+                tokio::time::sleep(s(31 + seed)).await;
+                partitions.resize(size).await.unwrap();
+            }
+        };
+        let all = async {
+            let (sent, ()) = tokio::join!(sending, resizing);
+            tokio::time::sleep(s(300)).await;
+            sent
+        };
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (reports, sent) = tokio::join!(
+            listening.run_until(async {
+                let _ = stopped.await;
+            }),
+            async {
+                let sent = all.await;
+                let _ = stop.send(());
+                sent
+            }
+        );
+        reports?;
+        assert!(sent.len() >= 290, "{}", sent.len());
+        let lost: Vec<_> = sent.difference(&texts(&seen)).cloned().collect();
+        assert!(lost.is_empty(), "seed {seed}: {lost:?}");
+        let map = partitions.map().await?;
+        assert_eq!((map.partitions, map.draining.len()), (2, 0), "seed {seed}");
+        assert_eq!(map.read(), ["orders-00", "orders-01"]);
+    }
+    Ok(())
+}
+
+/// Before its senders can know, and while messages stand in it, a queue goes on draining.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_retired_too_early() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let partitions = orders(&storage)?;
+    partitions.map().await?;
+    partitions.resize(2).await?;
+    assert!(
+        partitions.retire().await?.is_empty(),
+        "senders may not know yet"
+    );
+    let cx = CallContext::default();
+    let put = storage.put_message(&cx, "orders-03", "late", MessageTtl::Never, s(0));
+    put.await?;
+    tokio::time::sleep(s(26)).await;
+    assert_eq!(partitions.retire().await?, ["orders-02"]);
+    tokio::time::sleep(s(60)).await;
+    assert!(
+        partitions.retire().await?.is_empty(),
+        "a message stands in it"
+    );
+    let got = storage.get_messages(&cx, "orders-03", 1, s(100)).await?;
+    assert!(
+        partitions.retire().await?.is_empty(),
+        "somebody works on it"
+    );
+    let message = &got.messages[0];
+    let (id, receipt) = (&message.id, &message.pop_receipt);
+    storage
+        .delete_message(&cx, "orders-03", id, receipt)
+        .await?;
+    assert_eq!(partitions.retire().await?, ["orders-03"]);
+    Ok(())
+}
+
+/// Two who resize at once: one of them is ahead, the other builds on it. One whose answer is lost
+/// finds its own map.
+#[tokio::test(start_paused = true)]
+async fn resizes_follow_each_other() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let partitions = orders(&storage)?;
+    partitions.map().await?;
+    let (one, other) = tokio::join!(partitions.resize(6), partitions.resize(3));
+    one?;
+    other?;
+    let map = partitions.map().await?;
+    assert!(map.partitions == 6 || map.partitions == 3);
+    assert_eq!(map.version, 3);
+    account.fault("BlockBlob_Upload").answer_lost();
+    assert_eq!(partitions.resize(9).await?.version, 4);
+    account.assert_faults_fired();
+    for wrong in [0, 101] {
+        assert!(partitions.resize(wrong).await.is_err());
+    }
+    assert_eq!(partitions.map().await?.version, 4);
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! Billing by map and reduce over queues: an initiator splits submissions of transactions into
+//! chunks, processors compute them, a controller adds up what they found. Kill any of the processes
+//! with -9, as often as you like: the sums are exact in the end.
+//!
+//! `cargo run -p smalt-listener --example billing -- --help` tells how to run it.
+
+mod app;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Parser, Subcommand};
+use smalt_listener::config::duration;
+use smalt_sleeve::{Account, AzureStorage, HyperTransport, HyperTransportSettings, Settings};
+
+use app::batch::Plan;
+use app::ledger::Ledger;
+use app::site::Site;
+use app::{controller, initiator, processor};
+
+const ABOUT: &str = "\
+Map and reduce over queues: bills a telephone company's calls.
+
+  initiator    splits each submission into chunks, and puts them into three queues by key
+  processor    computes chunks in parallel, and puts the sums of each into one queue of results
+  controller   adds the results up in a ledger, a blob that is replaced under its ETag
+
+Try it. Start smalt (or Azurite), then each of these in a terminal of its own:
+
+  billing controller --until-complete
+  billing processor
+  billing processor
+  billing initiator --pause 1s
+
+Kill any of them with -9 and start it again, as often as you like. When the controller has ended:
+
+  billing check
+
+computes the sums once more, straight from the transactions, and compares. `billing all` runs
+everything in one process.
+
+Why the sums are exact: delivery is at least once, so a chunk may be computed twice and its result
+may come twice. The ledger holds the numbers of the chunks that are in it beside the sums, in one
+blob, written only over the version that was read: a result is in both or in neither.
+
+The plan (--seed, --submissions, --transactions, --chunk, --accounts) must be the same for
+initiator, controller and check.";
+
+#[derive(Parser)]
+#[command(name = "billing", about = ABOUT.lines().next(), long_about = ABOUT)]
+struct Cli {
+    #[command(subcommand)]
+    role: Role,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args)]
+struct Common {
+    /// The account: smalt, Azurite or Azure. Without it, the emulator on its usual ports.
+    #[arg(
+        long,
+        global = true,
+        env = "AZURE_STORAGE_CONNECTION_STRING",
+        hide_env_values = true,
+        default_value = "UseDevelopmentStorage=true"
+    )]
+    connection_string: String,
+    /// Names of queues and containers begin with it.
+    #[arg(long, global = true, default_value = "billing")]
+    name: String,
+    /// How long the messages of a process that dies stay hidden from the others.
+    #[arg(long, global = true, default_value = "30s", value_parser = duration::parse)]
+    visibility: Duration,
+    /// Seed of the transactions.
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
+    /// Submissions.
+    #[arg(long, global = true, default_value_t = 20)]
+    submissions: u32,
+    /// Transactions of a submission.
+    #[arg(long, global = true, default_value_t = 10_000)]
+    transactions: u32,
+    /// Transactions of a chunk. Chunks above 16 KiB, some 250 transactions, travel in blobs.
+    #[arg(long, global = true, default_value_t = 500)]
+    chunk: u32,
+    /// Accounts that the transactions belong to.
+    #[arg(long, global = true, default_value_t = 100)]
+    accounts: u32,
+}
+
+#[derive(Subcommand)]
+enum Role {
+    /// Splits submissions into chunks and puts them; goes on where it was when it died.
+    Initiator {
+        /// Pause after each submission.
+        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        pause: Duration,
+    },
+    /// Computes chunks until it is stopped. Any number of them may run.
+    Processor,
+    /// Adds results up until it is stopped.
+    Controller {
+        /// End when all submissions are in.
+        #[arg(long)]
+        until_complete: bool,
+    },
+    /// All three in one process, until all submissions are in; then checks.
+    All,
+    /// Compares the ledger with sums that are computed straight from the transactions.
+    Check,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    let cli = Cli::parse();
+    let plan = cli.common.plan();
+    let site = cli.common.site()?;
+    match cli.role {
+        Role::Initiator { pause } => initiator::run(&site, &plan, pause).await?,
+        Role::Processor => processor::run(&site, stopped()).await?,
+        Role::Controller { until_complete } => {
+            let all = until_complete.then_some(plan.submissions);
+            controller::run(&site, all, stopped()).await?;
+        }
+        Role::All => return all(&site, &plan).await,
+        Role::Check => return Ok(verdict(&plan, &controller::ledger(&site).await?)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything in one process.
+async fn all(site: &Site, plan: &Plan) -> anyhow::Result<ExitCode> {
+    let (done, finished) = tokio::sync::oneshot::channel::<()>();
+    let processing = processor::run(site, async {
+        let _ = finished.await;
+    });
+    let controlling = async {
+        let ledger = controller::run(site, Some(plan.submissions), stopped()).await;
+        let _ = done.send(());
+        ledger
+    };
+    let initiating = initiator::run(site, plan, Duration::ZERO);
+    let ((), (), ledger) = tokio::try_join!(initiating, processing, controlling)?;
+    Ok(verdict(plan, &ledger))
+}
+
+/// Says whether the sums are exact; the exit code does, too.
+fn verdict(plan: &Plan, ledger: &Ledger) -> ExitCode {
+    let cents: u64 = ledger.cents.values().sum();
+    println!(
+        "{} of {} transactions, {} accounts, {}.{:02} in all, {} duplicate results",
+        ledger.transactions,
+        plan.total(),
+        ledger.cents.len(),
+        cents / 100,
+        cents % 100,
+        ledger.duplicates
+    );
+    if ledger.transactions == plan.total() && ledger.cents == plan.expected() {
+        println!("exact");
+        ExitCode::SUCCESS
+    } else {
+        println!("not the sums of the transactions");
+        ExitCode::FAILURE
+    }
+}
+
+/// Resolves at Ctrl-C.
+async fn stopped() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Without signals it is stopped by other means.
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Common {
+    fn plan(&self) -> Plan {
+        Plan {
+            seed: self.seed,
+            submissions: self.submissions,
+            transactions: self.transactions,
+            chunk: self.chunk,
+            accounts: self.accounts,
+        }
+    }
+
+    fn site(&self) -> anyhow::Result<Site> {
+        let account = Account::from_connection_string(&self.connection_string)
+            .context("the connection string cannot be used")?;
+        let transport = HyperTransport::new(HyperTransportSettings::default())?;
+        let storage = AzureStorage::open(account, Arc::new(transport), Settings::default())?;
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+        Ok(Site {
+            storage: Arc::new(storage),
+            name: self.name.clone(),
+            visibility: self.visibility,
+            seed: u64::from_le_bytes(seed),
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! `idle_tasks`: how many tasks poll an empty queue, in each listener or in the whole fleet.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+/// The setting as written: a number, or `"sentinel"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
+pub enum IdleTasks {
+    /// So many in each listener.
+    Each(u32),
+    /// One in the whole fleet.
+    Sentinel,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "`idle_tasks` is a number or \"sentinel\"")]
+enum Written {
+    Number(u32),
+    Word(String),
+}
+
+impl TryFrom<Written> for IdleTasks {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Number(tasks) => Ok(IdleTasks::Each(tasks)),
+            Written::Word(word) => word.parse(),
+        }
+    }
+}
+
+impl FromStr for IdleTasks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(tasks) => Ok(IdleTasks::Each(tasks)),
+            Err(_) if text == "sentinel" => Ok(IdleTasks::Sentinel),
+            Err(_) => Err(format!("`{text}` is neither a number nor `sentinel`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_or_the_word() {
+        let of = |text: &str| {
+            let table: toml::Table = text.parse().unwrap();
+            let value = table.get("idle_tasks").unwrap().clone();
+            value.try_into::<IdleTasks>().map_err(|e| e.to_string())
+        };
+        assert_eq!(of("idle_tasks = 2"), Ok(IdleTasks::Each(2)));
+        assert_eq!(of("idle_tasks = \"sentinel\""), Ok(IdleTasks::Sentinel));
+        assert!(of("idle_tasks = \"some\"").unwrap_err().contains("`some`"));
+        assert!(of("idle_tasks = -1").unwrap_err().contains("sentinel"));
+        assert_eq!("0".parse(), Ok(IdleTasks::Each(0)));
+        assert!("-1".parse::<IdleTasks>().is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! Listens to all queues of a set: one listener each, under one handler.
+
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::set::{PartitionError, Partitions};
+use crate::config::{ConfigError, ListenerConfig};
+use crate::handler::Handler;
+use crate::listener::{Listener, ListenerError};
+use crate::observers::Observer;
+use crate::report::Report;
+
+/// Listens to all queues of a set.
+pub struct PartitionedListener {
+    partitions: Arc<Partitions>,
+    config: ListenerConfig,
+    handler: Arc<dyn Handler>,
+    seed: u64,
+    observers: Vec<Arc<dyn Observer>>,
+}
+
+/// How the listener of one queue ended.
+type Ended = (String, Result<Report, ListenerError>);
+
+impl PartitionedListener {
+    /// A listener to the set. `config` holds for each queue; its own name is the set's, and all
+    /// share its poison queue.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense.
+    pub fn new(
+        partitions: Arc<Partitions>,
+        mut config: ListenerConfig,
+        handler: Arc<dyn Handler>,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        partitions.settings().name.clone_into(&mut config.queue);
+        config.poison_queue = Some(config.poison_queue());
+        config.validate()?;
+        Ok(PartitionedListener {
+            partitions,
+            config,
+            handler,
+            seed,
+            observers: Vec::new(),
+        })
+    }
+
+    /// Shows what happens to `observer`, too; there may be several.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.push(observer);
+        self
+    }
+
+    /// Works until `shutdown` resolves, then drains every queue's listener. The map is read again
+    /// twice in the time that senders trust it: new queues are listened to, retired ones left, and
+    /// drained ones retired. Returns the reports by queue; of a queue that was left and taken up
+    /// again, all of them.
+    ///
+    /// # Errors
+    /// When there is no map at the start. Later no failure of storage ends it.
+    pub async fn run_until(
+        &self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Vec<(String, Report)>, PartitionError> {
+        let mut map = self.partitions.map().await?;
+        let mut crew = Crew::default();
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            self.follow(&map.read(), &mut crew)?;
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(ended) = crew.tasks.join_next(), if !crew.tasks.is_empty() => {
+                    crew.ended(ended);
+                    continue;
+                }
+                () = tokio::time::sleep(map.max_age() / 2) => {}
+            }
+            match self.refresh().await {
+                Ok(fresh) => map = fresh,
+                Err(error) => tracing::warn!(
+                    op = "partitions",
+                    queue = %self.config.queue,
+                    reason = %error,
+                    "the map was not read; the queues stay as they are"
+                ),
+            }
+        }
+        for stop in crew.stops.values() {
+            let _ = stop.send(true);
+        }
+        while let Some(ended) = crew.tasks.join_next().await {
+            crew.ended(ended);
+        }
+        Ok(crew.reports)
+    }
+
+    async fn refresh(&self) -> Result<super::Map, PartitionError> {
+        for queue in self.partitions.retire().await? {
+            tracing::info!(op = "partitions", queue = %queue, "drained, and read no longer");
+        }
+        self.partitions.map().await
+    }
+
+    /// Starts and stops listeners so that exactly these queues are read.
+    fn follow(&self, queues: &[String], crew: &mut Crew) -> Result<(), ConfigError> {
+        for (queue, stop) in &crew.stops {
+            if !queues.contains(queue) {
+                let _ = stop.send(true);
+            }
+        }
+        for queue in queues {
+            // One that is on its way out is started again when it has ended.
+            if !crew.stops.contains_key(queue) {
+                let seed = self.seed.wrapping_add(crew.started);
+                crew.start(queue, self.listener(queue, seed)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn listener(&self, queue: &str, seed: u64) -> Result<Listener, ConfigError> {
+        let config = ListenerConfig {
+            queue: queue.to_owned(),
+            ..self.config.clone()
+        };
+        let storage = Arc::clone(self.partitions.storage());
+        let listener = Listener::new(config, storage, Arc::clone(&self.handler), seed)?;
+        let observers = self.observers.iter().map(Arc::clone);
+        Ok(observers.fold(listener, Listener::observed_by))
+    }
+}
+
+/// The listeners that run.
+#[derive(Default)]
+struct Crew {
+    tasks: JoinSet<Ended>,
+    stops: BTreeMap<String, watch::Sender<bool>>,
+    names: HashMap<Id, String>,
+    reports: Vec<(String, Report)>,
+    started: u64,
+}
+
+impl Crew {
+    fn start(&mut self, queue: &str, listener: Listener) {
+        let (stop, mut stopped) = watch::channel(false);
+        let name = queue.to_owned();
+        self.stops.insert(name.clone(), stop);
+        self.started += 1;
+        let task = self.tasks.spawn(async move {
+            let shutdown = async move {
+                // A closed channel: the set's listener was dropped.
+                let _ = stopped.wait_for(|stopped| *stopped).await;
+            };
+            let ended = listener.run_until(shutdown).await;
+            (name, ended)
+        });
+        self.names.insert(task.id(), queue.to_owned());
+    }
+
+    fn ended(&mut self, ended: Result<Ended, JoinError>) {
+        let (queue, ended) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                // A listener's own tasks bear panics, and its body has none; if it did, the queue
+                // would be taken up again.
+                if let Some(queue) = self.names.remove(&error.id()) {
+                    self.stops.remove(&queue);
+                }
+                return;
+            }
+        };
+        self.stops.remove(&queue);
+        match ended {
+            Ok(report) => self.reports.push((queue, report)),
+            Err(error) => tracing::error!(
+                op = "partitions",
+                queue = %queue,
+                reason = %error,
+                "the listener of a partition ended"
+            ),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Puts messages into the queue of their key.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::set::{PartitionError, Partitions, Read};
+use crate::config::{ConfigError, Encoding};
+use crate::payload::{Offload, SendOptions, Sender, Sent};
+
+/// Attempts to put a message whose queue was taken out of use meanwhile.
+const SEND_ATTEMPTS: u32 = 5;
+
+/// Puts messages by key. Cheap to share; every method takes `&self`.
+pub struct PartitionSender {
+    partitions: Arc<Partitions>,
+    encoding: Encoding,
+    offload: Option<Offload>,
+    seed: u64,
+    map: AsyncMutex<Option<Read>>,
+    senders: Mutex<BTreeMap<String, Arc<Sender>>>,
+}
+
+impl PartitionSender {
+    /// A sender to the set; `encoding`, `offload` and `seed` as for [`Sender::new`].
+    ///
+    /// # Errors
+    /// When the settings make no sense.
+    pub fn new(
+        partitions: Arc<Partitions>,
+        encoding: Encoding,
+        offload: Option<Offload>,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        if let Some(offload) = &offload {
+            offload.validate()?;
+        }
+        Ok(PartitionSender {
+            partitions,
+            encoding,
+            offload,
+            seed,
+            map: AsyncMutex::new(None),
+            senders: Mutex::default(),
+        })
+    }
+
+    /// Puts one message into the queue of `key`. `Ok` means that it is in a queue that is read
+    /// until it is empty. When this process stood still during a resize, it may be there twice.
+    ///
+    /// # Errors
+    /// As [`Sender::send`], or that the map cannot be read.
+    pub async fn send(
+        &self,
+        key: &[u8],
+        body: &[u8],
+        options: SendOptions,
+    ) -> Result<Sent, PartitionError> {
+        for _ in 0..SEND_ATTEMPTS {
+            let read = self.trusted().await?;
+            let queue = read.map.queue_of(key);
+            let sent = self.sender(&queue)?.send(body, options).await?;
+            if read.is_trusted() {
+                return Ok(sent);
+            }
+            // It took too long: only a map that was read after it can say whether it will be found.
+            if self.read_again().await?.map.is_current(&queue) {
+                return Ok(sent);
+            }
+        }
+        Err(PartitionError::Contended)
+    }
+
+    /// A map that is trusted now.
+    async fn trusted(&self) -> Result<Read, PartitionError> {
+        let mut kept = self.map.lock().await;
+        if let Some(read) = kept.as_ref().filter(|read| read.is_trusted()) {
+            return Ok(read.clone());
+        }
+        let read = self.partitions.read().await?;
+        *kept = Some(read.clone());
+        Ok(read)
+    }
+
+    async fn read_again(&self) -> Result<Read, PartitionError> {
+        let mut kept = self.map.lock().await;
+        let read = self.partitions.read().await?;
+        *kept = Some(read.clone());
+        Ok(read)
+    }
+
+    fn sender(&self, queue: &str) -> Result<Arc<Sender>, ConfigError> {
+        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = senders.get(queue) {
+            return Ok(Arc::clone(sender));
+        }
+        let storage = Arc::clone(self.partitions.storage());
+        let offload = self.offload.clone();
+        let sender = Sender::new(storage, queue, self.encoding, offload, self.seed)?;
+        let sender = Arc::new(sender);
+        senders.insert(queue.to_owned(), Arc::clone(&sender));
+        Ok(sender)
+    }
+}

@@ -1,0 +1,298 @@
+//! The set of queues: its map in a blob, read and changed under ETags.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use smalt_protocol::{Timestamp, names};
+use smalt_sleeve::port::{
+    BlobId, CallContext, Conditions, ErrorKind, PortError, PutBlob, Storage, Tag,
+};
+use tokio::time::Instant;
+
+use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
+use crate::config::{ConfigError, queue_name};
+use crate::payload::SendError;
+
+/// Longest map: a hundred names of 63 characters.
+const MAP_BYTES_MAX: u64 = 64 * 1024;
+/// Attempts at a change that others are ahead of.
+const CHANGE_ATTEMPTS: u32 = 10;
+
+/// What a partitioned queue is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionSettings {
+    /// Name; its queues are `name-00` and on.
+    pub name: String,
+    /// Number of queues of the first map. Later [`Partitions::resize`] alone changes it.
+    pub partitions: u32,
+    /// Container of the map, which is the blob `name.partitions.json`.
+    pub container: String,
+    /// How long a sender may trust the map that it read; whole seconds.
+    pub max_age: Duration,
+}
+
+impl PartitionSettings {
+    /// The defaults: a map is trusted for a minute.
+    pub fn new(name: impl Into<String>, partitions: u32, container: impl Into<String>) -> Self {
+        PartitionSettings {
+            name: name.into(),
+            partitions,
+            container: container.into(),
+            max_age: Duration::from_secs(60),
+        }
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        queue_name(
+            "partitions.name",
+            &queue_name_of(&self.name, PARTITIONS_MAX - 1),
+        )?;
+        check_number(self.partitions)?;
+        if names::validate_container_name(&self.container).is_err() {
+            let problem = format!("`{}` is no container name", self.container);
+            return Err(ConfigError::value("partitions.container", problem));
+        }
+        let seconds = self.max_age.as_secs();
+        if seconds == 0 || seconds > u64::from(MAX_AGE_MAX_S) || self.max_age.subsec_nanos() > 0 {
+            let problem = "needs whole seconds, 1s to 1h";
+            return Err(ConfigError::value("partitions.max_age", problem));
+        }
+        Ok(())
+    }
+}
+
+fn check_number(partitions: u32) -> Result<(), ConfigError> {
+    if (1..=PARTITIONS_MAX).contains(&partitions) {
+        return Ok(());
+    }
+    let problem = format!("{partitions} is not between 1 and {PARTITIONS_MAX}");
+    Err(ConfigError::value("partitions", problem))
+}
+
+/// What is in the way of a partitioned queue.
+#[derive(Debug, thiserror::Error)]
+pub enum PartitionError {
+    /// The settings make no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Storage refuses.
+    #[error(transparent)]
+    Storage(#[from] PortError),
+    /// The map is not one.
+    #[error("the map of the partitions cannot be followed: {0}")]
+    Map(String),
+    /// The message was not put, or may not have been.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// Others changed the map again and again meanwhile.
+    #[error("the map of the partitions is changed too often")]
+    Contended,
+}
+
+/// A map as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    pub(crate) map: Map,
+    tag: Tag,
+    /// When it was written, by the service.
+    modified: Timestamp,
+    /// When it was read, by the service.
+    server_time: Timestamp,
+    /// When it was asked for, here.
+    pub(crate) asked: Instant,
+}
+
+impl Read {
+    /// Whether what was put by now counts as sent.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.asked.elapsed() < self.map.max_age()
+    }
+}
+
+/// A partitioned queue.
+pub struct Partitions {
+    storage: Arc<dyn Storage>,
+    settings: PartitionSettings,
+}
+
+impl Partitions {
+    /// The set. Nothing is asked for yet.
+    ///
+    /// # Errors
+    /// When the settings make no sense.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        settings: PartitionSettings,
+    ) -> Result<Self, ConfigError> {
+        settings.check()?;
+        Ok(Partitions { storage, settings })
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &PartitionSettings {
+        &self.settings
+    }
+
+    pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// The map as it is now.
+    ///
+    /// # Errors
+    /// Storage's, or that the map cannot be followed.
+    pub async fn map(&self) -> Result<Map, PartitionError> {
+        Ok(self.read().await?.map)
+    }
+
+    /// Changes the number of queues, and returns the new map. Queues that are not written any more
+    /// drain; [`Partitions::retire`] drops them when they are empty.
+    ///
+    /// # Errors
+    /// Storage's, or that the number makes no sense. After an unanswered write the map says what
+    /// was done.
+    pub async fn resize(&self, partitions: u32) -> Result<Map, PartitionError> {
+        check_number(partitions)?;
+        for _ in 0..CHANGE_ATTEMPTS {
+            let read = self.read().await?;
+            let Some(next) = read.map.resized(partitions) else {
+                return Ok(read.map);
+            };
+            // Before anybody looks for them.
+            self.create_queues(&next).await?;
+            if self.write(&next, Conditions::matching(&read.tag)).await? {
+                return Ok(next);
+            }
+        }
+        Err(PartitionError::Contended)
+    }
+
+    /// Drops the draining queues that are empty, once every sender knows that they drain. Returns
+    /// their names. The queues themselves stay, for their owner to delete.
+    ///
+    /// # Errors
+    /// Storage's, or that the map cannot be followed.
+    pub async fn retire(&self) -> Result<Vec<String>, PartitionError> {
+        let read = self.read().await?;
+        if read.map.draining.is_empty() || read.server_time < read.map.settled_at(read.modified) {
+            return Ok(Vec::new());
+        }
+        let mut empty = Vec::new();
+        for queue in &read.map.draining {
+            if self.is_empty(queue).await? {
+                empty.push(queue.clone());
+            }
+        }
+        let Some(next) = read.map.without(&empty) else {
+            return Ok(Vec::new());
+        };
+        // Refused when somebody was faster, who may have made one of them current.
+        let written = self.write(&next, Conditions::matching(&read.tag)).await?;
+        Ok(if written { empty } else { Vec::new() })
+    }
+
+    /// A count is never lower than the truth, and messages in somebody's hands are in it.
+    async fn is_empty(&self, queue: &str) -> Result<bool, PartitionError> {
+        Ok(self.count(queue).await?.unwrap_or(0) == 0)
+    }
+
+    async fn exists(&self, queue: &str) -> Result<bool, PartitionError> {
+        Ok(self.count(queue).await?.is_some())
+    }
+
+    /// Messages in a queue, where there is one.
+    async fn count(&self, queue: &str) -> Result<Option<u64>, PartitionError> {
+        let cx = CallContext::default();
+        match self.storage.queue_properties(&cx, queue).await {
+            Ok(properties) => Ok(Some(properties.approximate_count)),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the map; makes it when there is none.
+    pub(crate) async fn read(&self) -> Result<Read, PartitionError> {
+        for _ in 0..CHANGE_ATTEMPTS {
+            if let Some(read) = self.look().await? {
+                return Ok(read);
+            }
+            self.create().await?;
+        }
+        Err(PartitionError::Contended)
+    }
+
+    async fn look(&self) -> Result<Option<Read>, PartitionError> {
+        let asked = Instant::now();
+        let cx = CallContext::default();
+        let got = self
+            .storage
+            .get_blob(&cx, &self.blob(), MAP_BYTES_MAX)
+            .await;
+        let got = match got {
+            Ok(got) => got,
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let map = Map::parse(&got.content, &self.settings.name).map_err(PartitionError::Map)?;
+        Ok(Some(Read {
+            map,
+            tag: got.properties.etag,
+            modified: got.properties.last_modified,
+            server_time: got.server_time,
+            asked,
+        }))
+    }
+
+    async fn create(&self) -> Result<(), PartitionError> {
+        let PartitionSettings {
+            name, partitions, ..
+        } = &self.settings;
+        // Checked: at most an hour.
+        let max_age_s = u32::try_from(self.settings.max_age.as_secs()).unwrap_or(MAX_AGE_MAX_S);
+        let first = Map::first(name, *partitions, max_age_s, self.exists(name).await?);
+        self.create_queues(&first).await?;
+        let cx = CallContext::default();
+        let container = &self.settings.container;
+        self.storage.create_container(&cx, container).await?;
+        self.write(&first, Conditions::absent()).await.map(|_| ())
+    }
+
+    async fn create_queues(&self, map: &Map) -> Result<(), PartitionError> {
+        let cx = CallContext::default();
+        for queue in map.current() {
+            self.storage.create_queue(&cx, &queue).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes a map; `false` when another stands there than the conditions say. One whose answer
+    /// was lost is looked for by the caller, who reads again.
+    async fn write(&self, map: &Map, conditions: Conditions) -> Result<bool, PartitionError> {
+        let put = PutBlob {
+            content_type: Some("application/json".to_owned()),
+            conditions,
+            ..PutBlob::default()
+        };
+        let cx = CallContext::default();
+        let document = Bytes::from(map.document());
+        match self
+            .storage
+            .put_blob(&cx, &self.blob(), document, &put)
+            .await
+        {
+            Ok(_) => Ok(true),
+            Err(error) => match error.kind {
+                ErrorKind::ConditionNotMet
+                | ErrorKind::AlreadyExists
+                | ErrorKind::OutcomeUnknown => Ok(false),
+                _ => Err(error.into()),
+            },
+        }
+    }
+
+    fn blob(&self) -> BlobId {
+        let name = format!("{}.partitions.json", self.settings.name);
+        BlobId::new(&self.settings.container, name)
+    }
+}

@@ -1,0 +1,277 @@
+//! The envelope of a claim check: what stands in a message whose payload lies in a blob.
+//!
+//! `{"v":1,"enc":"zstd|gzip|none","ref":{"c":container,"b":blob,"len":bytes,"sha256":hex}}`: `len`
+//! and `sha256` are those of the payload before compression. Only queues that are configured for it
+//! read envelopes; there, a body counts as one when it is a JSON object with `v`, `enc` and a `ref`
+//! that is an object. Everything else is a plain message, those that were put before the queue was
+//! configured included. A body of the application's own that looks like an envelope is sent as a
+//! payload: so it never is one.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::Compression;
+
+/// Version that this release writes and reads.
+pub const CLAIM_VERSION: u32 = 1;
+/// Longest blob name (Naming and Referencing Containers: 1,024 characters).
+pub const BLOB_NAME_MAX_CHARS: usize = 1024;
+/// Length of a SHA-256 in hexadecimal digits.
+const SHA256_HEX_CHARS: usize = 64;
+
+/// The envelope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// [`CLAIM_VERSION`].
+    pub v: u32,
+    /// How the blob is compressed.
+    pub enc: Compression,
+    /// Where the payload is, and what it is.
+    #[serde(rename = "ref")]
+    pub reference: Reference,
+}
+
+/// Where a payload is, and what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// Container.
+    #[serde(rename = "c")]
+    pub container: String,
+    /// Blob name.
+    #[serde(rename = "b")]
+    pub blob: String,
+    /// Length of the payload in bytes, uncompressed.
+    pub len: u64,
+    /// SHA-256 of the payload, uncompressed: 64 lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+/// What a body turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// No envelope: the body itself.
+    Plain,
+    /// A good envelope.
+    Claim(Claim),
+    /// An envelope that must not be followed, and why.
+    Refused(String),
+}
+
+/// Bounds that a reference must keep to.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds<'a> {
+    /// The only container that payloads are read from.
+    pub container: &'a str,
+    /// Longest payload in bytes, uncompressed.
+    pub payload_bytes_max: u64,
+}
+
+/// Reads the body of a message of a queue that is configured for payloads.
+pub fn read(body: &[u8], bounds: &Bounds<'_>) -> Reading {
+    if !looks_like_claim(body) {
+        return Reading::Plain;
+    }
+    let claim: Claim = match serde_json::from_slice(body) {
+        Ok(claim) => claim,
+        Err(error) => return Reading::Refused(format!("not an envelope of a payload: {error}")),
+    };
+    match refusal(&claim, bounds) {
+        Some(why) => Reading::Refused(why),
+        None => Reading::Claim(claim),
+    }
+}
+
+/// Whether a body would be taken for an envelope: such a one is never sent plain.
+pub fn looks_like_claim(body: &[u8]) -> bool {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        return false;
+    }
+    // Names only: what stands in a reference is judged afterwards.
+    let Ok(object) = serde_json::from_slice::<serde_json::Map<_, _>>(body) else {
+        return false;
+    };
+    let reference = object.get("ref");
+    object.contains_key("v")
+        && object.contains_key("enc")
+        && reference.is_some_and(serde_json::Value::is_object)
+}
+
+fn refusal(claim: &Claim, bounds: &Bounds<'_>) -> Option<String> {
+    let Reference {
+        container,
+        blob,
+        len,
+        sha256,
+    } = &claim.reference;
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if claim.v != CLAIM_VERSION {
+        return Some(format!("envelope of version {}, not 1", claim.v));
+    }
+    if container != bounds.container {
+        // Not shown: it is whatever a stranger wrote.
+        return Some("the payload is in another container than the configured one".to_owned());
+    }
+    if blob.is_empty() || blob.chars().count() > BLOB_NAME_MAX_CHARS {
+        return Some("the payload's name is not a blob name".to_owned());
+    }
+    if sha256.len() != SHA256_HEX_CHARS || !sha256.bytes().all(hex) {
+        return Some("the payload's hash is not a SHA-256".to_owned());
+    }
+    let most = bounds.payload_bytes_max;
+    (*len > most).then(|| format!("a payload of {len} bytes, {most} allowed"))
+}
+
+impl Claim {
+    /// The envelope of a payload that lies in `blob`.
+    pub fn of(payload: &[u8], enc: Compression, container: &str, blob: &str) -> Self {
+        Claim {
+            v: CLAIM_VERSION,
+            enc,
+            reference: Reference {
+                container: container.to_owned(),
+                blob: blob.to_owned(),
+                len: payload.len() as u64,
+                sha256: sha256_hex(payload),
+            },
+        }
+    }
+
+    /// Its text.
+    pub fn text(&self) -> String {
+        // A struct of strings and numbers always serialises.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// SHA-256 in lower-case hexadecimal digits.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOUNDS: Bounds<'_> = Bounds {
+        container: "payloads",
+        payload_bytes_max: 1000,
+    };
+    /// SHA-256 of nothing (FIPS 180-4).
+    const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    fn text(v: u32, enc: &str, c: &str, b: &str, len: u64, sha256: &str) -> String {
+        format!(
+            r#"{{"v":{v},"enc":"{enc}","ref":{{"c":"{c}","b":"{b}","len":{len},"sha256":"{sha256}"}}}}"#
+        )
+    }
+
+    #[test]
+    fn the_envelope_has_the_stated_form() {
+        let claim = Claim::of(b"", Compression::Zstd, "payloads", "orders/1");
+        assert_eq!(
+            claim.text(),
+            text(1, "zstd", "payloads", "orders/1", 0, EMPTY)
+        );
+        assert_eq!(
+            read(claim.text().as_bytes(), &BOUNDS),
+            Reading::Claim(claim)
+        );
+    }
+
+    #[test]
+    fn plain_bodies_stay_plain() {
+        for body in [
+            "",
+            "hello",
+            "{",
+            "[]",
+            "null",
+            "{}",
+            r#"{"v":1}"#,
+            r#"{"v":1,"enc":"zstd"}"#,
+            r#"{"v":1,"enc":"zstd","ref":"order 7"}"#,
+            r#"{"enc":"zstd","ref":{}}"#,
+            r#"{"v":1,"id":"m","queue":"orders","body":"x"}"#,
+        ] {
+            assert_eq!(read(body.as_bytes(), &BOUNDS), Reading::Plain, "{body}");
+        }
+        assert_eq!(read(b"\xff\xfe{\"v\"", &BOUNDS), Reading::Plain);
+    }
+
+    /// LS6: a reference leads into the configured container and nowhere else.
+    #[test]
+    fn ls6_bad_envelopes_are_refused() {
+        let long = "x".repeat(BLOB_NAME_MAX_CHARS + 1);
+        let upper = EMPTY.to_uppercase();
+        let table = [
+            text(2, "zstd", "payloads", "b", 0, EMPTY),
+            text(0, "zstd", "payloads", "b", 0, EMPTY),
+            text(1, "brotli", "payloads", "b", 0, EMPTY),
+            text(1, "zstd", "secrets", "b", 0, EMPTY),
+            text(1, "zstd", "payloads2", "b", 0, EMPTY),
+            text(1, "zstd", "Payloads", "b", 0, EMPTY),
+            text(1, "zstd", "payloads/../secrets", "b", 0, EMPTY),
+            text(1, "zstd", "", "b", 0, EMPTY),
+            text(1, "zstd", "payloads", "", 0, EMPTY),
+            text(1, "zstd", "payloads", &long, 0, EMPTY),
+            text(1, "zstd", "payloads", "b", 1001, EMPTY),
+            text(1, "zstd", "payloads", "b", 0, &EMPTY[1..]),
+            text(1, "zstd", "payloads", "b", 0, &upper),
+            r#"{"v":1,"enc":"zstd","ref":{}}"#.to_owned(),
+            r#"{"v":"1","enc":7,"ref":{"c":"payloads"}}"#.to_owned(),
+            text(1, "zstd", "payloads", "b", 0, EMPTY).replace("\"v\"", "\"w\":2,\"v\""),
+            text(1, "zstd", "payloads", "b", 0, EMPTY).replace(":0,", ":-1,"),
+        ];
+        for body in table {
+            let read = read(body.as_bytes(), &BOUNDS);
+            assert!(matches!(read, Reading::Refused(_)), "{body}: {read:?}");
+        }
+        let largest = text(1, "none", "payloads", "b", 1000, EMPTY);
+        assert!(matches!(
+            read(largest.as_bytes(), &BOUNDS),
+            Reading::Claim(_)
+        ));
+    }
+
+    proptest! {
+        /// Garbage never panics, and what is no envelope is plain.
+        #[test]
+        fn garbage_is_plain(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(read(&body, &BOUNDS), Reading::Plain);
+        }
+
+        /// An envelope with something broken off or overwritten is never followed elsewhere.
+        #[test]
+        fn ls6_a_damaged_envelope_stays_inside(
+            at in 0usize..200, byte in any::<u8>(), cut in 0usize..200,
+        ) {
+            let mut body = text(1, "gzip", "payloads", "orders/1", 9, EMPTY).into_bytes();
+            let (at, cut) = (at % body.len(), cut % body.len());
+            body[at] = byte;
+            body.truncate(body.len() - cut / 20);
+            if let Reading::Claim(claim) = read(&body, &BOUNDS) {
+                prop_assert_eq!(claim.reference.container, "payloads");
+                prop_assert!(claim.reference.len <= 1000);
+            }
+        }
+
+        /// What is written is read back.
+        #[test]
+        fn round_trip(payload in proptest::collection::vec(any::<u8>(), 0..1000), blob in "\\PC{1,50}") {
+            let claim = Claim::of(&payload, Compression::None, "payloads", &blob);
+            prop_assert!(looks_like_claim(claim.text().as_bytes()));
+            prop_assert_eq!(read(claim.text().as_bytes(), &BOUNDS), Reading::Claim(claim));
+        }
+    }
+}

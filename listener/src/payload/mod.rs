@@ -1,0 +1,34 @@
+//! Large payloads: they travel in a blob, and the message holds a claim check.
+//!
+//! A [`Sender`] puts bodies into a queue. One that is longer than [`Offload::above_bytes`], or that
+//! would not fit into a message, is compressed and put into a blob first; the message then holds
+//! its [envelope](envelope). A listener whose configuration has an [`Offload`] gives its handler
+//! the payload and deletes the blob after the message.
+//!
+//! # What is promised
+//!
+//! - A visible message's payload exists (LS6): its blob is put before it and deleted after it. The
+//!   blob's `TimeToLive` lies beyond the message's expiry, so that a sweeper collects what a lost
+//!   answer or a crash left behind, and nothing before that. A message that never expires has a
+//!   blob without `TimeToLive`: a sender that dies between the two puts, or a listener between the
+//!   two deletes, leaves it for good.
+//! - Nothing is read from another container than the configured one, nothing is unpacked beyond the
+//!   length that the envelope says, and nothing reaches a handler whose SHA-256 is another.
+//! - A payload that is missing or damaged is looked for again three times, then its message goes to
+//!   the poison queue.
+//! - On the way to the poison queue, where messages never expire, the blob loses its `TimeToLive`,
+//!   under the ETag that was seen. An ack deletes the very version that was read: so it never takes
+//!   the payload from a copy in a poison queue.
+
+mod claimed;
+pub mod codec;
+pub mod envelope;
+mod sender;
+mod settings;
+mod store;
+
+pub(crate) use claimed::{Claimed, Opened};
+pub use codec::Compression;
+pub use sender::{SendError, SendOptions, Sender, Sent};
+pub use settings::{Offload, OffloadLayer, PAYLOAD_BYTES_MAX, Size};
+pub use store::{PayloadStore, TTL_KEY};

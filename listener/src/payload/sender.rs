@@ -1,0 +1,350 @@
+//! Puts bodies into a queue, large ones by way of a blob.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore, SeedableRng};
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{
+    BlobId, CallContext, ErrorKind, MessageTtl, PortError, PortResult, Receipt, Storage, Written,
+};
+use tokio::time::Instant;
+
+use super::codec;
+use super::envelope::{self, Claim};
+use super::{Offload, PayloadStore};
+use crate::config::{ConfigError, Encoding, queue_name};
+use crate::rules::envelope::MESSAGE_MAX_BYTES;
+
+/// Attempts to put one blob.
+const PUT_ATTEMPTS: u32 = 3;
+/// Times of metadata are in whole seconds.
+const ROUND_UP: Duration = Duration::from_secs(1);
+
+/// Puts bodies into one queue. Cheap to share; every method takes `&self`.
+///
+/// Time is the service's: nothing here depends on the clock of this machine.
+pub struct Sender {
+    storage: Arc<dyn Storage>,
+    queue: String,
+    encoding: Encoding,
+    payloads: Option<PayloadStore>,
+    names: Mutex<ChaCha8Rng>,
+    /// The service's time, and when it was told.
+    told: Mutex<Option<(Instant, Timestamp)>>,
+}
+
+/// How one message is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SendOptions {
+    /// Its life.
+    pub ttl: MessageTtl,
+    /// How long it is hidden at first.
+    pub delay: Duration,
+}
+
+impl Default for SendOptions {
+    /// Seven days, as the service's own default; visible at once.
+    fn default() -> Self {
+        SendOptions {
+            ttl: MessageTtl::After(Duration::from_secs(7 * 86_400)),
+            delay: Duration::ZERO,
+        }
+    }
+}
+
+/// A message that was put.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Id and receipt.
+    pub receipt: Receipt,
+    /// Where its payload lies, if not in the message.
+    pub payload: Option<BlobId>,
+}
+
+/// Why a message was not put, or may not have been.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// It is too long.
+    #[error("a body of {bytes} bytes is too long: {most} at most")]
+    TooLong {
+        /// Its length.
+        bytes: u64,
+        /// What would do.
+        most: u64,
+    },
+    /// It is no text, and its queue holds texts.
+    #[error("the body is not UTF-8 text: use base64, or payloads in blobs")]
+    NotText,
+    /// Its payload could not be put: there is no message.
+    #[error("the payload was not put: {0}")]
+    Payload(PortError),
+    /// The message was refused: there is none.
+    #[error("the message was not put: {0}")]
+    Message(PortError),
+    /// The message may have been put. Sending it again may make a second one.
+    #[error("the message may have been put: {0}")]
+    Unknown(PortError),
+}
+
+impl Sender {
+    /// A sender to `queue`, whose listeners read `encoding` and `offload`. `seed` makes the names
+    /// of payloads: let it be random. The same names again are noticed, and others taken.
+    ///
+    /// # Errors
+    /// When the queue's name or the settings make no sense.
+    pub fn new(
+        storage: Arc<dyn Storage>,
+        queue: impl Into<String>,
+        encoding: Encoding,
+        offload: Option<Offload>,
+        seed: u64,
+    ) -> Result<Self, ConfigError> {
+        let queue = queue.into();
+        queue_name("queue", &queue)?;
+        if let Some(offload) = &offload {
+            offload.validate()?;
+        }
+        Ok(Sender {
+            payloads: offload.map(|offload| PayloadStore::new(Arc::clone(&storage), offload)),
+            storage,
+            queue,
+            encoding,
+            names: Mutex::new(ChaCha8Rng::seed_from_u64(seed)),
+            told: Mutex::new(None),
+        })
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    /// Puts one message.
+    ///
+    /// # Errors
+    /// When it was not put, or when nobody knows: [`SendError::Unknown`]. Dropping the future is
+    /// the second case.
+    pub async fn send(&self, body: &[u8], options: SendOptions) -> Result<Sent, SendError> {
+        if let Some(payloads) = self
+            .payloads
+            .as_ref()
+            .filter(|p| self.travels_apart(body, p))
+        {
+            return self.send_apart(payloads, body, options).await;
+        }
+        let text = self.text(body).ok_or(SendError::NotText)?;
+        if text.len() > MESSAGE_MAX_BYTES {
+            let (bytes, most) = (body.len() as u64, MESSAGE_MAX_BYTES as u64);
+            return Err(SendError::TooLong { bytes, most });
+        }
+        let receipt = self.put_message(&text, options).await?;
+        Ok(Sent {
+            receipt,
+            payload: None,
+        })
+    }
+
+    /// Whether a body goes into a blob: because it is long, because its message would not take it,
+    /// or because it would be taken for an envelope.
+    fn travels_apart(&self, body: &[u8], payloads: &PayloadStore) -> bool {
+        let encoded = match self.encoding {
+            Encoding::Text => body.len(),
+            Encoding::Base64 => body.len().div_ceil(3) * 4,
+        };
+        body.len() > payloads.offload().above_bytes
+            || encoded > MESSAGE_MAX_BYTES
+            || envelope::looks_like_claim(body)
+            || (self.encoding == Encoding::Text && std::str::from_utf8(body).is_err())
+    }
+
+    /// The blob first, then the message.
+    async fn send_apart(
+        &self,
+        payloads: &PayloadStore,
+        body: &[u8],
+        options: SendOptions,
+    ) -> Result<Sent, SendError> {
+        let (bytes, most) = (body.len() as u64, payloads.offload().payload_bytes_max);
+        if bytes > most {
+            return Err(SendError::TooLong { bytes, most });
+        }
+        let claim = self.put_payload(payloads, body, options.ttl).await?;
+        let text = self.text(claim.text().as_bytes());
+        let put = match text {
+            Some(text) => self.put_message(&text, options).await,
+            None => Err(SendError::NotText),
+        };
+        match put {
+            Ok(receipt) => Ok(Sent {
+                receipt,
+                payload: Some(BlobId::new(
+                    &claim.reference.container,
+                    &claim.reference.blob,
+                )),
+            }),
+            // The message may be there, and then it needs its payload.
+            Err(error @ SendError::Unknown(_)) => Err(error),
+            Err(error) => {
+                self.take_back(payloads, &claim).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn put_payload(
+        &self,
+        payloads: &PayloadStore,
+        body: &[u8],
+        ttl: MessageTtl,
+    ) -> Result<Claim, SendError> {
+        let offload = payloads.offload();
+        let packed = pack(body, offload).await.map_err(SendError::Payload)?;
+        let life = match ttl {
+            MessageTtl::Never => None,
+            MessageTtl::After(life) => Some(life + offload.margin + ROUND_UP),
+        };
+        let due = match life {
+            Some(life) => Some(self.service_time().await?.plus(life)),
+            None => None,
+        };
+        let (name, written) = self
+            .put_blob(payloads, packed, due)
+            .await
+            .map_err(SendError::Payload)?;
+        let claim = Claim::of(body, offload.compression, &offload.container, &name);
+        // Our idea of the service's time was old: its clock was set, or this machine was asleep.
+        if let (Some(life), Some(due)) = (life, due)
+            && due < written.server_time.plus(life - offload.margin / 2)
+        {
+            let due = written.server_time.plus(life);
+            if let Err(error) = payloads.postpone(&name, due, &written.etag).await {
+                self.take_back(payloads, &claim).await;
+                return Err(SendError::Payload(error));
+            }
+        }
+        Ok(claim)
+    }
+
+    /// Puts a blob under a name of its own. An attempt without answer is repeated under the same
+    /// name, so that it leaves no blob behind.
+    async fn put_blob(
+        &self,
+        payloads: &PayloadStore,
+        packed: Bytes,
+        due: Option<Timestamp>,
+    ) -> PortResult<(String, Written)> {
+        let mut name = self.fresh_name();
+        let mut maybe_ours = false;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let error = match payloads.put(&name, packed.clone(), due).await {
+                Ok(written) => {
+                    self.tell(written.server_time);
+                    return Ok((name, written));
+                }
+                Err(error) => error,
+            };
+            if attempts >= PUT_ATTEMPTS {
+                return Err(error);
+            }
+            match error.kind {
+                ErrorKind::NotFound => payloads.create_container().await?,
+                ErrorKind::OutcomeUnknown | ErrorKind::Busy => maybe_ours = true,
+                ErrorKind::AlreadyExists if maybe_ours => {
+                    let (seen, server_time) = payloads.seen(&name).await?;
+                    let etag = seen.etag;
+                    return Ok((name, Written { etag, server_time }));
+                }
+                ErrorKind::AlreadyExists => name = self.fresh_name(),
+                _ => return Err(error),
+            }
+        }
+    }
+
+    async fn put_message(&self, text: &str, options: SendOptions) -> Result<Receipt, SendError> {
+        let SendOptions { ttl, delay } = options;
+        let cx = CallContext::default();
+        let put = self
+            .storage
+            .put_message(&cx, &self.queue, text, ttl, delay)
+            .await;
+        put.map_err(|error| match error.kind {
+            ErrorKind::OutcomeUnknown | ErrorKind::Busy => SendError::Unknown(error),
+            _ => SendError::Message(error),
+        })
+    }
+
+    /// What fails here is left to the sweeper.
+    async fn take_back(&self, payloads: &PayloadStore, claim: &Claim) {
+        if let Err(error) = payloads.take_back(claim).await {
+            tracing::warn!(
+                op = "payload",
+                queue = %self.queue,
+                blob = %claim.reference.blob,
+                outcome = "payload_left",
+                reason = %error,
+                "the payload of a message that was not put is left to the sweeper"
+            );
+        }
+    }
+
+    /// The service's time: as it was told, carried on; asked for by a peek at first, which also
+    /// tells whether the queue is there before a payload is put.
+    async fn service_time(&self) -> Result<Timestamp, SendError> {
+        let told = *self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, time)) = told {
+            return Ok(time.plus(at.elapsed()));
+        }
+        let cx = CallContext::default();
+        let peeked = self.storage.peek_messages(&cx, &self.queue, 1).await;
+        let time = peeked.map_err(SendError::Message)?.server_time;
+        self.tell(time);
+        Ok(time)
+    }
+
+    fn tell(&self, time: Timestamp) {
+        let told = (Instant::now(), time);
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+    }
+
+    /// 128 random bits under the queue's name.
+    fn fresh_name(&self) -> String {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let (high, low) = (names.next_u64(), names.next_u64());
+        format!("{}/{high:016x}{low:016x}", self.queue)
+    }
+
+    /// The text of a message; `None` when a body is no text and the queue holds texts.
+    fn text(&self, body: &[u8]) -> Option<String> {
+        match self.encoding {
+            Encoding::Text => std::str::from_utf8(body).ok().map(str::to_owned),
+            Encoding::Base64 => Some(STANDARD.encode(body)),
+        }
+    }
+}
+
+/// Compresses off the runtime's threads.
+async fn pack(body: &[u8], offload: &Offload) -> PortResult<Bytes> {
+    let (body, by) = (body.to_vec(), offload.compression);
+    let packed = tokio::task::spawn_blocking(move || codec::pack(&body, by)).await;
+    let failed = |message: String| PortError {
+        kind: ErrorKind::Invalid,
+        status: None,
+        code: None,
+        retry_after: None,
+        operation: "compress",
+        resource: offload.container.clone(),
+        message,
+    };
+    match packed {
+        Ok(Ok(packed)) => Ok(Bytes::from(packed)),
+        Ok(Err(error)) => Err(failed(error.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}

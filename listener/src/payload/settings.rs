@@ -1,0 +1,235 @@
+//! What a queue says about payloads: `offload = { container = "payloads", above = "45KiB" }`.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use smalt_protocol::names;
+
+use super::Compression;
+use super::envelope::Bounds;
+use crate::config::ConfigError;
+use crate::config::duration::Human;
+use crate::rules::envelope::MESSAGE_MAX_BYTES;
+
+/// Longest payload that can be configured: the storage client puts and gets it in one request, whole
+/// and in memory.
+pub const PAYLOAD_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// Shortest margin: a sender may stand still between blob and message.
+const MARGIN_MIN: Duration = Duration::from_secs(60 * 60);
+/// Longest margin.
+const MARGIN_MAX: Duration = Duration::from_secs(365 * 86_400);
+
+/// How a queue's large payloads travel. [`Offload::into`] gives the defaults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offload {
+    /// Container for payloads: the only one that references may name.
+    pub container: String,
+    /// Longer bodies go into a blob; shorter ones only if their message would not fit.
+    pub above_bytes: usize,
+    /// How payloads are compressed.
+    pub compression: Compression,
+    /// How long after its message's expiry a blob is due for the sweeper.
+    pub margin: Duration,
+    /// Longest payload, uncompressed: a reference to a longer one is not followed.
+    pub payload_bytes_max: u64,
+}
+
+impl Offload {
+    /// The defaults, into `container`: above 45 KiB, zstd, a day, 64 MiB.
+    pub fn into(container: impl Into<String>) -> Self {
+        Offload {
+            container: container.into(),
+            above_bytes: 45 * 1024,
+            compression: Compression::Zstd,
+            margin: Duration::from_secs(86_400),
+            payload_bytes_max: 64 * 1024 * 1024,
+        }
+    }
+
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// With the setting that makes no sense.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let wrong = |setting, problem: &str| Err(ConfigError::value(setting, problem));
+        if names::validate_container_name(&self.container).is_err() {
+            let problem = format!("`{}` is no container name", self.container);
+            return Err(ConfigError::value("offload.container", problem));
+        }
+        if self.above_bytes > MESSAGE_MAX_BYTES {
+            return wrong(
+                "offload.above",
+                "can be 64KiB at most: what a message holds",
+            );
+        }
+        if !(MARGIN_MIN..=MARGIN_MAX).contains(&self.margin) {
+            return wrong("offload.margin", "needs 1h to 365d");
+        }
+        if self.payload_bytes_max == 0 || self.payload_bytes_max > PAYLOAD_BYTES_MAX {
+            return wrong("offload.max", "needs 1B to 128MiB");
+        }
+        Ok(())
+    }
+
+    pub(crate) fn bounds(&self) -> Bounds<'_> {
+        Bounds {
+            container: &self.container,
+            payload_bytes_max: self.payload_bytes_max,
+        }
+    }
+}
+
+/// `offload = { ... }` as written in one place: flags or file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OffloadLayer {
+    /// [`Offload::container`]; without it there is no offload.
+    pub container: Option<String>,
+    /// [`Offload::above_bytes`].
+    pub above: Option<Size>,
+    /// [`Offload::compression`].
+    pub enc: Option<Compression>,
+    /// [`Offload::margin`].
+    pub margin: Option<Human>,
+    /// [`Offload::payload_bytes_max`].
+    pub max: Option<Size>,
+}
+
+impl OffloadLayer {
+    /// This layer over `below`: what is set here wins.
+    #[must_use]
+    pub fn over(self, below: OffloadLayer) -> OffloadLayer {
+        OffloadLayer {
+            container: self.container.or(below.container),
+            above: self.above.or(below.above),
+            enc: self.enc.or(below.enc),
+            margin: self.margin.or(below.margin),
+            max: self.max.or(below.max),
+        }
+    }
+
+    /// The settings, with the defaults for what is absent; checked. `None` when nothing is set.
+    ///
+    /// # Errors
+    /// When the container is missing although something else is set, or a value makes no sense.
+    pub fn settings(&self) -> Result<Option<Offload>, ConfigError> {
+        let Some(container) = &self.container else {
+            let set = self.above.is_some()
+                || self.enc.is_some()
+                || self.margin.is_some()
+                || self.max.is_some();
+            return match set {
+                true => Err(ConfigError::value(
+                    "offload.container",
+                    "say into which one: container = \"payloads\"",
+                )),
+                false => Ok(None),
+            };
+        };
+        let mut offload = Offload::into(container);
+        if let Some(Size(bytes)) = self.above {
+            // What does not fit is refused by the check.
+            offload.above_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        }
+        offload.compression = self.enc.unwrap_or(offload.compression);
+        offload.margin = self.margin.map_or(offload.margin, |Human(margin)| margin);
+        offload.payload_bytes_max = self.max.map_or(offload.payload_bytes_max, |Size(max)| max);
+        offload.validate()?;
+        Ok(Some(offload))
+    }
+}
+
+/// A number of bytes: `45KiB`, `64MiB`, `1000B`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let factor = match unit {
+            "B" => Some(1),
+            "KiB" => Some(1 << 10),
+            "MiB" => Some(1 << 20),
+            _ => None,
+        };
+        let number = number.parse::<u64>().ok();
+        number
+            .zip(factor)
+            .and_then(|(number, factor): (u64, u64)| number.checked_mul(factor))
+            .map(Size)
+            .ok_or_else(|| format!("`{text}` is no size: a number with B, KiB or MiB"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [("0B", 0), ("45KiB", 46_080), ("64MiB", 67_108_864)] {
+            assert_eq!(text.parse(), Ok(Size(bytes)));
+        }
+        for text in [
+            "",
+            "45",
+            "KiB",
+            "-1B",
+            "1.5KiB",
+            "45 KiB",
+            "45kb",
+            "99999999999999999MiB",
+        ] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_table_becomes_settings() {
+        let layer = |text: &str| toml::from_str::<OffloadLayer>(text).unwrap();
+        let given = layer(
+            r#"container="payloads"\nabove="45KiB"\nenc="gzip""#
+                .replace("\\n", "\n")
+                .as_str(),
+        );
+        let offload = given.settings().unwrap().unwrap();
+        let wanted = Offload {
+            compression: Compression::Gzip,
+            ..Offload::into("payloads")
+        };
+        assert_eq!(offload, wanted);
+        assert_eq!(OffloadLayer::default().settings().unwrap(), None);
+        let flag = layer(r#"enc = "none""#);
+        let both = flag.over(given).settings().unwrap().unwrap();
+        assert_eq!(both.compression, Compression::None);
+        assert_eq!(both.container, "payloads");
+    }
+
+    #[test]
+    fn settings_without_sense_are_refused() {
+        for text in [
+            r#"enc = "zstd""#,
+            r#"container = "Payloads""#,
+            r#"container = "payloads/x""#,
+            "container = \"payloads\"\nabove = \"65KiB\"",
+            "container = \"payloads\"\nmargin = \"1s\"",
+            "container = \"payloads\"\nmax = \"0B\"",
+            "container = \"payloads\"\nmax = \"129MiB\"",
+        ] {
+            let layer: OffloadLayer = toml::from_str(text).unwrap();
+            assert!(layer.settings().is_err(), "{text}");
+        }
+        assert!(toml::from_str::<OffloadLayer>("contaner = \"x\"").is_err());
+    }
+}
