@@ -6,6 +6,7 @@ pub mod create;
 pub mod delete;
 pub mod delete_message;
 pub mod get_messages;
+pub mod id;
 pub mod list;
 pub mod messages;
 pub mod metadata;

@@ -36,6 +36,7 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::operation::{Received, Takes, Write};
 use crate::ops::blob::headers::{check_md5, parse_md5};
+use crate::ops::queue::id;
 use crate::ops::queue::messages::{Message, NewText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::{check_length, seconds};
@@ -47,7 +48,7 @@ use crate::store::{Stamp, Transaction, View};
 /// Put Message.
 pub struct PutMessage {
     name: QueueName,
-    id: Uuid,
+    random: Uuid,
     version: ApiVersion,
     ttl_s: i64,
     visibility_timeout_s: i64,
@@ -77,7 +78,7 @@ impl Write for PutMessage {
         }
         Ok(PutMessage {
             name: QueueName::of(call)?,
-            id: call.fresh_id,
+            random: call.fresh_id,
             version: call.version,
             ttl_s,
             visibility_timeout_s,
@@ -135,13 +136,13 @@ impl Write for PutMessage {
         };
         let tick = stamp.tick.ticks();
         let sequence = if self.shuffled {
-            // Random, and as unlikely to be there twice as the id is.
-            self.id.as_u64_pair().0
+            // Random, and as unlikely to be there twice as an id is.
+            self.random.as_u64_pair().0
         } else {
             tick
         };
         let message = Message {
-            id: self.id,
+            id: id::rising(tick, self.random),
             record: MessageRecord {
                 inserted: stamp.now,
                 expires,
