@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # The listener's billing example under kill -9: smalt, an initiator, processors and a controller, each
 # a process, killed at random and started again; in the end the sums are exact.
-# usage: ci/billing.sh [SEED] [KILLS]. Needs: cargo build -p smalt --bin smalt -p smalt-listener
-# --example billing, with the same profile; SMALT_BIN_DIR names its folder (target/release).
+#
+#   ci/billing.sh [seed] [kills]
+#
+# Needs: ci/build.sh (or SMALT_BIN_DIR, then with the example in it).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
+[ -n "${SMALT_BIN_DIR:-}" ] ||
+    cargo build --release --quiet -p smalt-listener --example billing
 need smalt examples/billing
 
 seed=${1:-1}
