@@ -157,7 +157,9 @@ async fn whoever_dies_the_sums_are_exact() -> Outcome {
 proptest! {
     /// Results in any order and as often as you like: each counts once.
     #[test]
-    fn the_ledger_counts_each_chunk_once(order in proptest::collection::vec(any::<prop::sample::Index>(), 0..200)) {
+    fn the_ledger_counts_each_chunk_once(
+        order in proptest::collection::vec(any::<prop::sample::Index>(), 0..200),
+    ) {
         let sums: Vec<_> = (0..6).flat_map(|n| plan().chunks(n)).map(|c| compute(&c)).collect();
         let mut ledger = Ledger::default();
         for index in &order {

@@ -126,6 +126,22 @@ async fn keys_find_their_queues() -> Outcome {
     Ok(())
 }
 
+/// Sends two messages a second; returns those that were sent.
+async fn send_for_150_s(partitions: &Arc<Partitions>, seed: u64) -> BTreeSet<String> {
+    let mut sent = BTreeSet::new();
+    let sender = PartitionSender::new(Arc::clone(partitions), Encoding::Text, None, seed);
+    let sender = sender.unwrap();
+    for number in 0..300 {
+        let (key, body) = (format!("customer-{number}"), format!("order {number}"));
+        let put = sender.send(key.as_bytes(), body.as_bytes(), SendOptions::default());
+        if put.await.is_ok() {
+            sent.insert(body);
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    sent
+}
+
 /// From 4 to 7 to 2 partitions, while messages are sent all the time and answers are lost: all of
 /// them arrive, and the map ends with the queues that it needs.
 #[tokio::test(start_paused = true)]
@@ -155,20 +171,7 @@ async fn a_resize_strands_no_message() -> Outcome {
             .late(late);
         let seen = Seen::default();
         let listening = listener(&partitions, &seen)?;
-        let sending = async {
-            let mut sent = BTreeSet::new();
-            let sender = PartitionSender::new(Arc::clone(&partitions), Encoding::Text, None, seed);
-            let sender = sender.unwrap();
-            for number in 0..300 {
-                let (key, body) = (format!("customer-{number}"), format!("order {number}"));
-                let put = sender.send(key.as_bytes(), body.as_bytes(), SendOptions::default());
-                if put.await.is_ok() {
-                    sent.insert(body);
-                }
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-            sent
-        };
+        let sending = send_for_150_s(&partitions, seed);
         let resizing = async {
             for size in [7, 2] {
                 tokio::time::sleep(s(31 + seed)).await;

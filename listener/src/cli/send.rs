@@ -4,13 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use futures_util::stream::{self, StreamExt};
-use smalt_listener::config::{duration, queue_name};
-use smalt_listener::rules::envelope::MESSAGE_MAX_BYTES;
-use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, Receipt, Storage};
+use smalt_listener::config::file::ConfigFile;
+use smalt_listener::config::{ConfigError, duration, queue_name};
+use smalt_listener::payload::{Offload, SendError, SendOptions, Sender};
+use smalt_sleeve::port::{CallContext, MessageTtl};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::flags::Encoding;
@@ -65,21 +64,33 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     if flags.create_queue {
         storage.create_queue(&cx, &flags.queue).await?;
     }
-    let (storage, cx, flags) = (&storage, &cx, &flags);
-    let bodies = bodies(flags);
-    let puts = bodies.map(|body| async move { put(storage.as_ref(), cx, flags, body?).await });
+    let encoding = flags.encoding.into();
+    let offload = offload(&file, &flags.queue)?;
+    let sender = Sender::new(storage, &flags.queue, encoding, offload, ambient::seed()?)?;
+    let options = SendOptions {
+        ttl: flags.ttl,
+        delay: flags.delay,
+    };
+    let (sender, flags) = (&sender, &flags);
+    let puts =
+        bodies(flags).map(|body| async move { anyhow::Ok(sender.send(&body?, options).await) });
     let mut puts = std::pin::pin!(puts.buffered(AT_ONCE));
     let mut failed = 0_u64;
     while let Some(put) = puts.next().await {
-        match put? {
-            Ok(receipt) => println!("{}", receipt.id),
-            // Every later message would fail alike; one that may have been put is not put again.
-            Err(error) if !error.is_transient() => return Err(error.into()),
-            Err(error) => {
-                failed += 1;
-                tracing::error!(op = "put", queue = %flags.queue, reason = %error, "not put");
+        let error = match put? {
+            Ok(sent) => {
+                println!("{}", sent.receipt.id);
+                continue;
             }
+            Err(SendError::Payload(e) | SendError::Message(e) | SendError::Unknown(e)) => e,
+            Err(error) => return Err(error.into()),
+        };
+        // Every later message would fail alike; one that may have been put is not put again.
+        if !error.is_transient() {
+            return Err(error.into());
         }
+        failed += 1;
+        tracing::error!(op = "put", queue = %flags.queue, reason = %error, "not put");
     }
     Ok(if failed > 0 {
         ExitCode::from(exit::FAILED_ITEMS)
@@ -88,25 +99,11 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     })
 }
 
-async fn put(
-    storage: &dyn Storage,
-    cx: &CallContext,
-    flags: &SendFlags,
-    body: Vec<u8>,
-) -> anyhow::Result<PortResult<Receipt>> {
-    let text = match flags.encoding {
-        Encoding::Base64 => STANDARD.encode(&body),
-        Encoding::Text => {
-            String::from_utf8(body).context("the body is not UTF-8 text: use --encoding base64")?
-        }
-    };
-    anyhow::ensure!(
-        text.len() <= MESSAGE_MAX_BYTES,
-        "a message of {} bytes is too long: {MESSAGE_MAX_BYTES} at most",
-        text.len()
-    );
-    let put = storage.put_message(cx, &flags.queue, &text, flags.ttl, flags.delay);
-    Ok(put.await)
+/// How the file says that large bodies travel to this queue.
+fn offload(file: &ConfigFile, queue: &str) -> Result<Option<Offload>, ConfigError> {
+    let mut layers = file.listener.queue.iter();
+    let layer = layers.find(|layer| layer.name.as_deref() == Some(queue));
+    layer.map_or(Ok(None), |layer| layer.offload.settings())
 }
 
 /// The bodies to put, one after the other: standard input is read as it comes.

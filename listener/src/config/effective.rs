@@ -4,6 +4,7 @@ use super::ListenerConfig;
 use super::duration::{Human, text};
 use super::file::{QueueLayer, TRIGGER_EVERY};
 use crate::handler::exec::CommandLine;
+use crate::payload::Offload;
 
 /// Where a value comes from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,8 @@ const ROWS: &[Row] = rows![
     "encoding", "encoding", |l| l.encoding.is_some(), |c, _| word(&c.encoding);
     "create_queue", "create_queue", |l| l.create_queue.is_some(), |c, _| c.create_queue.to_string();
     "call_timeout", "", |l| l.call_timeout.is_some(), |c, _| text(c.call_timeout);
+    "offload", "", |l| l.offload.container.is_some(),
+        |c, _| c.offload.as_ref().map_or_else(none, offload);
     "trigger.queue", "trigger_queue", |l| l.trigger.queue.is_some(),
         |_, l| l.trigger.queue.clone().unwrap_or_else(none);
     "trigger.every", "", |l| l.trigger.every.is_some(),
@@ -81,6 +84,17 @@ const ROWS: &[Row] = rows![
 
 fn none() -> String {
     "-".to_owned()
+}
+
+fn offload(offload: &Offload) -> String {
+    format!(
+        "{{ container = \"{}\", above = \"{}B\", enc = \"{}\", margin = \"{}\", max = \"{}B\" }}",
+        offload.container,
+        offload.above_bytes,
+        word(&offload.compression),
+        text(offload.margin),
+        offload.payload_bytes_max
+    )
 }
 
 fn word(value: &impl std::fmt::Debug) -> String {
@@ -165,6 +179,14 @@ mod tests {
         ("encoding", "encoding = \"base64\"", "base64"),
         ("create_queue", "create_queue = true", "true"),
         ("call_timeout", "call_timeout = \"5s\"", "5s"),
+        (
+            "offload",
+            "offload = { container = \"payloads\", enc = \"gzip\" }",
+            concat!(
+                "{ container = \"payloads\", above = \"46080B\", enc = \"gzip\", ",
+                "margin = \"1d\", max = \"67108864B\" }"
+            ),
+        ),
         (
             "trigger.queue",
             "trigger = { queue = \"events\" }",

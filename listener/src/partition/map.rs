@@ -210,7 +210,9 @@ mod tests {
     proptest! {
         /// Whatever is read stays read through any resize, and keys go to current queues only.
         #[test]
-        fn a_resize_goes_on_reading(sizes in proptest::collection::vec(1u32..=100, 1..6), key: u64) {
+        fn a_resize_goes_on_reading(
+            sizes in proptest::collection::vec(1u32..=100, 1..6), key: u64,
+        ) {
             let mut map = Map::first("orders", sizes[0], 60, true);
             for size in &sizes[1..] {
                 let Some(next) = map.resized(*size) else { continue };

@@ -171,9 +171,8 @@ mod tests {
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     fn text(v: u32, enc: &str, c: &str, b: &str, len: u64, sha256: &str) -> String {
-        format!(
-            r#"{{"v":{v},"enc":"{enc}","ref":{{"c":"{c}","b":"{b}","len":{len},"sha256":"{sha256}"}}}}"#
-        )
+        let at = format!(r#""c":"{c}","b":"{b}","len":{len},"sha256":"{sha256}""#);
+        format!(r#"{{"v":{v},"enc":"{enc}","ref":{{{at}}}}}"#)
     }
 
     #[test]
@@ -268,7 +267,9 @@ mod tests {
 
         /// What is written is read back.
         #[test]
-        fn round_trip(payload in proptest::collection::vec(any::<u8>(), 0..1000), blob in "\\PC{1,50}") {
+        fn round_trip(
+            payload in proptest::collection::vec(any::<u8>(), 0..1000), blob in "\\PC{1,50}",
+        ) {
             let claim = Claim::of(&payload, Compression::None, "payloads", &blob);
             prop_assert!(looks_like_claim(claim.text().as_bytes()));
             prop_assert_eq!(read(claim.text().as_bytes(), &BOUNDS), Reading::Claim(claim));

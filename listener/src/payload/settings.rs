@@ -12,8 +12,8 @@ use crate::config::ConfigError;
 use crate::config::duration::Human;
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
 
-/// Longest payload that can be configured: the storage client puts and gets it in one request, whole
-/// and in memory.
+/// Longest payload that can be configured: the storage client puts and gets it in one request,
+/// whole and in memory.
 pub const PAYLOAD_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Shortest margin: a sender may stand still between blob and message.
 const MARGIN_MIN: Duration = Duration::from_secs(60 * 60);

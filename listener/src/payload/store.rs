@@ -68,8 +68,8 @@ impl PayloadStore {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Deletes the payload of a message that is thrown away, as by a purge of a poison queue: `body`
-    /// is the message's body. Says whether it has one.
+    /// Deletes the payload of a message that is thrown away, as by a purge of a poison queue:
+    /// `body` is the message's body. Says whether it has one.
     ///
     /// # Errors
     /// When storage refuses; a blob that is gone already is no error.
