@@ -265,7 +265,8 @@ impl Controller {
 
     /// Once a second while Watching: the watchdog, and the sentinel's lease.
     fn watch(&mut self) {
-        if planted("depth-asked-while-idle") {
+        let asks = planted("depth-asked-while-idle");
+        if asks {
             self.sample_depth();
         }
         self.guard_step();
