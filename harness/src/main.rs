@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted, pools,
     bench, bursts, certificate, conform, crash, diff, fleet, histories, import, malformed, planted,
-    replay, scenario, soak, traces,
+    pools, replay, scenario, soak, traces,
 };
 
 /// Proves that smalt behaves as Azure Storage does.

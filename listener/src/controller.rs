@@ -265,7 +265,8 @@ impl Controller {
 
     /// Once a second while Watching: the watchdog, and the sentinel's lease.
     fn watch(&mut self) {
-        if planted("depth-asked-while-idle") {
+        let asks = planted("depth-asked-while-idle");
+        if asks {
             self.sample_depth();
         }
         self.guard_step();
@@ -317,7 +318,9 @@ impl Controller {
     }
 
     fn activate(&mut self) {
-        self.worked_at = Instant::now();
+        if !planted("asleep-after-a-trigger") {
+            self.worked_at = Instant::now();
+        }
         self.publish(PoolState::Active);
         self.rescale();
     }
@@ -381,7 +384,9 @@ impl Controller {
             let _ = tokio::time::timeout(within, self.pool.drained()).await;
         }
         while let Ok(event) = self.events.try_recv() {
-            self.count(event);
+            if !planted("counts-lost-at-the-end") {
+                self.count(event);
+            }
         }
         self.report.requests = self.shared.requests();
         self.report.tasks_started = self.pool.started();

@@ -184,12 +184,15 @@ impl Poller {
     }
 
     async fn sleep(&mut self, pause: Duration) {
+        let late = planted("trigger-lost-before-sleep");
+        let seen = if late { self.latest() } else { self.seen };
+        let stops = !planted("stop-waits-for-the-sleep");
         tokio::select! {
             biased;
-            () = stopping(&mut self.stop, &self.shared) => {}
+            () = stopping(&mut self.stop, &self.shared), if stops => {}
             // After an error a wake-up does not help; it must not turn into a tight loop.
-            () = self.shared.wake.beyond(self.seen.0), if self.errors == 0 => self.idle = 0,
-            () = self.shared.work.beyond(self.seen.1), if self.errors == 0 => self.idle = 0,
+            () = self.shared.wake.beyond(seen.0), if self.errors == 0 => self.idle = 0,
+            () = self.shared.work.beyond(seen.1), if self.errors == 0 => self.idle = 0,
             () = tokio::time::sleep(pause) => {}
         }
     }

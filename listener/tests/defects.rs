@@ -110,6 +110,19 @@ async fn dl8_dl9_each_message_once() {
     assert!(storage.stored(QUEUE).is_empty());
 }
 
+/// DL8: what ends while the listener drains is counted as well.
+#[tokio::test(start_paused = true)]
+async fn dl8_what_ends_at_the_end_is_counted() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    for _ in 0..3 {
+        storage.put(QUEUE, "sleep 2000");
+    }
+    let (listener, log) = listener(config(), &storage, Obey::default());
+    let report = run_for(&listener, s(1)).await;
+    assert_eq!(log.count(Outcome::Done), 3);
+    assert_eq!(report.count(Outcome::Done), 3);
+}
+
 /// DL10: the pool grows while it is busy, not only after it was idle.
 #[tokio::test(start_paused = true)]
 async fn dl10_scales_up_while_busy() {

@@ -97,8 +97,8 @@ fn little(limits: &Limits, load: &Load) -> u32 {
 /// L30 with DL13 mended: an empty queue asks for one task, not for ten.
 fn seed(depth: u64) -> u32 {
     match depth {
-        0 => 1,
-        1..=99 => 10,
+        0 if !planted("empty-queue-asks-for-ten") => 1,
+        0..=99 => 10,
         100..=999 => 50,
         _ => 100,
     }

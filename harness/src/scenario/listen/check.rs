@@ -169,6 +169,17 @@ fn taken(xml: &str) -> Vec<Taken<'_>> {
         .collect()
 }
 
+/// When the owner put a message.
+fn put_at(history: &[Event], id: &str) -> Option<Timestamp> {
+    history.iter().find_map(|event| match &event.what {
+        Happening::Exchange(e) if event.actor == "owner" && e.method == "POST" => {
+            let text = e.done()?.text();
+            text.contains(id).then_some(event.at)
+        }
+        _ => None,
+    })
+}
+
 /// Messages that never expire have a time in the year 9999.
 fn never_expires(expires: Timestamp) -> bool {
     expires.iso_s().starts_with("9999")

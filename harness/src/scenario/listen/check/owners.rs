@@ -467,18 +467,12 @@ impl Hands<'_> {
         let Some(expires) = owner.expires.filter(|_| !over) else {
             return false;
         };
-        let put = self.history.iter().find_map(|event| match &event.what {
-            Happening::Exchange(e) if event.actor == "owner" && e.method == "POST" => {
-                let text = e.done()?.text();
-                text.contains(&owner.id).then_some(event.at)
-            }
-            _ => None,
-        });
+        let put = super::put_at(self.history, &owner.id);
         let life = expires.since(put.unwrap_or(now));
-        let back = if outcome == Outcome::Retried {
-            owner.until.max(now)
-        } else {
-            now
+        // As it was asked for: the answer may have been lost.
+        let back = match (outcome, owner.hidden_s) {
+            (Outcome::Retried, Some(hidden_s)) => owner.asked.plus_s(hidden_s).max(now),
+            _ => now,
         };
         let looked = back.plus(self.plan.shape.longest_sleep());
         looked >= expires.minus(life / 10).plus(2 * ROUNDING)
@@ -487,7 +481,14 @@ impl Hands<'_> {
     /// LS3: what a life took and did not crash over is decided about.
     fn end(&mut self) {
         let mut found = Vec::new();
-        for owner in self.owners.iter().filter(|owner| owner.decided.is_none()) {
+        // An answer that comes to a machine asleep may be older than its request's patience.
+        let reach = Duration::from_millis(2 * self.plan.shape.lag_ms);
+        let asleep = |at: Timestamp| {
+            let spans = |s: &[Timestamp]| s[0] <= at.plus(reach) && at <= s[1];
+            self.slept.chunks_exact(2).any(spans)
+        };
+        let undecided = |o: &&Owner| o.decided.is_none() && !asleep(o.got_at);
+        for owner in self.owners.iter().filter(undecided) {
             let left = self.ends.get(&owner.actor);
             if owner.actor != "stranger" && left == Some(&End::Left(Ended::Drained)) {
                 let what = format!("{} got {} and never decided", owner.actor, owner.id);
