@@ -111,6 +111,11 @@ fn what_is_wrong_is_said_for_each_queue() {
             &["grace: 2d is not"],
         ),
         (
+            "[listener]\naccount_rate = 0",
+            "run --queue orders --exec a",
+            &["account_rate: needs"],
+        ),
+        (
             "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
             "run",
             &["queue `a-1`: slots", "queue `b-1`: say what"],
