@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same scenarios, and the same two binaries, against smalt and against Azurite; the results must
-# be equal. Azurite comes from npm into build/azurite. Needs: cargo build --release --bins.
+# be equal. Azurite comes from npm into build/azurite. Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh

@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 
 [ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
-    cargo build --release --quiet --bins
+    bash ci/build.sh
 exec "$target/release/harness" malformed --cases fixtures/malformed "$@"

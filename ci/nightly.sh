@@ -78,7 +78,7 @@ mutants() {
         echo "survivors: build/mutants/mutants.out/missed.txt"
 }
 
-cargo build --release --quiet --bins
+bash ci/build.sh
 for part in $parts; do
     step "$part"
     "$part"

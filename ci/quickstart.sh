@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The README's first minutes, from start to end, with Microsoft's Python SDK in a venv under build/:
 # exactly the expired blobs are gone or moved, and the queue is empty.
-# Needs: python3, cargo build --release --bins.
+# Needs: python3, ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh

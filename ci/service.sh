@@ -22,7 +22,7 @@ need() {
     local file
     for file in "$@"; do
         if [ ! -x "$bin/$file" ]; then
-            echo "$bin/$file is missing; run: cargo build --release --bins" >&2
+            echo "$bin/$file is missing; run: ci/build.sh" >&2
             exit 2
         fi
     done

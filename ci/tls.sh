@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The production path: both workers speak TLS to Azure's host names, with a key and with a SAS, against
-# smalt behind a certificate of our own. Needs: cargo build --release --bins.
+# smalt behind a certificate of our own. Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh

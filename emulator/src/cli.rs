@@ -15,11 +15,21 @@ use crate::fetch::SourceRule;
 /// it for one account at run time.
 const ACCOUNTS: &str = "Settings of the accounts";
 
+/// What `--version` says. A binary that has parts for tests says so: a build together with the
+/// harness has, and ci/build.sh sees to it that what ships has not.
+#[cfg(not(any(feature = "schedule", feature = "failpoints", feature = "planted")))]
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+#[cfg(any(feature = "schedule", feature = "failpoints", feature = "planted"))]
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " with parts for tests (the product: cargo build --release -p smalt)"
+);
+
 /// A local Azure Storage: Blob and Queue REST, durable by default.
 #[derive(Parser)]
 #[command(
     name = "smalt",
-    version,
+    version = VERSION,
     about = "A local Azure Storage: Blob and Queue REST, durable by default.",
     long_about = "A local Azure Storage: Blob and Queue REST, durable by default.\n\n\
         Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS \

@@ -188,6 +188,8 @@ mod tests {
             };
             let found = preflight(&rules, &asked);
             assert_eq!(found.map(|grant| grant.origin), granted, "{asked:?}");
+            let is_trusted = found.is_some_and(|grant| grant.allows_credentials());
+            assert_eq!(is_trusted, granted == Some("http://a"), "{asked:?}");
         }
     }
 

@@ -81,6 +81,12 @@ mod tests {
     }
 
     #[test]
+    fn every_tier_is_twice_the_one_before() {
+        let doubles = (0..SIZES.len()).map(|step| (32 * GIB) << step);
+        assert!(doubles.eq(SIZES.map(|(_, most)| most)));
+    }
+
+    #[test]
     fn tiers_go_by_length() {
         for (length, tier) in [
             (0, "P10"),

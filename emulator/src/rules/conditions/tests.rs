@@ -112,6 +112,18 @@ fn reads_combine_conditions_since_2013() {
     assert_eq!(read_status(&[(n, "*")], ApiVersion::V2015_12_11), 304);
     let pair = [(m, THIS), (n, THIS)];
     assert_eq!(read_status(&pair, ApiVersion::V2012_02_12), 400);
+    assert_eq!(read_status(&pair, ApiVersion::V2013_08_15), 304);
+}
+
+#[test]
+fn only_a_condition_on_tags_asks_for_them() {
+    for (name, value, asks) in [
+        ("x-ms-if-tags", "\"a\" = 'b'", true),
+        ("if-match", THIS, false),
+    ] {
+        let conditions = Conditions::of_write(&headers(&[(name, value)])).unwrap();
+        assert_eq!(conditions.asks_for_tags(), asks, "{name}");
+    }
 }
 
 #[test]

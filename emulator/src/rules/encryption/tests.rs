@@ -8,12 +8,16 @@ use super::*;
 const ZERO: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const ZERO_SHA256: &str = "Zmh6rfhivXdsj8GLjp+OIAiXFIVu4jOzkCpZHQ1fKSU=";
 
-fn requested(headers: &[(&'static str, &'static str)]) -> Result<Requested, ErrorCode> {
+fn map(headers: &[(&'static str, &'static str)]) -> HeaderMap {
     let headers = headers.iter().map(|&(name, value)| {
         let name = HeaderName::from_static(name);
         (name, HeaderValue::from_static(value))
     });
-    Requested::of(&headers.collect()).map_err(|error| error.code())
+    headers.collect()
+}
+
+fn requested(headers: &[(&'static str, &'static str)]) -> Result<Requested, ErrorCode> {
+    Requested::of(&map(headers)).map_err(|error| error.code())
 }
 
 fn key(name: &str) -> Option<Encryption> {
@@ -101,6 +105,44 @@ fn a_container_has_a_default_that_may_be_final() {
             .is_ok()
     );
     assert!(Requested(None).check_write(None, &open).is_ok());
+}
+
+#[test]
+fn answers_and_listings_name_what_a_blob_is_encrypted_with() {
+    for (encryption, header, key_sha256, named) in [
+        (key("k"), (KEY_SHA256, "k"), Some("k"), None),
+        (scope("s"), (SCOPE, "s"), None, Some("s")),
+    ] {
+        let found = encryption.clone().unwrap();
+        assert_eq!(found.header(), header);
+        assert_eq!(found.key_sha256(), key_sha256);
+        assert_eq!(found.scope(), named);
+        assert_eq!(Requested(encryption).scope(), named);
+    }
+    assert_eq!(Requested(None).scope(), None);
+}
+
+/// The source of a copy has headers of its own for its key, and no scope.
+#[test]
+fn a_source_has_a_key_of_its_own() {
+    let own = [
+        (KEY, ZERO),
+        (KEY_SHA256, ZERO_SHA256),
+        (ALGORITHM, "AES256"),
+    ];
+    let source = SOURCE.into_iter().zip([ZERO, ZERO_SHA256, "AES256"]);
+    for (headers, expected) in [
+        (source.collect::<Vec<_>>(), Ok(Requested(key(ZERO_SHA256)))),
+        (
+            vec![(SOURCE[0], ZERO)],
+            Err(ErrorCode::MissingRequiredHeader),
+        ),
+        (own.to_vec(), Ok(Requested(None))),
+        (vec![(SCOPE, "s")], Ok(Requested(None))),
+    ] {
+        let found = Requested::of_source(&map(&headers)).map_err(|error| error.code());
+        assert_eq!(found, expected, "{headers:?}");
+    }
 }
 
 #[test]

@@ -186,6 +186,28 @@ fn breaking_an_infinite_lease_takes_the_period_or_no_time() {
     }
 }
 
+/// When it is looked at, what it is then, and the three headers.
+#[test]
+fn answers_show_what_is_left_of_a_lease() {
+    let [available, fixed, breaking, broken, expired] = states();
+    let endless = infinite(A);
+    for (state, after_s, then, headers) in [
+        (available, 99, available, ("available", "unlocked", None)),
+        (fixed, 19, fixed, ("leased", "locked", Some("fixed"))),
+        (fixed, 20, expired, ("expired", "unlocked", None)),
+        (fixed, 21, expired, ("expired", "unlocked", None)),
+        (endless, 99, endless, ("leased", "locked", Some("infinite"))),
+        (breaking, 9, breaking, ("breaking", "locked", None)),
+        (breaking, 10, broken, ("broken", "unlocked", None)),
+        (breaking, 11, broken, ("broken", "unlocked", None)),
+    ] {
+        let found = state.at(NOW.plus_s(after_s));
+        assert_eq!(found, then, "{state:?} after {after_s} s");
+        let shown = (found.state_str(), found.status_str(), found.duration_str());
+        assert_eq!(shown, headers, "{state:?} after {after_s} s");
+    }
+}
+
 #[test]
 fn time_moves_states_before_the_action_is_judged() {
     let late = NOW.plus_s(20);

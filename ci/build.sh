@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The release binaries: the products as they ship, and the harness beside them.
+#
+# Two builds, for cargo builds a crate once for everything it is asked for: with the harness in the
+# same build the products would have what the harness needs of them (`schedule`, tokio's test clock).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+
+cargo build --release --quiet -p smalt -p smalt-sweeper -p smalt-listener --bins
+cargo build --release --quiet -p smalt-harness --bin harness
+
+# `smalt --version` says it when parts that are for tests were built in (emulator/src/cli.rs).
+version=$("$target/release/smalt" --version)
+case $version in
+    *tests*)
+        echo "FAILED: not a product: $version" >&2
+        exit 1
+        ;;
+esac
