@@ -194,6 +194,31 @@ mod tests {
         ("create_queue", "create_queue = true", "true"),
         ("call_timeout", "call_timeout = \"5s\"", "5s"),
         (
+            "offload.container",
+            "offload = { container = \"big\" }",
+            "big",
+        ),
+        (
+            "offload.above",
+            "offload = { container = \"big\", above = \"9B\" }",
+            "9B",
+        ),
+        (
+            "offload.enc",
+            "offload = { container = \"big\", enc = \"gzip\" }",
+            "gzip",
+        ),
+        (
+            "offload.margin",
+            "offload = { container = \"big\", margin = \"2h\" }",
+            "2h",
+        ),
+        (
+            "offload.max",
+            "offload = { container = \"big\", max = \"9B\" }",
+            "9B",
+        ),
+        (
             "trigger.queue",
             "trigger = { queue = \"events\" }",
             "events",
