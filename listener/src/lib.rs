@@ -56,4 +56,4 @@ pub use config::{ConfigError, ListenerConfig, SentinelConfig};
 pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
 pub use observers::Observer;
 pub use report::{Decision, Ended, Outcome, Report};
-pub use throttle::AccountLimit;
+pub use throttle::{ACCOUNT_RATE_PER_S, AccountLimit};

@@ -19,7 +19,7 @@ pub(crate) enum Priority {
 
 /// Requests per second of one account that the service aims at (scalability targets of Queue
 /// Storage: 20,000 messages per second).
-pub(crate) const ACCOUNT_RATE_PER_S: u32 = 20_000;
+pub const ACCOUNT_RATE_PER_S: u32 = 20_000;
 /// Queues that are throttled within this time are throttled by their account.
 const TOGETHER: Duration = Duration::from_secs(1);
 

@@ -443,19 +443,6 @@ pub trait Storage: Send + Sync + 'static {
     /// Create Queue; `false` when it was there already.
     async fn create_queue(&self, cx: &CallContext, queue: &str) -> PortResult<bool>;
 
-    /// Delete Queue, with all that is in it. A storage that has no use for it may leave it out.
-    async fn delete_queue(&self, _cx: &CallContext, queue: &str) -> PortResult<()> {
-        Err(PortError {
-            kind: ErrorKind::Refused,
-            status: None,
-            code: None,
-            retry_after: None,
-            operation: "Delete Queue",
-            resource: queue.to_owned(),
-            message: "this storage deletes no queues".to_owned(),
-        })
-    }
-
     /// Get Queue Metadata.
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties>;
 

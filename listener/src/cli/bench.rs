@@ -225,8 +225,9 @@ impl Observer for Seen {
 /// Measures, and removes the queue whatever came of it.
 pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result<ExitCode> {
     let file = listen::read(common)?;
+    let azure = storage::open_azure(common, &file, Retries::OfTheListener).await?;
     let bench = Bench {
-        storage: storage::open(common, &file, Retries::OfTheListener).await?,
+        storage: Arc::clone(&azure) as Arc<dyn Storage>,
         queue: format!("smalt-bench-{:08x}", ambient::seed()? & 0xffff_ffff),
         flags,
     };
@@ -236,7 +237,7 @@ pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result
         measured = bench.rounds() => measured,
         _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
     };
-    let removed = bench.storage.delete_queue(&cx, &bench.queue).await;
+    let removed = azure.delete_queue(&cx, &bench.queue).await;
     let (bare, listener) = measured?;
     removed.with_context(|| format!("the queue {} is left behind", bench.queue))?;
     let (bare, listener) = (summary(&bare), summary(&listener));

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use smalt_listener::config::file::{ConfigFile, load};
 use smalt_listener::config::secret::Process;
 use smalt_listener::metrics::Metrics;
-use smalt_listener::{ConfigError, Listener, ListenerError, Observer, Report};
+use smalt_listener::{AccountLimit, ConfigError, Listener, ListenerError, Observer, Report};
 use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
@@ -77,12 +77,14 @@ fn listeners(
 ) -> Result<(Vec<Listener>, Surface), ConfigError> {
     let mut listeners = Vec::new();
     let mut watched = Vec::new();
+    let account = AccountLimit::new(plan.account_rate);
     for (number, queue) in (0_u64..).zip(&plan.queues) {
         let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
         let metrics = Arc::new(Metrics::new(&config.queue));
         let interval = config.longest_sleep();
         let seed = seed.wrapping_add(number);
         let listener = Listener::new(config, Arc::clone(storage), handler, seed)?
+            .within(account.clone())
             .observed_by(Arc::clone(&metrics) as Arc<dyn Observer>);
         watched.push(Watched {
             status: listener.status(),

@@ -85,8 +85,8 @@ async fn post(to: &str, event: &Trigger) -> anyhow::Result<ExitCode> {
 
 /// The address of the event: `/notify` when none is given.
 fn address(to: &str) -> String {
-    let path = to.parse::<Uri>().ok().map(|uri| uri.path().to_owned());
-    match path.as_deref() {
+    let uri = to.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some());
+    match uri.as_ref().map(Uri::path) {
         Some("" | "/") => format!("{}/notify", to.trim_end_matches('/')),
         _ => to.to_owned(),
     }
@@ -102,6 +102,7 @@ mod tests {
             ("http://h:1", "http://h:1/notify"),
             ("http://h:1/", "http://h:1/notify"),
             ("http://h:1/x/notify", "http://h:1/x/notify"),
+            ("nowhere", "nowhere"),
         ] {
             assert_eq!(address(to), url);
         }

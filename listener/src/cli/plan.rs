@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use smalt_listener::ListenerConfig;
 use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
 use smalt_listener::config::queue_name;
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
+use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig};
 
 use super::flags::ListenFlags;
 
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) health: Option<String>,
     pub(crate) metrics: Option<String>,
     pub(crate) price: Option<f64>,
+    /// Requests per second of all queues together.
+    pub(crate) account_rate: u32,
     pub(crate) queues: Vec<Queue>,
 }
 
@@ -79,6 +81,10 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
         problems.push(anyhow::anyhow!("price: needs a number, 0 or more"));
     }
+    let account_rate = file.listener.account_rate.unwrap_or(ACCOUNT_RATE_PER_S);
+    if account_rate == 0 {
+        problems.push(anyhow::anyhow!("account_rate: needs at least 1"));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -87,6 +93,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
         health,
         metrics,
         price,
+        account_rate,
         queues,
     })
 }

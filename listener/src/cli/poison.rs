@@ -302,7 +302,11 @@ async fn work(
             false => Chosen::Ids(which.id.clone()),
         },
         action,
-        max: max.unwrap_or(u64::MAX),
+        // What fails again meanwhile comes back here: without an end it would go round for ever.
+        max: match which.all {
+            true => max.unwrap_or(total).min(total),
+            false => max.unwrap_or(u64::MAX),
+        },
         dry_run,
     };
     let bar = progress::bar(Some(total.min(order.max)), "poison");

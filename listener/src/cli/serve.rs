@@ -124,7 +124,7 @@ impl Surface {
         let (tasks, in_flight, backlog) = pools.fold((0, 0, 0), |(t, i, b), pool| {
             (t + pool.tasks, i + pool.in_flight, b + pool.backlog)
         });
-        format!("{tasks} tasks, {in_flight} in flight, about {backlog} waiting")
+        format!("tasks: {tasks}, in flight: {in_flight}, waiting: about {backlog}")
     }
 
     fn metrics(&self) -> String {

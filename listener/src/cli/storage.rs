@@ -33,6 +33,15 @@ pub(crate) async fn open(
     file: &ConfigFile,
     retries: Retries,
 ) -> anyhow::Result<Arc<dyn Storage>> {
+    Ok(open_azure(common, file, retries).await?)
+}
+
+/// The same, for what is not in the port.
+pub(crate) async fn open_azure(
+    common: &Common,
+    file: &ConfigFile,
+    retries: Retries,
+) -> anyhow::Result<Arc<AzureStorage>> {
     let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
     let account = account(&given)?;
     let transport = HyperTransport::new(transport_settings(&given).await?)

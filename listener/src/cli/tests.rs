@@ -50,77 +50,85 @@ fn a_queue_of_the_file_can_be_chosen() {
     assert!(none.is_err());
 }
 
+/// A file, flags, and what is wrong with them.
+const WRONG: &[(&str, &str, &[&str])] = &[
+    ("", "run --exec cat", &["no queue to listen to"]),
+    (
+        "",
+        "run --queue InputQueue --exec cat",
+        &["`InputQueue` is no queue name"],
+    ),
+    (
+        "",
+        "run --queue orders",
+        &["`orders`: say what handles messages"],
+    ),
+    (
+        "",
+        "run --queue orders --http ftp://h",
+        &["`orders`: `ftp://h"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --visibility 500ms",
+        &["visibility: 500ms is not"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --visibility 8d",
+        &["8d is not between 1s and 7d"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --slots 33",
+        &["slots: needs 1 to 32"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --tasks-min 9 --tasks-max 8",
+        &["1 <= min <= max"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --health 9100",
+        &["health: `9100` is no HOST:PORT"],
+    ),
+    (
+        "",
+        "run --queue orders,orders --exec a",
+        &["`orders`: is there twice"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --trigger-queue orders",
+        &["trigger.queue: is the"],
+    ),
+    (
+        "",
+        "run --queue orders --exec a --grace 2d",
+        &["grace: 2d is not"],
+    ),
+    (
+        "[listener]\naccount_rate = 0",
+        "run --queue orders --exec a",
+        &["account_rate: needs"],
+    ),
+    (
+        "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
+        "run",
+        &["queue `a-1`: slots", "queue `b-1`: say what"],
+    ),
+];
+
 /// Each thing that can be wrong is said in one line, with the queue's name.
 #[test]
 fn what_is_wrong_is_said_for_each_queue() {
-    for (file, flags, wanted) in [
-        ("", "run --exec cat", &["no queue to listen to"][..]),
-        (
-            "",
-            "run --queue InputQueue --exec cat",
-            &["`InputQueue` is no queue name"],
-        ),
-        (
-            "",
-            "run --queue orders",
-            &["`orders`: say what handles messages"],
-        ),
-        (
-            "",
-            "run --queue orders --http ftp://h",
-            &["`orders`: `ftp://h"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --visibility 500ms",
-            &["visibility: 500ms is not"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --visibility 8d",
-            &["8d is not between 1s and 7d"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --slots 33",
-            &["slots: needs 1 to 32"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --tasks-min 9 --tasks-max 8",
-            &["1 <= min <= max"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --health 9100",
-            &["health: `9100` is no HOST:PORT"],
-        ),
-        (
-            "",
-            "run --queue orders,orders --exec a",
-            &["`orders`: is there twice"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --trigger-queue orders",
-            &["trigger.queue: is the"],
-        ),
-        (
-            "",
-            "run --queue orders --exec a --grace 2d",
-            &["grace: 2d is not"],
-        ),
-        (
-            "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
-            "run",
-            &["queue `a-1`: slots", "queue `b-1`: say what"],
-        ),
-    ] {
+    for (file, flags, wanted) in WRONG {
         let file = toml::from_str(file).unwrap();
         let problems = plan::make(&file, &listen_flags(flags)).err().unwrap();
         let problems: Vec<String> = problems.iter().map(|p| format!("{p:#}")).collect();
         assert_eq!(problems.len(), wanted.len(), "{flags}: {problems:?}");
-        for (problem, wanted) in problems.iter().zip(wanted) {
+        for (problem, wanted) in problems.iter().zip(*wanted) {
             assert!(problem.contains(wanted), "{flags}: {problem}");
             assert!(!problem.contains('\n'), "{problem}");
         }

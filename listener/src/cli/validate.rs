@@ -139,6 +139,13 @@ fn process(
             look.metrics.is_some(),
             in_file.metrics.is_some(),
         ),
+        setting(
+            "account_rate",
+            "",
+            plan.account_rate.to_string(),
+            false,
+            in_file.account_rate.is_some(),
+        ),
         setting("price", "", price, false, in_file.price.is_some()),
     ]
 }

@@ -55,7 +55,15 @@ const ROWS: &[Row] = rows![
     "tasks.min", "tasks_min", |l| l.tasks.min.is_some(), |c, _| c.tasks.min.to_string();
     "tasks.max", "tasks_max", |l| l.tasks.max.is_some(), |c, _| c.tasks.max.to_string();
     "slots", "slots", |l| l.slots.is_some(), |c, _| c.slots.to_string();
-    "idle_tasks", "idle_tasks", |l| l.idle_tasks.is_some(), |c, _| c.idle_tasks.to_string();
+    "idle_tasks", "idle_tasks", |l| l.idle_tasks.is_some(),
+        |c, _| match c.sentinel {
+            Some(_) => "sentinel".to_owned(),
+            None => c.idle_tasks.to_string(),
+        };
+    "sentinel.container", "", |l| l.sentinel.container.is_some(),
+        |c, _| c.sentinel.as_ref().map_or_else(none, |s| s.container.clone());
+    "sentinel.lease", "", |l| l.sentinel.lease.is_some(),
+        |c, _| c.sentinel.as_ref().map_or_else(none, |s| text(s.lease));
     "watchdog", "", |l| l.watchdog.is_some(), |c, _| text(c.watchdog);
     "policy", "policy", |l| l.policy.is_some(), |c, _| word(&c.policy);
     "drain_target", "", |l| l.drain_target.is_some(), |c, _| text(c.drain_target);
@@ -65,8 +73,16 @@ const ROWS: &[Row] = rows![
     "encoding", "encoding", |l| l.encoding.is_some(), |c, _| word(&c.encoding);
     "create_queue", "create_queue", |l| l.create_queue.is_some(), |c, _| c.create_queue.to_string();
     "call_timeout", "", |l| l.call_timeout.is_some(), |c, _| text(c.call_timeout);
-    "offload", "", |l| l.offload.container.is_some(),
-        |c, _| c.offload.as_ref().map_or_else(none, offload);
+    "offload.container", "", |l| l.offload.container.is_some(),
+        |c, _| c.offload.as_ref().map_or_else(none, |o| o.container.clone());
+    "offload.above", "", |l| l.offload.above.is_some(),
+        |c, _| c.offload.as_ref().map_or_else(none, |o| format!("{}B", o.above_bytes));
+    "offload.enc", "", |l| l.offload.enc.is_some(),
+        |c, _| c.offload.as_ref().map_or_else(none, |o| word(&o.compression));
+    "offload.margin", "", |l| l.offload.margin.is_some(),
+        |c, _| c.offload.as_ref().map_or_else(none, |o| text(o.margin));
+    "offload.max", "", |l| l.offload.max.is_some(),
+        |c, _| c.offload.as_ref().map_or_else(none, |o| format!("{}B", o.payload_bytes_max));
     "trigger.queue", "trigger_queue", |l| l.trigger.queue.is_some(),
         |_, l| l.trigger.queue.clone().unwrap_or_else(none);
     "trigger.every", "", |l| l.trigger.every.is_some(),
@@ -84,17 +100,6 @@ const ROWS: &[Row] = rows![
 
 fn none() -> String {
     "-".to_owned()
-}
-
-fn offload(offload: &Offload) -> String {
-    format!(
-        "{{ container = \"{}\", above = \"{}B\", enc = \"{}\", margin = \"{}\", max = \"{}B\" }}",
-        offload.container,
-        offload.above_bytes,
-        word(&offload.compression),
-        text(offload.margin),
-        offload.payload_bytes_max
-    )
 }
 
 fn word(value: &impl std::fmt::Debug) -> String {
@@ -170,6 +175,16 @@ mod tests {
         ("tasks.max", "tasks = { max = 9 }", "9"),
         ("slots", "slots = 4", "4"),
         ("idle_tasks", "idle_tasks = 0", "0"),
+        (
+            "sentinel.container",
+            "sentinel = { container = \"posts\" }\nidle_tasks = \"sentinel\"",
+            "posts",
+        ),
+        (
+            "sentinel.lease",
+            "sentinel = { lease = \"20s\" }\nidle_tasks = \"sentinel\"",
+            "20s",
+        ),
         ("watchdog", "watchdog = \"5m\"", "5m"),
         ("policy", "policy = \"aimd\"", "aimd"),
         ("drain_target", "drain_target = \"3s\"", "3s"),
@@ -180,12 +195,29 @@ mod tests {
         ("create_queue", "create_queue = true", "true"),
         ("call_timeout", "call_timeout = \"5s\"", "5s"),
         (
-            "offload",
-            "offload = { container = \"payloads\", enc = \"gzip\" }",
-            concat!(
-                "{ container = \"payloads\", above = \"46080B\", enc = \"gzip\", ",
-                "margin = \"1d\", max = \"67108864B\" }"
-            ),
+            "offload.container",
+            "offload = { container = \"big\" }",
+            "big",
+        ),
+        (
+            "offload.above",
+            "offload = { container = \"big\", above = \"9B\" }",
+            "9B",
+        ),
+        (
+            "offload.enc",
+            "offload = { container = \"big\", enc = \"gzip\" }",
+            "gzip",
+        ),
+        (
+            "offload.margin",
+            "offload = { container = \"big\", margin = \"2h\" }",
+            "2h",
+        ),
+        (
+            "offload.max",
+            "offload = { container = \"big\", max = \"9B\" }",
+            "9B",
         ),
         (
             "trigger.queue",
@@ -218,6 +250,49 @@ mod tests {
         settings(&config, merged, flags, file, &variable)
     }
 
+    /// Whether this text sets the key besides the one that it is about.
+    fn names(toml: &str, key: &str) -> bool {
+        match key {
+            "offload.container" => toml.contains("container = \"big\""),
+            "idle_tasks" => toml.contains("idle_tasks = "),
+            _ => false,
+        }
+    }
+
+    /// A setting that is new to the file does not compile here until it has its row.
+    #[test]
+    fn no_setting_is_left_out() {
+        let QueueLayer {
+            name: _,
+            visibility: _,
+            renew: _,
+            max_dequeue: _,
+            retry: _,
+            idle: _,
+            tasks: _,
+            slots: _,
+            idle_tasks: _,
+            sentinel: _,
+            watchdog: _,
+            policy: _,
+            drain_target: _,
+            cooldown: _,
+            rate: _,
+            poison: _,
+            encoding: _,
+            create_queue: _,
+            call_timeout: _,
+            offload: _,
+            trigger: _,
+            handler: _,
+        } = QueueLayer::default();
+        let tables: std::collections::BTreeSet<_> = ROWS
+            .iter()
+            .map(|row| row.key.split('.').next().unwrap())
+            .collect();
+        assert_eq!(tables.len(), 21, "all but the name");
+    }
+
     #[test]
     fn each_setting_shows_its_value_and_source() {
         let keys: Vec<_> = FILE.iter().map(|(key, ..)| *key).collect();
@@ -227,7 +302,12 @@ mod tests {
             let none = QueueLayer::default();
             for setting in of(&file, &none, &file) {
                 let is_it = setting.key == *key;
-                let wanted = if is_it { Source::File } else { Source::Default };
+                let is_named = is_it || names(toml, setting.key);
+                let wanted = if is_named {
+                    Source::File
+                } else {
+                    Source::Default
+                };
                 assert_eq!(setting.source, wanted, "{} by {toml}", setting.key);
                 assert!(!is_it || setting.value == *value, "{setting:?}");
             }

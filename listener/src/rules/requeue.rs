@@ -209,8 +209,13 @@ mod tests {
     proptest! {
         /// Poisoned and put back, every text is what it was.
         #[test]
-        fn the_text_comes_back(body in "\\PC{0,200}", long in any::<bool>(), life in 1u64..1_000_000) {
-            let body = if long { format!("{body}{}", "x".repeat(MESSAGE_MAX_BYTES - 1000)) } else { body };
+        fn the_text_comes_back(
+            body in "\\PC{0,200}",
+            long in any::<bool>(),
+            life in 1u64..1_000_000,
+        ) {
+            let filler = if long { MESSAGE_MAX_BYTES - 1000 } else { 0 };
+            let body = format!("{body}{}", "x".repeat(filler));
             let text = sealed(&body, "orders", Timestamp::from_unix_s(NOW_S + life));
             match planned(&text, None, Life::Kept) {
                 Plan::Put { text, ttl, .. } => {

@@ -194,7 +194,8 @@ impl FakeStorage {
         let (fault, crash) = {
             let mut state = self.state.lock().unwrap();
             state.requests.push((Instant::now(), op));
-            if op == Op::Get {
+            // Commands besides the listener send no context.
+            if op == Op::Get && !cx.client_request_id.is_empty() {
                 let context: serde_json::Value =
                     serde_json::from_str(&cx.client_request_id).unwrap();
                 let worker = context["worker"].as_str().unwrap().to_owned();

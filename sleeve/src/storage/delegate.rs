@@ -188,10 +188,6 @@ impl Storage for AzureStorage {
         self.make_queue(cx, queue).await
     }
 
-    async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
-        self.drop_queue(cx, queue).await
-    }
-
     async fn queue_properties(&self, cx: &CallContext, queue: &str) -> PortResult<QueueProperties> {
         self.queue_facts(cx, queue).await
     }

@@ -49,7 +49,8 @@ impl AzureStorage {
         }
     }
 
-    pub(super) async fn drop_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
+    /// Delete Queue, with all that is in it. No worker needs it, so it is not in the port.
+    pub async fn delete_queue(&self, cx: &CallContext, queue: &str) -> PortResult<()> {
         let (call, client) = self.on_queue("Delete Queue", Repeat::Removal, cx, queue)?;
         let asked = QueueClientDeleteOptions {
             method_options: options(&call),
