@@ -5,7 +5,7 @@
 #
 #   ci/fleet.sh [messages]
 #
-# Needs: cargo build --release --bins (or SMALT_BIN_DIR).
+# Needs: ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
