@@ -1,18 +1,23 @@
 #!/usr/bin/env bash
 # The listener's billing example under kill -9: smalt, an initiator, processors and a controller, each
 # a process, killed at random and started again; in the end the sums are exact.
-# usage: ci/billing.sh [SEED] [KILLS]. Needs: cargo build -p smalt --bin smalt -p smalt-listener
-# --example billing, with the same profile; SMALT_BIN_DIR names its folder (target/release).
+#
+#   ci/billing.sh [seed] [kills]
+#
+# Needs: ci/build.sh (or SMALT_BIN_DIR, then with the example in it).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
+[ -n "${SMALT_BIN_DIR:-}" ] ||
+    cargo build --release --quiet -p smalt-listener --example billing
 need smalt examples/billing
 
 seed=${1:-1}
 kills=${2:-12}
 RANDOM=$seed
 billing=$bin/examples/billing
-plan=(--submissions 24 --transactions 4000 --chunk 400 --seed "$seed" --visibility 3s)
+# A hundred chunks to a submission: who is killed is in the middle of something.
+plan=(--submissions 10 --transactions 40000 --chunk 400 --seed "$seed" --visibility 3s)
 
 start_smalt smalt
 account=devstoreaccount1
@@ -26,11 +31,11 @@ declare -A pids
 begin() {
     local role=$1 flags=()
     case $role in
-        initiator) flags=(initiator --pause 400ms) ;;
+        initiator) flags=(initiator --pause 200ms) ;;
         controller) flags=(controller --until-complete) ;;
-        *) flags=(processor) ;;
+        *) flags=(processor --work 100ms) ;;
     esac
-    RUST_LOG=warn "$billing" "${flags[@]}" "${plan[@]}" >>"$work/$role.log" 2>&1 &
+    "$billing" "${flags[@]}" "${plan[@]}" >>"$work/$role.log" 2>&1 &
     pids[$role]=$!
     started+=("$!")
 }
@@ -51,13 +56,11 @@ echo "$killed processes killed"
 
 # The initiator and the controller end by themselves.
 for role in initiator controller; do
-    (
-        sleep 45
-        kill -9 "${pids[$role]}" 2>/dev/null
-    ) &
-    guard=$!
-    started+=("$guard")
+    for _ in $(seq 1 400); do
+        kill -0 "${pids[$role]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    ! kill -0 "${pids[$role]}" 2>/dev/null || fail "$role does not end: $(tail -n 5 "$work/$role.log")"
     wait "${pids[$role]}" || fail "$role: $(tail -n 5 "$work/$role.log")"
-    kill "$guard" 2>/dev/null || true
 done
 "$billing" check "${plan[@]}" || fail "the sums"

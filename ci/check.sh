@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-step() { printf '\n== %s\n' "$*"; }
+step() { printf '\n== %s (after %d min %02d s)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 step "format"
 cargo fmt --all --check
@@ -36,6 +36,10 @@ bash ci/tls.sh
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 
+step "fleets of listeners under kill -9"
+bash ci/fleet.sh
+bash ci/billing.sh
+
 step "random histories, and clients at once"
 target/release/harness histories --histories 20000 --seed 1000
 target/release/harness histories --histories 200 --seed 2000 --restarts
@@ -44,6 +48,9 @@ target/release/harness bursts --bursts 3000 --seed 1000
 step "simulation"
 target/release/harness scenario sweep --seeds 500 --threads 2
 target/release/harness scenario listen --seeds 500 --threads 2
+
+step "planted bugs"
+bash ci/planted.sh
 
 corpus=${SMALT_CORPUS:-../shared/recordings}
 if [ -d "$corpus" ]; then

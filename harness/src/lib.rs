@@ -17,6 +17,7 @@
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
 //! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
 //! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
+//! - [`pools`]: what the scaling rules of the listener cost, side by side.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 
 pub mod bench;
@@ -30,6 +31,7 @@ pub mod histories;
 pub mod import;
 pub mod malformed;
 pub mod planted;
+pub mod pools;
 pub mod replay;
 pub mod scenario;
 pub mod servers;

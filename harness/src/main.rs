@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
+    bench, bursts, certificate, conform, crash, diff, histories, import, malformed, planted, pools,
     bench, bursts, certificate, conform, crash, diff, fleet, histories, import, malformed, planted,
     replay, scenario, soak, traces,
 };
@@ -44,6 +45,8 @@ enum Command {
     Echo(bench::echo::Options),
     /// Run both workers among rivals, faults and crashes, and judge them by their history.
     Scenario(scenario::Options),
+    /// Measure the listener's scaling rules, and the source article's listener, on one load.
+    Pools(pools::Options),
     /// Run random histories and compare every answer with the model's.
     Histories(histories::Options),
     /// Run a few clients at once and look for an order of their calls that explains every answer.
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Soak(options) => soak::run_command(&options),
         Command::Histories(options) => histories::run_command(&options),
         Command::Planted(options) => planted::run_command(&options),
+        Command::Pools(options) => pools::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;
             Ok(ExitCode::SUCCESS)

@@ -55,7 +55,9 @@ fn site(account: &TestAccount, seed: u64) -> Outcome<Site> {
 /// A processor that runs until it is aborted: `abort` is its kill -9.
 fn start_processor(site: Site) -> JoinHandle<()> {
     tokio::spawn(async move {
-        processor::run(&site, std::future::pending()).await.unwrap();
+        processor::run(&site, Duration::from_millis(50), std::future::pending())
+            .await
+            .unwrap();
     })
 }
 

@@ -261,3 +261,61 @@ async fn resizes_follow_each_other() -> Outcome {
     assert_eq!(partitions.map().await?.version, 4);
     Ok(())
 }
+
+/// A put that was on its way during a whole resize arrives in a queue that nobody reads any more:
+/// its sender notices, and puts the message where it is read.
+#[tokio::test(start_paused = true)]
+async fn a_put_that_comes_too_late_is_put_again() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let partitions = orders(&storage)?;
+    let sender = PartitionSender::new(Arc::clone(&partitions), Encoding::Text, None, 1)?;
+    sender
+        .send(b"first", b"first", SendOptions::default())
+        .await?;
+    account.fault("Messages_Enqueue").times(20).late(s(60));
+    let sends = (0..20).map(|number| {
+        let (sender, body) = (&sender, format!("order {number}"));
+        async move {
+            sender
+                .send(body.as_bytes(), body.as_bytes(), SendOptions::default())
+                .await
+        }
+    });
+    let resizing = async {
+        partitions.resize(1).await?;
+        tokio::time::sleep(s(26)).await;
+        partitions.retire().await
+    };
+    let (sent, retired) = tokio::join!(futures_util::future::join_all(sends), resizing);
+    assert!(sent.iter().all(Result::is_ok));
+    assert!(retired?.len() >= 2);
+    account.assert_faults_fired();
+    let seen = Seen::default();
+    listener(&partitions, &seen)?
+        .run_until(tokio::time::sleep(s(60)))
+        .await?;
+    assert_eq!(texts(&seen).len(), 21);
+    Ok(())
+}
+
+/// A queue that becomes current again while it is looked at is not dropped.
+#[tokio::test(start_paused = true)]
+async fn what_is_current_again_is_not_retired() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let partitions = orders(&storage)?;
+    partitions.map().await?;
+    partitions.resize(2).await?;
+    tokio::time::sleep(s(60)).await;
+    account.fault("Queue_GetProperties").late(s(5));
+    let growing = async {
+        tokio::time::sleep(s(1)).await;
+        partitions.resize(4).await
+    };
+    let (retired, grown) = tokio::join!(partitions.retire(), growing);
+    account.assert_faults_fired();
+    assert!(retired?.is_empty());
+    assert_eq!(partitions.map().await?, grown?);
+    Ok(())
+}

@@ -197,6 +197,28 @@ async fn ls6_the_sweeper_never_takes_a_payload_that_is_needed() -> Outcome {
     Ok(())
 }
 
+/// Two senders that draw the same names: the second notices and takes others. Nobody's payload is
+/// overwritten.
+#[tokio::test(start_paused = true)]
+async fn the_same_names_again_are_noticed() -> Outcome {
+    let world = World::open().await?;
+    let wanted = [body(MIB, 1), body(MIB, 2)];
+    for body in &wanted {
+        let sender = world.sender(Offload::into(CONTAINER))?;
+        sender.send(body, SendOptions::default()).await?;
+    }
+    let handler = Keep::saying(Verdict::Ok);
+    world.listen(&handler, s(5)).await?;
+    let arrived = handler.bodies();
+    assert_eq!(arrived.len(), 2);
+    assert!(
+        wanted
+            .iter()
+            .all(|body| arrived.contains(&Bytes::from(body.clone())))
+    );
+    Ok(())
+}
+
 /// A message that is refused leaves no blob.
 #[tokio::test(start_paused = true)]
 async fn a_refused_message_takes_its_payload_back() -> Outcome {

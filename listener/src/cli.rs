@@ -80,7 +80,7 @@ pub(crate) struct Common {
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
     pub(crate) log: LogFormat,
     /// What is logged: error, warn, info, debug, trace, or a filter of tracing.
-    /// Info when absent, for `bench` warn.
+    /// When absent: info for `run` and `once`, warn for the others.
     #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
 }
@@ -197,7 +197,8 @@ pub(crate) fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    if let Err(error) = log::init(&cli.common, matches!(cli.command, Command::Bench(_))) {
+    let works = matches!(cli.command, Command::Run(_) | Command::Once(_));
+    if let Err(error) = log::init(&cli.common, !works) {
         return exit::failed(&error);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()

@@ -192,9 +192,26 @@ pub struct Look<'a> {
     pub queue: &'a str,
     /// Sums.
     pub counts: Counts,
-    /// Pool.
-    pub pool: PoolStatus,
+    /// Pool; none for a queue of which only the requests are counted, such as a trigger queue.
+    pub pool: Option<PoolStatus>,
 }
+
+impl Look<'_> {
+    fn pool(&self) -> PoolStatus {
+        self.pool.unwrap_or_default()
+    }
+
+    /// A pause of a task that has left since says nothing.
+    fn idle_delay(&self) -> Duration {
+        match self.pool().tasks {
+            0 => Duration::ZERO,
+            _ => self.counts.idle_delay,
+        }
+    }
+}
+
+/// Families about requests, whoever makes them.
+const OF_REQUESTS: [&str; 2] = ["listener_throttled", "listener_tx_total"];
 
 /// One family of series: its name, kind, meaning, and the series of one listener.
 type Family = (
@@ -290,28 +307,28 @@ const FAMILIES: &[Family] = &[
         "listener_visible_estimate",
         "gauge",
         "Messages believed to wait.",
-        |l| one(l.pool.backlog as f64),
+        |l| one(l.pool().backlog as f64),
     ),
     (
         "listener_inflight",
         "gauge",
         "Messages being handled.",
-        |l| one(f64::from(l.pool.in_flight)),
+        |l| one(f64::from(l.pool().in_flight)),
     ),
     ("listener_tasks", "gauge", "Dequeue tasks that poll.", |l| {
-        one(f64::from(l.pool.tasks))
+        one(f64::from(l.pool().tasks))
     }),
     (
         "listener_tasks_started",
         "counter",
         "Dequeue tasks ever started.",
-        |l| one(l.pool.tasks_started as f64),
+        |l| one(l.pool().tasks_started as f64),
     ),
     (
         "listener_idle_delay_s",
         "gauge",
         "Newest pause of an idle task; 0 while there is work.",
-        |l| one(l.counts.idle_delay.as_secs_f64()),
+        |l| one(l.idle_delay().as_secs_f64()),
     ),
     (
         "listener_empty_gets",
@@ -344,7 +361,8 @@ pub fn prometheus(looks: &[Look<'_>], uptime: Duration, price_per_10k: Option<f6
     // Writing to a string cannot fail.
     for (name, kind, help, series) in FAMILIES {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for look in looks {
+        let has = |look: &&Look<'_>| look.pool.is_some() || OF_REQUESTS.contains(name);
+        for look in looks.iter().filter(has) {
             for (labels, value) in series(look) {
                 let _ = writeln!(text, "{name}{{queue=\"{}\"{labels}}} {value}", look.queue);
             }

@@ -26,7 +26,10 @@ fn look(metrics: &Metrics) -> Look<'_> {
     Look {
         queue: metrics.queue(),
         counts: metrics.counts(),
-        pool: PoolStatus::default(),
+        pool: Some(PoolStatus {
+            tasks: 1,
+            ..PoolStatus::default()
+        }),
     }
 }
 
@@ -94,6 +97,25 @@ async fn all_names_of_the_guide_are_there() {
         assert!(text.contains(&format!("\nlistener_{name}{{queue=\"q\"")));
     }
     assert!(!prometheus(&[], Duration::ZERO, None).contains("cost"));
+}
+
+/// Of a trigger queue only the requests are shown: they are billed like any other.
+#[tokio::test(start_paused = true)]
+async fn a_queue_without_a_pool_shows_its_requests() {
+    let metrics = Metrics::new("events");
+    metrics.called(&call("Get Messages", None));
+    let look = Look {
+        pool: None,
+        ..look(&metrics)
+    };
+    let text = prometheus(&[look], Duration::ZERO, Some(1.0));
+    let series: Vec<_> = text.lines().filter(|l| l.contains("events")).collect();
+    let wanted = [
+        "listener_throttled{queue=\"events\"} 0",
+        "listener_tx_total{queue=\"events\",op=\"Get Messages\"} 1",
+        "listener_cost_estimate{queue=\"events\"} 0.0001",
+    ];
+    assert_eq!(series, wanted);
 }
 
 #[tokio::test(start_paused = true)]

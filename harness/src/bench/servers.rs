@@ -53,6 +53,14 @@ impl Server {
         bytes.map(|bytes| bytes as f64 / (1024.0 * 1024.0))
     }
 
+    /// Time that it has spent on processors, where the system tells.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        match self {
+            Server::Smalt(smalt) => smalt.cpu_time(),
+            Server::Other { process, .. } => process.cpu_time(),
+        }
+    }
+
     /// Ends it.
     ///
     /// # Errors

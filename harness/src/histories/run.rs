@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use smalt_model::outcomes::describe_in;
-use smalt_model::vocabulary::Operation;
+use smalt_model::vocabulary::{BlobOperation, Operation};
 use smalt_model::{Expected, Model};
 use smalt_protocol::uri::encode_query;
 
@@ -183,8 +183,11 @@ pub async fn run(
             _ => player.play(operation, &expected, &mut names).await,
         };
         let is_last = number + 1 == history.len();
-        let is_due = is_last || (number + 1).checked_rem(judging.every) == Some(0);
-        if told.is_ok() && !judging.dry && judging.every > 0 && is_due {
+        let is_due =
+            judging.every > 0 && (is_last || (number + 1).checked_rem(judging.every) == Some(0));
+        // Its answer tells no snapshot that came back: who is to name one has to look.
+        let is_told_later = matches!(operation, Operation::Blob(_, BlobOperation::Undelete));
+        if told.is_ok() && !judging.dry && (is_due || is_told_later) {
             let questions = match is_last {
                 true => invariants::all(&model),
                 false => invariants::questions(&model, operation),

@@ -5,6 +5,7 @@
 )]
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Resident memory of a process in bytes; `None` where the system does not tell by `/proc`.
 pub fn resident_bytes(process_id: u32) -> Option<u64> {
@@ -12,6 +13,17 @@ pub fn resident_bytes(process_id: u32) -> Option<u64> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
+}
+
+/// Time that a process has spent on processors, its own and the system's for it; `None` where the
+/// system does not tell by `/proc`. Its unit is a hundredth of a second.
+pub fn cpu_time(process_id: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
+    // The name may have anything in it; what counts stands behind its bracket.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: Option<Vec<u64>> = ticks.map(|field| field.parse().ok()).collect();
+    Some(Duration::from_millis(ticks?.iter().sum::<u64>() * 10))
 }
 
 /// Writes a report.

@@ -87,6 +87,11 @@ impl Process {
         files::resident_bytes(self.id()?)
     }
 
+    /// Time that it has spent on processors, where the system tells.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        files::cpu_time(self.id()?)
+    }
+
     /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))

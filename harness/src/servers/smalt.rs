@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http::Method;
 
@@ -91,6 +92,11 @@ impl Smalt {
     /// Resident memory in bytes, where the system tells.
     pub fn resident_bytes(&self) -> Option<u64> {
         self.process.resident_bytes()
+    }
+
+    /// Time that it has spent on processors, where the system tells.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        self.process.cpu_time()
     }
 
     /// Whether it still runs.

@@ -14,6 +14,7 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use smalt_listener::config::duration;
 use smalt_sleeve::{Account, AzureStorage, HyperTransport, HyperTransportSettings, Settings};
+use tracing_subscriber::EnvFilter;
 
 use app::batch::Plan;
 use app::ledger::Ledger;
@@ -100,7 +101,11 @@ enum Role {
         pause: Duration,
     },
     /// Computes chunks until it is stopped. Any number of them may run.
-    Processor,
+    Processor {
+        /// Pretend that each chunk takes this long.
+        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        work: Duration,
+    },
     /// Adds results up until it is stopped.
     Controller {
         /// End when all submissions are in.
@@ -115,7 +120,9 @@ enum Role {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
+    let quiet = || EnvFilter::new("warn,typespec_client_core=error,azure_core=error,billing=info");
     tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| quiet()))
         .with_writer(std::io::stderr)
         .init();
     let cli = Cli::parse();
@@ -123,7 +130,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let site = cli.common.site()?;
     match cli.role {
         Role::Initiator { pause } => initiator::run(&site, &plan, pause).await?,
-        Role::Processor => processor::run(&site, stopped()).await?,
+        Role::Processor { work } => processor::run(&site, work, stopped()).await?,
         Role::Controller { until_complete } => {
             let all = until_complete.then_some(plan.submissions);
             controller::run(&site, all, stopped()).await?;
@@ -137,7 +144,7 @@ async fn main() -> anyhow::Result<ExitCode> {
 /// Everything in one process.
 async fn all(site: &Site, plan: &Plan) -> anyhow::Result<ExitCode> {
     let (done, finished) = tokio::sync::oneshot::channel::<()>();
-    let processing = processor::run(site, async {
+    let processing = processor::run(site, Duration::ZERO, async {
         let _ = finished.await;
     });
     let controlling = async {

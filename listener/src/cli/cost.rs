@@ -184,28 +184,30 @@ fn lines(flags: &CostFlags, seen: Option<f64>) -> Vec<Line> {
         requests_per_poll,
     };
     let line = |what: String, requests| Line { what, requests };
-    let mut lines = vec![
+    let polls = |interval_s| {
         line(
-            format!("{tasks} tasks, a poll every {interval_s} s"),
+            format!("{}, a poll every {interval_s} s", counted(tasks, "task")),
             polling(interval_s, 1.0).requests(hours),
-        ),
+        )
+    };
+    let mut lines = vec![
+        polls(interval_s),
         line(
             "  with a depth query at each poll".to_owned(),
             polling(interval_s, 2.0).requests(hours),
         ),
-        line(
-            format!("{tasks} tasks, a poll every {LONG_INTERVAL_S} s"),
-            polling(LONG_INTERVAL_S, 1.0).requests(hours),
-        ),
-        line(
-            format!("one sentinel every {interval_s} s, {tasks} lease attempts per 30 s"),
-            sentinel_requests(interval_s, tasks, LEASE_EVERY_S, hours),
-        ),
     ];
+    if interval_s < LONG_INTERVAL_S {
+        lines.push(polls(LONG_INTERVAL_S));
+    }
+    lines.push(line(
+        format!("one sentinel every {interval_s} s, {tasks} at its lease every 30 s"),
+        sentinel_requests(interval_s, tasks, LEASE_EVERY_S, hours),
+    ));
     if flags.messages > 0.0 {
         for batch in [1.0, LARGEST_BATCH] {
             lines.push(line(
-                format!("{} messages, {batch} per get", flags.messages),
+                format!("{} messages, {batch} per get", grouped(flags.messages)),
                 message_requests(flags.messages, batch, flags.renewals),
             ));
         }
@@ -275,7 +277,8 @@ fn as_text(flags: &CostFlags, lines: &[Line]) -> String {
         );
         if let Some(target) = flags.target {
             let queues = capacity.partitions(target);
-            let _ = writeln!(text, "  for {target} messages/s: {queues} queues");
+            let queues = counted(queues, "queue");
+            let _ = writeln!(text, "  for {target} messages/s: {queues}");
         }
     }
     text
@@ -301,6 +304,12 @@ fn as_json(flags: &CostFlags, lines: &[Line]) -> serde_json::Value {
         })
     });
     json!({ "price_per_10k": flags.price, "polling": lines, "capacity": capacities })
+}
+
+/// A number of things.
+fn counted(number: f64, thing: &str) -> String {
+    let plural = if number == 1.0 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 /// A whole number with its thousands apart.

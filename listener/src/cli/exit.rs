@@ -74,13 +74,22 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     usage.then_some(USAGE)
 }
 
+const UNREACHABLE_HINT: &str = "is the endpoint right, and the emulator running?";
+const DENIED_HINT: &str =
+    "check the key; a SAS needs process (p) and, to poison, add (a) and create (c)";
+
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    if let Some(error) = cause.downcast_ref::<PortError>() {
+        return match error.kind {
+            ErrorKind::Unreachable => Some(UNREACHABLE_HINT),
+            ErrorKind::Denied => Some("check the key, or what the SAS permits"),
+            _ => None,
+        };
+    }
     match cause.downcast_ref::<ListenerError>()? {
         ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
-        ListenerError::Denied(_) => {
-            Some("check the key; a SAS needs process (p) and, to poison, add (a) and create (c)")
-        }
-        ListenerError::Unreachable(_) => Some("is the endpoint right, and the emulator running?"),
+        ListenerError::Denied(_) => Some(DENIED_HINT),
+        ListenerError::Unreachable(_) => Some(UNREACHABLE_HINT),
         ListenerError::Refused(_) => None,
     }
 }

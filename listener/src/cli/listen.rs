@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::future::join_all;
@@ -17,7 +18,7 @@ use super::flags::ListenFlags;
 use super::plan::{self, Plan};
 use super::serve::{self, Surface, Watched};
 use super::storage::{self, Retries};
-use super::trigger::{self, Wakers};
+use super::trigger::{TriggerQueue, Wakers};
 use super::{Common, ambient, exit, progress, signals};
 
 /// Carries out `run` or `once`.
@@ -36,13 +37,16 @@ pub(crate) async fn listen(
         None => ambient::seed()?,
     };
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
-    let (listeners, surface) = listeners(&plan, &storage, seed)?;
+    let (listeners, mut surface) = listeners(&plan, &storage, seed)?;
+    if !once {
+        for queue in triggers(&plan, &storage, &surface.wakers) {
+            surface.triggers.push(Arc::clone(&queue.metrics));
+            tokio::spawn(queue.watch());
+        }
+    }
     let surface = Arc::new(surface);
     let (health, metrics) = (plan.health.as_deref(), plan.metrics.as_deref());
     serve::start(&surface, health, metrics).await;
-    if !once {
-        watch_triggers(&plan, &storage, &surface);
-    }
     tokio::spawn(signals::dumps(Arc::clone(&surface)));
     let (stop, stopped) = watch::channel(false);
     let work = join_all(listeners.iter().map(|l| one(l, stopped.clone(), once)));
@@ -95,21 +99,27 @@ fn listeners(
         }),
         price: plan.price,
         queues: watched,
+        triggers: Vec::new(),
     };
     Ok((listeners, surface))
 }
 
-/// Reads each trigger queue once, however many listeners it serves.
-fn watch_triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) {
-    let mut triggers = BTreeMap::new();
-    for (queue, every) in plan.queues.iter().filter_map(plan::Queue::trigger) {
-        let shortest = triggers.entry(queue).or_insert(every);
-        *shortest = every.min(*shortest);
+/// The trigger queues, each once, however many listeners it serves.
+fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, wakers: &Arc<Wakers>) -> Vec<TriggerQueue> {
+    let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
+    for (queue, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
+        let shortest = every.entry(queue).or_insert(wished);
+        *shortest = wished.min(*shortest);
     }
-    for (queue, every) in triggers {
-        let (storage, wakers) = (Arc::clone(storage), Arc::clone(&surface.wakers));
-        tokio::spawn(trigger::watch(storage, queue.to_owned(), every, wakers));
-    }
+    let queues = every.into_iter();
+    queues
+        .map(|(queue, every)| TriggerQueue {
+            storage: Arc::clone(storage),
+            metrics: Arc::new(Metrics::new(queue)),
+            every,
+            wakers: Arc::clone(wakers),
+        })
+        .collect()
 }
 
 /// How far `once` has come, on a terminal.

@@ -324,7 +324,7 @@ async fn work(
         eprintln!("{id}: not in {poison_queue}, or hidden at the moment");
     }
     if !at.json {
-        println!("{told} messages, {failed} of them not done");
+        println!("messages: {told}, not done: {failed}");
     }
     Ok(ExitCode::from(if failed > 0 {
         exit::FAILED_ITEMS

@@ -67,7 +67,10 @@ impl Watched {
             "tasks_started": pool.tasks_started,
             "in_flight": pool.in_flight,
             "backlog": pool.backlog,
-            "idle_delay_s": counts.idle_delay.as_secs_f64(),
+            "idle_delay_s": match pool.tasks {
+                0 => 0.0,
+                _ => counts.idle_delay.as_secs_f64(),
+            },
             "received": counts.received,
             "outcomes": outcomes,
             "empty_gets": counts.empty_gets,
@@ -79,12 +82,22 @@ impl Watched {
     }
 }
 
+fn trigger_status(metrics: &Metrics) -> serde_json::Value {
+    json!({
+        "queue": metrics.queue(),
+        "requests": metrics.counts().requests(),
+        "last_error": metrics.last_error().map(|error| format!("{error:?}")),
+    })
+}
+
 /// What there is to see of a process.
 pub(crate) struct Surface {
     pub(crate) worker: String,
     pub(crate) wakers: Arc<Wakers>,
     pub(crate) price: Option<f64>,
     pub(crate) queues: Vec<Watched>,
+    /// Requests to the trigger queues.
+    pub(crate) triggers: Vec<Arc<Metrics>>,
 }
 
 impl Surface {
@@ -101,6 +114,7 @@ impl Surface {
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.uptime().as_secs_f64(),
             "queues": self.queues.iter().map(Watched::status).collect::<Vec<_>>(),
+            "triggers": self.triggers.iter().map(|m| trigger_status(m)).collect::<Vec<_>>(),
         })
     }
 
@@ -117,8 +131,14 @@ impl Surface {
         let looks = self.queues.iter().map(|queue| Look {
             queue: queue.metrics.queue(),
             counts: queue.metrics.counts(),
-            pool: queue.pool(),
+            pool: Some(queue.pool()),
         });
+        let triggers = self.triggers.iter().map(|metrics| Look {
+            queue: metrics.queue(),
+            counts: metrics.counts(),
+            pool: None,
+        });
+        let looks = looks.chain(triggers);
         prometheus(&looks.collect::<Vec<_>>(), self.uptime(), self.price)
     }
 

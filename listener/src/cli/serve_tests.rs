@@ -34,6 +34,7 @@ fn surface() -> (Arc<FakeStorage>, Listener, Arc<Surface>) {
             status: listener.status(),
             interval,
         }],
+        triggers: Vec::new(),
     };
     (storage, listener, Arc::new(surface))
 }

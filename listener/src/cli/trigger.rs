@@ -1,9 +1,12 @@
 //! The triggers that come from outside of the process, and the queue that they may come through.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use smalt_listener::Waker;
+use smalt_listener::metrics::Metrics;
+use smalt_listener::observers::{Called, Observer};
 use smalt_listener::rules::trigger::Trigger;
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
 
@@ -11,6 +14,9 @@ use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
 const HIDDEN: Duration = Duration::from_secs(30);
 /// Between two looks while the trigger queue cannot be read.
 const AFTER_ERROR: Duration = Duration::from_secs(60);
+
+/// Events of one get: the most that the service gives.
+const BATCH: u32 = 32;
 
 /// Whom events can wake.
 pub(crate) struct Wakers {
@@ -30,59 +36,86 @@ impl Wakers {
     }
 }
 
-/// Reads a trigger queue for good.
-pub(crate) async fn watch(
-    storage: Arc<dyn Storage>,
-    queue: String,
-    every: Duration,
-    wakers: Arc<Wakers>,
-) {
-    loop {
-        let pause = match look(storage.as_ref(), &queue, &wakers).await {
-            Ok(()) => every,
-            Err(error) => {
-                let missing = error.kind == ErrorKind::NotFound;
-                if missing && create(storage.as_ref(), &queue).await {
-                    continue;
-                }
-                tracing::warn!(op = "trigger", queue = %queue, reason = %error, "no triggers");
-                AFTER_ERROR.max(every)
-            }
-        };
-        tokio::time::sleep(pause).await;
-    }
+/// A trigger queue. Its requests are counted, since they are billed.
+pub(crate) struct TriggerQueue {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// From one look to the next.
+    pub(crate) every: Duration,
+    pub(crate) wakers: Arc<Wakers>,
 }
 
-async fn create(storage: &dyn Storage, queue: &str) -> bool {
-    let created = storage.create_queue(&CallContext::default(), queue).await;
-    created.is_ok()
-}
-
-/// Takes what is there, and wakes whom it is for. An event for somebody else is left: it is visible
-/// again soon, and its time to live ends it.
-async fn look(storage: &dyn Storage, queue: &str, wakers: &Wakers) -> PortResult<()> {
-    let cx = CallContext::default();
-    loop {
-        let got = storage.get_messages(&cx, queue, 32, HIDDEN).await?;
-        for message in &got.messages {
-            let keep = match Trigger::parse(&message.text) {
-                Ok(event) => wakers.wake(&event) == 0,
-                Err(problem) => {
-                    tracing::warn!(op = "trigger", queue, reason = %problem, "no event: deleted");
-                    false
+impl TriggerQueue {
+    /// Reads it for good.
+    pub(crate) async fn watch(self) {
+        loop {
+            let pause = match self.look().await {
+                Ok(()) => self.every,
+                Err(error) => {
+                    let missing = error.kind == ErrorKind::NotFound;
+                    if missing && self.create().await {
+                        continue;
+                    }
+                    let queue = self.metrics.queue();
+                    tracing::warn!(op = "trigger", queue, reason = %error, "no triggers");
+                    AFTER_ERROR.max(self.every)
                 }
             };
-            if !keep {
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn create(&self) -> bool {
+        let cx = CallContext::default();
+        let call = self.storage.create_queue(&cx, self.metrics.queue());
+        self.counted("Create Queue", call).await.is_ok()
+    }
+
+    /// Takes what is there, and wakes whom it is for. An event for somebody else is left: it is
+    /// visible again soon, and its time to live ends it.
+    async fn look(&self) -> PortResult<()> {
+        let (cx, queue) = (CallContext::default(), self.metrics.queue());
+        loop {
+            let get = self.storage.get_messages(&cx, queue, BATCH, HIDDEN);
+            let got = self.counted("Get Messages", get).await?.messages;
+            for message in got.iter().filter(|message| self.is_settled(&message.text)) {
                 let (id, receipt) = (&message.id, &message.pop_receipt);
-                let deleted = storage.delete_message(&cx, queue, id, receipt).await;
-                if let Err(error) = deleted {
+                let delete = self.storage.delete_message(&cx, queue, id, receipt);
+                if let Err(error) = self.counted("Delete Message", delete).await {
                     tracing::debug!(op = "trigger", queue, reason = %error, "it comes again");
                 }
             }
+            if got.len() < BATCH as usize {
+                return Ok(());
+            }
         }
-        if got.messages.len() < 32 {
-            return Ok(());
+    }
+
+    /// Whether an event has done its work, or never will.
+    fn is_settled(&self, text: &str) -> bool {
+        match Trigger::parse(text) {
+            Ok(event) => self.wakers.wake(&event) > 0,
+            Err(problem) => {
+                let queue = self.metrics.queue();
+                tracing::warn!(op = "trigger", queue, reason = %problem, "no event: deleted");
+                true
+            }
         }
+    }
+
+    async fn counted<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let answer = call.await;
+        let error = answer.as_ref().err();
+        self.metrics.called(&Called {
+            operation,
+            error: error.map(|error| error.kind),
+            throttled: error.is_some_and(|e| e.kind == ErrorKind::Busy && e.status != Some(500)),
+        });
+        answer
     }
 }
 
@@ -114,12 +147,20 @@ mod tests {
         (listener, wakers)
     }
 
+    fn trigger_queue(storage: &Arc<FakeStorage>, wakers: Arc<Wakers>) -> TriggerQueue {
+        TriggerQueue {
+            storage: Arc::clone(storage) as Arc<dyn Storage>,
+            metrics: Arc::new(Metrics::new(EVENTS)),
+            every: s(1),
+            wakers,
+        }
+    }
+
     /// Seconds from the put to the delete, with these events sent right after the put.
     async fn latency(events: &[&str]) -> u64 {
         let storage = Arc::new(FakeStorage::new(&[QUEUE, EVENTS]));
         let (listener, wakers) = asleep(&storage);
-        let port = Arc::clone(&storage) as Arc<dyn Storage>;
-        let watch = tokio::spawn(watch(port, EVENTS.to_owned(), s(1), wakers));
+        let watch = tokio::spawn(trigger_queue(&storage, wakers).watch());
         let ours = Arc::clone(&storage);
         let at = tokio::time::Instant::now() + s(100);
         let events: Vec<String> = events.iter().map(|e| (*e).to_owned()).collect();
@@ -166,7 +207,7 @@ mod tests {
         storage.put(EVENTS, r#"{"queue":"mails"}"#);
         storage.put(EVENTS, r#"{"queue":"orders"}"#);
         storage.put(EVENTS, "broken");
-        look(storage.as_ref(), EVENTS, &wakers).await.unwrap();
+        trigger_queue(&storage, wakers).look().await.unwrap();
         let left = storage.stored(EVENTS);
         assert_eq!(left.len(), 1);
         assert!(left[0].text.contains("mails"));
@@ -176,12 +217,20 @@ mod tests {
     async fn a_missing_trigger_queue_is_made() {
         let storage = Arc::new(FakeStorage::new(&[QUEUE]));
         let (_listener, wakers) = asleep(&storage);
-        let port = Arc::clone(&storage) as Arc<dyn Storage>;
-        let watch = tokio::spawn(watch(port, EVENTS.to_owned(), s(1), wakers));
+        let events = trigger_queue(&storage, wakers);
+        let counts = Arc::clone(&events.metrics);
+        let watch = tokio::spawn(events.watch());
         tokio::time::sleep(s(5)).await;
         storage.put(EVENTS, r#"{"queue":"orders"}"#);
         tokio::time::sleep(s(5)).await;
         assert!(storage.stored(EVENTS).is_empty());
         watch.abort();
+        let requests = counts.counts().requests;
+        assert_eq!(requests["Create Queue"], 1);
+        assert_eq!(requests["Delete Message"], 1);
+        assert!(
+            (10..=13).contains(&requests["Get Messages"]),
+            "{requests:?}"
+        );
     }
 }

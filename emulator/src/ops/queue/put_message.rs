@@ -10,8 +10,8 @@
 //! 201 Created
 //! ```
 //!
-//! Under the versions before 2009-09-19 the bytes of a message may come bare, by PUT, as the service
-//! was first described: they are any bytes, and are given out in Base64.
+//! Under the versions before 2009-09-19 the bytes of a message may come bare, by PUT, as the
+//! service was first described: they are any bytes, and are given out in Base64.
 //!
 //! ```http
 //! PUT /devstoreaccount1/orders/messages?messagettl=3600

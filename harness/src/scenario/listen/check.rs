@@ -4,10 +4,12 @@
 //! - [`owners`]: each message in each listener's hands: LS3, LS4, LS5, LL2's alarm, what the log
 //!   says.
 //! - [`pace`]: numbers and times: LS7 to LS10, LL1, LL3, LL4, and requests that need not be.
+//! - [`fleet`]: what listeners owe each other: one idle poller, one budget; the alarm in a run.
 //!
 //! LL5 is no rule of its own: clocks that are off must change nothing that the others see.
 
 mod arrivals;
+mod fleet;
 mod owners;
 mod pace;
 #[cfg(test)]
@@ -36,8 +38,11 @@ pub(super) const SOMETIMES: &[&str] = &[
     "clock refused",
     "connection reset",
     "copy in the poison queue",
+    "account's budget used up",
     "expired",
     "expiry alarm",
+    "expiry alarm under a running handler",
+    "fleet idle",
     "handled again after it was done",
     "handler dropped",
     "handler panicked",
@@ -48,6 +53,10 @@ pub(super) const SOMETIMES: &[&str] = &[
     "queue deleted",
     "queue missing",
     "receipt mismatch",
+    "sentinel replaced",
+    "sentinel's lease given up",
+    "sentinel's lease renewed",
+    "sentinel's lease taken",
     "told to stop with work in flight",
     "trigger sent",
     "watchdog woke",
@@ -123,6 +132,7 @@ pub(super) fn check(
     if is_virtual {
         owners::check(history, plan, names, &mut violations, &mut marks);
         pace::check(history, plan, names, &mut violations, &mut marks);
+        fleet::check(history, plan, names, &mut violations, &mut marks);
     }
     (violations, marks)
 }

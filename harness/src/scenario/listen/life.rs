@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use smalt_listener::{Decision, Listener, Observer, PoolStatus, Waker};
+use smalt_listener::observers::Expiring;
+use smalt_listener::{AccountLimit, Decision, Listener, Observer, PoolStatus, Waker};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -59,6 +60,7 @@ impl Crew {
             wakers: Arc::default(),
             lives: JoinSet::new(),
         };
+        let account = plan.shape.account_per_s.map(AccountLimit::new);
         for worker in 0..plan.shape.workers {
             // One channel each: several waiters of one channel are woken in no certain order.
             let (orders, told) = watch::channel(Orders::default());
@@ -75,6 +77,7 @@ impl Crew {
                 told,
                 skew_s,
                 wakers: Arc::clone(&crew.wakers),
+                account: account.clone(),
             };
             crew.lives.spawn(lives.live());
         }
@@ -142,6 +145,7 @@ struct Lives {
     told: watch::Receiver<Orders>,
     skew_s: i32,
     wakers: Arc<Mutex<BTreeMap<String, Waker>>>,
+    account: Option<AccountLimit>,
 }
 
 impl Lives {
@@ -213,6 +217,10 @@ impl Lives {
         });
         Listener::new(config, storage, handler, seed ^ u64::from(self.worker))
             .map(|listener| listener.observed_by(observer))
+            .map(|listener| match &self.account {
+                Some(account) => listener.within(account.clone()),
+                None => listener,
+            })
             .map_err(|error| error.to_string())
     }
 }
@@ -245,6 +253,12 @@ impl Observer for Witness {
             outcome: decision.outcome,
             expiring: decision.expiring,
         };
+        self.wire.note(&self.actor, Happening::Listener(seen));
+    }
+
+    fn expiring(&self, alarm: &Expiring<'_>) {
+        let id = alarm.id.to_owned();
+        let seen = Seen::Expiring { id };
         self.wire.note(&self.actor, Happening::Listener(seen));
     }
 }

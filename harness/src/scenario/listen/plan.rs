@@ -22,6 +22,7 @@ const MENU: Menu = Menu {
         (Operation::Renew, "", 8),
         (Operation::Settle, "", 8),
         (Operation::Send, "", 4),
+        (Operation::Lease, "", 6),
     ],
     acts: 0,
     late_s: 90,

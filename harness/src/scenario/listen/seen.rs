@@ -23,6 +23,11 @@ pub enum Seen {
         /// Whether it says that the message is about to expire.
         expiring: bool,
     },
+    /// It raised the alarm: a message is about to expire.
+    Expiring {
+        /// Message id.
+        id: String,
+    },
     /// A trigger reached it.
     Woken,
     /// It has stopped.

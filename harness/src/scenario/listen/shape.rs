@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use smalt_listener::ListenerConfig;
 use smalt_listener::config::{Encoding, Idle, Policy, Tasks};
+use smalt_listener::rules::sentinel::Sentinel;
+use smalt_listener::{ListenerConfig, SentinelConfig};
 
 use super::Names;
 use super::plan::{HANDLER_TIMEOUT_S, POLICIES};
@@ -13,6 +14,8 @@ use super::plan::{HANDLER_TIMEOUT_S, POLICIES};
 pub(super) const RETRY_S: [u64; 3] = [1, 4, 20];
 /// Least share of requests that renewals, retries and idle gets leave for others.
 const RATE_FLOOR: u32 = 20;
+/// Length of the sentinel's lease.
+const LEASE: Duration = Duration::from_secs(15);
 
 /// How the listeners learn that there is something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub enum Mode {
     Poll(u32),
     /// Triggers, and a look every so many seconds in case that one is lost.
     Trigger(u16),
+    /// One idle poller for all listeners.
+    Sentinel,
 }
 
 /// The settings.
@@ -50,6 +55,8 @@ pub struct Shape {
     pub idle_rounds: u16,
     /// Requests per second.
     pub rate_per_s: u32,
+    /// Requests per second of all listeners together, where they share a budget.
+    pub account_per_s: Option<u32>,
     /// How long a lower load must last before tasks are stopped.
     pub cooldown_s: u16,
     /// Time for running handlers after the order to stop.
@@ -68,14 +75,23 @@ impl Shape {
         match self.mode {
             Mode::Poll(_) => Duration::from_millis(self.idle_ms.1),
             Mode::Trigger(watchdog_s) => Duration::from_secs(u64::from(watchdog_s)),
+            Mode::Sentinel => Sentinel::gap(LEASE) + Duration::from_millis(self.idle_ms.1),
         }
+    }
+
+    /// Requests per second that one listener can count on.
+    pub(super) fn request_rate(&self) -> u32 {
+        let share = self
+            .account_per_s
+            .map(|all| all / u32::from(self.workers.max(1)));
+        share.map_or(self.rate_per_s, |share| share.min(self.rate_per_s))
     }
 
     /// Tasks that never leave.
     pub fn floor(&self) -> u32 {
         match self.mode {
             Mode::Poll(tasks) => tasks,
-            Mode::Trigger(_) => 0,
+            Mode::Trigger(_) | Mode::Sentinel => 0,
         }
     }
 
@@ -83,7 +99,9 @@ impl Shape {
     pub(super) fn can_bear(&mut self, per_s: u8, work_ms: u32) {
         let busy = (u32::from(per_s) * work_ms).div_ceil(1_000);
         self.tasks_max = self.tasks_max.max((2 * busy).div_ceil(self.slots) + 1);
-        self.rate_per_s = self.rate_per_s.max(RATE_FLOOR + 9 * u32::from(per_s));
+        let needs = RATE_FLOOR + 9 * u32::from(per_s);
+        self.rate_per_s = self.rate_per_s.max(needs);
+        self.account_per_s = self.account_per_s.map(|all| all.max(3 * needs));
     }
 
     /// How long the queue is left idle.
@@ -91,6 +109,7 @@ impl Shape {
         match self.mode {
             Mode::Poll(_) => self.longest_sleep() * u32::from(self.idle_rounds),
             Mode::Trigger(_) => self.longest_sleep() * 2,
+            Mode::Sentinel => self.longest_sleep() * 3,
         }
     }
 
@@ -100,6 +119,7 @@ impl Shape {
         let (idle_tasks, watchdog) = match self.mode {
             Mode::Poll(tasks) => (tasks, s(60)),
             Mode::Trigger(watchdog_s) => (0, s(watchdog_s)),
+            Mode::Sentinel => (0, s(60)),
         };
         let min = idle_tasks.max(1);
         ListenerConfig {
@@ -118,6 +138,10 @@ impl Shape {
             },
             slots: self.slots,
             idle_tasks,
+            sentinel: (self.mode == Mode::Sentinel).then(|| SentinelConfig {
+                lease: LEASE,
+                ..SentinelConfig::default()
+            }),
             watchdog,
             policy: self.policy,
             cooldown: s(self.cooldown_s),
@@ -149,6 +173,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
     let mode = prop_oneof![
         3 => (1u32..3).prop_map(Mode::Poll),
         1 => (20u16..90).prop_map(Mode::Trigger),
+        1 => Just(Mode::Sentinel),
     ];
     let idle = (
         50u64..500,
@@ -159,6 +184,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
         prop_oneof![2 => 5u32..40, 1 => Just(500)],
         3u16..20,
         0u16..25,
+        prop_oneof![3 => Just(None), 1 => (30u32..60).prop_map(Some)],
     );
     let skew = prop_oneof![
         4 => Just(0i32),
@@ -186,6 +212,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             idle_ms: (idle.0, idle.1),
             idle_rounds: idle.2,
             rate_per_s: pace.0,
+            account_per_s: pace.3,
             cooldown_s: pace.1,
             grace_s: pace.2,
             create_queue,

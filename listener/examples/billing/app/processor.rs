@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
@@ -15,14 +16,16 @@ use smalt_listener::payload::{SendOptions, Sender};
 use super::batch::{self, Chunk};
 use super::site::Site;
 
-/// Works until told to stop.
+/// Works until told to stop; each chunk takes `work` at least.
 pub(crate) async fn run(
     site: &Site,
+    work: Duration,
     shutdown: impl Future<Output = ()> + Send,
 ) -> anyhow::Result<()> {
     site.prepare().await?;
     let handler = Arc::new(Processor {
         results: site.results_sender()?,
+        work,
     });
     let config = site.work_config("processor");
     let listener = PartitionedListener::new(site.work()?, config, handler, site.seed)?;
@@ -35,6 +38,7 @@ pub(crate) async fn run(
 
 struct Processor {
     results: Sender,
+    work: Duration,
 }
 
 #[async_trait]
@@ -47,6 +51,7 @@ impl Handler for Processor {
         let Ok(body) = serde_json::to_vec(&batch::compute(&chunk)) else {
             return Verdict::reject("sums that cannot be written");
         };
+        tokio::time::sleep(self.work).await;
         match self.results.send(&body, SendOptions::default()).await {
             Ok(_) => Verdict::Ok,
             // It may have been put: then the ledger sees it twice, and counts it once.

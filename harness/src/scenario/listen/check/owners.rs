@@ -366,7 +366,7 @@ impl Hands<'_> {
             let what = format!("{} ran {id} beyond {}", event.actor, until.iso_s());
             self.violated("LS4", number, what);
         } else if shape.visibility_s >= TRIES_FROM.0
-            && shape.rate_per_s >= TRIES_FROM.1
+            && shape.request_rate() >= TRIES_FROM.1
             && !self.plan.hides_requests()
             && asked.plus(LAST_ATTEMPT) < until
         {

@@ -287,7 +287,7 @@ impl Pace<'_> {
         if let (Some(last), true) = (life.empty_at, alone && self.is_exact(event.at)) {
             let gap = exchange.sent.since(last);
             let (least, most) = match self.plan.shape.mode {
-                Mode::Poll(_) => (
+                Mode::Poll(_) | Mode::Sentinel => (
                     Duration::from_millis(idle_min),
                     Duration::from_millis(idle_max),
                 ),
@@ -382,7 +382,8 @@ impl Pace<'_> {
             .iter()
             .filter(|(actor, _)| actor.starts_with("listener"))
         {
-            if life.told_at.is_some() {
+            // A follower sleeps: the fleet is judged as a whole.
+            if life.told_at.is_some() || self.plan.shape.mode == Mode::Sentinel {
                 continue;
             }
             let silent = life.sent.last().is_none_or(|last| last.plus(longest) < now);

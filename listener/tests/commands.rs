@@ -1,0 +1,230 @@
+//! The command as an operator starts it: exit codes, one line per mistake, sources of settings.
+//! Nothing here needs an account; what does is tried against smalt (docs/listener.md).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is a failing test, in what the tests share as well"
+)]
+
+use std::io::Write;
+use std::process::{Command, Output};
+
+/// An account that nobody serves: the port is reserved and never listens.
+const NOBODY: &str = "DefaultEndpointsProtocol=http;AccountName=a;AccountKey=c2VjcmV0;\
+                      QueueEndpoint=http://127.0.0.1:1/a";
+
+/// The command without any of the settings that surround the tests.
+fn command(line: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_smalt-listener"));
+    command.env_clear().args(line.split_whitespace());
+    command
+}
+
+fn run(line: &str) -> Output {
+    command(line).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn file(toml: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(toml.as_bytes()).unwrap();
+    file
+}
+
+const LOCAL: &str = "--connection-string UseDevelopmentStorage=true";
+
+/// Each mistake ends with its code, in one line that says what is wrong.
+#[test]
+fn mistakes_have_their_codes_and_lines() {
+    let account = "--account a --account-key c2VjcmV0 --endpoint http://127.0.0.1:1/a";
+    for (line, code, says) in [
+        (format!("run {LOCAL}"), 2, "no queue to listen to"),
+        (
+            format!("run {LOCAL} --queue orders"),
+            2,
+            "say what handles messages",
+        ),
+        (
+            format!("once {LOCAL} --queue Orders --exec cat"),
+            2,
+            "no queue name",
+        ),
+        (
+            "run --queue orders --exec cat".to_owned(),
+            2,
+            "give --connection-string",
+        ),
+        (format!("stats {LOCAL} --queue a"), 2, "no queue name"),
+        (format!("stats {account} --queue orders"), 4, "Unreachable"),
+        (format!("peek {account} --queue orders"), 4, "Unreachable"),
+        (
+            format!("poison list {account} --queue orders"),
+            4,
+            "Unreachable",
+        ),
+        (format!("bench {account}"), 4, "Unreachable"),
+        (
+            format!("poison purge {LOCAL} --queue orders --all"),
+            2,
+            "say --yes",
+        ),
+        (
+            "notify orders --to http://127.0.0.1:1".to_owned(),
+            4,
+            "http://127.0.0.1:1",
+        ),
+        (
+            "notify orders --to nowhere".to_owned(),
+            2,
+            "no http:// or https:// URL",
+        ),
+        ("cost --interval 0s".to_owned(), 2, "--interval"),
+        (
+            "validate --queue orders --exec cat".to_owned(),
+            2,
+            "give --connection-string",
+        ),
+        (
+            format!("run {LOCAL} --config /nowhere.toml"),
+            2,
+            "/nowhere.toml: ",
+        ),
+    ] {
+        let output = run(&line);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}: {shown}");
+        let errors: Vec<&str> = shown.lines().filter(|l| l.starts_with("error:")).collect();
+        assert_eq!(errors.len(), 1, "{line}: {shown}");
+        assert!(errors[0].contains(says), "{line}: {shown}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+/// A queue that cannot be reached is what `validate --connect` is for.
+#[test]
+fn validate_asks_the_account_when_told() {
+    let line = format!("validate --queue orders --exec cat --connection-string {NOBODY}");
+    assert_eq!(run(&line).status.code(), Some(0));
+    let output = run(&format!("{line} --connect"));
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_file_is_wrong_in_one_line_that_names_the_place() {
+    for (toml, says) in [
+        ("[listener]\ngrase = \"1s\"\n", ":2: unknown field `grase`"),
+        (
+            "[[listener.queue]]\nname = \"orders\"\nvisibility = \"soon\"\n",
+            ":3: `soon` is no",
+        ),
+        ("[[listener.queue]\n", ":1: "),
+        ("\n\n[listener.queue]\nname = 3\n", ":3: invalid type"),
+    ] {
+        let file = file(toml);
+        let output = run(&format!(
+            "validate {LOCAL} --config {}",
+            file.path().display()
+        ));
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{shown}");
+        assert_eq!(shown.lines().count(), 1, "{shown}");
+        assert!(shown.contains(says), "{toml}: {shown}");
+    }
+}
+
+/// The source of `key`, as `validate` shows it.
+fn source(shown: &str, key: &str) -> String {
+    let line = shown
+        .lines()
+        .find(|l| l.split_whitespace().next() == Some(key));
+    let last = line.and_then(|line| line.split_whitespace().last());
+    last.unwrap_or_else(|| panic!("{key} in {shown}"))
+        .to_owned()
+}
+
+/// Flag over environment over file over default; the secret is nowhere.
+#[test]
+fn settings_come_from_where_they_should() {
+    let file = file(
+        "[listener]\nprice = 0.004\n[[listener.queue]]\nname = \"orders\"\nrate = 1\nslots = 1\n\
+         max_dequeue = 1\nhandler = { exec = \"cat\" }\n",
+    );
+    let line = format!("validate --config {} --rate 3", file.path().display());
+    let output = command(&line)
+        .env("LISTENER_RATE", "2")
+        .env("LISTENER_SLOTS", "2")
+        .env("AZURE_STORAGE_CONNECTION_STRING", NOBODY)
+        .output()
+        .unwrap();
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for (key, wanted) in [
+        ("rate", "flag"),
+        ("slots", "LISTENER_SLOTS"),
+        ("max_dequeue", "file"),
+        ("handler.exec", "file"),
+        ("price", "file"),
+        ("visibility", "default"),
+        ("storage", "AZURE_STORAGE_CONNECTION_STRING"),
+    ] {
+        assert_eq!(source(&shown, key), wanted, "{key}");
+    }
+    assert!(
+        !shown.contains("c2VjcmV0") && shown.contains("AccountKey=***"),
+        "{shown}"
+    );
+    let rate = shown
+        .lines()
+        .find(|l| l.trim().starts_with("rate"))
+        .unwrap();
+    assert!(rate.contains(" 3 "), "{rate}");
+}
+
+/// Every command explains itself; those that change something show examples.
+#[test]
+fn help_teaches() {
+    let help = text(&run("--help").stdout);
+    for name in [
+        "run",
+        "once",
+        "send",
+        "peek",
+        "stats",
+        "poison",
+        "notify",
+        "cost",
+        "validate",
+        "bench",
+        "completions",
+    ] {
+        let listed = help
+            .lines()
+            .any(|l| l.trim_start().starts_with(&format!("{name} ")));
+        assert!(listed, "{name} in {help}");
+        assert_eq!(run(&format!("{name} --help")).status.code(), Some(0));
+    }
+    for line in ["poison --help", "notify --help", "cost --help", "--help"] {
+        assert!(text(&run(line).stdout).contains("Examples:"), "{line}");
+    }
+    assert!(text(&run("completions bash").stdout).contains("requeue"));
+}
+
+#[test]
+fn the_documents_sums_are_printed() {
+    let shown = text(&run("cost --tasks 200").stdout);
+    assert!(
+        shown.contains("475.20") && !shown.contains("457.20"),
+        "{shown}"
+    );
+    let json = text(&run("cost --tasks 200 --requests 120 --run-time 1m --json").stdout);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let lines = json["polling"].as_array().unwrap();
+    assert_eq!(
+        lines.last().unwrap()["requests_per_month"],
+        2.0 * 86_400.0 * 30.0
+    );
+}
