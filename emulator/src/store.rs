@@ -48,7 +48,8 @@ mod stats;
 #[cfg(any(test, feature = "schedule"))]
 mod stepped;
 mod sync;
-#[cfg(all(test, not(feature = "shuttle")))]
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
 mod tests;
 mod view;
 

@@ -141,6 +141,28 @@ fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
     );
 }
 
+/// An archived blob cannot be read, so it is not moved; it can be deleted.
+#[test]
+fn an_archived_blob_goes_where_it_is_or_not_at_all() {
+    let moved = ("DeadBlobContainer", "dbc");
+    for (tier, metadata, kept) in [
+        (Some("Archive"), &[DUE, moved][..], true),
+        (Some("archive"), &[DUE, moved], true),
+        (Some("Cool"), &[DUE, moved], false),
+        (None, &[DUE, moved], false),
+        (Some("Archive"), &[DUE], false),
+    ] {
+        let seen = BlobProperties {
+            access_tier: tier.map(str::to_owned),
+            ..blob(metadata)
+        };
+        let decision = outcome(&Policy::default(), &seen);
+        let is_kept = decision == Decision::Keep(Outcome::Archived);
+        assert_eq!(is_kept, kept, "{tier:?} {decision:?}");
+        assert_eq!(decision.removes(), !kept, "{tier:?} {decision:?}");
+    }
+}
+
 /// What holds a blob back though its time is over, at the edge of each.
 #[test]
 fn a_blob_that_is_due_is_held_back_by() {

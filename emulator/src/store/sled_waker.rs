@@ -3,8 +3,8 @@
 //! sled writes on threads of its own, and whoever needs a write to be done waits for a signal. When
 //! the write of a batch's first record fails (`Log::exit_reservation` of sled 0.34), the error is
 //! noted and the signal is not given: the waiter waits until somebody else comes to sled. On a full
-//! disk nobody does, for the committer is that waiter. So a thread here looks while anything is
-//! unwritten, and asks sled for a flush once it has noted an error: that fails at once, and signals.
+//! disk nobody does, for the committer is that waiter. So a thread here looks while anything is not
+//! written, and asks sled for a flush once it has noted an error: that fails at once, and signals.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Waker {
 
 #[derive(Default)]
 struct Told {
-    /// Something was written that no flush has been seen to end of.
+    /// Something was handed to sled that no flush has been seen to end of.
     is_unwritten: AtomicBool,
     /// The thread looks at nothing until it is unparked.
     is_asleep: AtomicBool,

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# Mutants of the pure rules, a fraction of a second each instead of half a minute: the rules alone, as a
+# crate of their own with thin stand-ins for what surrounds them, and many mutants in one build.
+# docs/mutants.md has what came of it.
+#
+#   ci/mutants.sh emulator                         emulator/src/rules
+#   ci/mutants.sh workers                          listener/src/rules; the sweeper's decide, plan and ttl
+#   ci/mutants.sh emulator rules/lease rules/tags  these modules alone
+#   MUTANTS_DIR=DIR                                keep the crate and its build there
+#
+# What it calls missed may still be caught by tests of operations or of a whole worker.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+part=$1
+shift
+crate=${MUTANTS_DIR:-$(mktemp -d)}/$part
+rm -rf "${crate:?}"/{src,sleeve}
+mkdir -p "$crate/src"
+cp Cargo.lock "$crate/"
+
+cat >"$crate/Cargo.toml" <<TOML
+[workspace]
+[package]
+name = "mutants"
+version = "0.0.0"
+edition = "2024"
+[features]
+planted = []
+[dependencies]
+smalt-protocol = { path = "$root/protocol" }
+base64 = "0.22"
+bytes = "1"
+http = "1"
+rmp-serde = "1"
+serde = { version = "1", features = ["derive"] }
+serde_json = "1"
+sha2 = "0.11"
+thiserror = "2"
+uuid = { version = "1.23", features = ["serde"] }
+[dev-dependencies]
+proptest = "1"
+[profile.dev]
+debug = 0
+[profile.dev.package."*"]
+opt-level = 1
+TOML
+
+# lib MODULE...: the crate's root.
+lib() {
+    echo '#![allow(dead_code, unused)]'
+    printf 'pub mod %s;\n' "$@"
+}
+
+# item FILE START: a function or type of a source, from the line that starts so.
+item() { sed -n "/^$2/,/^}/p" "$1"; }
+
+emulator() {
+    local from=emulator/src
+    mkdir -p "$crate/src/ops/blob"
+    cp -r $from/{rules,rules.rs,records,records.rs,keys.rs,planted.rs} "$crate/src/"
+    lib faults keys ops planted records rules store >"$crate/src/lib.rs"
+    echo 'pub mod blob;' >"$crate/src/ops.rs"
+    echo 'pub mod copied;' >"$crate/src/ops/blob.rs"
+    {
+        echo 'use crate::records::{CopyRecord, CopyStatus}; use smalt_protocol::Timestamp;'
+        item $from/ops/blob/copied.rs 'pub fn finished'
+    } >"$crate/src/ops/blob/copied.rs"
+    {
+        echo '#[derive(Clone, Debug, Default, PartialEq, Eq)]'
+        item $from/faults.rs 'pub struct Hold' | grep -v serde
+    } >"$crate/src/faults.rs"
+    {
+        cat <<'RUST'
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+pub const INLINE_BYTES_MAX: usize = 16 * 1024;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct PayloadId(pub u64);
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{0}")]
+    Corrupt(String),
+}
+pub type StoreResult<T> = Result<T, StoreError>;
+impl From<StoreError> for smalt_protocol::StorageError {
+    fn from(error: StoreError) -> Self {
+        smalt_protocol::StorageError::internal(error)
+    }
+}
+pub trait View {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>>;
+}
+pub struct Transaction<'a>(&'a ());
+impl Transaction<'_> {
+    pub fn put(&mut self, _: Vec<u8>, _: impl Into<Bytes>) {}
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+RUST
+        item $from/store/view.rs 'pub struct Stamp'
+        item $from/store/view.rs 'impl Stamp'
+    } >"$crate/src/store.rs"
+    mapfile -t modules < <(sed -n 's|^pub mod \(.*\);|rules/\1|p' $from/rules.rs)
+}
+
+workers() {
+    cp -r listener/src/{rules,planted.rs} "$crate/src/"
+    cp sweeper/src/{decide,decide_tests,plan,plan_tests,ttl,span,glob,destination,outcome}.rs "$crate/src/"
+    lib decide destination glob handler outcome plan planted rules span ttl >"$crate/src/lib.rs"
+    {
+        echo 'use std::time::Duration;'
+        echo '#[derive(Clone, Debug, PartialEq, Eq)]'
+        item listener/src/handler/mod.rs 'pub enum Verdict'
+        item listener/src/handler/mod.rs 'impl Verdict'
+    } >"$crate/src/handler.rs"
+    mkdir -p "$crate/sleeve/src"
+    cp sleeve/src/{port,error,redact,planted}.rs "$crate/sleeve/src/"
+    lib port error redact planted >"$crate/sleeve/src/lib.rs"
+    sed -e '/^\[workspace\]/d' -e 's/^name = .*/name = "smalt-sleeve"/' \
+        -e 's/^bytes = .*/&\nasync-trait = "0.1"/' -e '/^\[dev-dep/,$d' "$crate/Cargo.toml" \
+        >"$crate/sleeve/Cargo.toml"
+    sed -i 's|^base64 = .*|&\nsmalt-sleeve = { path = "sleeve" }|' "$crate/Cargo.toml"
+    mapfile -t modules < <(sed -n 's|^pub mod \(.*\);|rules/\1|p' listener/src/rules/mod.rs)
+    modules+=(decide plan ttl)
+}
+
+"$part"
+# Or these alone, as `rules/lease`.
+[ $# -eq 0 ] || modules=("$@")
+CARGO_TERM_COLOR=never python3 ci/mutants.py "$crate" "${modules[@]}"
