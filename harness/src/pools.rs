@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use self::article::Article;
 use crate::scenario::actor::Actor;
-use crate::scenario::history::{Event, Happening, element, elements};
+use crate::scenario::history::{Answer, Event, Happening, element, elements};
 use crate::scenario::world::{self, Which, World};
 
 /// The queue.
@@ -328,7 +328,7 @@ fn rows(
             let Happening::Exchange(exchange) = &event.what else {
                 continue;
             };
-            let text = exchange.done().map(|answer| answer.text());
+            let text = exchange.done().map(Answer::text);
             let text = text.unwrap_or_default();
             if event.actor != MEASURED {
                 let id = element(&text, "MessageId").unwrap_or_default();

@@ -135,7 +135,7 @@ impl Article {
 fn interval(idle: u32, task: u64) -> Duration {
     let units = (1_u64 << idle.min(32)) - 1;
     // Some spread between the tasks, the same in every run.
-    let permille = 800 + (task.wrapping_mul(2_654_435_761) ^ u64::from(idle) * 97) % 400;
+    let permille = 800 + (task.wrapping_mul(2_654_435_761) ^ (u64::from(idle) * 97)) % 400;
     let ms = (units * IDLE_STEP_MS).saturating_mul(permille) / 1000;
     Duration::from_millis(ms).min(IDLE_MAX)
 }

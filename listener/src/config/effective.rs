@@ -4,7 +4,6 @@ use super::ListenerConfig;
 use super::duration::{Human, text};
 use super::file::{QueueLayer, TRIGGER_EVERY};
 use crate::handler::exec::CommandLine;
-use crate::payload::Offload;
 
 /// Where a value comes from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
