@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The binary is not there.
-    #[error("{0} is not there; run `cargo build --release --bins`, or name it")]
+    #[error("{0} is not there; run `bash ci/build.sh`, or name it")]
     NoBinary(String),
     /// Azurite is not there.
     #[error(

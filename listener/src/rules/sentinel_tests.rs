@@ -98,7 +98,10 @@ proptest! {
                 let Some(ask) = member.due(s(now), true) else {
                     continue;
                 };
-                let said = if silent(who, now) { Said::Failed } else { service.ask(who, ask, s(now)) };
+                let said = match silent(who, now) {
+                    true => Said::Failed,
+                    false => service.ask(who, ask, s(now)),
+                };
                 member.answered(ask, s(now), said, jitters[draw % jitters.len()]);
                 draw += 1;
             }
