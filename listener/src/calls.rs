@@ -60,7 +60,16 @@ impl Calls {
         }
     }
 
-    /// Get Messages.
+    /// Waits until messages may be asked for; `false` when `leaving` comes first.
+    pub(crate) async fn may_get(&self, leaving: impl Future<Output = ()>) -> bool {
+        tokio::select! {
+            biased;
+            () = leaving => false,
+            () = self.turn(&self.throttle, Priority::Fetch) => true,
+        }
+    }
+
+    /// Get Messages, after [`Calls::may_get`].
     pub(crate) async fn get(
         &self,
         count: u32,
@@ -70,7 +79,7 @@ impl Calls {
         let call = self
             .storage
             .get_messages(&cx, &self.queue, count, visibility);
-        self.ask(Priority::Fetch, "Get Messages", self.timeout, call)
+        self.send(&self.throttle, "Get Messages", self.timeout, call)
             .await
     }
 
@@ -202,8 +211,23 @@ impl Calls {
         timeout: Duration,
         call: impl Future<Output = PortResult<T>>,
     ) -> PortResult<Answered<T>> {
+        self.turn(throttle, priority).await;
+        self.send(throttle, operation, timeout, call).await
+    }
+
+    /// Waits until a request may be sent.
+    async fn turn(&self, throttle: &Throttle, priority: Priority) {
         throttle.take(priority).await;
         self.account.take(priority).await;
+    }
+
+    async fn send<T>(
+        &self,
+        throttle: &Throttle,
+        operation: &'static str,
+        timeout: Duration,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<Answered<T>> {
         let at = Instant::now();
         let answer = match tokio::time::timeout(timeout, call).await {
             Ok(answer) => answer,

@@ -57,14 +57,15 @@ impl Poller {
     /// Polls until told to stop, then stays until its messages are settled.
     pub(crate) async fn run(mut self) {
         while let Some(free) = self.free_slots().await {
-            // Seen before the get: a wake-up during it cuts the sleep after it short (DL18).
+            let leaving = stopping(&mut self.stop, &self.shared);
+            if !self.shared.calls.may_get(leaving).await {
+                break;
+            }
+            // Seen before the get: a wake-up during it cuts the sleep after it short (DL18). One
+            // from before, while others had their turn, has its answer in this get.
             self.seen = self.latest();
-            let answer = self
-                .shared
-                .calls
-                .get(self.batch(free), self.shared.config.visibility)
-                .await;
-            let pause = match answer {
+            let (count, visibility) = (self.batch(free), self.shared.config.visibility);
+            let pause = match self.shared.calls.get(count, visibility).await {
                 Ok(batch) => self.received(free, batch),
                 Err(error) => Some(self.failed(error).await),
             };

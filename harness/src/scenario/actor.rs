@@ -94,12 +94,23 @@ impl Actor {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Until when it is asleep, if it is.
+    fn asleep_until(&self) -> Option<Instant> {
+        (*self.asleep()).filter(|until| *until > Instant::now())
+    }
+
+    /// Whether nothing reaches it now.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.asleep_until().is_some()
+    }
+
     /// Waits until it is awake; whether it was not.
     pub(super) async fn awake(&self) -> bool {
         let mut waited = false;
         loop {
-            let until = (*self.asleep()).filter(|until| *until > Instant::now());
-            let Some(until) = until else { return waited };
+            let Some(until) = self.asleep_until() else {
+                return waited;
+            };
             waited = true;
             tokio::time::sleep_until(until).await;
         }

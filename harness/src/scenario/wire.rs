@@ -340,6 +340,8 @@ impl Wire {
             Some(answer) => Ok(answer),
             None => self.ask(request).await,
         };
+        // Who sleeps has it when it wakes, if it still wants it then.
+        exchange.delivered &= !actor.is_asleep();
         exchange.fate = match &answer {
             Ok(response) => Fate::Answered(Answer::of(response)),
             Err(error) => Fate::NoAnswer(error.to_string()),
