@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use smalt_sleeve::port::{PortError, Storage};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::builder::ListenerBuilder;
 use crate::calls::Calls;
@@ -241,6 +241,7 @@ impl Listener {
                 self.account.clone(),
                 self.observers.clone(),
             ),
+            room: Arc::new(Semaphore::new(self.config.in_hand_max())),
             payloads: self.payloads(),
             handler: Arc::clone(&self.handler),
             phase: Arc::new(Signal::new(Phase::Running)),

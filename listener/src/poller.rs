@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smalt_sleeve::port::{ErrorKind, PortError, QueueMessages};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 
 use crate::calls::Answered;
@@ -57,6 +57,10 @@ impl Poller {
     /// Polls until told to stop, then stays until its messages are settled.
     pub(crate) async fn run(mut self) {
         while let Some(free) = self.free_slots().await {
+            let Some(room) = self.room(free).await else {
+                break;
+            };
+            let free = u32::try_from(room.num_permits()).unwrap_or(free);
             let leaving = stopping(&mut self.stop, &self.shared);
             if !self.shared.calls.may_get(leaving).await {
                 break;
@@ -66,8 +70,11 @@ impl Poller {
             self.seen = self.latest();
             let (count, visibility) = (self.batch(free), self.shared.config.visibility);
             let pause = match self.shared.calls.get(count, visibility).await {
-                Ok(batch) => self.received(free, batch),
-                Err(error) => Some(self.failed(error).await),
+                Ok(batch) => self.received(room, batch),
+                Err(error) => {
+                    drop(room);
+                    Some(self.failed(error).await)
+                }
             };
             match pause {
                 Some(_) if self.probe && self.errors == 0 => break,
@@ -113,9 +120,32 @@ impl Poller {
         }
     }
 
+    /// Up to so many of the listener's places for messages, at least one; `None` when it is time to
+    /// leave.
+    async fn room(&mut self, free: u32) -> Option<OwnedSemaphorePermit> {
+        let all = &self.shared.room;
+        let mut room = tokio::select! {
+            biased;
+            () = stopping(&mut self.stop, &self.shared) => return None,
+            // It is never closed.
+            first = Arc::clone(all).acquire_owned() => first.ok()?,
+        };
+        while room.num_permits() < free as usize
+            && let Ok(more) = Arc::clone(all).try_acquire_owned()
+        {
+            room.merge(more);
+        }
+        Some(room)
+    }
+
     /// Starts an owner for each message; the pause to make when there was none.
-    fn received(&mut self, free: u32, batch: Answered<QueueMessages>) -> Option<Duration> {
+    fn received(
+        &mut self,
+        mut room: OwnedSemaphorePermit,
+        batch: Answered<QueueMessages>,
+    ) -> Option<Duration> {
         self.errors = 0;
+        let free = u32::try_from(room.num_permits()).unwrap_or(u32::MAX);
         let server_time = batch.value.server_time;
         let messages = batch.value.messages;
         let asked = batch_size(free);
@@ -146,7 +176,11 @@ impl Poller {
                 break;
             }
             let owner = Owner::new(Arc::clone(&self.shared), message, batch.at, server_time);
-            self.messages.spawn(owner.settle());
+            let place = room.split(1);
+            self.messages.spawn(async move {
+                owner.settle().await;
+                drop(place);
+            });
         }
         None
     }

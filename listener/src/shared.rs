@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smalt_sleeve::port::PortError;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::calls::Calls;
 use crate::config::ListenerConfig;
@@ -53,6 +53,8 @@ pub(crate) enum Event {
 pub(crate) struct Shared {
     pub(crate) config: ListenerConfig,
     pub(crate) calls: Calls,
+    /// Places for messages in hand, of all tasks together: a task that has left may still have some.
+    pub(crate) room: Arc<Semaphore>,
     /// Of a queue whose large payloads travel in blobs.
     pub(crate) payloads: Option<Arc<PayloadStore>>,
     pub(crate) handler: Arc<dyn Handler>,

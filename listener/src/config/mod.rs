@@ -209,6 +209,11 @@ impl ListenerConfig {
         }
     }
 
+    /// Most messages in hand at once.
+    pub(crate) fn in_hand_max(&self) -> usize {
+        (self.tasks.max as usize) * (self.slots as usize)
+    }
+
     /// The poison queue.
     pub fn poison_queue(&self) -> String {
         self.poison_queue
