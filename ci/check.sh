@@ -49,9 +49,6 @@ step "simulation"
 target/release/harness scenario sweep --seeds 500 --threads 2
 target/release/harness scenario listen --seeds 500 --threads 2
 
-step "planted bugs"
-bash ci/planted.sh
-
 corpus=${SMALT_CORPUS:-../shared/recordings}
 if [ -d "$corpus" ]; then
     step "recordings of production"

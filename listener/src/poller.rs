@@ -1,6 +1,7 @@
 //! One dequeue task: gets messages for its free slots and hands each to an owner.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use smalt_sleeve::port::{ErrorKind, PortError, QueueMessages};
@@ -30,6 +31,8 @@ pub(crate) struct Poller {
     jitter: Jitter,
     /// Leaves by itself at the first empty get: a watchdog's look.
     probe: bool,
+    /// Tells the pool that no slot is free.
+    is_full: Arc<AtomicBool>,
     idle: u64,
     errors: u64,
     messages: JoinSet<()>,
@@ -41,6 +44,7 @@ impl Poller {
         stop: watch::Receiver<bool>,
         jitter: Jitter,
         probe: bool,
+        is_full: Arc<AtomicBool>,
     ) -> Self {
         Poller {
             seen: (0, 0),
@@ -48,6 +52,7 @@ impl Poller {
             stop,
             jitter,
             probe,
+            is_full,
             idle: 0,
             errors: 0,
             messages: JoinSet::new(),
@@ -108,6 +113,7 @@ impl Poller {
             }
             let busy = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
             let free = slots.saturating_sub(busy);
+            self.is_full.store(free == 0, Ordering::Relaxed);
             if free > slots / 2 || (free > 0 && gather_until.is_elapsed()) {
                 return Some(free);
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
@@ -25,6 +26,8 @@ pub(crate) struct Pool {
 struct Active {
     task: Id,
     stop: watch::Sender<bool>,
+    /// It has no free slot, and asks for nothing.
+    is_full: Arc<AtomicBool>,
 }
 
 impl Pool {
@@ -54,7 +57,7 @@ impl Pool {
             self.start(false);
         }
         while self.active() > target {
-            self.stop_newest();
+            self.stop_one();
         }
     }
 
@@ -65,14 +68,26 @@ impl Pool {
         self.started += 1;
         let stream = if planted("jitter-shared") { 0 } else { number };
         let jitter = Jitter::new(self.seed, stream);
-        let poller = Poller::new(Arc::clone(&self.shared), stopped, jitter, probe);
+        let is_full = Arc::new(AtomicBool::new(false));
+        let full = Arc::clone(&is_full);
+        let poller = Poller::new(Arc::clone(&self.shared), stopped, jitter, probe, full);
         let task = self.tasks.spawn(poller.run()).id();
-        self.active.insert(number, Active { task, stop });
+        let active = Active {
+            task,
+            stop,
+            is_full,
+        };
+        self.active.insert(number, active);
     }
 
-    fn stop_newest(&mut self) {
-        if let Some((_, newest)) = self.active.pop_last() {
-            let _ = newest.stop.send(true);
+    /// Stops the newest task; before that, the newest of those that are full, since they poll
+    /// nothing as it is.
+    fn stop_one(&mut self) {
+        let mut newest_first = self.active.iter().rev();
+        let full = newest_first.find(|(_, active)| active.is_full.load(Ordering::Relaxed));
+        let number = full.or(self.active.last_key_value()).map(|(n, _)| *n);
+        if let Some(stopped) = number.and_then(|number| self.active.remove(&number)) {
+            let _ = stopped.stop.send(true);
         }
     }
 

@@ -282,7 +282,11 @@ impl Pace<'_> {
             self.violated("LS7", number, what);
         }
         self.woken(number, event, exchange, life);
-        let alone = life.state == PoolState::Watching && life.tasks == 1;
+        // A get of a task that has left since may still be on its way.
+        let settled = life.since.map(|since| since.plus(2 * self.lag));
+        let alone = life.state == PoolState::Watching
+            && life.tasks == 1
+            && settled.is_none_or(|settled| exchange.sent >= settled);
         let (idle_min, idle_max) = self.plan.shape.idle_ms;
         if let (Some(last), true) = (life.empty_at, alone && self.is_exact(event.at)) {
             let gap = exchange.sent.since(last);
