@@ -53,7 +53,7 @@ pub(crate) enum Event {
 pub(crate) struct Shared {
     pub(crate) config: ListenerConfig,
     pub(crate) calls: Calls,
-    /// Places for messages in hand, of all tasks together: a task that has left may still have some.
+    /// Places for messages in hand, of all tasks together: one that has left may still have some.
     pub(crate) room: Arc<Semaphore>,
     /// Of a queue whose large payloads travel in blobs.
     pub(crate) payloads: Option<Arc<PayloadStore>>,

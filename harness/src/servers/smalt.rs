@@ -153,6 +153,6 @@ mod tests {
     #[test]
     fn a_missing_binary_says_how_to_get_one() {
         let error = binary(Some(Path::new("/nowhere/smalt"))).unwrap_err();
-        assert!(error.to_string().contains("cargo build --release"));
+        assert!(error.to_string().contains("ci/build.sh"));
     }
 }
