@@ -2,7 +2,7 @@
 //!
 //! A [`Sender`] puts bodies into a queue. One that is longer than [`Offload::above_bytes`], or that
 //! would not fit into a message, is compressed and put into a blob first; the message then holds
-//! its [envelope](envelope). A listener whose configuration has an [`Offload`] gives its handler
+//! its [envelope]. A listener whose configuration has an [`Offload`] gives its handler
 //! the payload and deletes the blob after the message.
 //!
 //! # What is promised
