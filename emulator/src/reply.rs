@@ -117,7 +117,7 @@ impl Reply {
     }
 }
 
-/// Since this version an answer names the version that it was made under. "Version 2009-09-19".
+/// Since this version an answer names the version that it was made under. *Version 2009-09-19*.
 const NAMES_VERSION: ApiVersion = ApiVersion::V2009_09_19;
 
 /// What the common headers say.

@@ -145,7 +145,7 @@ pub fn post_or_raw(call: &Call) -> bool {
     call.method == Method::POST || call.version < ApiVersion::V2009_09_19
 }
 
-/// Update Message was "introduced with version 2011-08-18".
+/// There is no Update Message before 2011-08-18. *Update Message*, remarks.
 pub fn updates(call: &Call) -> bool {
     call.version >= ApiVersion::V2011_08_18
 }

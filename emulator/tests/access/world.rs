@@ -133,7 +133,14 @@ impl World {
             By::Owner => {
                 all.push(("x-ms-date", &date));
                 let target = format!("/{ACCOUNT}{path}");
-                signature(self.version, (ACCOUNT, key()), method, &target, &all)
+                signature(
+                    Service::Blob,
+                    self.version,
+                    (ACCOUNT, key()),
+                    method,
+                    &target,
+                    &all,
+                )
             }
             By::Token(token) => format!("Bearer {token}"),
             By::Nobody | By::Sas(_) => String::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
-use smalt::{Clock, Config, Emulator, Timestamp, body};
+use smalt::{Clock, Config, Emulator, Service, Timestamp, body};
 use smalt_protocol::ApiVersion;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
@@ -107,7 +107,7 @@ impl Client {
         ]);
         let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap();
         let by = (EMULATOR_ACCOUNT_NAME, key);
-        let signed = signature(self.version, by, method, target, &all);
+        let signed = signature(Service::Blob, self.version, by, method, target, &all);
         let mut request = Request::builder()
             .method(method)
             .uri(format!("http://127.0.0.1:10000{target}"))

@@ -10,8 +10,9 @@ use http_body_util::BodyExt as _;
 use smalt::{Clock, Config, Emulator, Service, Timestamp, body};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, uri};
+
+use crate::support::signature;
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
 /// The time that every test starts at.
@@ -145,19 +146,9 @@ impl Client {
             ("content-length", length.as_str()),
         ];
         all.extend_from_slice(headers);
-        let (bare, query) = target.split_once('?').unwrap_or((&target, ""));
-        let input = SigningInput {
-            service: Service::Queue,
-            scheme: Scheme::SharedKey,
-            version: self.version,
-            method,
-            account: ACCOUNT,
-            path: bare,
-            query: &uri::parse_query(query).unwrap(),
-            headers: &all,
-        };
-        let signature = authorization(&input, key().as_bytes());
-        all.push(("authorization", &signature));
+        let by = (ACCOUNT, key());
+        let signed = signature(Service::Queue, self.version, by, method, &target, &all);
+        all.push(("authorization", &signed));
         self.call(method, &target, &all, body).await
     }
 

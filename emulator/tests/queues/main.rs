@@ -9,4 +9,6 @@ mod queues;
 mod receipts;
 mod service;
 mod signatures;
+#[path = "../support/mod.rs"]
+mod support;
 mod times;

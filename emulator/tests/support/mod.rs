@@ -165,7 +165,7 @@ impl Client {
         ];
         all.extend_from_slice(headers);
         let by = (self.account, self.key());
-        let signature = signature(self.version, by, method, &target, &all);
+        let signature = signature(Service::Blob, self.version, by, method, &target, &all);
         all.push(("authorization", signature.as_str()));
         self.send_as_is(method, &target, &all, body).await
     }
@@ -195,9 +195,10 @@ impl Client {
     }
 }
 
-/// The `Authorization` of a request to the Blob service by the owner of an account, whose name and
-/// key are given; `target` is path and query.
+/// The `Authorization` of a request by the owner of an account, whose name and key are given;
+/// `target` is path and query.
 pub(crate) fn signature(
+    service: Service,
     version: ApiVersion,
     (account, key): (&str, AccountKey),
     method: &str,
@@ -206,7 +207,7 @@ pub(crate) fn signature(
 ) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let input = SigningInput {
-        service: Service::Blob,
+        service,
         scheme: Scheme::SharedKey,
         version,
         method,

@@ -177,7 +177,7 @@ fn bare(call: &Call) -> Result<Option<Option<[u8; 16]>>, StorageError> {
         .map(Some)
 }
 
-/// "If specified, the request must be made using an x-ms-version of 2011-08-18 or later."
+/// Only versions from 2011-08-18 on know it for a put. *Put Message*, `visibilitytimeout`.
 fn visibility_timeout_s(call: &Call) -> Result<i64, StorageError> {
     let name = "visibilitytimeout";
     match call.query(name) {

@@ -10,7 +10,7 @@ use crate::records::QueueRecord;
 use crate::reply::Reply;
 
 /// Since this version messages are counted as they are taken: the count of a message is shown where
-/// its queue was made under it. "Get Messages", *DequeueCount*.
+/// its queue was made under it. *Get Messages*, `DequeueCount`.
 pub const COUNTS_DEQUEUES: ApiVersion = ApiVersion::V2009_09_19;
 
 /// Messages of a queue, to be shown.
