@@ -193,6 +193,7 @@ async fn start(
         metadata: Some(metadata),
         conditions: conditions.clone(),
         synchronous: false,
+        tags: None,
     };
     let cx = core.context(&page.page.id);
     let call = || account.start_copy(&cx, place, &copy);

@@ -87,7 +87,7 @@ pub(crate) fn state(document: &Document) -> String {
 }
 
 /// Blob names are other people's text: nothing in them may steer the terminal.
-fn printable(line: &str) -> String {
+pub(crate) fn printable(line: &str) -> String {
     let (body, end) = line
         .strip_suffix('\n')
         .map_or((line, ""), |body| (body, "\n"));

@@ -10,5 +10,6 @@ mod defects;
 mod fake;
 mod life;
 mod moves;
+mod operator;
 mod properties;
 mod support;
