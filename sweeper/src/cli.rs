@@ -6,6 +6,8 @@ mod plan;
 mod progress;
 mod state;
 mod sweep;
+mod tag;
+mod undo;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -50,6 +52,10 @@ pub(crate) enum Command {
     Plan(plan::PlanArgs),
     /// Say for one blob what will happen, when and why. Changes nothing.
     Explain(explain::ExplainArgs),
+    /// Give blobs a time to live or a place for the dead blob, or take them away.
+    Tag(tag::TagArgs),
+    /// Bring blobs back from the places for dead blobs.
+    Undo(undo::UndoArgs),
     /// Look at or create the state document that the workers share.
     State {
         #[command(subcommand)]
@@ -69,6 +75,8 @@ pub(crate) async fn command(command: Command) -> Result<u8> {
         Command::Once(common) => sweep::once(&common).await,
         Command::Plan(args) => plan::plan(&args).await,
         Command::Explain(args) => explain::explain(&args).await,
+        Command::Tag(args) => tag::tag(&args).await,
+        Command::Undo(args) => undo::undo(&args).await,
         Command::State { command } => state::state(command).await,
         Command::Completions { shell } => {
             let mut command = Cli::command();

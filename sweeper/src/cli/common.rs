@@ -128,6 +128,11 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// The flag `--on-collision`, when it was given.
+    pub(crate) fn on_collision(&self) -> Option<&str> {
+        self.on_collision.as_deref()
+    }
+
     /// The flags that were given, by their paths in the file.
     pub(crate) fn flags(&self) -> Vec<(&'static str, Value)> {
         let texts = [

@@ -13,3 +13,4 @@ mod moves;
 mod operator;
 mod properties;
 mod support;
+mod undo;

@@ -1,8 +1,11 @@
 //! The operator's commands: explain, tag, undo, and the care of the state document.
 
+use std::sync::Arc;
+
+use smalt_sweeper::mark::{Edit, Marked, Marking};
 use smalt_sweeper::{Collision, DeadConfig, Outcome, SweeperConfig, Target};
 
-use crate::fake::World;
+use crate::fake::{Act, World, fault};
 use crate::support::*;
 
 fn target(text: &str) -> Target {
@@ -113,4 +116,104 @@ async fn a_collision_is_told_by_policy() {
         let told = sweeper.explain(&target("events/a")).await.unwrap();
         assert_eq!(told.outcome, expected, "{policy:?}");
     }
+}
+
+fn set(ttl: &str) -> Marking {
+    Marking {
+        ttl: Edit::Set(ttl.to_owned()),
+        dead: Edit::Keep,
+    }
+}
+
+/// One blob and a whole prefix are marked, other metadata kept; the next sweep obeys.
+#[tokio::test(start_paused = true)]
+async fn marked_blobs_go() {
+    let world = World::new();
+    for at in 0..7 {
+        world.put(&format!("acct/events/a/{at}"), &[("Owner", "me")]);
+    }
+    world.put("acct/events/b", &[("Owner", "me")]);
+    world.lock().operator = true;
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let dry = sweeper
+        .mark_all("events", "a/", &set(PAST), true, |_| {})
+        .await
+        .unwrap();
+    assert_eq!(dry.count(Marked::Changed), 7);
+    assert_eq!(world.calls_of("set_blob_metadata"), 0);
+    let marks = sweeper
+        .mark_all("events", "a/", &set(PAST), false, |_| {})
+        .await
+        .unwrap();
+    assert_eq!(marks.count(Marked::Changed), 7);
+    let again = sweeper
+        .mark_all("events", "a/", &set(PAST), false, |_| {})
+        .await
+        .unwrap();
+    assert_eq!(again.count(Marked::Unchanged), 7);
+    let one = sweeper
+        .mark(&target("events/b"), &set("P7D"), false)
+        .await
+        .unwrap();
+    assert_eq!(one.due.as_deref(), Some("2026-11-28T10:00:00Z"));
+    let metadata = world.get("acct/events/b").unwrap().metadata;
+    assert_eq!(
+        (metadata["Owner"].as_str(), metadata["TimeToLive"].as_str()),
+        ("me", "P7D")
+    );
+    world.assert_safe();
+    world.lock().operator = false;
+    once(&world, Vec::new()).await;
+    assert_eq!(world.names("acct", "events"), ["b"]);
+}
+
+/// An owner who writes at the same time is not undone: the marking is made again from the newest
+/// version.
+#[tokio::test(start_paused = true)]
+async fn a_marking_never_undoes_a_change() {
+    let world = World::new();
+    world.put("acct/events/a", &[("Owner", "old")]);
+    world.lock().operator = true;
+    let meanwhile = Act::Meanwhile(Arc::new(|world: &World| {
+        world.set_metadata("acct/events/a", &[("Owner", "new")]);
+    }));
+    let faults = vec![fault("set_blob_metadata", 1, meanwhile)];
+    let sweeper = worker(&world, config("one"), faults, 1);
+    let marks = sweeper
+        .mark(&target("events/a"), &set("P7D"), false)
+        .await
+        .unwrap();
+    assert_eq!(marks.count(Marked::Changed), 1);
+    let metadata = world.get("acct/events/a").unwrap().metadata;
+    assert_eq!(
+        (metadata["Owner"].as_str(), metadata["TimeToLive"].as_str()),
+        ("new", "P7D")
+    );
+}
+
+/// What is asked wrongly is refused before anything is written, with exit code 2; a blob that is
+/// not there gives 1, a leased one is said.
+#[tokio::test(start_paused = true)]
+async fn bad_markings_are_refused() {
+    let world = World::new();
+    world.put("acct/events/a", &[]);
+    world.lock().operator = true;
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let code = async |name: &str, marking: &Marking| {
+        let marked = sweeper.mark(&target(name), marking, false).await;
+        marked.err().map_or(0, |error| error.exit_code())
+    };
+    assert_eq!(code("events/a", &set("tomorrow")).await, 2);
+    assert_eq!(code("events/a", &Marking::default()).await, 2);
+    assert_eq!(code("events/none", &set("P7D")).await, 1);
+    assert_eq!(world.calls_of("set_blob_metadata"), 0);
+    let until = world.now().plus_s(3_600);
+    world.change("acct/events/a", |blob| {
+        blob.lease = Some(("x".into(), until))
+    });
+    let marks = sweeper
+        .mark(&target("events/a"), &set("P7D"), false)
+        .await
+        .unwrap();
+    assert_eq!(marks.count(Marked::Leased), 1);
 }
