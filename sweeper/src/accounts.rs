@@ -53,6 +53,13 @@ impl Accounts {
         self.by_name.get(name)
     }
 
+    /// The name of the first account of which `is_it` is true.
+    pub(crate) fn name_of(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
+        let mut all = self.by_name.iter();
+        let found = all.find(|(_, storage)| is_it(storage.account()));
+        found.map(|(name, _)| name.clone())
+    }
+
     /// The account and container that an element of the state document means.
     pub(crate) fn place(&self, element: &Container) -> Result<Place, String> {
         let container = element.container_name();

@@ -1,16 +1,20 @@
 //! The command line: what can be said. Each command has a file of its own.
 
 pub(crate) mod common;
+mod cost;
 mod explain;
 mod plan;
 mod progress;
+mod report;
 mod state;
 mod sweep;
 mod tag;
 mod undo;
+mod validate;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
+use smalt_sweeper::SweepError;
 use smalt_sweeper::error::exit;
 
 use common::Common;
@@ -56,6 +60,12 @@ pub(crate) enum Command {
     Tag(tag::TagArgs),
     /// Bring blobs back from the places for dead blobs.
     Undo(undo::UndoArgs),
+    /// What was swept, by container: from the state document, or from a JSON log.
+    Report(report::ReportArgs),
+    /// Show the configuration, where each value comes from, and what is wrong with it.
+    Validate(validate::ValidateArgs),
+    /// What sweeping costs, from counts or from a plan.
+    Cost(cost::CostArgs),
     /// Look at or create the state document that the workers share.
     State {
         #[command(subcommand)]
@@ -68,6 +78,14 @@ pub(crate) enum Command {
     },
 }
 
+/// The exit code for an error.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<SweepError>() {
+        Some(error) => error.exit_code(),
+        None => exit::USAGE,
+    }
+}
+
 /// Does what was asked; gives the exit code.
 pub(crate) async fn command(command: Command) -> Result<u8> {
     match command {
@@ -77,6 +95,9 @@ pub(crate) async fn command(command: Command) -> Result<u8> {
         Command::Explain(args) => explain::explain(&args).await,
         Command::Tag(args) => tag::tag(&args).await,
         Command::Undo(args) => undo::undo(&args).await,
+        Command::Report(args) => report::report(&args).await,
+        Command::Validate(args) => validate::validate(&args).await,
+        Command::Cost(args) => cost::cost(&args).await,
         Command::State { command } => state::state(command).await,
         Command::Completions { shell } => {
             let mut command = Cli::command();
@@ -96,6 +117,50 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// What is asked wrongly is refused before any request, with the exit code for usage.
+    #[tokio::test]
+    async fn what_is_asked_wrongly_is_usage() {
+        let dev = "--connection-string UseDevelopmentStorage=true --log-level off";
+        for line in [
+            "explain",
+            "explain events {dev}",
+            "explain ftp://a/b/c {dev}",
+            "explain https://elsewhere/c/b --state-account",
+            "tag events/a {dev}",
+            "tag events/a --ttl tomorrow {dev}",
+            "tag events/a --ttl P1M {dev}",
+            "tag events/a --dead DBC {dev}",
+            "tag events/a --remove --ttl P7D {dev}",
+            "tag Events --all --ttl P7D {dev}",
+            "tag https://a/c --all --ttl P7D {dev}",
+            "undo {dev}",
+            "undo --all {dev}",
+            "undo --cycle x --from dbc {dev}",
+            "undo --since yesterday --from dbc {dev}",
+            "undo --cycle 1 --since 2026-11-21T10:00:00Z --from dbc {dev}",
+            "undo --all --from DBC {dev}",
+            "cost --blobs many {dev}",
+            "cost --moves 5 {dev}",
+            "report --from-log /nowhere/sweep.log {dev}",
+            "validate",
+            "validate --page-size 0 {dev}",
+            "validate --on-collision maybe {dev}",
+            "validate --profile old {dev}",
+            "state migrate --state nowhere {dev}",
+            "state unlock --force=yes {dev}",
+        ] {
+            let line = format!("smalt-sweeper {}", line.replace("{dev}", dev));
+            let code = match Cli::try_parse_from(line.split_whitespace()) {
+                Err(error) => u8::try_from(error.exit_code()).unwrap(),
+                Ok(cli) => match command(cli.command).await {
+                    Ok(code) => code,
+                    Err(error) => exit_code(&error),
+                },
+            };
+            assert_eq!(code, exit::USAGE, "{line}");
+        }
+    }
+
     /// Every flag leads to a setting that exists.
     #[test]
     fn every_flag_is_a_setting() {
@@ -104,7 +169,7 @@ mod tests {
             --dead-account default --on-collision suffix --ttl-grace 1h --approve --state abc/d \
             --dead-connection-string UseDevelopmentStorage=true --state-backend etag --every 1m \
             --page-size 5 --parallelism 3 --page-deadline 1m --rate 7.5 --grace 5s --worker-id w \
-            --seed 9";
+            --seed 9 --health 127.0.0.1:0 --metrics 127.0.0.1:0 --profile compat";
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
         let Command::Once(common) = cli.command else {
             panic!("the command is once");

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobId, BlobProperties, DeleteSnapshots, ErrorKind, PortError, Storage};
+use smalt_sleeve::port::{
+    BlobId, BlobProperties, DeleteSnapshots, ErrorKind, ListBlobs, PortError, Storage,
+};
 
 use crate::accounts::Place;
 use crate::claim;
@@ -145,6 +147,61 @@ impl Sweeper {
         checks.push(snapshots(core, place.storage.as_ref(), blob).await?);
         Ok(checks)
     }
+}
+
+/// What a place said when it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Answer {
+    /// What was asked.
+    pub place: String,
+    /// Why it did not answer well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The exit code for that.
+    #[serde(skip)]
+    pub exit_code: Option<u8>,
+}
+
+impl Sweeper {
+    /// Asks the state document and every swept container for a line. Writes nothing.
+    ///
+    /// # Errors
+    /// When the state document cannot be read although it is there.
+    pub async fn probe(&self) -> Result<Vec<Answer>, SweepError> {
+        let (_stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        let document = self.document_or_none(&core).await?;
+        let mut answers = Vec::new();
+        for element in document
+            .containers
+            .iter()
+            .filter(|c| c.status != Status::Off)
+        {
+            let asked = ask(&core, element).await;
+            let failed = asked.err();
+            answers.push(Answer {
+                place: element.name.clone(),
+                exit_code: failed.as_ref().map(SweepError::exit_code),
+                error: failed.map(|error| crate::uri::redact(&error.to_string())),
+            });
+        }
+        Ok(answers)
+    }
+}
+
+async fn ask(core: &Core, element: &Container) -> Result<(), SweepError> {
+    let place = core.accounts.place(element).map_err(SweepError::Config)?;
+    let list = ListBlobs {
+        prefix: element.prefix.clone(),
+        marker: None,
+        page_size: 1,
+    };
+    let cx = core.context("validate");
+    let call = || place.storage.list_blobs(&cx, &place.container, &list);
+    core.calls
+        .repeated(&core.entropy, "list_blobs", call)
+        .await?;
+    Ok(())
 }
 
 /// Reads one blob; that there is none is said in plain words.

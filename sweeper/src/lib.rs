@@ -41,6 +41,7 @@ mod accounts;
 mod calls;
 mod claim;
 pub mod config;
+pub mod cost;
 
 mod cycle;
 pub mod decide;
@@ -65,15 +66,17 @@ mod shared;
 pub mod span;
 pub mod state;
 mod store;
+pub mod summary;
 mod sweeper;
 pub mod target;
 pub mod ttl;
 pub mod undo;
+pub mod upkeep;
 pub mod uri;
 mod work;
 
 pub use accounts::{Accounts, OpenUri};
-pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer};
+pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy};
 pub use error::SweepError;
 pub use inspect::Explained;
 pub use outcome::{Class, Outcome};

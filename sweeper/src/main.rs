@@ -9,8 +9,6 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
-use smalt_sweeper::SweepError;
-use smalt_sweeper::error::exit;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
@@ -35,8 +33,5 @@ fn wrong(error: &anyhow::Error) -> u8 {
     } else {
         eprintln!("error: {text}");
     }
-    match error.downcast_ref::<SweepError>() {
-        Some(error) => error.exit_code(),
-        None => exit::USAGE,
-    }
+    cli::exit_code(error)
 }

@@ -108,6 +108,16 @@ pub(crate) struct Common {
     #[arg(long, value_name = "N", help_heading = "Worker")]
     seed: Option<u32>,
 
+    /// Answer /livez, /readyz and /status there while `run` works, for example 127.0.0.1:9100.
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Worker")]
+    health: Option<String>,
+    /// Answer /metrics there while `run` works, for Prometheus.
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Worker")]
+    metrics: Option<String>,
+    /// Where defaults come from: default, or compat for pages of 100 and moves that overwrite.
+    #[arg(long, value_name = "NAME", help_heading = "Worker")]
+    profile: Option<String>,
+
     /// Log to stderr as text or JSON lines.
     #[arg(
         long,
@@ -157,6 +167,9 @@ impl Common {
             ("sweeper.page_deadline", &self.page_deadline),
             ("sweeper.stop_grace", &self.grace),
             ("sweeper.worker_id", &self.worker_id),
+            ("sweeper.health", &self.health),
+            ("sweeper.metrics", &self.metrics),
+            ("sweeper.profile", &self.profile),
         ];
         let numbers = [
             ("sweeper.page_size", self.page_size),
@@ -200,9 +213,13 @@ pub(crate) fn log(common: &Common) -> Result<()> {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Beside);
-    match common.log {
-        LogFormat::Json => subscriber.json().flatten_event(true).init(),
-        LogFormat::Text => subscriber.with_ansi(std::io::stderr().is_terminal()).init(),
-    }
+    // One log for a process: a second command of a test keeps the first.
+    let _ = match common.log {
+        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
+        LogFormat::Text => {
+            let ansi = std::io::stderr().is_terminal();
+            subscriber.with_ansi(ansi).try_init()
+        }
+    };
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use smalt_sweeper::mark::{Edit, Marked, Marking};
+use smalt_sweeper::upkeep::{Migrated, Unlocked};
 use smalt_sweeper::{Collision, DeadConfig, Outcome, SweeperConfig, Target};
 
 use crate::fake::{Act, World, fault};
@@ -216,4 +217,100 @@ async fn bad_markings_are_refused() {
         .await
         .unwrap();
     assert_eq!(marks.count(Marked::Leased), 1);
+}
+
+const SEED: &str = r#"<?xml version="1.0" encoding="utf-8"?>
+<Containers>
+  <!-- edited by hand -->
+  <Container name="sales" status="Init" prefix=""
+    uri="https://acct.blob.core.windows.net/events?sr=c&amp;sig=SECRET" token="" />
+  <Container name="logs" status="Init" prefix="old/"
+    uri="https://acct.blob.core.windows.net/logs?sr=c&amp;sig=SECRET" token="" owner="ops" />
+</Containers>"#;
+
+/// A document of version 1 becomes version 2: no secret is left, all else stays, and it is swept as
+/// before.
+#[tokio::test(start_paused = true)]
+async fn a_document_of_version_1_is_migrated() {
+    let world = World::new();
+    world.put_state(SEED);
+    world.put("acct/events/a", &[DUE]);
+    world.put("acct/logs/old/a", &[DUE]);
+    world.put("acct/logs/new/a", &[DUE]);
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    assert_eq!(sweeper.migrate_state().await.unwrap(), Migrated::Written(2));
+    let document = world.state();
+    assert_eq!((document.version, document.containers.len()), (2, 2));
+    assert_eq!(document.containers[0].container.as_deref(), Some("events"));
+    let text = smalt_sweeper::state::write(&document).unwrap();
+    assert!(
+        !text.contains("SECRET") && text.contains("edited by hand"),
+        "{text}"
+    );
+    assert!(text.contains("owner=\"ops\""));
+    assert_eq!(sweeper.migrate_state().await.unwrap(), Migrated::Already);
+    once(&world, Vec::new()).await;
+    assert_eq!(world.names("acct", "events").len(), 0);
+    assert_eq!(world.names("acct", "logs"), ["new/a"]);
+}
+
+/// An account that nobody configured cannot be named: nothing is written.
+#[tokio::test(start_paused = true)]
+async fn a_secret_without_an_account_stays_where_it_is() {
+    let world = World::new();
+    world.put_state(&SEED.replacen("https://acct.", "https://other.", 1));
+    let before = world.state();
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    assert_eq!(sweeper.migrate_state().await.unwrap_err().exit_code(), 2);
+    assert_eq!(world.state(), before);
+    let nothing = worker(&World::new(), config("one"), Vec::new(), 1);
+    assert_eq!(nothing.migrate_state().await.unwrap_err().exit_code(), 4);
+}
+
+/// Two workers and a migration at the same time: the document's history stays linear.
+#[tokio::test(start_paused = true)]
+async fn a_migration_among_workers_loses_nothing() {
+    let world = World::new();
+    world.put_state(&SEED.replace("?sr=c&amp;sig=SECRET", ""));
+    for at in 0..20 {
+        world.put(&format!("acct/events/{at}"), &[DUE]);
+    }
+    let one = worker(&world, config("one"), Vec::new(), 1);
+    let two = worker(&world, config("two"), Vec::new(), 2);
+    let (finished, migrated) = tokio::join!(one.once(), two.migrate_state());
+    assert!(finished.error.is_none());
+    assert_eq!(migrated.unwrap(), Migrated::Written(0));
+    world.assert_safe();
+    assert_eq!(
+        (world.state().version, world.names("acct", "events").len()),
+        (2, 0)
+    );
+}
+
+/// A lease of a dead worker is broken; not while a page is in work, unless the operator insists.
+#[tokio::test(start_paused = true)]
+async fn a_stuck_lease_is_broken() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE]);
+    let claimed = vec![fault("delete_blob", 1, Act::DieBefore)];
+    until_death(&world, config("dead"), claimed, 3).await;
+    let until = world.now().plus_s(3_600);
+    let lease = |blob: &mut crate::fake::Blob| blob.lease = Some(("x".into(), until));
+    world.change("acct/smalt-sweeper/TimeToLiveBlobs", lease);
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    assert_eq!(
+        sweeper.unlock_state(false).await.unwrap(),
+        Unlocked::Refused(1)
+    );
+    sleep(121).await;
+    assert_eq!(sweeper.unlock_state(false).await.unwrap(), Unlocked::Broken);
+    assert_eq!(sweeper.unlock_state(false).await.unwrap(), Unlocked::Free);
+    until_death(
+        &world,
+        config("dead"),
+        vec![fault("delete_blob", 1, Act::DieBefore)],
+        3,
+    )
+    .await;
+    assert_eq!(sweeper.unlock_state(true).await.unwrap(), Unlocked::Free);
 }
