@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, PortError, PortResult, StartCopy,
-    Storage, metadata_value,
+    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, Metadata, PortError, PortResult,
+    StartCopy, Storage, metadata_value,
 };
 use tokio::time::Instant;
 
 use crate::calls::lock;
+use crate::carried;
 use crate::claim::ClaimedPage;
 use crate::config::Collision;
 use crate::destination::{self, Destination};
@@ -87,13 +88,20 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     let origin = Origin::new(&source.blob_url(moving.blob), &moving.seen.etag);
     let mut place = BlobId::new(&destination.container, &destination.name);
     ensure_container(moving, account.as_ref(), &place.container, false).await?;
+    let tags = tags(moving).await?;
     let mut conditions = Conditions::absent();
     let mut broken = 0;
     for _ in 0..ROUNDS_MAX {
         if source.blob_url(moving.blob) == account.blob_url(&place) {
             return Err(Outcome::DbcSelf.into());
         }
-        let started = start(moving, account.as_ref(), &place, &origin, &conditions).await;
+        let copying = Copying {
+            place: &place,
+            origin: &origin,
+            conditions: &conditions,
+            tags: &tags,
+        };
+        let started = start(moving, account.as_ref(), &copying).await;
         let error = started.err();
         if let Some(error) = &error {
             judge_start(moving, account.as_ref(), &place, error).await?;
@@ -160,12 +168,31 @@ fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId
     Ok(BlobId::new(&place.container, name))
 }
 
+/// One try of a copy.
+struct Copying<'a> {
+    place: &'a BlobId,
+    origin: &'a Origin,
+    conditions: &'a Conditions,
+    tags: &'a Option<Metadata>,
+}
+
+/// The source's index tags, as far as policy and permissions go.
+async fn tags(moving: &Moving<'_>) -> Result<Option<Metadata>, Done> {
+    let Moving {
+        core, page, blob, ..
+    } = moving;
+    let storage = page.place.storage.as_ref();
+    let read = carried::tags(core, &page.page.id, storage, blob, moving.seen).await;
+    read.map_err(|error| match carried::is_forbidden(&error) {
+        true => Done::with(Outcome::TagsDenied, error),
+        false => work::failed(&error),
+    })
+}
+
 async fn start(
     moving: &Moving<'_>,
     account: &dyn Storage,
-    place: &BlobId,
-    origin: &Origin,
-    conditions: &Conditions,
+    copying: &Copying<'_>,
 ) -> Result<(), PortError> {
     let Moving {
         core,
@@ -174,7 +201,7 @@ async fn start(
         seen,
         due,
     } = moving;
-    let policy = &core.config.policy;
+    let policy = core.policy();
     let optional = if core.config.dead.add_metadata {
         // What is needed most comes first: the last ones are left out where all does not fit.
         let mut said = vec![
@@ -194,18 +221,19 @@ async fn start(
         Vec::new()
     };
     let dropped = [policy.ttl_key.as_str(), policy.dbc_key.as_str()];
-    let metadata = provenance::metadata(&seen.metadata, &dropped, origin, &optional);
+    let metadata = provenance::metadata(&seen.metadata, &dropped, copying.origin, &optional);
     let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
     let copy = StartCopy {
         source_url: page.place.storage.readable_url(blob, READ_LIFETIME)?,
         source_if_match: Some(seen.etag.clone()).filter(|_| !planted("copy-of-any-version")),
         metadata: Some(metadata),
-        conditions: conditions.clone(),
+        conditions: copying.conditions.clone(),
         synchronous: false,
-        tags: None,
+        tags: copying.tags.clone(),
+        tier: carried::tier(seen),
     };
     let cx = core.context(&page.page.id);
-    let call = || account.start_copy(&cx, place, &copy);
+    let call = || account.start_copy(&cx, copying.place, &copy);
     core.calls
         .repeated(&core.entropy, "start_copy", call)
         .await?;

@@ -233,6 +233,7 @@ async fn copies() {
         conditions: Conditions::absent(),
         synchronous: false,
         tags: None,
+        tier: None,
     };
     let started = storage.start_copy(&cx(), &blob(), &copy).await.unwrap();
     let expected = CopyStarted {
