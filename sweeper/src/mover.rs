@@ -79,15 +79,12 @@ pub(crate) async fn move_blob(moving: &Moving<'_>, destination: &Destination) ->
 async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done> {
     let config = &moving.core.config.dead;
     let name = config.account.as_deref().unwrap_or_default();
-    let account = moving
-        .core
-        .accounts
-        .get(name)
-        .ok_or(Outcome::DbcUnconfigured)?;
+    let account = moving.core.accounts.get(name);
+    let account = account.ok_or(Outcome::DbcUnconfigured)?.as_ref();
     let source = moving.page.place.storage.as_ref();
     let origin = Origin::new(&source.blob_url(moving.blob), &moving.seen.etag);
     let mut place = BlobId::new(&destination.container, &destination.name);
-    ensure_container(moving, account.as_ref(), &place.container, false).await?;
+    ensure_container(moving, account, &place.container, false).await?;
     let tags = tags(moving).await?;
     let mut conditions = Conditions::absent();
     let mut broken = 0;
@@ -95,18 +92,12 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
         if source.blob_url(moving.blob) == account.blob_url(&place) {
             return Err(Outcome::DbcSelf.into());
         }
-        let copying = Copying {
-            place: &place,
-            origin: &origin,
-            conditions: &conditions,
-            tags: &tags,
-        };
-        let started = start(moving, account.as_ref(), &copying).await;
+        let started = start(moving, account, &place, &origin, &conditions, &tags).await;
         let error = started.err();
         if let Some(error) = &error {
-            judge_start(moving, account.as_ref(), &place, error).await?;
+            judge_start(moving, account, &place, error).await?;
         }
-        match look(moving, account.as_ref(), &place, &origin).await? {
+        match look(moving, account, &place, &origin, error.is_none()).await? {
             Standing::Ours => return Ok(()),
             Standing::Nothing
                 if error
@@ -168,14 +159,6 @@ fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId
     Ok(BlobId::new(&place.container, name))
 }
 
-/// One try of a copy.
-struct Copying<'a> {
-    place: &'a BlobId,
-    origin: &'a Origin,
-    conditions: &'a Conditions,
-    tags: &'a Option<Metadata>,
-}
-
 /// The source's index tags, as far as policy and permissions go.
 async fn tags(moving: &Moving<'_>) -> Result<Option<Metadata>, Done> {
     let Moving {
@@ -192,7 +175,10 @@ async fn tags(moving: &Moving<'_>) -> Result<Option<Metadata>, Done> {
 async fn start(
     moving: &Moving<'_>,
     account: &dyn Storage,
-    copying: &Copying<'_>,
+    place: &BlobId,
+    origin: &Origin,
+    conditions: &Conditions,
+    tags: &Option<Metadata>,
 ) -> Result<(), PortError> {
     let Moving {
         core,
@@ -221,19 +207,19 @@ async fn start(
         Vec::new()
     };
     let dropped = [policy.ttl_key.as_str(), policy.dbc_key.as_str()];
-    let metadata = provenance::metadata(&seen.metadata, &dropped, copying.origin, &optional);
+    let metadata = provenance::metadata(&seen.metadata, &dropped, origin, &optional);
     let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
     let copy = StartCopy {
         source_url: page.place.storage.readable_url(blob, READ_LIFETIME)?,
         source_if_match: Some(seen.etag.clone()).filter(|_| !planted("copy-of-any-version")),
         metadata: Some(metadata),
-        conditions: copying.conditions.clone(),
+        conditions: conditions.clone(),
         synchronous: false,
-        tags: copying.tags.clone(),
+        tags: tags.clone(),
         tier: carried::tier(seen),
     };
     let cx = core.context(&page.page.id);
-    let call = || account.start_copy(&cx, copying.place, &copy);
+    let call = || account.start_copy(&cx, place, &copy);
     core.calls
         .repeated(&core.entropy, "start_copy", call)
         .await?;
@@ -282,12 +268,15 @@ async fn judge_start(
     }
 }
 
-/// Looks at the destination until its copy is decided (DS3).
+/// Looks at the destination until its copy is decided (DS3); `fresh` when this worker has just
+/// started it. A complete copy of an earlier time that is not equal any more was written over by
+/// somebody: it stands in the way as any other blob does.
 async fn look(
     moving: &Moving<'_>,
     account: &dyn Storage,
     place: &BlobId,
     origin: &Origin,
+    fresh: bool,
 ) -> Result<Standing, Done> {
     let core = moving.core;
     let began = Instant::now();
@@ -313,6 +302,7 @@ async fn look(
             {
                 return Ok(Standing::Ours);
             }
+            Some(CopyStatus::Success) | None if !fresh => return Ok(Standing::Foreign(there)),
             Some(CopyStatus::Success) | None => {
                 return Err(Done::with(
                     Outcome::CopyFailed,
