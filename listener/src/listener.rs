@@ -58,8 +58,10 @@ pub enum PoolState {
 pub struct PoolStatus {
     /// What it is doing.
     pub state: PoolState,
-    /// Dequeue tasks that poll.
+    /// Dequeue tasks that run.
     pub tasks: u32,
+    /// Dequeue tasks that the load of the moment needs; what runs beside them rests.
+    pub desired: u32,
     /// Dequeue tasks ever started.
     pub tasks_started: u64,
     /// Messages being handled.

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::strategy::{BoxedStrategy, Strategy as _};
+use smalt_listener::config::Encoding;
+use smalt_listener::payload::{SendOptions, Sender};
 use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
 use tokio::time::Instant;
 
@@ -98,8 +100,10 @@ pub async fn run_in(
     bend: Option<Bend>,
 ) -> Result<Run, String> {
     let plan = Arc::new(plan.clone());
+    let storage = world.storage(Which::Main, &Actor::owner(), plan.seed, None)?;
     let owner = Owner {
-        storage: world.storage(Which::Main, &Actor::owner(), plan.seed, None)?,
+        sender: sender(&storage, &plan, &names.queue)?,
+        storage,
         stranger: world.storage(Which::Main, &Actor::stranger(), plan.seed, None)?,
         world,
         plan: &plan,
@@ -131,9 +135,21 @@ pub async fn run_in(
     })
 }
 
+fn sender(storage: &Arc<dyn Storage>, plan: &ListenPlan, queue: &str) -> Result<Sender, String> {
+    let encoding = match plan.shape.base64 {
+        true => Encoding::Base64,
+        false => Encoding::Text,
+    };
+    let (storage, offload) = (Arc::clone(storage), plan.shape.offload());
+    let sender = Sender::new(storage, queue, encoding, offload, plan.seed);
+    sender.map_err(|error| error.to_string())
+}
+
 /// The owner of the queue, and what it does.
 struct Owner<'a> {
     storage: Arc<dyn Storage>,
+    /// Puts bodies that travel in blobs.
+    sender: Sender,
     stranger: Arc<dyn Storage>,
     world: &'a World,
     plan: &'a ListenPlan,
@@ -166,6 +182,13 @@ impl Owner<'_> {
         let cx = CallContext::default();
         let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
         let ttl = ttl_s.map_or(MessageTtl::Never, |ttl_s| MessageTtl::After(s(ttl_s)));
+        if self.plan.travels_apart(number) {
+            let delay = s(hidden_s);
+            let options = SendOptions { ttl, delay };
+            let body = self.plan.body(number);
+            let sent = self.sender.send(body.as_bytes(), options).await;
+            return sent.map(|_| ()).map_err(|error| error.to_string());
+        }
         let text = self.plan.stored_text(number);
         let queue = &self.names.queue;
         let put = self

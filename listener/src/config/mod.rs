@@ -196,7 +196,7 @@ impl ListenerConfig {
             sentinel: None,
             watchdog: s(60),
             policy: Policy::Little,
-            drain_target: s(10),
+            drain_target: s(1),
             cooldown: s(15),
             rate_per_s: 500,
             poison_queue: None,

@@ -12,6 +12,7 @@ mod arrivals;
 mod fleet;
 mod owners;
 mod pace;
+mod payloads;
 #[cfg(test)]
 mod twice_tests;
 
@@ -21,6 +22,7 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 
+use self::payloads::Payloads;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
@@ -49,6 +51,9 @@ pub(super) const SOMETIMES: &[&str] = &[
     "lock lost while its handler ran",
     "lock renewed",
     "machine slept",
+    "payload dropped after its message",
+    "payload kept for the poison queue",
+    "payload left to the sweeper",
     "poisoned after a crash",
     "queue deleted",
     "queue missing",
@@ -70,6 +75,8 @@ const GARBLED: &str = "answer garbled";
 #[derive(Default)]
 struct Known {
     number: usize,
+    /// Its text in the queue.
+    stored: String,
     gets: u32,
     done: bool,
     deleted: bool,
@@ -93,6 +100,7 @@ struct Judge<'a> {
     replaced: BTreeMap<(String, String), Timestamp>,
     /// Messages that a life took and has not been seen to end.
     held: BTreeSet<(String, String)>,
+    payloads: Payloads,
     violations: Vec<Violation>,
     marks: Marks,
 }
@@ -111,6 +119,7 @@ pub(super) fn check(
         messages: BTreeMap::new(),
         replaced: BTreeMap::new(),
         held: BTreeSet::new(),
+        payloads: Payloads::default(),
         violations: Vec::new(),
         marks: Marks::new(),
     };
@@ -249,6 +258,13 @@ impl Judge<'_> {
         let actor = event.actor.as_str();
         let (_, queue, rest) = exchange.segments();
         let id = rest.strip_prefix("messages/").map(str::to_owned);
+        if queue == payloads::CONTAINER {
+            let of = |id: &str| self.messages.get(id);
+            let wrong = self.payloads.exchange(event, exchange, of, &mut self.marks);
+            if let Some(what) = wrong {
+                self.violated("LS6", number, what);
+            }
+        }
         match (actor == "owner", exchange.method.as_str(), id) {
             (true, "POST", _) if queue == self.names.queue => self.put(exchange),
             (true, ..) => {}
@@ -298,15 +314,20 @@ impl Judge<'_> {
         };
         let stored = read_queue_message(&exchange.body).unwrap_or_default();
         let text = answer.text();
-        let number = self.plan.number_of_stored(&stored);
+        let number = self
+            .payloads
+            .number_of(self.plan, &stored)
+            .or_else(|| self.plan.number_of_stored(&stored));
         if let (Some(id), Some(number)) = (element(&text, "MessageId"), number) {
             let expires = element(&text, "ExpirationTime").and_then(Timestamp::parse_rfc1123);
             let known = Known {
                 number,
+                stored: stored.clone(),
                 expires: expires.filter(|expires| !never_expires(*expires)),
                 ..Known::default()
             };
             self.messages.insert(id.to_owned(), known);
+            self.payloads.belongs(number, id);
         }
     }
 
@@ -392,13 +413,15 @@ impl Judge<'_> {
             return self.violated("LS1", number, format!("a poison copy of nothing: {text}"));
         };
         known.poisoned += 1;
-        let (of, orphaned) = (known.number, known.orphaned);
+        let (of, orphaned, stored) = (known.number, known.orphaned, known.stored.clone());
         if orphaned {
             self.mark("poisoned after a crash");
         }
-        let stored = self.plan.stored_text(of);
         if envelope["body"].as_str() != Some(stored.as_str()) {
             let what = format!("the poison copy is {}, not {stored:?}", envelope["body"]);
+            self.violated("LS6", number, what);
+        }
+        if let Some(what) = self.payloads.poisoned(of, &mut self.marks) {
             self.violated("LS6", number, what);
         }
     }
@@ -426,7 +449,7 @@ impl Judge<'_> {
     fn end(&mut self) {
         let most = self.plan.shape.max_dequeue;
         let over = self.history.last().map_or(Timestamp::MIN, |event| event.at);
-        let mut found = Vec::new();
+        let mut found = self.payloads.left(&self.messages, &mut self.marks);
         let mut put = 0;
         for (id, known) in &self.messages {
             put += 1;

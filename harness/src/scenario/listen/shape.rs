@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use smalt_listener::config::{Encoding, Idle, Policy, Tasks};
+use smalt_listener::payload::{Compression, Offload};
 use smalt_listener::rules::sentinel::Sentinel;
 use smalt_listener::{ListenerConfig, SentinelConfig};
 
@@ -67,7 +68,14 @@ pub struct Shape {
     pub skew_s: [i32; 3],
     /// How long each way takes a request, in milliseconds.
     pub lag_ms: u64,
+    /// How payloads are compressed, where every second message has one in a blob.
+    pub payloads: Option<Compression>,
 }
+
+/// Container of the payloads.
+pub(super) const PAYLOADS: &str = "payloads";
+/// Longer bodies travel in a blob.
+pub(super) const APART_ABOVE_BYTES: usize = 64;
 
 impl Shape {
     /// The longest that a visible message waits until somebody looks.
@@ -113,6 +121,16 @@ impl Shape {
         }
     }
 
+    /// How payloads travel.
+    pub(super) fn offload(&self) -> Option<Offload> {
+        self.payloads.map(|compression| Offload {
+            above_bytes: APART_ABOVE_BYTES,
+            compression,
+            margin: Duration::from_secs(3_600),
+            ..Offload::into(PAYLOADS)
+        })
+    }
+
     /// The configuration of one life.
     pub fn config(&self, names: &Names, worker: &str) -> ListenerConfig {
         let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
@@ -155,6 +173,7 @@ impl Shape {
             handler_timeout: s(HANDLER_TIMEOUT_S),
             grace: s(self.grace_s),
             create_queue: self.create_queue,
+            offload: self.offload(),
             ..ListenerConfig::new(&names.queue)
         }
     }
@@ -218,6 +237,7 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             create_queue,
             skew_s: wire.0,
             lag_ms: wire.1,
+            payloads: None,
         }
     })
 }
