@@ -226,6 +226,7 @@ impl Listener {
     fn payloads(&self) -> Option<Arc<PayloadStore>> {
         let offload = self.config.offload.clone()?;
         let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        let store = store.within(self.account.clone());
         Some(Arc::new(store))
     }
 

@@ -93,7 +93,7 @@ impl Pool {
         let mut left = awake;
         for active in self.active.values() {
             let has_room = !active.is_full.load(Ordering::Relaxed);
-            let rests = has_room && left == 0 && !planted("resting-tasks-poll");
+            let rests = has_room && left == 0;
             left -= u32::from(has_room && left > 0);
             active.rest.send_if_modified(|was| {
                 let changed = *was != rests;

@@ -15,6 +15,7 @@ use smalt_sleeve::port::{
 use super::codec::{self, Damage};
 use super::envelope::{self, Claim, Reading};
 use super::{Compression, Offload};
+use crate::throttle::{AccountLimit, Priority};
 
 /// Metadata by which a sweeper knows when a blob's time is over, as RFC 3339.
 pub const TTL_KEY: &str = "TimeToLive";
@@ -79,6 +80,7 @@ impl Seen {
 pub struct PayloadStore {
     storage: Arc<dyn Storage>,
     offload: Offload,
+    account: Option<AccountLimit>,
     requests: AtomicU64,
 }
 
@@ -88,8 +90,16 @@ impl PayloadStore {
         PayloadStore {
             storage,
             offload,
+            account: None,
             requests: AtomicU64::new(0),
         }
+    }
+
+    /// Draws its requests from a budget that others on the account share.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = Some(account);
+        self
     }
 
     /// The settings.
@@ -170,7 +180,7 @@ impl PayloadStore {
             conditions: Conditions::absent(),
         };
         let blob = self.blob(name);
-        let cx = self.context();
+        let cx = self.context().await;
         self.storage.put_blob(&cx, &blob, packed, &put).await
     }
 
@@ -184,12 +194,14 @@ impl PayloadStore {
     /// A blob of our own.
     pub(crate) async fn seen(&self, name: &str) -> PortResult<(BlobProperties, Timestamp)> {
         let blob = self.blob(name);
-        self.storage.blob_properties(&self.context(), &blob).await
+        self.storage
+            .blob_properties(&self.context().await, &blob)
+            .await
     }
 
     /// Creates the container.
     pub(crate) async fn create_container(&self) -> PortResult<()> {
-        let cx = self.context();
+        let cx = self.context().await;
         let created = self.storage.create_container(&cx, &self.offload.container);
         created.await.map(|_| ())
     }
@@ -208,7 +220,10 @@ impl PayloadStore {
             _ => codec::stored_bytes_max(reference.len),
         };
         let blob = self.blob(&reference.blob);
-        let got = self.storage.get_blob(&self.context(), &blob, most).await;
+        let got = self
+            .storage
+            .get_blob(&self.context().await, &blob, most)
+            .await;
         let got = got.map_err(|error| match error.kind {
             ErrorKind::NotFound => FetchError::Missing,
             ErrorKind::Invalid => FetchError::Damaged(error.to_string()),
@@ -246,7 +261,11 @@ impl PayloadStore {
         let blob = self.blob(&claim.reference.blob);
         let seen = match seen {
             Some(seen) => seen,
-            None => match self.storage.blob_properties(&self.context(), &blob).await {
+            None => match self
+                .storage
+                .blob_properties(&self.context().await, &blob)
+                .await
+            {
                 Ok((properties, now)) => Seen::of(&properties, now),
                 Err(error) => return unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
             },
@@ -279,7 +298,10 @@ impl PayloadStore {
     /// The same where this process has not read the blob.
     pub(crate) async fn drop_unread(&self, claim: &Claim) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
-        let seen = self.storage.blob_properties(&self.context(), &blob).await;
+        let seen = self
+            .storage
+            .blob_properties(&self.context().await, &blob)
+            .await;
         match seen {
             Ok((seen, _)) if metadata_value(&seen.metadata, POISONED_KEY).is_some() => Ok(()),
             Ok((seen, _)) => self.drop_read(claim, &seen.etag).await,
@@ -302,7 +324,10 @@ impl PayloadStore {
         let blob = self.blob(&claim.reference.blob);
         let mut attempts = 0;
         loop {
-            let seen = self.storage.blob_properties(&self.context(), &blob).await;
+            let seen = self
+                .storage
+                .blob_properties(&self.context().await, &blob)
+                .await;
             let (seen, now) = match seen {
                 Ok(seen) => seen,
                 // Nothing about it can be changed any more; its message may be worth keeping all the
@@ -329,13 +354,13 @@ impl PayloadStore {
     }
 
     async fn describe(&self, blob: &BlobId, with: &Metadata, tag: &Tag) -> PortResult<Written> {
-        let (cx, only) = (self.context(), Conditions::matching(tag));
+        let (cx, only) = (self.context().await, Conditions::matching(tag));
         self.storage.set_blob_metadata(&cx, blob, with, &only).await
     }
 
     async fn delete(&self, claim: &Claim, conditions: &Conditions) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
-        let cx = self.context();
+        let cx = self.context().await;
         let snapshots = DeleteSnapshots::Include;
         self.storage
             .delete_blob(&cx, &blob, conditions, snapshots)
@@ -347,8 +372,11 @@ impl PayloadStore {
         BlobId::new(&self.offload.container, name)
     }
 
-    /// Counts a request.
-    fn context(&self) -> CallContext {
+    /// Waits until a request may be sent, and counts it.
+    async fn context(&self) -> CallContext {
+        if let Some(account) = &self.account {
+            account.take(Priority::Settle).await;
+        }
         self.requests.fetch_add(1, Ordering::Relaxed);
         CallContext {
             client_request_id: String::new(),

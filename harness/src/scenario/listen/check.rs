@@ -13,8 +13,10 @@ mod fleet;
 mod owners;
 mod pace;
 mod payloads;
+mod sometimes;
 #[cfg(test)]
 mod twice_tests;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -23,50 +25,12 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 
 use self::payloads::Payloads;
+pub(super) use self::sometimes::SOMETIMES;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
 use crate::scenario::marks::{Marks, mark};
-
-/// What a campaign must have seen.
-pub(super) const SOMETIMES: &[&str] = &[
-    "503 with Retry-After",
-    "answer lost: delete",
-    "answer lost: get",
-    "answer lost: put",
-    "answer lost: update",
-    "clock off beyond the visibility",
-    "clock refused",
-    "connection reset",
-    "copy in the poison queue",
-    "account's budget used up",
-    "expired",
-    "expiry alarm",
-    "expiry alarm under a running handler",
-    "fleet idle",
-    "handled again after it was done",
-    "handler dropped",
-    "handler panicked",
-    "lock lost while its handler ran",
-    "lock renewed",
-    "machine slept",
-    "payload dropped after its message",
-    "payload kept for the poison queue",
-    "payload left to the sweeper",
-    "poisoned after a crash",
-    "queue deleted",
-    "queue missing",
-    "receipt mismatch",
-    "sentinel replaced",
-    "sentinel's lease given up",
-    "sentinel's lease renewed",
-    "sentinel's lease taken",
-    "told to stop with work in flight",
-    "trigger sent",
-    "watchdog woke",
-    "worker died",
-];
 
 /// Answers with this fault are no answers.
 const GARBLED: &str = "answer garbled";
@@ -140,8 +104,21 @@ pub(super) fn check(
     let (mut violations, mut marks) = (judge.violations, judge.marks);
     if is_virtual {
         owners::check(history, plan, names, &mut violations, &mut marks);
-        pace::check(history, plan, names, &mut violations, &mut marks);
-        fleet::check(history, plan, names, &mut violations, &mut marks);
+        fleet::check_all(history, plan, &mut violations, &mut marks);
+        pace::arrivals(history, plan, names, &mut violations, &mut marks);
+        for queue in plan.shape.queues_at_last(names) {
+            let (view, numbers) = views::of(history, &queue, names);
+            let names = Names {
+                queue,
+                ..names.clone()
+            };
+            let first = violations.len();
+            pace::check(&view, plan, &names, &mut violations, &mut marks);
+            fleet::check_queue(&view, plan, &names, &mut violations, &mut marks);
+            for violation in &mut violations[first..] {
+                violation.at = violation.at.and_then(|at| numbers.get(at).copied());
+            }
+        }
     }
     (violations, marks)
 }
@@ -258,6 +235,12 @@ impl Judge<'_> {
         let actor = event.actor.as_str();
         let (_, queue, rest) = exchange.segments();
         let id = rest.strip_prefix("messages/").map(str::to_owned);
+        if actor != "owner" && exchange.method == "PUT" && rest.ends_with(".partitions.json") {
+            let dropped = exchange.done().is_some();
+            if dropped {
+                self.mark("queue of several dropped when it was empty");
+            }
+        }
         if queue == payloads::CONTAINER {
             let of = |id: &str| self.messages.get(id);
             let wrong = self.payloads.exchange(event, exchange, of, &mut self.marks);
@@ -266,7 +249,7 @@ impl Judge<'_> {
             }
         }
         match (actor == "owner", exchange.method.as_str(), id) {
-            (true, "POST", _) if queue == self.names.queue => self.put(exchange),
+            (true, "POST", _) if self.names.is_queue(&queue) => self.put(exchange),
             (true, ..) => {}
             (_, "GET", None) if rest == "messages" => self.got(number, exchange),
             (_, "POST", None) if queue == self.names.poison => self.poisoned(number, exchange),

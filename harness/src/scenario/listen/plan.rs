@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use smalt_listener::config::Policy;
 use smalt_listener::payload::Compression;
 
-use super::shape::{Shape, shapes};
+use super::shape::{Resize, Shape, shapes};
 use crate::scenario::faults::{self, Fault, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
@@ -226,7 +226,8 @@ impl ListenPlan {
     /// Whether nothing goes wrong in it.
     pub fn is_calm(&self) -> bool {
         let faults = !self.trouble.faults.is_empty() || !self.trouble.rules.is_empty();
-        !faults && self.acts.is_empty() && self.shape.skew_s == [0; 3]
+        let acts = !self.acts.is_empty() || self.shape.partitions.is_some();
+        !faults && !acts && self.shape.skew_s == [0; 3]
     }
 }
 
@@ -288,6 +289,7 @@ fn waves() -> impl Strategy<Value = Wave> {
 #[derive(Clone, Debug, Default)]
 struct Extras {
     payloads: Option<Compression>,
+    partitions: Option<Resize>,
     /// Faults at requests for payloads.
     faults: Vec<Fault>,
 }
@@ -312,9 +314,14 @@ fn extras() -> impl Strategy<Value = Extras> {
         Just(Compression::None)
     ];
     let payloads = prop_oneof![2 => Just(None), 1 => enc.prop_map(Some)];
-    (payloads, faults::swarm(PAYLOAD_MENU)).prop_map(|(payloads, faults)| Extras {
+    let resize = (1u32..5, 1u32..5, 3u16..100);
+    let resize = resize.prop_map(|(from, to, at_s)| Resize { from, to, at_s });
+    let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
+    let parts = (payloads, faults::swarm(PAYLOAD_MENU), partitions);
+    parts.prop_map(|(payloads, faults, partitions)| Extras {
         faults: payloads.map(|_| faults).unwrap_or_default(),
         payloads,
+        partitions,
     })
 }
 
@@ -343,6 +350,7 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     parts.prop_map(
         |(seed, mut messages, mut shape, mut acts, wave, mut trouble, extras)| {
             shape.payloads = extras.payloads;
+            shape.partitions = extras.partitions;
             trouble.faults.extend(extras.faults);
             for message in &mut messages {
                 // As text everything can be decoded.
