@@ -8,12 +8,6 @@ use smalt::cli::{Cli, Durability};
 use smalt::log;
 use smalt::server::{self, Server};
 
-/// The C library's looks through what came and went before, and a queue of a million messages is
-/// slower for it than one of a thousand (docs/adr/0016).
-#[cfg(not(target_env = "msvc"))]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Some(shell) = cli.completions {
