@@ -80,7 +80,7 @@ impl Connections {
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                         Ok(Ok(stream)) => {
-                            serve(http, stream, peer, handle, watcher, patience).await
+                            serve(http, stream, peer, handle, watcher, patience).await;
                         }
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
                         Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),

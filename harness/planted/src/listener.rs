@@ -292,6 +292,24 @@ pub const BUGS: &[Bug] = &[
         "A trigger between a get and the sleep after it is lost.",
         "DL18, LL1",
     ),
+    bug(
+        "payload-left-for-good",
+        "listener/src/settle.rs",
+        "A payload whose message never expires has no end when its message is deleted.",
+        "DL26, LS6",
+    ),
+    bug(
+        "poisoned-payload-expires",
+        "listener/src/poison.rs",
+        "The payload of a copy in the poison queue keeps its time to live.",
+        "LS6",
+    ),
+    bug(
+        "drained-too-early",
+        "listener/src/partition/set.rs",
+        "A queue that drains is dropped although senders may still write it.",
+        "LL2; D2, drain-safe resize",
+    ),
     tested(
         "stop-waits-for-the-sleep",
         "listener/src/poller.rs",
