@@ -74,7 +74,10 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     let offload = offload(&file, &flags.queue)?;
     let seed = ambient::seed()?;
     let sender = match partitions::of(&file, &flags.queue)? {
-        None => To::One(Sender::new(storage, &flags.queue, encoding, offload, seed)?),
+        None => {
+            let sender = Sender::new(storage, &flags.queue, encoding, offload, seed)?;
+            To::One(Box::new(sender))
+        }
         Some(set) => {
             let set = Arc::new(Partitions::new(storage, set)?);
             To::Many(PartitionSender::new(set, encoding, offload, seed)?)
@@ -116,7 +119,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
 
 /// Where messages go.
 enum To {
-    One(Sender),
+    One(Box<Sender>),
     Many(PartitionSender),
 }
 
