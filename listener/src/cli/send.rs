@@ -80,7 +80,9 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
         }
         Some(set) => {
             let set = Arc::new(Partitions::new(storage, set)?);
-            To::Many(PartitionSender::new(set, encoding, offload, seed)?)
+            To::Many(Box::new(PartitionSender::new(
+                set, encoding, offload, seed,
+            )?))
         }
     };
     let options = SendOptions {
@@ -120,7 +122,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
 /// Where messages go.
 enum To {
     One(Box<Sender>),
-    Many(PartitionSender),
+    Many(Box<PartitionSender>),
 }
 
 impl To {
