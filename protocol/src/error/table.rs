@@ -100,6 +100,7 @@ error_codes! {
     InvalidXmlDocument 400 "XML specified is not syntactically valid.",
     InvalidXmlNodeValue 400 "The value provided for one of the XML nodes in the request body was not in the correct format.",
     JsonFormatNotSupported 415 "JSON format is not supported.",
+    KeyValueTooLarge 400 "The key value is larger than the maximum size permitted.",
     LeaseAlreadyBroken 409 "The lease has already been broken and cannot be broken again.",
     LeaseAlreadyPresent 409 "There is already a lease present.",
     LeaseIdMismatchWithBlobOperation 412 "The lease ID specified did not match the lease ID for the blob.",
