@@ -14,8 +14,10 @@ use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
 pub struct Call {
-    /// Method.
+    /// Method: what a tunnelled request asks for.
     pub method: Method,
+    /// Method of the request line, which signatures cover.
+    pub sent_method: Method,
     /// Account, service, resource.
     pub target: Target,
     /// Query parameters, decoded, in the order sent.
@@ -135,10 +137,10 @@ impl Call {
         }
     }
 
-    /// Table addressed, as its path says; empty when the resource is no table.
+    /// Table addressed, as its path says; empty when the resource is no table or entity.
     pub fn table(&self) -> &str {
         match &self.target.resource {
-            Resource::Table(path) => path.split('(').next().unwrap_or_default(),
+            Resource::Table(address) => address.table(),
             _ => "",
         }
     }

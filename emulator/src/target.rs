@@ -4,6 +4,10 @@
 //! production, and *path style* `127.0.0.1:10000/devstoreaccount1/c/b`, as Azurite has it. The
 //! socket (or, in process, the port) says which service a path-style request is for.
 
+mod table;
+
+pub use table::TableAddress;
+
 use smalt_protocol::connection_string::{
     EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT, EMULATOR_TABLE_PORT,
 };
@@ -40,8 +44,8 @@ pub enum Resource {
     Messages(String),
     /// One message: queue, id.
     Message(String, String),
-    /// Anything of the table service: the path behind the account.
-    Table(String),
+    /// Anything of the table service.
+    Table(TableAddress),
 }
 
 /// The kinds of [`Resource`], as the register names them.
@@ -154,7 +158,7 @@ pub fn resolve(
     let resource = match service {
         Service::Blob => blob_resource(rest, address.names_container)?,
         Service::Queue => queue_resource(rest)?,
-        Service::Table => Resource::Table(uri::percent_decode(rest)?),
+        Service::Table => Resource::Table(TableAddress::parse(&uri::percent_decode(rest)?)),
     };
     let raw_path = if address.raw_path.is_empty() {
         "/".to_owned()
