@@ -7,14 +7,18 @@
 //!
 //! - [`value`], [`entity`], [`name`], [`key`]: what is stored.
 
+pub mod address;
 pub mod entity;
+pub mod format;
 pub mod key;
 pub mod name;
 pub mod serde_bytes;
 pub mod tag;
 pub mod value;
 
+pub use address::Resource;
 pub use entity::{Entity, EntityBody, Properties, Property};
+pub use format::{BodyFormat, Format, Metadata};
 pub use name::TableName;
 pub use tag::EntityTag;
 pub use value::{EdmType, Value, ValueRef};

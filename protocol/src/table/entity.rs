@@ -86,11 +86,13 @@ impl Properties {
         }
     }
 
-    /// Takes over what a merge brings: new values, new properties behind the others.
+    /// Takes over what a merge brings. Afterwards all stand in the order of their names, whether or
+    /// not there was anything to merge with: so it was recorded.
     pub fn merge(&mut self, newer: Properties) {
         for Property(name, value) in newer.0 {
             self.set(&name, value);
         }
+        self.0.sort_by(|one, other| one.0.cmp(&other.0));
     }
 
     /// The properties in order.
@@ -164,5 +166,90 @@ impl Fields for Entity {
             TIMESTAMP => Some(ValueRef::DateTime(self.timestamp)),
             _ => self.properties.get(name).map(Value::as_ref),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Value {
+        Value::String(value.to_owned())
+    }
+
+    fn properties(given: &[(&str, &str)]) -> Properties {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), text(value));
+        given.iter().map(owned).collect()
+    }
+
+    /// Every type, stored and read again, and a record that names no properties.
+    #[test]
+    fn properties_are_stored_as_they_are() {
+        let values = [
+            Value::Binary(vec![0, 255, 128]),
+            Value::Boolean(true),
+            Value::DateTime(Timestamp::MAX),
+            Value::Double(f64::NAN),
+            Value::Double(-0.0),
+            Value::Guid(uuid::Uuid::from_u128(7)),
+            Value::Int32(i32::MIN),
+            Value::Int64(i64::MAX),
+            text("ü😀"),
+        ];
+        let named = values.into_iter().enumerate();
+        let stored: Properties = named.map(|(n, value)| (format!("p{n}"), value)).collect();
+        let bytes = rmp_serde::to_vec_named(&stored).unwrap();
+        let read: Properties = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(read, stored);
+        assert_eq!(read.len(), 9);
+        let empty: Properties = rmp_serde::from_slice(&[0x90]).unwrap();
+        assert!(empty.is_empty());
+        let json = serde_json::to_string(&properties(&[("a", "b")])).unwrap();
+        assert_eq!(json, r#"[["a",{"String":"b"}]]"#);
+        let bytes: Value = serde_json::from_str(r#"{"Binary":[1,2]}"#).unwrap();
+        assert_eq!(bytes, Value::Binary(vec![1, 2]));
+    }
+
+    #[test]
+    fn a_merge_sorts_by_name_and_keeps_what_it_does_not_name() {
+        let mut stored = properties(&[("etag", "1"), ("ETag", "2"), ("b", "3")]);
+        stored.merge(properties(&[("Etag", "4"), ("b", "5")]));
+        let expected = [("ETag", "2"), ("Etag", "4"), ("b", "5"), ("etag", "1")];
+        assert_eq!(stored, properties(&expected));
+    }
+
+    #[test]
+    fn entities_know_their_size() {
+        let mut entity = Entity {
+            partition_key: "p".to_owned(),
+            row_key: "rr".to_owned(),
+            timestamp: Timestamp::MIN,
+            properties: properties(&[("ab", "cde")]),
+        };
+        assert_eq!(entity.bytes(), 4 + 2 + 4 + (8 + 4 + 6 + 4));
+        assert!(entity.check_limits().is_ok());
+        let code = |entity: &Entity| entity.check_limits().unwrap_err().code();
+        entity.properties = (0..17)
+            .map(|n| (n.to_string(), text(&"x".repeat(32 * 1024))))
+            .collect();
+        assert_eq!(code(&entity), ErrorCode::EntityTooLarge);
+        entity.properties = (0..253).map(|n| (n.to_string(), Value::Int32(0))).collect();
+        assert_eq!(code(&entity), ErrorCode::TooManyProperties);
+    }
+
+    #[test]
+    fn filters_see_keys_time_and_properties() {
+        let entity = Entity {
+            partition_key: "p".to_owned(),
+            row_key: "r".to_owned(),
+            timestamp: Timestamp::MIN,
+            properties: properties(&[("a", "b")]),
+        };
+        let seen = |name: &str| entity.field(name).map(ValueRef::to_value);
+        assert_eq!(seen("PartitionKey"), Some(text("p")));
+        assert_eq!(seen("RowKey"), Some(text("r")));
+        assert_eq!(seen("Timestamp"), Some(Value::DateTime(Timestamp::MIN)));
+        assert_eq!(seen("a"), Some(text("b")));
+        assert_eq!(seen("A"), None);
     }
 }

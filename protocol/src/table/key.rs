@@ -2,9 +2,23 @@
 //!
 //! Source: *Understanding the Table Service Data Model*, characters disallowed in key fields.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::KEY_CHARS_MAX;
-use crate::uri;
+
+/// What the service escapes in the keys of an address, as recorded: all but the unreserved
+/// characters and marks of RFC 2396.
+const KEY: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
 
 /// Checks a partition key or row key. The empty text is one.
 ///
@@ -34,12 +48,9 @@ pub fn quote(text: &str) -> String {
 /// `Products(PartitionKey='a%20b',RowKey='c')`: the address of an entity within its service, each
 /// key percent-encoded, a quote in it doubled before.
 pub fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
-    let literal = |key: &str| uri::encode_query(&key.replace('\'', "''"));
-    format!(
-        "{table}(PartitionKey='{}',RowKey='{}')",
-        literal(partition_key),
-        literal(row_key)
-    )
+    let literal = |key: &str| utf8_percent_encode(&quote(key), KEY).to_string();
+    let (partition, row) = (literal(partition_key), literal(row_key));
+    format!("{table}(PartitionKey={partition},RowKey={row})")
 }
 
 /// `Tables('products')`: the address of a table within its service.
@@ -76,5 +87,17 @@ mod tests {
             let code = check_key(key).err().map(|error| error.code());
             assert_eq!(code, expected, "{key:?}");
         }
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_recordings() {
+        for (partition, row, expected) in [
+            (":@", "+,$", "T(PartitionKey='%3A%40',RowKey='%2B%2C%24')"),
+            ("=& ", "a'b", "T(PartitionKey='%3D%26%20',RowKey='a''b')"),
+            ("ü", "", "T(PartitionKey='%C3%BC',RowKey='')"),
+        ] {
+            assert_eq!(entity_path("T", partition, row), expected);
+        }
+        assert_eq!(table_path("MyTable"), "Tables('MyTable')");
     }
 }
