@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
+use smalt_protocol::table::address;
 use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
@@ -140,7 +141,11 @@ impl Call {
     /// Table addressed, as its path says; empty when the resource is no table or entity.
     pub fn table(&self) -> &str {
         match &self.target.resource {
-            Resource::Table(address) => address.table(),
+            Resource::Table(Ok(
+                address::Resource::Table(table)
+                | address::Resource::Entities(table)
+                | address::Resource::Entity { table, .. },
+            )) => table,
             _ => "",
         }
     }

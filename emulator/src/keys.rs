@@ -37,7 +37,7 @@
 
 mod entity;
 
-pub use entity::{entities, entity, entity_names, entity_part, partition, table};
+pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
 
 use smalt_protocol::Timestamp;
 

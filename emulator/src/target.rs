@@ -4,13 +4,10 @@
 //! production, and *path style* `127.0.0.1:10000/devstoreaccount1/c/b`, as Azurite has it. The
 //! socket (or, in process, the port) says which service a path-style request is for.
 
-mod table;
-
-pub use table::TableAddress;
-
 use smalt_protocol::connection_string::{
     EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT, EMULATOR_TABLE_PORT,
 };
+use smalt_protocol::table::address;
 use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
 /// The service of Azurite's default ports, for in-process requests in path style.
@@ -44,8 +41,8 @@ pub enum Resource {
     Messages(String),
     /// One message: queue, id.
     Message(String, String),
-    /// Anything of the table service.
-    Table(TableAddress),
+    /// Anything of the table service; where no resource has such a path, what is said to that.
+    Table(Result<address::Resource, StorageError>),
 }
 
 /// The kinds of [`Resource`], as the register names them.
@@ -158,7 +155,7 @@ pub fn resolve(
     let resource = match service {
         Service::Blob => blob_resource(rest, address.names_container)?,
         Service::Queue => queue_resource(rest)?,
-        Service::Table => Resource::Table(TableAddress::parse(&uri::percent_decode(rest)?)),
+        Service::Table => Resource::Table(address::parse_path(rest)),
     };
     let raw_path = if address.raw_path.is_empty() {
         "/".to_owned()

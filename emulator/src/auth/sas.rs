@@ -296,6 +296,16 @@ fn check_reach(
         SasKind::Account => access.account_sas,
         SasKind::Service | SasKind::UserDelegation => access.service_sas,
     };
+    check_letters(call, access, declared, permissions)
+}
+
+/// Whether the letters of a SAS permit an operation, of which `declared` are the letters.
+pub fn check_letters(
+    call: &Call,
+    access: &Access,
+    declared: &str,
+    permissions: Permissions,
+) -> Result<(), StorageError> {
     if declared.is_empty() {
         return Err(unauthorised(call, ErrorCode::AuthorizationFailure));
     }

@@ -22,17 +22,23 @@ pub fn table(account: &str, name: &str) -> Vec<u8> {
 
 /// An entity.
 pub fn entity(generation: Generation, partition_key: &str, row_key: &str) -> Vec<u8> {
-    let mut key = partition(generation, partition_key);
-    push(&mut key, row_key);
+    let mut key = entities(generation);
+    key.extend_from_slice(&position(partition_key, row_key));
     key
 }
 
-/// Where the entities of a partition start; with [`after`](super::after), where they end.
-pub fn partition(generation: Generation, partition_key: &str) -> Vec<u8> {
-    let mut key = entities(generation);
-    key.reserve(2 * partition_key.len() + 2);
-    push(&mut key, partition_key);
-    key
+/// The place of an entity within its table: what follows the generation in its key.
+pub fn position(partition_key: &str, row_key: &str) -> Vec<u8> {
+    let mut place = partition(partition_key);
+    push(&mut place, row_key);
+    place
+}
+
+/// The place where the entities of a partition start; with [`after`](super::after), where they end.
+pub fn partition(partition_key: &str) -> Vec<u8> {
+    let mut place = Vec::with_capacity(partition_key.len() + 40);
+    push(&mut place, partition_key);
+    place
 }
 
 /// Where the entities of a table start; with [`after`](super::after), where they end.
@@ -108,8 +114,9 @@ mod tests {
             let order = |names: &(String, String)| (units(&names.0), units(&names.1));
             prop_assert_eq!(key(&one).cmp(&key(&other)), order(&one).cmp(&order(&other)));
             prop_assert_eq!(entity_names(&key(&one)), one.clone());
-            let (from, to) = (partition(7, &one.0), after(partition(7, &one.0)));
-            prop_assert_eq!((from..to).contains(&key(&other)), one.0 == other.0);
+            let (from, to) = (partition(&one.0), after(partition(&one.0)));
+            let place = position(&other.0, &other.1);
+            prop_assert_eq!((from..to).contains(&place), one.0 == other.0);
         }
     }
 

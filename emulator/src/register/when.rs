@@ -2,9 +2,10 @@
 
 use http::Method;
 use smalt_protocol::ApiVersion;
+use smalt_protocol::table::Resource as Table;
 
 use crate::call::Call;
-use crate::target::{Resource, TableAddress};
+use crate::target::Resource;
 
 /// Nothing else matters.
 pub fn always(_: &Call) -> bool {
@@ -103,23 +104,23 @@ pub fn lease_break(call: &Call) -> bool {
     is(call, "x-ms-lease-action", "break")
 }
 
-fn names(call: &Call, is: fn(&TableAddress) -> bool) -> bool {
-    matches!(&call.target.resource, Resource::Table(address) if is(address))
+fn names(call: &Call, is: fn(&Table) -> bool) -> bool {
+    matches!(&call.target.resource, Resource::Table(Ok(address)) if is(address))
 }
 
 /// The account's table service.
 pub fn table_service(call: &Call) -> bool {
-    names(call, |address| matches!(address, TableAddress::Service))
+    names(call, |address| matches!(address, Table::Service))
 }
 
 /// `/Tables`.
 pub fn tables(call: &Call) -> bool {
-    names(call, |address| matches!(address, TableAddress::Tables))
+    names(call, |address| matches!(address, Table::Tables))
 }
 
 /// `/Tables('name')`.
 pub fn table_by_name(call: &Call) -> bool {
-    names(call, |address| matches!(address, TableAddress::Named(_)))
+    names(call, |address| matches!(address, Table::Table(_)))
 }
 
 /// `/Tables` or `/Tables('name')`.
@@ -129,17 +130,17 @@ pub fn tables_or_named(call: &Call) -> bool {
 
 /// `/$batch`.
 pub fn table_batch(call: &Call) -> bool {
-    names(call, |address| matches!(address, TableAddress::Batch))
+    names(call, |address| matches!(address, Table::Batch))
 }
 
 /// `/name(PartitionKey='..',RowKey='..')`.
 pub fn table_entity(call: &Call) -> bool {
-    names(call, |address| matches!(address, TableAddress::Entity { .. }))
+    names(call, |address| matches!(address, Table::Entity { .. }))
 }
 
 /// `/name` or `/name()`.
-pub fn table(call: &Call) -> bool {
-    names(call, |address| matches!(address, TableAddress::Table(_)))
+pub fn entities(call: &Call) -> bool {
+    names(call, |address| matches!(address, Table::Entities(_)))
 }
 
 /// Put Message by POST, or, under the versions of 2008 and 2009, by PUT with the bare bytes.
