@@ -5,20 +5,30 @@
 //! operations*, *Querying tables and entities*, *Performing entity group transactions*. Recordings
 //! decide where they show more.
 //!
-//! - [`value`], [`entity`], [`name`], [`key`]: what is stored.
+//! - [`value`], [`entity`], [`name`], [`key`], [`tag`]: what is stored.
+//! - [`address`], [`query`], [`format`]: what a request asks for.
+//! - [`payload`]: the documents of requests and answers, over [`literal`].
 
 pub mod address;
+mod atom;
+mod body;
 pub mod entity;
 pub mod format;
+mod json;
 pub mod key;
+pub mod literal;
 pub mod name;
+pub mod payload;
+pub mod query;
 pub mod serde_bytes;
 pub mod tag;
 pub mod value;
 
 pub use address::Resource;
-pub use entity::{Entity, EntityBody, Properties, Property};
+pub use entity::{Entity, EntityBody, Fields, Properties, Property};
 pub use format::{BodyFormat, Format, Metadata};
 pub use name::TableName;
-pub use tag::EntityTag;
+pub use payload::Scope;
+pub use query::Select;
+pub use tag::{EntityTag, IfMatch};
 pub use value::{EdmType, Value, ValueRef};

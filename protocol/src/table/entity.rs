@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::{ENTITY_BYTES_MAX, ENTITY_PROPERTIES_MAX};
+use crate::table::query::Select;
 use crate::table::tag::EntityTag;
 use crate::table::value::{Value, ValueRef, utf16_bytes};
 use crate::time::Timestamp;
@@ -78,6 +79,11 @@ impl Properties {
             .map(|property| &property.1)
     }
 
+    /// Puts a property behind all others. Whoever reads a body has seen to it that its name is new.
+    pub(crate) fn push(&mut self, name: String, value: Value) {
+        self.0.push(Property(name, value));
+    }
+
     /// Gives a property a value: in the place of an earlier one, or behind all others.
     pub fn set(&mut self, name: &str, value: Value) {
         match self.0.iter_mut().find(|property| property.0 == name) {
@@ -135,6 +141,23 @@ impl Entity {
     /// The tag of its version.
     pub const fn etag(&self) -> EntityTag {
         EntityTag::of(self.timestamp)
+    }
+
+    /// The properties that an answer has, beside those of the system: all in their order, or those
+    /// that were asked for in the order asked, with nothing for what the entity does not have.
+    pub fn selected<'a>(&'a self, select: Option<&'a Select>) -> Vec<(&'a str, Option<&'a Value>)> {
+        let Some(select) = select.filter(|select| !select.is_everything()) else {
+            let all = self.properties.iter();
+            return all.map(|(name, value)| (name, Some(value))).collect();
+        };
+        let mut chosen: Vec<(&str, Option<&Value>)> = Vec::new();
+        for name in select.names() {
+            let is_system = [PARTITION_KEY, ROW_KEY, TIMESTAMP].contains(&name.as_str());
+            if !is_system && !chosen.iter().any(|(other, _)| other == name) {
+                chosen.push((name, self.properties.get(name)));
+            }
+        }
+        chosen
     }
 
     /// What counts towards its size, in bytes.

@@ -6,6 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::KEY_CHARS_MAX;
+use crate::table::body::out_of_range;
 
 /// What the service escapes in the keys of an address, as recorded: all but the unreserved
 /// characters and marks of RFC 2396.
@@ -30,8 +31,7 @@ pub fn check_key(key: &str) -> Result<(), StorageError> {
         return Err(ErrorCode::KeyValueTooLarge.into());
     }
     if key.chars().any(is_forbidden) {
-        let message = "One of the request inputs is out of range.";
-        return Err(StorageError::new(ErrorCode::OutOfRangeInput).with_message(message));
+        return Err(out_of_range());
     }
     Ok(())
 }

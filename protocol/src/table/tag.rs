@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::error::{ErrorCode, StorageError};
-use crate::table::value::date_time;
+use crate::table::literal::date_time;
 use crate::time::Timestamp;
 
 /// The tag of one version of an entity.

@@ -150,17 +150,15 @@ impl Value {
     }
 }
 
-/// `2013-08-22T00:20:16.3134645Z`, without zeros at the end of the fraction and without a point
-/// where nothing follows: how the service writes an `Edm.DateTime`, as recorded.
-pub fn date_time(instant: Timestamp) -> String {
-    let mut text = instant.iso_ticks();
-    text.pop();
-    text.truncate(text.trim_end_matches('0').len());
-    if text.ends_with('.') {
-        text.pop();
-    }
-    text.push('Z');
-    text
+/// The ordinal order of texts, by units of UTF-16: that of keys, filters and answers. It differs
+/// from the order of UTF-8 only where U+E000 to U+FFFF, whose first bytes are 0xEE and 0xEF, meet
+/// characters beyond them: those are made of surrogates, which come before.
+pub fn compare_text(one: &str, other: &str) -> Ordering {
+    let unit = |byte: u8| match byte {
+        0xee | 0xef => byte | 0x10,
+        _ => byte,
+    };
+    one.bytes().map(unit).cmp(other.bytes().map(unit))
 }
 
 /// Bytes of a text in UTF-16, as the service counts texts.
@@ -195,7 +193,7 @@ impl ValueRef<'_> {
     }
 
     /// The order of two values of one type; `None` for two types and for a NaN. Texts are compared
-    /// by their characters' numbers, bytes and identifiers from their first byte on.
+    /// as [`compare_text`] does, bytes and identifiers from their first byte on.
     pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
         match (self, other) {
             (ValueRef::Binary(one), ValueRef::Binary(other)) => Some(one.cmp(other)),
@@ -205,7 +203,7 @@ impl ValueRef<'_> {
             (ValueRef::Guid(one), ValueRef::Guid(other)) => Some(one.cmp(&other)),
             (ValueRef::Int32(one), ValueRef::Int32(other)) => Some(one.cmp(&other)),
             (ValueRef::Int64(one), ValueRef::Int64(other)) => Some(one.cmp(&other)),
-            (ValueRef::String(one), ValueRef::String(other)) => Some(one.cmp(other)),
+            (ValueRef::String(one), ValueRef::String(other)) => Some(compare_text(one, other)),
             _ => None,
         }
     }
@@ -221,6 +219,42 @@ impl ValueRef<'_> {
             ValueRef::Int32(number) => Value::Int32(number),
             ValueRef::Int64(number) => Value::Int64(number),
             ValueRef::String(text) => Value::String(text.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn types_read_back_by_their_names() {
+        for edm in EdmType::ALL {
+            assert_eq!(EdmType::parse(edm.as_str()), Some(edm));
+        }
+        assert_eq!(EdmType::parse("edm.string"), None);
+        assert_eq!(EdmType::parse("Edm.Single"), None);
+    }
+
+    #[test]
+    fn values_of_two_types_have_no_order() {
+        let one = ValueRef::Int32(1);
+        assert_eq!(one.compare(ValueRef::Int64(1)), None);
+        assert_eq!(one.compare(ValueRef::Int32(2)), Some(Ordering::Less));
+        let nan = ValueRef::Double(f64::NAN);
+        assert_eq!(nan.compare(nan), None);
+        assert_eq!(nan.to_value(), nan.to_value());
+        assert_ne!(Value::Double(0.0), Value::Double(-0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_ordered_by_units_of_utf_16(
+            one in "[a\u{d7ff}\u{e000}\u{ffff}\u{10000}😀ü]{0,4}",
+            other in "[a\u{d7ff}\u{e000}\u{ffff}\u{10000}😀ü]{0,4}",
+        ) {
+            prop_assert_eq!(compare_text(&one, &other), one.encode_utf16().cmp(other.encode_utf16()));
         }
     }
 }
