@@ -72,7 +72,7 @@ pub(super) fn refusal(error: &StorageError, common: &Common<'_>, form: Form) -> 
             let cache = (!is_read_first).then_some("no-cache");
             let applied = preference.applied().filter(|_| !is_read_first);
             let body = match format {
-                Format::Json(_) => json(&document),
+                Format::Json(_) => json(&document).into_bytes(),
                 Format::Atom => xml(&document, ""),
             };
             reply
