@@ -260,7 +260,7 @@ pub(crate) mod tests {
         fn any_value_reads_back(value in any_value()) {
             let read = read(value.edm_type(), &write(&value));
             let expected = match value {
-                Value::Double(number) if number == 0.0 => Value::Double(0.0),
+                Value::Double(0.0) => Value::Double(0.0),
                 Value::Double(number) if number.is_nan() => Value::Double(f64::NAN),
                 value => value,
             };

@@ -107,7 +107,7 @@ fn bodies_are_refused() {
             OutOfRangeInput,
         ),
     ] {
-        assert_eq!(code(body), Some(expected), "{:.80}", body);
+        assert_eq!(code(body), Some(expected), "{body:.80}");
     }
     assert_eq!(
         read_entity(b"{\"a\":\"\xff\"}").unwrap_err().code(),
