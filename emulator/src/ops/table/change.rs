@@ -72,39 +72,20 @@ pub struct Written {
     pub row_key: String,
 }
 
-impl Written {
-    /// The tag of the new version.
-    pub fn etag(&self) -> Option<String> {
-        let entity = self.entity.as_ref();
-        entity.map(|entity| entity.etag().to_string())
-    }
-}
-
 impl Change {
-    /// The keys that a write names: those of its address, else those of its body.
+    /// The keys that a write names: those of its address, whatever its body says, as recorded; else
+    /// those of its body.
     ///
     /// # Errors
-    /// 400 `PropertiesNeedValue` where one is missing, 400 `InvalidInput` where address and body
-    /// disagree, and those of [`check_key`].
+    /// 400 `PropertiesNeedValue` where one is missing, and those of [`check_key`].
     pub fn keys(
         address: Option<(String, String)>,
         body: &EntityBody,
     ) -> Result<(String, String), StorageError> {
-        let (partition_key, row_key) = match address {
-            Some((partition_key, row_key)) => {
-                let differs =
-                    |said: &Option<String>, key: &str| said.as_ref().is_some_and(|s| s != key);
-                if differs(&body.partition_key, &partition_key) || differs(&body.row_key, &row_key)
-                {
-                    return Err(ErrorCode::InvalidInput.into());
-                }
-                (partition_key, row_key)
-            }
-            None => {
-                let named = body.partition_key.clone().zip(body.row_key.clone());
-                named.ok_or(ErrorCode::PropertiesNeedValue)?
-            }
-        };
+        let named = || body.partition_key.clone().zip(body.row_key.clone());
+        let (partition_key, row_key) = address
+            .or_else(named)
+            .ok_or(ErrorCode::PropertiesNeedValue)?;
         check_key(&partition_key)?;
         check_key(&row_key)?;
         Ok((partition_key, row_key))
