@@ -6,13 +6,15 @@
 //! decide where they show more.
 //!
 //! - [`value`], [`entity`], [`name`], [`key`], [`tag`]: what is stored.
-//! - [`address`], [`query`], [`format`]: what a request asks for.
+//! - [`address`], [`query`], [`filter`], [`format`](mod@format): what a request asks for.
 //! - [`payload`]: the documents of requests and answers, over [`literal`].
 
 pub mod address;
 mod atom;
 mod body;
+pub mod continuation;
 pub mod entity;
+pub mod filter;
 pub mod format;
 mod json;
 pub mod key;
@@ -26,6 +28,7 @@ pub mod value;
 
 pub use address::Resource;
 pub use entity::{Entity, EntityBody, Fields, Properties, Property};
+pub use filter::{Filter, Interval, KeyRange};
 pub use format::{BodyFormat, Format, Metadata};
 pub use name::TableName;
 pub use payload::Scope;
