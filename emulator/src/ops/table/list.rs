@@ -13,9 +13,12 @@
 
 use std::ops::ControlFlow;
 
+use smalt_protocol::table::continuation::{self, TablePosition};
+use smalt_protocol::table::filter::Filter;
 use smalt_protocol::table::format::Kind;
+use smalt_protocol::table::name::TableRow;
 use smalt_protocol::table::query::Select;
-use smalt_protocol::table::{Format, payload};
+use smalt_protocol::table::{Format, Resource as Address, payload};
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
@@ -36,6 +39,8 @@ pub struct QueryTables {
     only: Option<TableRef>,
     most: usize,
     select: Option<Select>,
+    filter: Option<Filter>,
+    from: String,
 }
 
 /// Tables, by their records.
@@ -47,8 +52,8 @@ pub struct Page {
 
 impl QueryTables {
     fn scan(&self, view: &dyn View, page: &mut Page) -> Result<(), StorageError> {
-        let from = keys::table(&self.account, "");
-        let to = keys::after(from.clone());
+        let from = keys::table(&self.account, &self.from);
+        let to = keys::after(keys::table(&self.account, ""));
         let mut failed = None;
         let mut seen = 0;
         view.scan(&from, &to, &mut |_, value| {
@@ -67,7 +72,10 @@ impl QueryTables {
                 return ControlFlow::Break(());
             }
             seen += 1;
-            page.tables.push(table);
+            let filter = self.filter.as_ref();
+            if filter.is_none_or(|filter| filter.matches(&TableRow(&table.name))) {
+                page.tables.push(table);
+            }
             ControlFlow::Continue(())
         })?;
         failed.map_or(Ok(()), |error| Err(error.into()))
@@ -81,7 +89,7 @@ impl Read for QueryTables {
         parameters::check_supported(call)?;
         let is_one = matches!(
             &call.target.resource,
-            Resource::Table(Ok(smalt_protocol::table::Resource::Table(_)))
+            Resource::Table(Ok(Address::Table(_)))
         );
         Ok(QueryTables {
             account: call.account().to_owned(),
@@ -89,6 +97,8 @@ impl Read for QueryTables {
             only: is_one.then(|| TableRef::of(call)).transpose()?,
             most: parameters::top(call)?,
             select: parameters::select(call)?,
+            filter: parameters::filter(call)?,
+            from: parameters::next_table(call)?.unwrap_or_default(),
         })
     }
 
@@ -119,6 +129,13 @@ impl Read for QueryTables {
         }
         let select = self.select.as_ref();
         let bytes = payload::write_tables(self.format, &scope, select, names);
-        Ok(answer::document(200, self.format, Kind::Feed, bytes))
+        let next = page.next.map(|table| {
+            continuation::write_table(&TablePosition {
+                key: table.name.to_ascii_lowercase(),
+                created: table.generation,
+            })
+        });
+        Ok(answer::document(200, self.format, Kind::Feed, bytes)
+            .maybe("x-ms-continuation-nexttablename", next))
     }
 }
