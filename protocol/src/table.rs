@@ -7,10 +7,12 @@
 //!
 //! - [`value`], [`entity`], [`name`], [`key`], [`tag`]: what is stored.
 //! - [`address`], [`query`], [`filter`], [`format`](mod@format): what a request asks for.
-//! - [`payload`]: the documents of requests and answers, over [`literal`].
+//! - [`payload`]: the documents of requests and answers, over [`literal`]. [`batch`]: several
+//!   requests in one. [`continuation`]: where the next page begins.
 
 pub mod address;
 mod atom;
+pub mod batch;
 mod body;
 pub mod continuation;
 pub mod entity;

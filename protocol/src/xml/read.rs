@@ -16,6 +16,9 @@ use crate::error::{ErrorCode, StorageError};
 use crate::limits::XML_DEPTH_MAX;
 use crate::xml::write::{is_xml_char, printable};
 
+/// Attributes of an element: ours. That no name comes twice is checked by comparing all of them.
+const ATTRIBUTES_MAX: usize = 64;
+
 /// Elements of an ordinary document (service properties, policies, tags): ours, several times
 /// what any needs.
 pub const ELEMENTS_MAX: usize = 1_000;
@@ -280,14 +283,20 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Names and values, with the five entities of XML resolved; `None` for a malformed one.
+/// Names and values, with the five entities of XML resolved; `None` for a malformed one and for too
+/// many.
 fn attributes(tag: &BytesStart<'_>) -> Option<Vec<(String, String)>> {
     let read = |attribute: Result<Attribute<'_>, AttrError>| {
         let attribute = attribute.ok()?;
         let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
         Some((attribute.key.as_ref().to_owned(), value.into_owned()))
     };
-    tag.attributes().map(read).collect()
+    let attributes: Vec<_> = tag
+        .attributes()
+        .take(ATTRIBUTES_MAX + 1)
+        .map(read)
+        .collect::<Option<_>>()?;
+    (attributes.len() <= ATTRIBUTES_MAX).then_some(attributes)
 }
 
 fn local_name(name: &str) -> &str {
