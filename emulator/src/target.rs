@@ -7,6 +7,7 @@
 use smalt_protocol::connection_string::{
     EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT, EMULATOR_TABLE_PORT,
 };
+use smalt_protocol::table::address;
 use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
 /// The service of Azurite's default ports, for in-process requests in path style.
@@ -40,8 +41,8 @@ pub enum Resource {
     Messages(String),
     /// One message: queue, id.
     Message(String, String),
-    /// Anything of the table service: the path behind the account.
-    Table(String),
+    /// Anything of the table service; where no resource has such a path, what is said to that.
+    Table(Result<address::Resource, StorageError>),
 }
 
 /// The kinds of [`Resource`], as the register names them.
@@ -154,7 +155,7 @@ pub fn resolve(
     let resource = match service {
         Service::Blob => blob_resource(rest, address.names_container)?,
         Service::Queue => queue_resource(rest)?,
-        Service::Table => Resource::Table(uri::percent_decode(rest)?),
+        Service::Table => Resource::Table(address::parse_path(rest)),
     };
     let raw_path = if address.raw_path.is_empty() {
         "/".to_owned()

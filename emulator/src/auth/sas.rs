@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::keys;
-use crate::records::{ContainerRecord, QueueRecord, Record};
+use crate::records::{ContainerRecord, QueueRecord, Record, TableRecord};
 use crate::register::{Access, Entry};
 
 /// Checks a SAS: signature, window, address, protocol, and whether it reaches the operation.
@@ -145,7 +145,8 @@ fn sas_target<'a>(call: &'a Call, sas: &Sas) -> SasTarget<'a> {
     let name = match call.service() {
         Service::Blob => call.container(),
         Service::Queue => call.queue(),
-        Service::Table => call.table(),
+        // The list of tables and `$batch` have no table in their path.
+        Service::Table => call.query("tn").unwrap_or_default(),
     };
     let parameter = match sas.get("sr") {
         "bs" => call.query("snapshot"),
@@ -252,7 +253,14 @@ fn stored_policy(
         }
         Service::Queue => QueueRecord::load(view, &keys::queue(call.account(), call.queue()))
             .map(|found| found.map(|q| q.policies)),
-        Service::Table => Ok(None),
+        Service::Table => {
+            let table = call.query("tn").unwrap_or_default().to_ascii_lowercase();
+            TableRecord::load(view, &keys::table(call.account(), &table)).map(|found| {
+                found
+                    .filter(|table| table.deleted_at.is_none())
+                    .map(|table| table.policies)
+            })
+        }
     })?;
     let policy = policies
         .unwrap_or_default()
@@ -288,6 +296,16 @@ fn check_reach(
         SasKind::Account => access.account_sas,
         SasKind::Service | SasKind::UserDelegation => access.service_sas,
     };
+    check_letters(call, access, declared, permissions)
+}
+
+/// Whether the letters of a SAS permit an operation, of which `declared` are the letters.
+pub fn check_letters(
+    call: &Call,
+    access: &Access,
+    declared: &str,
+    permissions: Permissions,
+) -> Result<(), StorageError> {
     if declared.is_empty() {
         return Err(unauthorised(call, ErrorCode::AuthorizationFailure));
     }
