@@ -9,7 +9,7 @@ use smalt_protocol::table::Value;
 
 use crate::vocabulary::Tag;
 use crate::vocabulary::tables::{
-    Action, Change, Match, Properties, Row, RowId, TableExpected, TableFilter, TableOperation,
+    Action, Change, Match, Row, RowId, TableExpected, TableFilter, TableOperation,
 };
 
 /// A key in units of UTF-16, whose order is that of answers.

@@ -1,6 +1,7 @@
 //! The model of tables against what the documents say, and against the filters of the wire.
 
 use super::*;
+use crate::vocabulary::tables::Properties;
 use proptest::prelude::*;
 use smalt_protocol::Timestamp;
 use smalt_protocol::table::{Entity, Filter};
