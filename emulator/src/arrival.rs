@@ -40,14 +40,7 @@ pub fn arrive(
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
-    let host = match head.uri.authority() {
-        Some(authority) => authority.as_str(),
-        None => head
-            .headers
-            .get(HOST)
-            .and_then(|h| h.to_str().ok())
-            .unwrap_or_default(),
-    };
+    let host = host(&head);
     let query = uri::parse_query(head.uri.query().unwrap_or_default())?;
     let restype = uri::lookup(&query, "restype").unwrap_or_default();
     let address = Address {
@@ -107,6 +100,21 @@ fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
     let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
     let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
     named.unwrap_or_else(|| sent.clone())
+}
+
+fn host(head: &Parts) -> &str {
+    let named = || head.headers.get(HOST).and_then(|h| h.to_str().ok());
+    match head.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => named().unwrap_or_default(),
+    }
+}
+
+/// The service that a request is for, as far as socket and host tell: it words the refusal of what
+/// cannot be read. The Blob service where they tell nothing.
+pub fn service(head: &Parts, socket: &Socket) -> Service {
+    let told = socket.service.or_else(|| target::service_of(host(head)));
+    told.unwrap_or(Service::Blob)
 }
 
 /// The version that a request names: by its header, else by `api-version`, else by its signature.

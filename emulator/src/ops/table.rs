@@ -12,4 +12,5 @@ pub mod parameters;
 pub mod query;
 pub mod range;
 pub mod scan;
+pub mod transaction;
 pub mod write;

@@ -4,7 +4,7 @@ use super::access::{Access, Anonymous};
 use super::when::*;
 use super::{Entry, Verb};
 use crate::ops::{service, table};
-use crate::pipeline::{NOT_BUILT, Run, read, write};
+use crate::pipeline::{Run, read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -34,7 +34,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Table_UpdateEntity", "Update Entity", Verb::Put, Kind::Table, ("", ""), table_entity, Access::object("u"), write::<table::write::WriteEntity>()),
     op("Table_MergeEntity", "Merge Entity", Verb::Patch, Kind::Table, ("", ""), table_entity, Access::object("u"), write::<table::write::WriteEntity>()),
     op("Table_DeleteEntity", "Delete Entity", Verb::Delete, Kind::Table, ("", ""), table_entity, Access::object("d"), write::<table::write::WriteEntity>()),
-    op("Table_SubmitTransaction", "Entity Group Transaction", Verb::Post, Kind::Table, ("", ""), table_batch, Access::object("raud"), NOT_BUILT),
+    op("Table_SubmitTransaction", "Entity Group Transaction", Verb::Post, Kind::Table, ("", ""), table_batch, Access::object("raud"), table::transaction::transaction()),
     op("Table_InsertEntity", "Insert Entity", Verb::Post, Kind::Table, ("", ""), entities, Access::object("a"), write::<table::write::WriteEntity>()),
     op("Table_GetAccessPolicy", "Get Table ACL", Verb::GetOrHead, Kind::Table, ("", "acl"), entities, Access::owner(), read::<table::acl::GetTableAcl>()),
     op("Table_SetAccessPolicy", "Set Table ACL", Verb::Put, Kind::Table, ("", "acl"), entities, Access::owner(), write::<table::acl::SetTableAcl>()),

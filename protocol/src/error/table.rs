@@ -79,7 +79,7 @@ error_codes! {
     InvalidBlobType 409 "The blob type is invalid for this operation.",
     InvalidBlockId 400 "The specified block ID is invalid. The block ID must be Base64-encoded.",
     InvalidBlockList 400 "The specified block list is invalid.",
-    InvalidDuplicateRow 400 "A command with RowKey '{0}' is already present in the batch. An entity can appear only once in a batch.",
+    InvalidDuplicateRow 400 "The batch request contains multiple changes with same row key. An entity can appear only once in a batch request.",
     InvalidHeaderValue 400 "The value for one of the HTTP headers is not in the correct format.",
     InvalidHttpVerb 400 "The HTTP verb specified was not recognized by the server.",
     InvalidInput 400 "One of the request inputs is not valid.",

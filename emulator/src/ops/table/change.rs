@@ -123,11 +123,13 @@ impl Change {
         earlier: Option<EntityRecord>,
         timestamp: Timestamp,
     ) -> Result<Option<EntityRecord>, StorageError> {
+        // Recorded: what an insert wrote keeps its order, what an update wrote is sorted by name.
         let properties = match self.action {
             Action::Delete(_) => return Ok(None),
-            Action::Insert | Action::Replace(_) => self.body.properties.clone(),
-            Action::Merge(_) => {
-                let mut merged = earlier.map(|found| found.properties).unwrap_or_default();
+            Action::Insert => self.body.properties.clone(),
+            Action::Replace(_) | Action::Merge(_) => {
+                let kept = earlier.filter(|_| matches!(self.action, Action::Merge(_)));
+                let mut merged = kept.map(|found| found.properties).unwrap_or_default();
                 merged.merge(self.body.properties.clone());
                 merged
             }

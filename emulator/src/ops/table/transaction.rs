@@ -97,7 +97,7 @@ async fn changes(
             }
         }
         Err((place, error)) => {
-            let error = placed(error, place, count);
+            let error = batch::indexed(error, place, count);
             if let Some(part) = parts.get(place) {
                 answer.push(part.refusal(&error, core.store.now()))?;
             }
@@ -149,15 +149,6 @@ async fn commit(
         written.collect::<Result<Vec<_>, _>>().map(Ok)
     });
     commit.await
-}
-
-/// A refusal with the place of its request in front, where there are others.
-fn placed(error: StorageError, place: usize, count: usize) -> StorageError {
-    if count < 2 {
-        return error;
-    }
-    let message = format!("{place}:{}", error.message());
-    error.with_message(message)
 }
 
 impl Part {

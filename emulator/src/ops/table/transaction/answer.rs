@@ -1,12 +1,13 @@
 //! The answer to a transaction, as recorded: one part for each request, or one for the refusal.
 
-use bytes::Bytes;
 use http::HeaderMap;
 use smalt_protocol::StorageError;
+use smalt_protocol::table::batch;
 use uuid::Uuid;
 
 use super::request::Served;
 use crate::call::Call;
+use crate::ops::table::answer;
 use crate::reply::{Content, Reply};
 
 /// Headers of a part without a document, and of a refusal, in the order recorded.
@@ -45,7 +46,7 @@ pub(super) struct Answer {
     boundary: String,
     /// Boundary of the change set, where there is one.
     inner: Option<String>,
-    out: Vec<u8>,
+    parts: Vec<batch::Answer>,
 }
 
 impl Answer {
@@ -54,21 +55,17 @@ impl Answer {
         Answer {
             boundary: format!("batchresponse_{}", call.fresh_id),
             inner: None,
-            out: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
     /// The answer to a change set.
     pub(super) fn of_changes(call: &Call) -> Self {
         let id = call.fresh_id.as_u128() ^ call.request_id.as_u128();
-        let inner = format!("changesetresponse_{}", Uuid::from_u128(id));
-        let mut answer = Self::of_query(call);
-        let start = format!("--{}", answer.boundary);
-        answer.line(&start);
-        answer.line(&format!("Content-Type: multipart/mixed; boundary={inner}"));
-        answer.line("");
-        answer.inner = Some(inner);
-        answer
+        Answer {
+            inner: Some(format!("changesetresponse_{}", Uuid::from_u128(id))),
+            ..Self::of_query(call)
+        }
     }
 
     /// Adds the answer to a request.
@@ -77,63 +74,47 @@ impl Answer {
     /// 500 for a document that is none.
     pub(super) fn push(&mut self, served: Served) -> Result<(), StorageError> {
         let reply = served.reply;
-        let document = match reply.content {
-            Content::Bytes(bytes) => bytes,
-            Content::Empty => Bytes::new(),
+        let body = match reply.content {
+            Content::Bytes(bytes) => bytes.to_vec(),
+            Content::Empty => Vec::new(),
             _ => return Err(StorageError::internal("an answer of a batch is streamed")),
         };
-        let boundary = self.inner.as_ref().unwrap_or(&self.boundary);
-        let start = format!("--{boundary}");
-        self.line(&start);
-        self.line("Content-Type: application/http");
-        self.line("Content-Transfer-Encoding: binary");
-        self.line("");
-        let reason = reply.status.canonical_reason().unwrap_or_default();
-        self.line(&format!("HTTP/1.1 {} {reason}", reply.status.as_u16()));
-        if let Some(id) = &served.content_id {
-            self.line(&format!("Content-ID: {id}"));
-        }
-        if reply.status.is_success() && !document.is_empty() {
-            self.headers(&WITH_DOCUMENT, &reply.headers);
-        } else {
-            self.headers(&BARE, &reply.headers);
-        }
-        self.line("");
-        self.out.extend_from_slice(&document);
-        self.line("");
+        let has_document = reply.status.is_success() && !body.is_empty();
+        let order: &[(&str, &str)] = if has_document { &WITH_DOCUMENT } else { &BARE };
+        let content_id = served.content_id.map(|id| ("Content-ID".to_owned(), id));
+        let headers = order
+            .iter()
+            .filter_map(|(name, shown)| Some(((*shown).to_owned(), value(name, &reply.headers)?)));
+        self.parts.push(batch::Answer {
+            status: reply.status.as_u16(),
+            headers: content_id.into_iter().chain(headers).collect(),
+            body,
+        });
         Ok(())
     }
 
-    fn headers(&mut self, order: &[(&str, &str)], headers: &HeaderMap) {
-        for (name, shown) in order {
-            if *name == DATA_SERVICE_VERSION {
-                // Recorded: without a document and a preference nothing newer is needed.
-                let is_plain = !headers.contains_key("content-type")
-                    && !headers.contains_key("preference-applied");
-                let version = if is_plain { "1.0;" } else { "3.0;" };
-                self.line(&format!("{shown}: {version}"));
-            } else if let Some(value) = headers.get(*name) {
-                let value = String::from_utf8_lossy(value.as_bytes());
-                self.line(&format!("{shown}: {value}"));
-            }
-        }
-    }
-
     /// The whole.
-    pub(super) fn finish(mut self) -> Reply {
-        if let Some(inner) = self.inner.take() {
-            self.line(&format!("--{inner}--"));
-        }
-        let end = format!("--{}--", self.boundary);
-        self.line(&end);
-        let content_type = format!("multipart/mixed; boundary={}", self.boundary);
-        crate::ops::table::answer::empty(202)
-            .header("content-type", content_type)
-            .content(Content::Bytes(self.out.into()))
+    pub(super) fn finish(self) -> Reply {
+        let bytes = match &self.inner {
+            Some(inner) => batch::write_changes(&self.boundary, inner, &self.parts),
+            None => match self.parts.first() {
+                Some(part) => batch::write_query(&self.boundary, part),
+                None => Vec::new(),
+            },
+        };
+        answer::empty(202)
+            .header("content-type", batch::multipart(&self.boundary))
+            .content(Content::Bytes(bytes.into()))
     }
+}
 
-    fn line(&mut self, text: &str) {
-        self.out.extend_from_slice(text.as_bytes());
-        self.out.extend_from_slice(b"\r\n");
+fn value(name: &str, headers: &HeaderMap) -> Option<String> {
+    if name == DATA_SERVICE_VERSION {
+        // Recorded: without a document and a preference nothing newer is needed.
+        let is_plain =
+            !headers.contains_key("content-type") && !headers.contains_key("preference-applied");
+        return Some(if is_plain { "1.0;" } else { "3.0;" }.to_owned());
     }
+    let value = headers.get(name)?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }

@@ -53,7 +53,7 @@ impl Part {
     /// # Errors
     /// 400 for what is no request.
     pub(super) fn of(core: &Core, outer: &Call, request: Request) -> Result<Self, StorageError> {
-        let content_id = request.content_id.clone();
+        let content_id = request.content_id().map(str::to_owned);
         let body = Bytes::from(request.body.clone());
         let head = head(outer, &request)?;
         let socket = Socket {
@@ -138,9 +138,10 @@ fn is_bound(name: &str) -> bool {
 /// The head of a request as if it had come by itself: to the account that the transaction came to,
 /// whatever host and account its own address names.
 fn head(outer: &Call, request: &Request) -> Result<http::request::Parts, StorageError> {
-    let (path, query) = match request.target.split_once('?') {
+    let target = request.path_and_query();
+    let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, Some(query)),
-        None => (request.target.as_str(), None),
+        None => (target, None),
     };
     let resource = path.rsplit('/').next().unwrap_or_default();
     let mut uri = format!("{}{resource}", outer.service_endpoint());
