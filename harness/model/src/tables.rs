@@ -93,7 +93,8 @@ impl Tables {
         })
     }
 
-    /// All changes or none; what is wrong with the transaction itself comes first.
+    /// All changes or none; what is wrong with the transaction itself comes first. Recorded: what
+    /// one transaction writes has one tag.
     fn batch(&mut self, name: &str, changes: &[Change]) -> Answer {
         let mut rows = BTreeSet::new();
         for (place, change) in changes.iter().enumerate() {
@@ -109,16 +110,15 @@ impl Tables {
             .find(name)
             .map_err(|(_, code)| (Some(0), code))?
             .clone();
+        let tag = Tag(self.tags);
         let mut tags = Vec::new();
         for (place, change) in changes.iter().enumerate() {
-            let tag = Tag(self.tags);
-            table
-                .apply(change, tag)
-                .map_err(|code| (Some(place), code))?;
+            let refused = |code| (Some(place), code);
+            table.apply(change, tag).map_err(refused)?;
             let is_gone = matches!(change.action, Action::Delete(_));
             tags.push((!is_gone).then_some(tag));
-            self.tags += 1;
         }
+        self.tags += 1;
         self.tables.insert(name.to_owned(), table);
         Ok(TableExpected { tags, ..ok(204) })
     }
