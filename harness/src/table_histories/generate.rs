@@ -12,7 +12,7 @@ use smalt_protocol::table::Value;
 /// The tables there can be: two names of one, and another.
 const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
 /// Keys that meet each other, and those with characters that escape differently.
-const KEYS: [&str; 6] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}😀"];
+const KEYS: [&str; 7] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}", "😀"];
 const NAMES: [&str; 3] = ["Age", "Name", "_x1"];
 
 /// One step: what is meant.
