@@ -39,7 +39,10 @@ pub enum Run {
 }
 
 /// A register line without a file yet. None is left; the next operation of Azure's is named so.
-#[allow(dead_code, reason = "for operations that are named before they are built")]
+#[allow(
+    dead_code,
+    reason = "for operations that are named before they are built"
+)]
 pub const NOT_BUILT: Run = Run::NotBuilt;
 
 /// Runs an operation that changes nothing.

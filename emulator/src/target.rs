@@ -182,7 +182,10 @@ fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String
 
 /// The service that a host names by its second label or its port.
 pub fn service_of(host: &str) -> Option<Service> {
-    let label = host.split('.').nth(1).and_then(|label| label.split(':').next());
+    let label = host
+        .split('.')
+        .nth(1)
+        .and_then(|label| label.split(':').next());
     label.and_then(of_label).or_else(|| port_service(host))
 }
 

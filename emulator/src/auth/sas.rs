@@ -97,10 +97,19 @@ fn one_of<T>(
     Ok(in_sas.or(in_policy))
 }
 
-/// A SAS for a part of the Blob service names the kind of resource that it opens.
+/// A SAS for a part of the Blob service names the kind of resource that it opens, one for a table
+/// the table.
 fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
-    if sas.kind() == SasKind::Account || call.service() != Service::Blob {
+    if sas.kind() == SasKind::Account {
         return Ok(());
+    }
+    match call.service() {
+        Service::Blob => {}
+        Service::Queue => return Ok(()),
+        Service::Table if sas.get("tn").is_empty() => {
+            return Err(refused("tn is mandatory. Cannot be empty"));
+        }
+        Service::Table => return Ok(()),
     }
     match sas.get("sr") {
         "c" | "b" | "bs" | "bv" => Ok(()),
@@ -141,12 +150,12 @@ fn check_user(sas: &Sas, principal: Option<&Principal>) -> Result<(), StorageErr
     }
 }
 
-fn sas_target<'a>(call: &'a Call, sas: &Sas) -> SasTarget<'a> {
+fn sas_target<'a>(call: &'a Call, sas: &'a Sas) -> SasTarget<'a> {
     let name = match call.service() {
         Service::Blob => call.container(),
         Service::Queue => call.queue(),
         // The list of tables and `$batch` have no table in their path.
-        Service::Table => call.query("tn").unwrap_or_default(),
+        Service::Table => sas.get("tn"),
     };
     let parameter = match sas.get("sr") {
         "bs" => call.query("snapshot"),

@@ -97,8 +97,17 @@ mod tests {
     /// Any text, the places where the two orders differ and the escaped characters among it.
     fn texts() -> impl Strategy<Value = String> {
         let odd = prop::sample::select(vec![
-            '\0', '\u{1}', '\u{2}', ' ', 'a', '\u{7ff}', '\u{d7ff}', '\u{e000}', '\u{ffff}',
-            '\u{10000}', '\u{10ffff}',
+            '\0',
+            '\u{1}',
+            '\u{2}',
+            ' ',
+            'a',
+            '\u{7ff}',
+            '\u{d7ff}',
+            '\u{e000}',
+            '\u{ffff}',
+            '\u{10000}',
+            '\u{10ffff}',
         ]);
         prop::collection::vec(prop_oneof![odd, any::<char>()], 0..6)
             .prop_map(|all| all.into_iter().collect())

@@ -184,9 +184,7 @@ mod tests {
             .unwrap();
         assert_eq!(keys_of(&store), 0);
         assert_eq!(
-            store
-                .read(|view| EntityRecord::of_key(view, &key))
-                .unwrap(),
+            store.read(|view| EntityRecord::of_key(view, &key)).unwrap(),
             None
         );
     }

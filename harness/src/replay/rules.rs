@@ -292,12 +292,7 @@ pub const RULES: &[Rule] = &[
         INVENTED,
     ),
     rule(Place::Member, "timestamp", How::Date, CLOCK),
-    rule(
-        Place::Attribute,
-        "category/term",
-        How::EntityType,
-        UNNAMED,
-    ),
+    rule(Place::Attribute, "category/term", How::EntityType, UNNAMED),
     rule(Place::Member, "odata.type", How::EntityType, UNNAMED),
     rule(Place::Member, "odata.metadata", How::Url, ACCOUNT),
     rule(Place::Member, "odata.id", How::Url, ACCOUNT),

@@ -3,6 +3,7 @@
 use smalt_protocol::table::TableName;
 use smalt_protocol::{ErrorCode, StorageError};
 
+use crate::auth::Identity;
 use crate::call::Call;
 use crate::keys;
 use crate::records::{Record, TableRecord};
@@ -22,18 +23,17 @@ impl TableRef {
     ///
     /// # Errors
     /// 400 for a name that no table can have.
+    /// 403 `AuthorizationFailure` for another table than the one that a signature is for.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
-        Self::named(call, call.table())
-    }
-
-    /// A table of the account that a call is for.
-    ///
-    /// # Errors
-    /// 400 for a name that no table can have.
-    pub fn named(call: &Call, name: &str) -> Result<Self, StorageError> {
+        let signed = call
+            .query("tn")
+            .filter(|_| matches!(call.identity, Identity::Sas(_)));
+        if signed.is_some_and(|signed| !signed.eq_ignore_ascii_case(call.table())) {
+            return Err(ErrorCode::AuthorizationFailure.into());
+        }
         Ok(TableRef {
             account: call.account().to_owned(),
-            name: TableName::parse(name)?,
+            name: TableName::parse(call.table())?,
         })
     }
 

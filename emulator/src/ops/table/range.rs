@@ -130,7 +130,13 @@ mod tests {
         for (query, inside, outside) in [
             (&[][..], &[("", ""), ("z", "z")][..], &[][..]),
             (
-                &[("tn", "t"), ("spk", "b"), ("srk", "2"), ("epk", "c"), ("erk", "5")],
+                &[
+                    ("tn", "t"),
+                    ("spk", "b"),
+                    ("srk", "2"),
+                    ("epk", "c"),
+                    ("erk", "5"),
+                ],
                 &[("b", "2"), ("b", "9"), ("c", ""), ("c", "5")],
                 &[("b", "1"), ("a", "9"), ("c", "50"), ("c", "6"), ("d", "")],
             ),
@@ -145,10 +151,16 @@ mod tests {
         ] {
             let range = range(query);
             for (partition, row) in inside {
-                assert!(range.contains(partition, row), "{query:?} {partition} {row}");
+                assert!(
+                    range.contains(partition, row),
+                    "{query:?} {partition} {row}"
+                );
             }
             for (partition, row) in outside {
-                assert!(!range.contains(partition, row), "{query:?} {partition} {row}");
+                assert!(
+                    !range.contains(partition, row),
+                    "{query:?} {partition} {row}"
+                );
             }
         }
     }
@@ -167,7 +179,8 @@ mod tests {
     fn comparison() -> impl Strategy<Value = String> {
         let key = prop::sample::select(vec!["PartitionKey", "RowKey"]);
         let operator = prop::sample::select(vec!["eq", "ne", "gt", "ge", "lt", "le"]);
-        (key, operator, text()).prop_map(|(key, operator, text)| format!("{key} {operator} '{text}'"))
+        (key, operator, text())
+            .prop_map(|(key, operator, text)| format!("{key} {operator} '{text}'"))
     }
 
     proptest! {

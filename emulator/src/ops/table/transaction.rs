@@ -75,11 +75,7 @@ async fn query(core: &Core, call: &Call, request: Request) -> Result<Reply, Stor
 }
 
 /// Runs the changes in one commit.
-async fn changes(
-    core: &Core,
-    call: &Call,
-    requests: Vec<Request>,
-) -> Result<Reply, StorageError> {
+async fn changes(core: &Core, call: &Call, requests: Vec<Request>) -> Result<Reply, StorageError> {
     let count = requests.len();
     let mut parts = Vec::with_capacity(count);
     for request in requests {

@@ -117,7 +117,8 @@ proptest! {
 /// A row key that is wanted in every partition costs no look at all entities.
 #[test]
 fn row_keys_are_leapt_to() {
-    let keys = (0..20).flat_map(|p| (0..3_000).map(move |r| (format!("{p:02}"), format!("{r:04}"))));
+    let keys =
+        (0..20).flat_map(|p| (0..3_000).map(move |r| (format!("{p:02}"), format!("{r:04}"))));
     let store = table(keys.collect(), 0);
     let (keys, pages) = found(&store, "RowKey eq '1500'", 1_000);
     // 60,000 entities would take three pages.
