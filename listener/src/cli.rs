@@ -17,6 +17,7 @@ mod serve;
 mod signals;
 mod stats;
 mod storage;
+mod token;
 mod trigger;
 mod validate;
 mod web;

@@ -58,8 +58,10 @@ pub enum PoolState {
 pub struct PoolStatus {
     /// What it is doing.
     pub state: PoolState,
-    /// Dequeue tasks that poll.
+    /// Dequeue tasks that run.
     pub tasks: u32,
+    /// Dequeue tasks that the load of the moment needs; what runs beside them rests.
+    pub desired: u32,
     /// Dequeue tasks ever started.
     pub tasks_started: u64,
     /// Messages being handled.
@@ -224,6 +226,7 @@ impl Listener {
     fn payloads(&self) -> Option<Arc<PayloadStore>> {
         let offload = self.config.offload.clone()?;
         let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        let store = store.within(self.account.clone());
         Some(Arc::new(store))
     }
 

@@ -105,6 +105,7 @@ impl Owner {
         if !planted("done-is-forgotten") {
             self.shared.done().insert(self.lock.id());
         }
+        self.schedule_payload().await;
         let (outcome, reason) = match self.delete().await {
             Deleted::Yes => {
                 self.shared.done().remove(self.lock.id());
@@ -122,6 +123,7 @@ impl Owner {
 
     /// A message that was finished before: only its delete is missing.
     pub(crate) async fn delete_duplicate(&mut self) -> Settled {
+        self.schedule_payload().await;
         match self.delete().await {
             deleted @ (Deleted::Yes | Deleted::Gone) => {
                 self.shared.done().remove(self.lock.id());
@@ -132,6 +134,38 @@ impl Owner {
             }
             Deleted::Lost(reason) | Deleted::Failed(reason) => {
                 Settled::new(Outcome::DuplicateKept, reason)
+            }
+        }
+    }
+
+    /// The payload of a message that never expires has no end of its own.
+    async fn schedule_payload(&self) {
+        if let Some(claimed) = &self.claimed
+            && self.lock.life_left().is_none()
+            && !planted("payload-left-for-good")
+        {
+            // What is left of the lock then is for the delete.
+            let mut attempts = Attempts::new(self.lock.remaining() / 2);
+            let within = self.shared.config.call_timeout;
+            loop {
+                let left = attempts
+                    .valid_until()
+                    .saturating_duration_since(Instant::now());
+                let Err(error) = claimed.about_to_delete(within.min(left)).await else {
+                    return;
+                };
+                if !attempts.again(&self.shared, self.lock.id(), &error).await {
+                    tracing::warn!(
+                        worker = %self.shared.config.worker,
+                        op = "payload",
+                        queue = %self.shared.config.queue,
+                        msg_id = %self.lock.id(),
+                        outcome = "payload_unscheduled",
+                        reason = %error,
+                        "a payload has no end: it goes after its message, or is left for good"
+                    );
+                    return;
+                }
             }
         }
     }

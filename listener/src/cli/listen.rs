@@ -99,6 +99,7 @@ fn listeners(
             account: storage.account().to_owned(),
             wakers: listeners.iter().map(Listener::waker).collect(),
         }),
+        token: plan.token.clone(),
         price: plan.price,
         queues: watched,
         triggers: Vec::new(),

@@ -21,6 +21,7 @@ use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use super::token::Token;
 use super::trigger::Wakers;
 
 /// Connections at the same time: probes and scrapers are few.
@@ -64,6 +65,7 @@ impl Watched {
             "queue": self.metrics.queue(),
             "state": format!("{:?}", pool.state).to_ascii_lowercase(),
             "tasks": pool.tasks,
+            "desired_tasks": pool.desired,
             "tasks_started": pool.tasks_started,
             "in_flight": pool.in_flight,
             "backlog": pool.backlog,
@@ -94,6 +96,8 @@ fn trigger_status(metrics: &Metrics) -> serde_json::Value {
 pub(crate) struct Surface {
     pub(crate) worker: String,
     pub(crate) wakers: Arc<Wakers>,
+    /// What events have to show.
+    pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
     pub(crate) queues: Vec<Watched>,
     /// Requests to the trigger queues.
@@ -244,6 +248,10 @@ async fn respond(
     *response.status_mut() = status;
     let kind = header::HeaderValue::from_static(kind);
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    if status == StatusCode::UNAUTHORIZED {
+        let how = header::HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+    }
     response
 }
 
@@ -281,6 +289,13 @@ fn notified(surface: &Surface, head: &http::request::Parts, body: &[u8]) -> Answ
             StatusCode::FORBIDDEN,
             "requests of web pages are not answered",
         );
+    }
+    if surface
+        .token
+        .as_ref()
+        .is_some_and(|token| !token.is_shown(&head.headers))
+    {
+        return refuse(StatusCode::UNAUTHORIZED, "this address asks for a token");
     }
     let event = std::str::from_utf8(body).map_err(|error| error.to_string());
     match event.and_then(Trigger::parse) {

@@ -140,6 +140,13 @@ fn process(
             in_file.metrics.is_some(),
         ),
         setting(
+            "notify_token",
+            "",
+            plan.token.as_ref().map_or("-", |_| "***").to_owned(),
+            false,
+            in_file.notify_token.is_some(),
+        ),
+        setting(
             "account_rate",
             "",
             plan.account_rate.to_string(),

@@ -35,6 +35,9 @@ pub struct ListenerTable {
     pub health: Option<String>,
     /// `HOST:PORT` of the metrics; may be the same.
     pub metrics: Option<String>,
+    /// Token that `POST /notify` asks for: `env:NAME` or `file:/path`; nothing is asked for when
+    /// absent.
+    pub notify_token: Option<String>,
     /// Requests per second of all queues together; what the service aims at when absent.
     pub account_rate: Option<u32>,
     /// Price of 10,000 requests: with it the metrics say what the requests have cost.

@@ -20,10 +20,11 @@ pub use crate::rules::scaling::Policy;
 use crate::rules::sentinel::{LEASE_S, Sentinel};
 
 /// Variables that hold credentials: a command that handles messages does not inherit them.
-pub const SECRET_VARIABLES: [&str; 3] = [
+pub const SECRET_VARIABLES: [&str; 4] = [
     "AZURE_STORAGE_CONNECTION_STRING",
     "LISTENER_ACCOUNT_KEY",
     "LISTENER_SAS",
+    "LISTENER_NOTIFY_TOKEN",
 ];
 
 /// Most dequeue tasks of one listener.
@@ -196,7 +197,7 @@ impl ListenerConfig {
             sentinel: None,
             watchdog: s(60),
             policy: Policy::Little,
-            drain_target: s(10),
+            drain_target: s(1),
             cooldown: s(15),
             rate_per_s: 500,
             poison_queue: None,
