@@ -10,7 +10,8 @@ async fn properties_are_kept_by_section() {
     let client = Client::new().await;
     let path = "/?restype=service&comp=properties";
     let body = "<StorageServiceProperties><Cors><CorsRule><AllowedOrigins>https://a.example\
-        </AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods><MaxAgeInSeconds>60</MaxAgeInSeconds>\
+        </AllowedOrigins><AllowedMethods>GET,PUT</AllowedMethods>\
+        <MaxAgeInSeconds>60</MaxAgeInSeconds>\
         <ExposedHeaders>*</ExposedHeaders><AllowedHeaders>*</AllowedHeaders></CorsRule></Cors>\
         </StorageServiceProperties>";
     assert_eq!(

@@ -168,8 +168,8 @@ async fn another_table_stays_closed() {
     assert_eq!(refused.outcome(), "403 AuthenticationFailed");
 }
 
-/// "spk", "srk", "epk", "erk": a query shows the range, a write beyond it is refused, one by one and
-/// in a transaction, whatever the requests inside say about themselves.
+/// "spk", "srk", "epk", "erk": a query shows the range; a write beyond it is refused, by itself and
+/// in a transaction, whatever the requests inside say of themselves.
 #[tokio::test]
 async fn ranges_bound_what_a_signature_opens() {
     let client = Client::new().await;

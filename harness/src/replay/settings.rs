@@ -363,7 +363,8 @@ mod tests {
     #[test]
     fn tables_are_named_in_json_and_in_atom() {
         let atom = "<entry><content><m:properties xml:space=\"preserve\">\
-            <d:TableName m:type=\"Edm.String\">people</d:TableName></m:properties></content></entry>";
+            <d:TableName m:type=\"Edm.String\">people</d:TableName></m:properties></content>\
+            </entry>";
         for body in ["{\"TableName\":\"people\"}", atom] {
             assert_eq!(new_table(body.as_bytes()).as_deref(), Some("people"));
         }

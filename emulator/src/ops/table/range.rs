@@ -184,7 +184,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a filter accepts lies in one of its ranges, and with one partition nothing else.
+        /// What a filter accepts lies in one of its ranges, and with one partition nothing else.
         #[test]
         fn filters_bound_what_is_looked_at(
             one in comparison(),

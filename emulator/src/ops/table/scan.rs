@@ -1,8 +1,8 @@
 //! Pages of entities, as one scan of some ranges sees them at one moment.
 //!
-//! Source: *Query timeout and pagination*: a page ends after 1,000 entities, 4 MiB, or when its time
-//! is over. What follows begins at the next entity, wherever the scan stands then; it need not be
-//! there any more when somebody goes on from it.
+//! Source: *Query timeout and pagination*: a page ends after 1,000 entities, 4 MiB, or when its
+//! time is over. What follows begins at the next entity, wherever the scan stands then; it need not
+//! be there any more when somebody goes on from it.
 
 use std::ops::{Bound, ControlFlow};
 
