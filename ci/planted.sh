@@ -25,23 +25,25 @@ graph --package smalt --features planted | grep --quiet '^smalt-planted ' ||
     fail "cargo tree does not show smalt-planted where it is asked for"
 
 # What both are built of is the same: it need not be built twice.
-if [ ! -d target/planted/release ] && [ -d target/release/.fingerprint ]; then
-    mkdir -p target/planted
-    cp -a target/release target/planted/release
-    rm -f target/planted/release/{smalt,smalt-sweeper,smalt-listener,harness}
-fi
-build() { CARGO_TARGET_DIR=target/planted cargo "$@"; }
+for profile in release debug; do
+    if [ ! -d target/planted/$profile ] && [ -d target/$profile/.fingerprint ]; then
+        mkdir -p target/planted/$profile
+        cp -a target/$profile/{deps,build,.fingerprint} target/planted/$profile/
+    fi
+done
+build() { CARGO_TARGET_DIR=target/planted CARGO_INCREMENTAL=0 cargo "$@"; }
 build build --release --quiet -p smalt-harness --features planted --bins
-# Tests of the parts, which are checks as well.
+# Tests of the parts, which are checks as well: few and short, and linking them for release would
+# take longer than they run. The programs that they test are built beside them, outside of deps.
 tests=()
 tests_of() {
     local package=$1 file
     shift
     while read -r file; do
         tests+=(--tests "$package=$file")
-    done < <(build test --release --no-run --message-format=json --quiet \
+    done < <(build test --no-run --message-format=json --quiet \
         -p "$package" --features planted "$@" |
-        grep -o '"executable":"[^"]*"' | cut -d'"' -f4)
+        grep -o '"executable":"[^"]*/deps/[^"]*"' | cut -d'"' -f4)
 }
 tests_of smalt --lib
 tests_of smalt-sleeve --lib

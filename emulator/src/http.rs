@@ -5,6 +5,7 @@ mod case_stream;
 mod client;
 mod connection;
 mod limits;
+mod rest;
 mod tls;
 
 use std::future::Future;

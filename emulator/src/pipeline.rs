@@ -76,7 +76,6 @@ pub async fn serve(
     let mut call = match arrived {
         Ok(call) => call,
         Err(error) => {
-            stage::drain(&mut body).await;
             let common = Common::bare(service, request_id, core.store.now());
             let reply = refuse(&error, &method, &common);
             return Ok(reply::finish(reply, &method, &common));
@@ -97,7 +96,6 @@ pub async fn serve(
         (Faulted::No, Ok(entry)) => run(core, &mut call, entry, &mut body).await,
         (Faulted::No, Err(error)) => Err(error.clone()),
     };
-    stage::drain(&mut body).await;
     let now = core.store.now();
     let common = match &outcome {
         Ok(_) => Common::of(&call, now),

@@ -3,7 +3,6 @@
 use std::io;
 
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
 use http_body_util::BodyExt;
 use md5::{Digest, Md5};
 use smalt_protocol::{ErrorCode, StorageError};
@@ -12,9 +11,6 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::operation::Received;
 use crate::store::Store;
-
-/// What is read of a body that nobody wants, so that the connection can go on.
-const DRAIN_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Reads a document whole.
 pub async fn document(call: &Call, body: &mut Body, most: u64) -> Result<Bytes, StorageError> {
@@ -89,21 +85,6 @@ pub async fn hashes(body: &mut Body) -> Result<([u8; 16], [u8; 8]), StorageError
         tokio::task::yield_now().await;
     }
     Ok((md5.finalize().into(), crc64.sum64().to_le_bytes()))
-}
-
-/// Reads and drops what is left of a body, up to a bound; past it the connection will be closed. A
-/// body that is known to be longer is not begun: its sender learns of the refusal at once.
-pub async fn drain(body: &mut Body) {
-    if body.size_hint().lower() > DRAIN_BYTES_MAX {
-        return;
-    }
-    let mut left = DRAIN_BYTES_MAX;
-    while let Ok(Some(chunk)) = next(body).await {
-        left = left.saturating_sub(chunk.len() as u64);
-        if left == 0 {
-            return;
-        }
-    }
 }
 
 async fn next(body: &mut Body) -> Result<Option<Bytes>, StorageError> {

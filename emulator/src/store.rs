@@ -35,6 +35,7 @@ mod home;
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels;
 mod keys;
+mod known;
 mod maintain;
 mod payload;
 mod points;

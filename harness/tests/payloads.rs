@@ -9,13 +9,15 @@
 #[path = "payloads/support.rs"]
 mod support;
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use smalt_listener::Outcome as Ended;
 use smalt_listener::handler::Verdict;
 use smalt_listener::payload::envelope::Claim;
-use smalt_listener::payload::{Compression, Offload, SendError, SendOptions};
+use smalt_listener::payload::{Compression, Offload, PayloadStore, SendError, SendOptions};
 use smalt_listener::rules::envelope::Envelope;
 use smalt_sleeve::port::{
     BlobId, CallContext, Conditions, DeleteSnapshots, MessageTtl, Metadata, PutBlob,
@@ -351,6 +353,8 @@ async fn ls6_a_poisoned_message_keeps_its_payload() -> Outcome {
     world.sweep().await?;
     let copy: Envelope = serde_json::from_str(&world.standing(POISON)[0])?;
     let (cx, ttl) = (CallContext::default(), MessageTtl::Never);
+    let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER));
+    store.requeued(&STANDARD.decode(&copy.body)?, ttl).await?;
     world
         .storage
         .put_message(&cx, QUEUE, &copy.body, ttl, s(0))
@@ -424,5 +428,71 @@ async fn the_check_of_ls6_catches_both_orders() -> Outcome {
     let blob = sent.payload.unwrap();
     world.storage.delete_blob(&cx, &blob, &all, refuse).await?;
     assert_eq!(violations(&world.account.history()).len(), 2);
+    Ok(())
+}
+
+/// A purge takes the payload with the message; one that dies between the two leaves it to the
+/// sweeper, although the copy never expires.
+#[tokio::test(start_paused = true)]
+async fn a_purge_takes_the_payload() -> Outcome {
+    for dies in [false, true] {
+        let world = World::open().await?;
+        let sender = world.sender(Offload::into(CONTAINER))?;
+        sender.send(&body(100_000, 3), never()).await?;
+        world
+            .listen(&Keep::saying(Verdict::reject("no")), s(5))
+            .await?;
+        let envelope: Envelope = serde_json::from_str(&world.standing(POISON)[0])?;
+        let copied = STANDARD.decode(&envelope.body)?;
+        let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER));
+        assert!(ttl(&world.payloads().await?[0].1).is_none());
+        assert!(store.before_discard(&copied).await?);
+        assert!(ttl(&world.payloads().await?[0].1).is_some());
+        if !dies {
+            assert!(store.discard(&copied).await?);
+            assert!(world.payloads().await?.is_empty());
+        }
+        tokio::time::sleep(s(2 * DAY)).await;
+        world.sweep().await?;
+        assert!(world.payloads().await?.is_empty());
+        assert!(!store.before_discard(b"a plain body").await?);
+    }
+    Ok(())
+}
+
+/// A requeued message brings its payload along, which then lives as long as the message does.
+#[tokio::test(start_paused = true)]
+async fn a_requeue_carries_the_payload() -> Outcome {
+    for life in [MessageTtl::Never, MessageTtl::After(s(DAY))] {
+        let world = World::open().await?;
+        let wanted = body(100_000, 4);
+        world
+            .sender(Offload::into(CONTAINER))?
+            .send(&wanted, never())
+            .await?;
+        world
+            .listen(&Keep::saying(Verdict::reject("no")), s(5))
+            .await?;
+        let envelope: Envelope = serde_json::from_str(&world.standing(POISON)[0])?;
+        let copied = STANDARD.decode(&envelope.body)?;
+        let (storage, cx) = (Arc::clone(&world.storage), CallContext::default());
+        let put = storage.put_message(&cx, QUEUE, &envelope.body, life, s(0));
+        put.await?;
+        let store = PayloadStore::new(storage, Offload::into(CONTAINER));
+        assert!(store.requeued(&copied, life).await?);
+        let due = ttl(&world.payloads().await?[0].1).map(str::to_owned);
+        assert_eq!(due.is_some(), life != MessageTtl::Never, "{due:?}");
+        if let Some(due) = due {
+            // The message's day, the margin's day, and nothing before.
+            let due = smalt_protocol::Timestamp::parse_iso(&due).unwrap();
+            assert!(due.since(world.account.now()) >= s(2 * DAY - 2));
+        }
+        world.sweep().await?;
+        let handler = Keep::saying(Verdict::Ok);
+        world.listen(&handler, s(5)).await?;
+        assert_eq!(handler.bodies(), [Bytes::from(wanted)]);
+        assert!(world.payloads().await?.is_empty());
+        world.assert_ls6();
+    }
     Ok(())
 }

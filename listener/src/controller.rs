@@ -76,6 +76,8 @@ pub(crate) struct Controller {
     sampled_at: Option<Instant>,
     watched_at: Instant,
     rescaled_at: Instant,
+    /// Tasks that the load of the moment needs.
+    desired: u32,
     empty_gets: u32,
     failed_gets: u32,
     report: Report,
@@ -98,6 +100,7 @@ impl Controller {
             slots: config.slots,
             drain_target: config.drain_target,
             cooldown: config.cooldown,
+            settle_wait: Limits::settle_wait_of(config.visibility),
         };
         let now = Instant::now();
         Controller {
@@ -119,6 +122,7 @@ impl Controller {
             sampled_at: None,
             watched_at: now,
             rescaled_at: now,
+            desired: 0,
             empty_gets: 0,
             failed_gets: 0,
             report: Report {
@@ -178,9 +182,10 @@ impl Controller {
             Event::Finished {
                 outcome,
                 handler_time,
+                in_hand,
                 expiring,
             } => {
-                self.meter.finished(handler_time);
+                self.meter.finished(handler_time, in_hand);
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
@@ -255,6 +260,8 @@ impl Controller {
             self.watched_at = Instant::now();
             let leaves = planted("last-poller-leaves");
             self.pool.resize(if leaves { 0 } else { self.floor() });
+            self.pool.rest(u32::MAX);
+            self.desired = self.floor();
             self.publish(PoolState::Watching);
             self.guard_step();
         } else {
@@ -339,10 +346,12 @@ impl Controller {
         let tasks = self.pool.active();
         let rate = self.shared.calls.rate_per_s();
         let load = self.meter.load(now, tasks, rate);
-        let target = self.scaler.target(now, &load).max(self.floor());
+        let target = self.scaler.target(now, &load);
         if tasks == 0 || self.meter.in_flight() == 0 || !planted("blind-while-busy") {
-            self.pool.resize(target);
+            self.pool.resize(target.tasks.max(self.floor()));
         }
+        self.pool.rest(target.awake.max(self.floor()));
+        self.desired = target.awake.max(self.floor());
         if load.visible_backlog > 0 {
             self.shared.work.count();
         }
@@ -421,6 +430,7 @@ impl Controller {
         let pool = PoolStatus {
             state,
             tasks: self.pool.active(),
+            desired: self.desired,
             tasks_started: self.pool.started(),
             in_flight: self.meter.in_flight(),
             backlog: self.meter.backlog(),

@@ -58,8 +58,10 @@ pub enum PoolState {
 pub struct PoolStatus {
     /// What it is doing.
     pub state: PoolState,
-    /// Dequeue tasks that poll.
+    /// Dequeue tasks that run.
     pub tasks: u32,
+    /// Dequeue tasks that the load of the moment needs; what runs beside them rests.
+    pub desired: u32,
     /// Dequeue tasks ever started.
     pub tasks_started: u64,
     /// Messages being handled.
@@ -81,6 +83,11 @@ impl Waker {
     /// Tells the listener that a message has been put. Call it after the put, not before (DL19).
     pub fn wake(&self) {
         self.count.count();
+    }
+
+    /// The queue that it listens to.
+    pub fn queue(&self) -> &str {
+        &self.queue
     }
 
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
@@ -224,6 +231,7 @@ impl Listener {
     fn payloads(&self) -> Option<Arc<PayloadStore>> {
         let offload = self.config.offload.clone()?;
         let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        let store = store.within(self.account.clone());
         Some(Arc::new(store))
     }
 

@@ -84,7 +84,7 @@ impl Owner {
         if expiring {
             self.raise_alarm();
         }
-        self.shared.decide(&Decision {
+        let decision = Decision {
             id: self.message.id.clone(),
             dequeue_count: self.message.dequeue_count,
             outcome: settled.outcome,
@@ -92,7 +92,8 @@ impl Owner {
             handler_time: self.handler_time,
             renewals: self.lock.renewals(),
             expiring,
-        });
+        };
+        self.shared.decide(&decision, self.granted_at.elapsed());
     }
 
     async fn bring_to_end(&mut self) -> Settled {
@@ -156,6 +157,7 @@ impl Owner {
         if let Some(claimed) = &self.claimed {
             handler = claimed.fetching(handler);
         }
+        self.allow_start();
         let run = Run::start(handler, message, ctx, switch);
         match self.attend(run).await {
             RunEnd::Verdict(verdict) => self.apply(verdict).await,
@@ -208,7 +210,7 @@ impl Owner {
                     break RunEnd::Verdict(Verdict::retry(format!("timed out after {allowed:?}")));
                 }
                 () = self.lock.renewal_due(), if renews => {
-                    if let Renewal::Lost(reason) = self.renew().await
+                    if let Renewal::Lost(reason) = self.renew(alarm_at).await
                         && !planted("lost-lock-ignored")
                     {
                         break RunEnd::Lost(reason);
@@ -231,13 +233,45 @@ impl Owner {
             RunEnd::Lost(_) => CANCEL_GRACE,
             _ => CANCEL_GRACE.min(self.lock.remaining() / 2),
         };
-        run.cancel(within).await;
+        let cancelled = run.cancel(within);
+        tokio::pin!(cancelled);
+        tokio::select! {
+            biased;
+            _ = &mut cancelled => {}
+            () = until(alarm_at), if !self.alarmed => {
+                self.raise_alarm();
+                cancelled.await;
+            }
+        }
         end
     }
 
-    /// Renews the lock once, and says how that went.
-    async fn renew(&mut self) -> Renewal {
-        let renewal = self.lock.renew(&self.shared.calls).await;
+    /// LS4 where a payload is fetched first: how long its handler may still start.
+    fn allow_start(&self) {
+        if let Some(claimed) = &self.claimed {
+            let least = min_start(self.shared.config.visibility);
+            claimed.start_by(Instant::now() + self.lock.remaining().saturating_sub(least));
+        }
+    }
+
+    /// Renews the lock once, and says how that went. The alarm does not wait for that.
+    async fn renew(&mut self, alarm_at: Option<Instant>) -> Renewal {
+        let renewal = {
+            let shared = Arc::clone(&self.shared);
+            let renewal = self.lock.renew(&shared.calls);
+            tokio::pin!(renewal);
+            tokio::select! {
+                biased;
+                renewal = &mut renewal => renewal,
+                () = until(alarm_at), if !self.alarmed => {
+                    self.alarmed = true;
+                    let now = self.server_time.plus(self.granted_at.elapsed());
+                    alarm(&shared, &self.message, now);
+                    renewal.await
+                }
+            }
+        };
+        self.allow_start();
         let id = &self.message.id;
         let renewed = Renewed {
             id,
@@ -262,24 +296,9 @@ impl Owner {
     /// LL2: says once that the service is about to drop this message. Its decision may come too
     /// late for that: its handler may run beyond the message's end.
     fn raise_alarm(&mut self) {
-        if std::mem::replace(&mut self.alarmed, true) {
-            return;
+        if !std::mem::replace(&mut self.alarmed, true) {
+            alarm(&self.shared, &self.message, self.server_now());
         }
-        let expires = self.message.expires;
-        let left = expires.since(self.server_now());
-        let id = &self.message.id;
-        tracing::warn!(
-            worker = %self.shared.config.worker,
-            op = "alarm",
-            queue = %self.shared.config.queue,
-            msg_id = %id,
-            outcome = "expiring",
-            left_ms = left.as_millis() as u64,
-            "a message is about to expire"
-        );
-        self.shared
-            .observers
-            .tell(|o| o.expiring(&Expiring { id, expires, left }));
     }
 
     async fn apply(&mut self, verdict: Verdict) -> Settled {
@@ -294,6 +313,24 @@ impl Owner {
     fn server_now(&self) -> Timestamp {
         self.server_time.plus(self.granted_at.elapsed())
     }
+}
+
+/// Says that the service is about to drop a message.
+fn alarm(shared: &Shared, message: &QueueMessage, now: Timestamp) {
+    let (id, expires) = (&message.id, message.expires);
+    let left = expires.since(now);
+    tracing::warn!(
+        worker = %shared.config.worker,
+        op = "alarm",
+        queue = %shared.config.queue,
+        msg_id = %id,
+        outcome = "expiring",
+        left_ms = left.as_millis() as u64,
+        "a message is about to expire"
+    );
+    shared
+        .observers
+        .tell(|o| o.expiring(&Expiring { id, expires, left }));
 }
 
 /// Waits until a moment; for ever without one.

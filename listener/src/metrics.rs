@@ -315,9 +315,15 @@ const FAMILIES: &[Family] = &[
         "Messages being handled.",
         |l| one(f64::from(l.pool().in_flight)),
     ),
-    ("listener_tasks", "gauge", "Dequeue tasks that poll.", |l| {
+    ("listener_tasks", "gauge", "Dequeue tasks that run.", |l| {
         one(f64::from(l.pool().tasks))
     }),
+    (
+        "listener_desired_tasks",
+        "gauge",
+        "Dequeue tasks that the load of the moment needs; the others rest.",
+        |l| one(f64::from(l.pool().desired)),
+    ),
     (
         "listener_tasks_started",
         "counter",

@@ -75,7 +75,9 @@ impl Owner {
         text: &str,
         until: Instant,
     ) -> Result<(), smalt_sleeve::PortError> {
-        if let Some(claimed) = &self.claimed {
+        if let Some(claimed) = &self.claimed
+            && !planted("poisoned-payload-expires")
+        {
             claimed.keep(until).await?;
         }
         self.shared.calls.put_poison(id, text, until).await

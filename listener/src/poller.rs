@@ -21,11 +21,18 @@ use crate::shared::{Event, Phase, Shared};
 /// several messages costs what one for a single message does.
 const GATHER: Duration = Duration::from_millis(50);
 
+/// What the controller tells one task.
+pub(crate) struct Told {
+    /// To leave.
+    pub(crate) stop: watch::Receiver<bool>,
+    /// To ask for nothing after an empty get: others suffice.
+    pub(crate) rest: watch::Receiver<bool>,
+}
+
 /// One dequeue task.
 pub(crate) struct Poller {
     shared: Arc<Shared>,
-    /// Told by the controller to leave.
-    stop: watch::Receiver<bool>,
+    told: Told,
     /// Triggers and finds of work seen before the last get.
     seen: (u64, u64),
     jitter: Jitter,
@@ -41,7 +48,7 @@ pub(crate) struct Poller {
 impl Poller {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        stop: watch::Receiver<bool>,
+        told: Told,
         jitter: Jitter,
         probe: bool,
         is_full: Arc<AtomicBool>,
@@ -49,7 +56,7 @@ impl Poller {
         Poller {
             seen: (0, 0),
             shared,
-            stop,
+            told,
             jitter,
             probe,
             is_full,
@@ -62,14 +69,16 @@ impl Poller {
     /// Polls until told to stop, then stays until its messages are settled.
     pub(crate) async fn run(mut self) {
         while let Some(free) = self.free_slots().await {
-            let Some(room) = self.room(free).await else {
+            let Some(mut room) = self.room(free).await else {
                 break;
             };
-            let free = u32::try_from(room.num_permits()).unwrap_or(free);
-            let leaving = stopping(&mut self.stop, &self.shared);
+            let leaving = stopping(&mut self.told.stop, &self.shared);
             if !self.shared.calls.may_get(leaving).await {
                 break;
             }
+            // Its turn may have taken time: what has become free meanwhile is asked for as well.
+            self.more_room(&mut room);
+            let free = u32::try_from(room.num_permits()).unwrap_or(free);
             // Seen before the get: a wake-up during it cuts the sleep after it short (DL18). One
             // from before, while others had their turn, has its answer in this get.
             self.seen = self.latest();
@@ -90,6 +99,13 @@ impl Poller {
         while self.messages.join_next().await.is_some() {}
     }
 
+    /// Slots without a message.
+    fn free_now(&mut self) -> u32 {
+        while self.messages.try_join_next().is_some() {}
+        let busy = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
+        self.shared.config.slots.saturating_sub(busy)
+    }
+
     /// The numbers of the latest trigger and find of work.
     fn latest(&self) -> (u64, u64) {
         (self.shared.wake.get(), self.shared.work.get())
@@ -107,19 +123,17 @@ impl Poller {
         let gather_until = tokio::time::sleep(GATHER);
         tokio::pin!(gather_until);
         loop {
-            while self.messages.try_join_next().is_some() {}
+            let free = self.free_now();
             if self.is_stopping() {
                 return None;
             }
-            let busy = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
-            let free = slots.saturating_sub(busy);
             self.is_full.store(free == 0, Ordering::Relaxed);
             if free > slots / 2 || (free > 0 && gather_until.is_elapsed()) {
                 return Some(free);
             }
             tokio::select! {
                 biased;
-                () = stopping(&mut self.stop, &self.shared) => return None,
+                () = stopping(&mut self.told.stop, &self.shared) => return None,
                 _ = self.messages.join_next() => {}
                 () = &mut gather_until, if free > 0 => {}
             }
@@ -129,19 +143,29 @@ impl Poller {
     /// Up to so many of the listener's places for messages, at least one; `None` when it is time to
     /// leave.
     async fn room(&mut self, free: u32) -> Option<OwnedSemaphorePermit> {
-        let all = &self.shared.room;
+        let all = Arc::clone(&self.shared.room);
         let mut room = tokio::select! {
             biased;
-            () = stopping(&mut self.stop, &self.shared) => return None,
+            () = stopping(&mut self.told.stop, &self.shared) => return None,
             // It is never closed.
-            first = Arc::clone(all).acquire_owned() => first.ok()?,
+            first = all.acquire_owned() => first.ok()?,
         };
-        while room.num_permits() < free as usize
-            && let Ok(more) = Arc::clone(all).try_acquire_owned()
+        self.fill(&mut room, free);
+        Some(room)
+    }
+
+    /// Takes places up to the slots that are free by now.
+    fn more_room(&mut self, room: &mut OwnedSemaphorePermit) {
+        let free = self.free_now();
+        self.fill(room, free);
+    }
+
+    fn fill(&self, room: &mut OwnedSemaphorePermit, up_to: u32) {
+        while room.num_permits() < up_to as usize
+            && let Ok(more) = Arc::clone(&self.shared.room).try_acquire_owned()
         {
             room.merge(more);
         }
-        Some(room)
     }
 
     /// Starts an owner for each message; the pause to make when there was none.
@@ -228,18 +252,29 @@ impl Poller {
         let late = planted("trigger-lost-before-sleep");
         let seen = if late { self.latest() } else { self.seen };
         let stops = !planted("stop-waits-for-the-sleep");
+        let Told { stop, rest } = &mut self.told;
+        let mut needed = rest.clone();
+        let over = async {
+            tokio::time::sleep(pause).await;
+            // A channel that is closed holds nobody up.
+            let _ = rest.wait_for(|rests| !*rests).await;
+        };
+        let found = async {
+            let _ = needed.wait_for(|rests| !*rests).await;
+            self.shared.work.beyond(seen.1).await;
+        };
         tokio::select! {
             biased;
-            () = stopping(&mut self.stop, &self.shared), if stops => {}
+            () = stopping(stop, &self.shared), if stops => {}
             // After an error a wake-up does not help; it must not turn into a tight loop.
             () = self.shared.wake.beyond(seen.0), if self.errors == 0 => self.idle = 0,
-            () = self.shared.work.beyond(seen.1), if self.errors == 0 => self.idle = 0,
-            () = tokio::time::sleep(pause) => {}
+            () = found, if self.errors == 0 => self.idle = 0,
+            () = over => {}
         }
     }
 
     fn is_stopping(&self) -> bool {
-        *self.stop.borrow() || self.shared.phase() != Phase::Running
+        *self.told.stop.borrow() || self.shared.phase() != Phase::Running
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::task::{Id, JoinSet};
 
 use crate::jitter::Jitter;
 use crate::planted::planted;
-use crate::poller::Poller;
+use crate::poller::{Poller, Told};
 use crate::shared::Shared;
 
 /// The dequeue tasks. Only the controller has it, so a task can neither be started twice nor can
@@ -26,6 +26,7 @@ pub(crate) struct Pool {
 struct Active {
     task: Id,
     stop: watch::Sender<bool>,
+    rest: watch::Sender<bool>,
     /// It has no free slot, and asks for nothing.
     is_full: Arc<AtomicBool>,
 }
@@ -64,20 +65,42 @@ impl Pool {
     /// Starts one task; a probe leaves by itself when it finds nothing.
     pub(crate) fn start(&mut self, probe: bool) {
         let (stop, stopped) = watch::channel(false);
+        let (rest, resting) = watch::channel(false);
         let number = self.started;
         self.started += 1;
         let stream = if planted("jitter-shared") { 0 } else { number };
         let jitter = Jitter::new(self.seed, stream);
         let is_full = Arc::new(AtomicBool::new(false));
         let full = Arc::clone(&is_full);
-        let poller = Poller::new(Arc::clone(&self.shared), stopped, jitter, probe, full);
+        let told = Told {
+            stop: stopped,
+            rest: resting,
+        };
+        let poller = Poller::new(Arc::clone(&self.shared), told, jitter, probe, full);
         let task = self.tasks.spawn(poller.run()).id();
         let active = Active {
             task,
             stop,
+            rest,
             is_full,
         };
         self.active.insert(number, active);
+    }
+
+    /// Lets all but `awake` of the tasks that have room rest: they keep what they have, and ask for
+    /// nothing after an empty get.
+    pub(crate) fn rest(&mut self, awake: u32) {
+        let mut left = awake;
+        for active in self.active.values() {
+            let has_room = !active.is_full.load(Ordering::Relaxed);
+            let rests = has_room && left == 0;
+            left -= u32::from(has_room && left > 0);
+            active.rest.send_if_modified(|was| {
+                let changed = *was != rests;
+                *was = rests;
+                changed
+            });
+        }
     }
 
     /// Stops the newest task; before that, the newest of those that are full, since they poll

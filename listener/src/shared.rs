@@ -40,6 +40,7 @@ pub(crate) enum Event {
     Finished {
         outcome: Outcome,
         handler_time: Option<Duration>,
+        in_hand: Duration,
         expiring: bool,
     },
     /// The depth was sampled.
@@ -96,10 +97,11 @@ impl Shared {
 
     /// Tells everybody who has to know what became of a message: one line at info, or at warn where
     /// somebody should look.
-    pub(crate) fn decide(&self, decision: &Decision) {
+    pub(crate) fn decide(&self, decision: &Decision, in_hand: Duration) {
         self.tell(Event::Finished {
             outcome: decision.outcome,
             handler_time: decision.handler_time,
+            in_hand,
             expiring: decision.expiring,
         });
         log(&self.config, decision);

@@ -166,8 +166,9 @@ pub const VISIBILITY_PUT_S: RangeInclusive<i64> = 0..=WEEK_S;
 pub const MESSAGE_TTL_S_DEFAULT: i64 = WEEK_S;
 /// Seconds that a message lives at most before 2017-07-29. *Put Message*.
 pub const MESSAGE_TTL_S_BEFORE_2017: RangeInclusive<i64> = 1..=WEEK_S;
-/// Seconds that a message lives since 2017-07-29: "any positive number"; -1 besides. *Put Message*.
-pub const MESSAGE_TTL_S: RangeInclusive<i64> = 1..=i64::MAX;
+/// Seconds that a message lives since 2017-07-29: any positive number of 32 bits; -1 besides.
+/// *Put Message*; the interface definition, `messagettl`.
+pub const MESSAGE_TTL_S: RangeInclusive<i64> = 1..=i32::MAX as i64;
 /// The time to live that means a message without end. *Put Message*.
 pub const MESSAGE_TTL_INFINITE: i64 = -1;
 const WEEK_S: i64 = 7 * 24 * 60 * 60;

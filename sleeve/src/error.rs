@@ -66,6 +66,19 @@ fn shown_code(code: Option<&str>) -> String {
 }
 
 impl PortError {
+    /// A call that this storage does not offer.
+    pub(crate) fn unsupported(operation: &'static str, blob: &crate::port::BlobId) -> Self {
+        PortError {
+            kind: ErrorKind::Refused,
+            status: None,
+            code: None,
+            retry_after: None,
+            operation,
+            resource: format!("{}/{}", blob.container, blob.name),
+            message: "this storage does not offer it".to_owned(),
+        }
+    }
+
     /// Whether waiting and asking again may help.
     pub fn is_transient(&self) -> bool {
         matches!(

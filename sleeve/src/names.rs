@@ -55,6 +55,14 @@ pub(crate) fn check_metadata(metadata: &Metadata) -> Result<(), String> {
     Ok(())
 }
 
+/// Index tags as the header `x-ms-tags` has them: a query string (Set Blob Tags).
+pub(crate) fn tags_header(tags: &Metadata) -> String {
+    let pairs = tags
+        .iter()
+        .map(|(name, value)| format!("{}={}", uri::encode_query(name), uri::encode_query(value)));
+    pairs.collect::<Vec<_>>().join("&")
+}
+
 /// URL of a blob without credentials. Slashes stay readable, except where a URL's own rules would
 /// change the name (`a//b`, `a/../b`).
 pub(crate) fn blob_url(endpoint: &Url, blob: &BlobId) -> String {
@@ -74,6 +82,13 @@ pub(crate) fn blob_url(endpoint: &Url, blob: &BlobId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_are_a_query() {
+        let tags = [("a b", "1+2"), ("c", "")];
+        let tags = tags.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(tags_header(&Metadata::from(tags)), "a%20b=1%2B2&c=");
+    }
 
     #[test]
     fn urls_keep_names() {

@@ -12,6 +12,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
+mod queue;
+
+pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, Receipt};
 pub use crate::error::{ErrorKind, PortError};
 use crate::planted::planted;
 use crate::redact::without_query;
@@ -159,6 +162,8 @@ pub struct BlobProperties {
     pub copy: Option<CopyState>,
     /// `x-ms-access-tier`.
     pub access_tier: Option<String>,
+    /// Number of index tags (`x-ms-tag-count`).
+    pub tag_count: u32,
 }
 
 /// One blob of a listing.
@@ -246,6 +251,8 @@ pub struct StartCopy {
     pub conditions: Conditions,
     /// Synchronous form (Copy Blob From URL, at most 256 MiB).
     pub synchronous: bool,
+    /// Index tags of the destination (`x-ms-tags`); a copy has none otherwise.
+    pub tags: Option<Metadata>,
 }
 
 impl fmt::Debug for StartCopy {
@@ -256,6 +263,7 @@ impl fmt::Debug for StartCopy {
             .field("metadata", &self.metadata)
             .field("conditions", &self.conditions)
             .field("synchronous", &self.synchronous)
+            .field("tags", &self.tags)
             .finish()
     }
 }
@@ -278,63 +286,6 @@ pub struct Lease {
     pub id: String,
     /// The service's `Date`.
     pub server_time: Timestamp,
-}
-
-/// A message taken from a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueMessage {
-    /// Message id.
-    pub id: String,
-    /// Newest pop receipt; empty for a peeked message.
-    pub pop_receipt: String,
-    /// When it was put.
-    pub inserted: Timestamp,
-    /// When it expires ([`Timestamp::MAX`] for never).
-    pub expires: Timestamp,
-    /// When it becomes visible again; absent for a peeked message.
-    pub next_visible: Option<Timestamp>,
-    /// How often it was taken.
-    pub dequeue_count: u32,
-    /// Its text as stored.
-    pub text: String,
-}
-
-/// Messages of one get or peek.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueMessages {
-    /// The messages.
-    pub messages: Vec<QueueMessage>,
-    /// The service's `Date`.
-    pub server_time: Timestamp,
-}
-
-/// A message put or updated.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// Message id.
-    pub id: String,
-    /// The receipt that works from now on.
-    pub pop_receipt: String,
-    /// When the message is visible next.
-    pub next_visible: Timestamp,
-}
-
-/// Time to live of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageTtl {
-    /// Never expires (-1).
-    Never,
-    /// Expires after this long; at least a second.
-    After(Duration),
-}
-
-/// Facts of a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueProperties {
-    /// Never lower than the true number of messages.
-    pub approximate_count: u64,
-    /// Metadata.
-    pub metadata: Metadata,
 }
 
 /// One storage account with one credential. Futures are cancel-safe in the sense of the service: a
@@ -436,6 +387,21 @@ pub trait Storage: Send + Sync + 'static {
         blob: &BlobId,
         lease_id: &str,
     ) -> PortResult<()>;
+
+    /// Break Lease, at once; `false` when there was none.
+    async fn break_lease(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        Err(PortError::unsupported("Break Lease", blob))
+    }
+
+    /// Whether the blob has snapshots. Costs a listing.
+    async fn has_snapshots(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        Err(PortError::unsupported("List Blobs with snapshots", blob))
+    }
+
+    /// Get Blob Tags.
+    async fn blob_tags(&self, _: &CallContext, blob: &BlobId) -> PortResult<Metadata> {
+        Err(PortError::unsupported("Get Blob Tags", blob))
+    }
 
     /// Create Container; `false` when it was there already.
     async fn create_container(&self, cx: &CallContext, container: &str) -> PortResult<bool>;

@@ -1,6 +1,7 @@
 //! [`AzureStorage`]: the port on Microsoft's SDK.
 
 mod answer;
+mod asides;
 mod begin;
 mod blobs;
 mod copies;

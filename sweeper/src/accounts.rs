@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use smalt_sleeve::port::Storage;
+use smalt_sleeve::port::{BlobId, Storage};
 
 use crate::destination::{self, SweptPlace};
 use crate::state::{Container, Document, Status};
+use crate::target::{self, Target};
 use crate::uri;
 
 /// Opens the account of a container URI with a SAS, as documents of version 1 hold it.
@@ -50,6 +51,13 @@ impl Accounts {
     /// The account of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Storage>> {
         self.by_name.get(name)
+    }
+
+    /// The name of the first account of which `is_it` is true.
+    pub(crate) fn name_of(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
+        let mut all = self.by_name.iter();
+        let found = all.find(|(_, storage)| is_it(storage.account()));
+        found.map(|(name, _)| name.clone())
     }
 
     /// The account and container that an element of the state document means.
@@ -99,6 +107,49 @@ impl Accounts {
         let storage = open(text).map_err(|error| uri::redact(&error))?;
         opened.insert(text.to_owned(), Arc::clone(&storage));
         Ok(storage)
+    }
+
+    /// The account and blob that a person means: for a path the account that the document names for
+    /// the container, else the default one; for a URL whichever account has it.
+    pub(crate) fn locate(
+        &self,
+        document: &Document,
+        target: &Target,
+    ) -> Result<(Arc<dyn Storage>, BlobId), String> {
+        let places = document
+            .containers
+            .iter()
+            .filter_map(|e| self.place(e).ok());
+        match target {
+            Target::Url(url) => self
+                .by_url(document, url)
+                .ok_or_else(|| format!("no configured account has {url}")),
+            Target::Path(blob) => {
+                let mut places = places.filter(|place| place.container == blob.container);
+                let storage = places.next().map(|place| place.storage);
+                let storage = storage.or_else(|| self.get("default").cloned());
+                let storage = storage.ok_or("no account `default` is configured")?;
+                Ok((storage, blob.clone()))
+            }
+        }
+    }
+
+    /// The blob that a URL means, in any account that is configured or named by the document.
+    pub(crate) fn by_url(
+        &self,
+        document: &Document,
+        url: &str,
+    ) -> Option<(Arc<dyn Storage>, BlobId)> {
+        let places = document
+            .containers
+            .iter()
+            .filter_map(|e| self.place(e).ok());
+        let named = self.by_name.values().cloned();
+        let mut all = named.chain(places.map(|place| place.storage));
+        all.find_map(|storage| {
+            let blob = target::within(storage.as_ref(), url)?;
+            Some((storage, blob))
+        })
     }
 
     /// Every place that the document sweeps: where no dead blob may go (DS5).

@@ -1,7 +1,23 @@
-//! The command line: what can be said, and the table of settings that it becomes.
+//! The command line: what can be said. Each command has a file of its own.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use toml::Value;
+pub(crate) mod common;
+mod cost;
+mod explain;
+mod plan;
+mod progress;
+mod report;
+mod state;
+mod sweep;
+mod tag;
+mod undo;
+mod validate;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use smalt_sweeper::SweepError;
+use smalt_sweeper::error::exit;
+
+use common::Common;
 
 const AFTER_HELP: &str = "\
 Blobs say themselves when they go: metadata TimeToLive (2026-11-21T10:00:00Z, or P7D after the last
@@ -37,11 +53,23 @@ pub(crate) enum Command {
     /// Sweep one cycle now, then exit; prints the report as JSON.
     Once(Common),
     /// Show what a sweep would do, with bytes, transactions and cost. Changes nothing.
-    Plan(PlanArgs),
+    Plan(plan::PlanArgs),
+    /// Say for one blob what will happen, when and why. Changes nothing.
+    Explain(explain::ExplainArgs),
+    /// Give blobs a time to live or a place for the dead blob, or take them away.
+    Tag(tag::TagArgs),
+    /// Bring blobs back from the places for dead blobs.
+    Undo(undo::UndoArgs),
+    /// What was swept, by container: from the state document, or from a JSON log.
+    Report(report::ReportArgs),
+    /// Show the configuration, where each value comes from, and what is wrong with it.
+    Validate(validate::ValidateArgs),
+    /// What sweeping costs, from counts or from a plan.
+    Cost(cost::CostArgs),
     /// Look at or create the state document that the workers share.
     State {
         #[command(subcommand)]
-        command: StateCommand,
+        command: state::StateCommand,
     },
     /// Print completions for a shell, for example: smalt-sweeper completions bash.
     Completions {
@@ -50,208 +78,32 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum StateCommand {
-    /// Create it from --container or the configuration; an existing one stays.
-    Init {
-        /// Replace an existing one: open pages and progress are forgotten.
-        #[arg(long)]
-        replace: bool,
-        #[command(flatten)]
-        common: Common,
-    },
-    /// Print it, secrets masked.
-    Show {
-        /// As the XML document it is.
-        #[arg(long)]
-        xml: bool,
-        #[command(flatten)]
-        common: Common,
-    },
+/// The exit code for an error.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<SweepError>() {
+        Some(error) => error.exit_code(),
+        None => exit::USAGE,
+    }
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct PlanArgs {
-    /// The whole plan as JSON.
-    #[arg(long, conflicts_with = "csv")]
-    pub(crate) json: bool,
-    /// The blobs that would go, or need attention, as CSV.
-    #[arg(long)]
-    pub(crate) csv: bool,
-    /// Name at most this many blobs; totals cover all.
-    #[arg(long, default_value_t = smalt_sweeper::plan::ROWS_MAX)]
-    pub(crate) rows: usize,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
-}
-
-/// Options of every command. A secret may be given as env:NAME or file:/path.
-#[derive(Debug, Args)]
-pub(crate) struct Common {
-    /// TOML file with the settings.
-    #[arg(long, value_name = "FILE", env = "SWEEPER_CONFIG")]
-    pub(crate) config: Option<String>,
-    /// Connection string of the account; UseDevelopmentStorage=true for a local emulator.
-    #[arg(long, value_name = "TEXT", help_heading = "Account")]
-    connection_string: Option<String>,
-    /// Account name.
-    #[arg(long, value_name = "NAME", help_heading = "Account")]
-    account: Option<String>,
-    /// Shared key of the account.
-    #[arg(
-        long,
-        value_name = "BASE64",
-        help_heading = "Account",
-        conflicts_with = "sas"
-    )]
-    account_key: Option<String>,
-    /// Shared access signature: read, list, delete; for the dead-blob account read, create, write.
-    #[arg(long, value_name = "TEXT", help_heading = "Account")]
-    sas: Option<String>,
-    /// Blob endpoint, for example http://127.0.0.1:10000/devstoreaccount1.
-    #[arg(long, value_name = "URL", help_heading = "Account")]
-    endpoint: Option<String>,
-    /// Trust these certificates, too (PEM).
-    #[arg(long, value_name = "FILE", help_heading = "Account")]
-    ca_file: Option<String>,
-    /// Connect here instead of to the endpoint's own address; names and certificates stay.
-    #[arg(long, value_name = "HOST:PORT", help_heading = "Account")]
-    connect_to: Option<String>,
-
-    /// Sweep this container, or names with a prefix in it. May be repeated.
-    #[arg(
-        long = "container",
-        value_name = "NAME[/PREFIX]",
-        help_heading = "Sweep"
-    )]
-    containers: Vec<String>,
-    /// Move due blobs there that name no place themselves, instead of deleting them.
-    #[arg(long, value_name = "NAME[/PREFIX/]", help_heading = "Sweep")]
-    dead_container: Option<String>,
-    /// Account for dead blobs; `default` is the one that is swept.
-    #[arg(long, value_name = "NAME", help_heading = "Sweep")]
-    dead_account: Option<String>,
-    /// Connection string of another account for dead blobs.
-    #[arg(long, value_name = "TEXT", help_heading = "Sweep")]
-    dead_connection_string: Option<String>,
-    /// When another blob stands where a dead one goes: fail, suffix or overwrite.
-    #[arg(long, value_name = "POLICY", help_heading = "Sweep")]
-    on_collision: Option<String>,
-    /// Blobs go this long after their time, for example 1h.
-    #[arg(long, value_name = "SPAN", help_heading = "Sweep")]
-    ttl_grace: Option<String>,
-    /// Lift the circuit breaker's limits for this run.
-    #[arg(long, help_heading = "Sweep")]
-    approve: bool,
-
-    /// The state document, CONTAINER/BLOB.
-    #[arg(long, value_name = "PLACE", help_heading = "Worker")]
-    state: Option<String>,
-    /// How workers share the state: lease or etag.
-    #[arg(long, value_name = "KIND", help_heading = "Worker")]
-    state_backend: Option<String>,
-    /// Time from mark to mark, for example 10m.
-    #[arg(long, value_name = "SPAN", help_heading = "Worker")]
-    every: Option<String>,
-    /// Blobs per page, 1 to 5000.
-    #[arg(long, value_name = "N", help_heading = "Worker")]
-    page_size: Option<u32>,
-    /// Blobs handled at a time.
-    #[arg(long, value_name = "N", help_heading = "Worker")]
-    parallelism: Option<u32>,
-    /// Others may take a page after this long without a sign of life.
-    #[arg(long, value_name = "SPAN", help_heading = "Worker")]
-    page_deadline: Option<String>,
-    /// Most storage calls per second.
-    #[arg(long, value_name = "N", help_heading = "Worker")]
-    rate: Option<f64>,
-    /// How long a stop may take.
-    #[arg(long, value_name = "SPAN", help_heading = "Worker")]
-    grace: Option<String>,
-    /// Name of this worker in state and log.
-    #[arg(long, value_name = "ID", help_heading = "Worker")]
-    worker_id: Option<String>,
-    /// Seed of everything random, to repeat a run.
-    #[arg(long, value_name = "N", help_heading = "Worker")]
-    seed: Option<u32>,
-
-    /// Log to stderr as text or JSON lines.
-    #[arg(
-        long,
-        value_enum,
-        default_value = "text",
-        env = "SWEEPER_LOG",
-        help_heading = "Log"
-    )]
-    pub(crate) log: LogFormat,
-    /// error, warn, info, debug or trace; or a filter such as smalt_sweeper=debug.
-    #[arg(
-        long,
-        default_value = "info",
-        env = "SWEEPER_LOG_LEVEL",
-        help_heading = "Log"
-    )]
-    pub(crate) log_level: String,
-}
-
-impl Common {
-    /// The flags that were given, by their paths in the file.
-    pub(crate) fn flags(&self) -> Vec<(&'static str, Value)> {
-        let texts = [
-            ("account.default.connection_string", &self.connection_string),
-            ("account.default.name", &self.account),
-            ("account.default.key", &self.account_key),
-            ("account.default.sas", &self.sas),
-            ("account.default.endpoint", &self.endpoint),
-            (
-                "account.dead.connection_string",
-                &self.dead_connection_string,
-            ),
-            ("connection.ca_file", &self.ca_file),
-            ("connection.connect_to", &self.connect_to),
-            ("sweeper.dead.container", &self.dead_container),
-            ("sweeper.dead.account", &self.dead_account),
-            ("sweeper.dead.on_collision", &self.on_collision),
-            ("sweeper.grace", &self.ttl_grace),
-            ("sweeper.state", &self.state),
-            ("sweeper.state_backend", &self.state_backend),
-            ("sweeper.every", &self.every),
-            ("sweeper.page_deadline", &self.page_deadline),
-            ("sweeper.stop_grace", &self.grace),
-            ("sweeper.worker_id", &self.worker_id),
-        ];
-        let numbers = [
-            ("sweeper.page_size", self.page_size),
-            ("sweeper.parallelism", self.parallelism),
-            ("sweeper.seed", self.seed),
-        ];
-        let text = |value: &String| Value::String(value.clone());
-        let mut flags: Vec<(&'static str, Value)> = Vec::new();
-        flags.extend(
-            texts
-                .iter()
-                .filter_map(|(p, v)| v.as_ref().map(|v| (*p, text(v)))),
-        );
-        flags.extend(
-            numbers
-                .iter()
-                .filter_map(|(p, v)| v.map(|v| (*p, Value::from(v)))),
-        );
-        flags.extend(self.rate.map(|rate| ("sweeper.rate", Value::Float(rate))));
-        if !self.containers.is_empty() {
-            let containers = self.containers.iter().map(text).collect();
-            flags.push(("sweeper.containers", Value::Array(containers)));
+/// Does what was asked; gives the exit code.
+pub(crate) async fn command(command: Command) -> Result<u8> {
+    match command {
+        Command::Run(common) => sweep::run(&common).await,
+        Command::Once(common) => sweep::once(&common).await,
+        Command::Plan(args) => plan::plan(&args).await,
+        Command::Explain(args) => explain::explain(&args).await,
+        Command::Tag(args) => tag::tag(&args).await,
+        Command::Undo(args) => undo::undo(&args).await,
+        Command::Report(args) => report::report(&args).await,
+        Command::Validate(args) => validate::validate(&args).await,
+        Command::Cost(args) => cost::cost(&args).await,
+        Command::State { command } => state::state(command).await,
+        Command::Completions { shell } => {
+            let mut command = Cli::command();
+            clap_complete::generate(shell, &mut command, "smalt-sweeper", &mut std::io::stdout());
+            Ok(exit::OK)
         }
-        if self.approve {
-            flags.push(("sweeper.guard.approve", Value::Boolean(true)));
-        }
-        flags
     }
 }
 
@@ -265,6 +117,50 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// What is asked wrongly is refused before any request, with the exit code for usage.
+    #[tokio::test]
+    async fn what_is_asked_wrongly_is_usage() {
+        let dev = "--connection-string UseDevelopmentStorage=true --log-level off";
+        for line in [
+            "explain",
+            "explain events {dev}",
+            "explain ftp://a/b/c {dev}",
+            "explain https://elsewhere/c/b --state-account",
+            "tag events/a {dev}",
+            "tag events/a --ttl tomorrow {dev}",
+            "tag events/a --ttl P1M {dev}",
+            "tag events/a --dead DBC {dev}",
+            "tag events/a --remove --ttl P7D {dev}",
+            "tag Events --all --ttl P7D {dev}",
+            "tag https://a/c --all --ttl P7D {dev}",
+            "undo {dev}",
+            "undo --all {dev}",
+            "undo --cycle x --from dbc {dev}",
+            "undo --since yesterday --from dbc {dev}",
+            "undo --cycle 1 --since 2026-11-21T10:00:00Z --from dbc {dev}",
+            "undo --all --from DBC {dev}",
+            "cost --blobs many {dev}",
+            "cost --moves 5 {dev}",
+            "report --from-log /nowhere/sweep.log {dev}",
+            "validate",
+            "validate --page-size 0 {dev}",
+            "validate --on-collision maybe {dev}",
+            "validate --profile old {dev}",
+            "state migrate --state nowhere {dev}",
+            "state unlock --force=yes {dev}",
+        ] {
+            let line = format!("smalt-sweeper {}", line.replace("{dev}", dev));
+            let code = match Cli::try_parse_from(line.split_whitespace()) {
+                Err(error) => u8::try_from(error.exit_code()).unwrap(),
+                Ok(cli) => match command(cli.command).await {
+                    Ok(code) => code,
+                    Err(error) => exit_code(&error),
+                },
+            };
+            assert_eq!(code, exit::USAGE, "{line}");
+        }
+    }
+
     /// Every flag leads to a setting that exists.
     #[test]
     fn every_flag_is_a_setting() {
@@ -273,7 +169,7 @@ mod tests {
             --dead-account default --on-collision suffix --ttl-grace 1h --approve --state abc/d \
             --dead-connection-string UseDevelopmentStorage=true --state-backend etag --every 1m \
             --page-size 5 --parallelism 3 --page-deadline 1m --rate 7.5 --grace 5s --worker-id w \
-            --seed 9";
+            --seed 9 --health 127.0.0.1:0 --metrics 127.0.0.1:0 --profile compat";
         let cli = Cli::try_parse_from(line.split_whitespace()).unwrap();
         let Command::Once(common) = cli.command else {
             panic!("the command is once");

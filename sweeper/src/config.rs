@@ -95,6 +95,8 @@ pub struct DeadConfig {
     pub create_container: bool,
     /// Whether the copy also says when its source was changed, was due, and by whom it was swept.
     pub add_metadata: bool,
+    /// What happens to the source's index tags, which no copy takes along by itself.
+    pub index_tags: TagPolicy,
     /// How long a copy may stay pending before the blob is left for the next cycle.
     pub copy_deadline: Duration,
 }
@@ -112,6 +114,19 @@ pub enum Collision {
     Overwrite,
 }
 
+/// What happens to index tags. Reading them needs a permission of its own (`t` of a SAS, or Storage
+/// Blob Data Owner), so does writing them; they change without a change of the ETag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagPolicy {
+    /// They go along; a blob whose tags may not be read stays, and is reported.
+    #[default]
+    Keep,
+    /// They go along where they may be read.
+    Try,
+    /// They are left behind.
+    Drop,
+}
+
 impl Default for DeadConfig {
     fn default() -> Self {
         DeadConfig {
@@ -119,6 +134,7 @@ impl Default for DeadConfig {
             on_collision: Collision::Fail,
             create_container: true,
             add_metadata: true,
+            index_tags: TagPolicy::Keep,
             copy_deadline: Duration::from_secs(600),
         }
     }

@@ -16,22 +16,35 @@ use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Transport,
 };
-use smalt_sweeper::settings::{self, AccountSettings, Secret, Settings};
+use smalt_sweeper::settings::{self, AccountSettings, Secret, Setting, Settings};
 use smalt_sweeper::{Accounts, OpenUri, Sweeper, uri};
 
+/// What was said on the command line, by paths of the file.
+type Flags = Vec<(&'static str, toml::Value)>;
+
 /// Reads the configuration of this run.
-pub(crate) fn settings(
-    config: Option<&str>,
-    flags: Vec<(&'static str, toml::Value)>,
-) -> Result<Settings> {
-    let file = match config {
-        Some(path) => {
-            Some(std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?)
-        }
-        None => None,
-    };
-    let where_from = config.map_or_else(|| "settings".to_owned(), str::to_owned);
-    settings::gather(file.as_deref(), std::env::vars(), flags).context(where_from)
+pub(crate) fn settings(config: Option<&str>, flags: Flags) -> Result<Settings> {
+    let file = config.map(read).transpose()?;
+    settings::gather(file.as_deref(), std::env::vars(), flags).context(origin(config))
+}
+
+/// Reads the configuration of this run, and where each of its values comes from.
+pub(crate) fn effective(config: Option<&str>, flags: Flags) -> Result<(Settings, Vec<Setting>)> {
+    let file = config.map(read).transpose()?;
+    settings::effective(file.as_deref(), std::env::vars(), flags).context(origin(config))
+}
+
+fn origin(config: Option<&str>) -> String {
+    config.map_or_else(|| "settings".to_owned(), str::to_owned)
+}
+
+fn read(path: &str) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
+}
+
+/// Opens a file for reading.
+pub(crate) fn open(path: &str) -> Result<std::fs::File> {
+    std::fs::File::open(path).with_context(|| format!("cannot read {path}"))
 }
 
 /// The worker of this run, with its accounts opened.
@@ -60,7 +73,7 @@ fn accounts(settings: &Settings) -> Result<Accounts> {
     let mut opened = Vec::new();
     let mut hosts = Vec::new();
     for (name, account) in &settings.accounts {
-        let (account, host) = open(account).with_context(|| format!("account {name}"))?;
+        let (account, host) = open_account(account).with_context(|| format!("account {name}"))?;
         hosts.extend(host);
         opened.push((name.clone(), account));
     }
@@ -92,7 +105,7 @@ fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storag
 }
 
 /// The account, and the host that it is reached under.
-fn open(given: &AccountSettings) -> Result<(Account, Option<String>)> {
+fn open_account(given: &AccountSettings) -> Result<(Account, Option<String>)> {
     if let Some(text) = &given.connection_string {
         let text = reveal(text)?;
         let host = connection_string_host(&text);

@@ -206,13 +206,13 @@ fn kept_though_due(
     }
 }
 
-fn is_archived(seen: &BlobProperties) -> bool {
+pub(crate) fn is_archived(seen: &BlobProperties) -> bool {
     let tier = seen.access_tier.as_deref().unwrap_or_default();
     tier.eq_ignore_ascii_case("archive")
 }
 
 /// DS4, DS5: a blob whose owner wants it kept elsewhere is never deleted instead.
-fn place(
+pub(crate) fn place(
     policy: &Policy,
     scene: &Scene<'_>,
     name: &str,

@@ -26,6 +26,7 @@ fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
         kind: BlobKind::Block,
         copy: None,
         access_tier: None,
+        tag_count: 0,
     }
 }
 

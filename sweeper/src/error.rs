@@ -44,6 +44,9 @@ pub enum SweepError {
     /// The clocks differ too much for expiry to mean anything.
     #[error("this machine's clock differs from the service's by {0} s; more than 600 s is refused")]
     ClockSkew(u64),
+    /// There is no such blob.
+    #[error("there is no blob {0}")]
+    BlobMissing(String),
     /// Work was still open when the time for stopping was over. Its pages stay in the ledger.
     #[error("work was still open when the time for stopping was over; its pages will be reclaimed")]
     GraceExceeded,
@@ -64,6 +67,7 @@ impl SweepError {
             },
             SweepError::State(_) | SweepError::StateMissing(_) => exit::STATE,
             SweepError::ClockSkew(_) => exit::CLOCK_SKEW,
+            SweepError::BlobMissing(_) => exit::FAILED_ITEMS,
             SweepError::GraceExceeded => exit::GRACE,
             SweepError::Stopped => exit::OK,
         }

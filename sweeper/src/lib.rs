@@ -24,7 +24,7 @@
 //! ```
 //!
 //! # Layout
-//! - Pure: [`decide`] (may this blob go?), [`ttl`], [`destination`], [`provenance`], [`guard`],
+//! - Pure: [`decide`] (may this blob go?), [`explain`] (why?), [`ttl`], [`destination`], [`provenance`], [`guard`],
 //!   [`schedule`], [`plan`], and [`state`] with its [`ledger`](state::ledger).
 //! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
 //!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`].
@@ -41,36 +41,47 @@ mod accounts;
 mod calls;
 mod claim;
 pub mod config;
+pub mod cost;
 
 mod cycle;
 pub mod decide;
 pub mod destination;
 mod entropy;
 pub mod error;
+pub mod explain;
 pub mod glob;
 pub mod guard;
+pub mod inspect;
+pub mod mark;
 mod mover;
 pub mod outcome;
 pub mod plan;
 mod planted;
 pub mod provenance;
 pub mod report;
+mod restore;
 pub mod schedule;
 pub mod settings;
 mod shared;
 pub mod span;
 pub mod state;
 mod store;
+pub mod summary;
 mod sweeper;
+pub mod target;
 pub mod ttl;
+pub mod undo;
+pub mod upkeep;
 pub mod uri;
 mod work;
 
 pub use accounts::{Accounts, OpenUri};
-pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer};
+pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy};
 pub use error::SweepError;
+pub use inspect::Explained;
 pub use outcome::{Class, Outcome};
 pub use plan::{Plan, Prices};
 pub use report::Report;
 pub use shared::WallClock;
 pub use sweeper::{Finished, Sweeper};
+pub use target::Target;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
     BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, PortError, PortResult, StartCopy,
-    Storage,
+    Storage, metadata_value,
 };
 use tokio::time::Instant;
 
@@ -176,11 +176,20 @@ async fn start(
     } = moving;
     let policy = &core.config.policy;
     let optional = if core.config.dead.add_metadata {
-        vec![
-            (provenance::SOURCE_LAST_MODIFIED, seen.last_modified.iso_s()),
-            (provenance::DELETED_DUE, due.iso_s()),
+        // What is needed most comes first: the last ones are left out where all does not fit.
+        let mut said = vec![
             (provenance::SWEEP_ID, page.page.id.clone()),
-        ]
+            (provenance::DELETED_DUE, due.iso_s()),
+            (provenance::SOURCE_LAST_MODIFIED, seen.last_modified.iso_s()),
+        ];
+        for (name, key) in [
+            (provenance::ORIGINAL_DBC, &policy.dbc_key),
+            (provenance::ORIGINAL_TTL, &policy.ttl_key),
+        ] {
+            let value = metadata_value(&seen.metadata, key);
+            said.extend(value.map(|value| (name, value.to_owned())));
+        }
+        said
     } else {
         Vec::new()
     };
@@ -193,6 +202,7 @@ async fn start(
         metadata: Some(metadata),
         conditions: conditions.clone(),
         synchronous: false,
+        tags: None,
     };
     let cx = core.context(&page.page.id);
     let call = || account.start_copy(&cx, place, &copy);
@@ -309,7 +319,7 @@ async fn head(
 }
 
 /// Length always, MD5 where both have one.
-fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
+pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
     let same_md5 = match (&source.content_md5, &copy.content_md5) {
         (Some(source), Some(copy)) => source == copy,
         _ => true,

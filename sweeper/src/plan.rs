@@ -111,9 +111,9 @@ pub struct PlanRow {
 }
 
 /// Charged calls for a page with work: lease, read, write, release, and the listing itself.
-const CALLS_PER_PAGE: u64 = 5;
+pub const CALLS_PER_PAGE: u64 = 5;
 /// Charged calls for a move: copy and a look at it. The delete is free.
-const CALLS_PER_MOVE: u64 = 2;
+pub const CALLS_PER_MOVE: u64 = 2;
 
 impl Plan {
     /// Adds a listed blob and what was decided about it.

@@ -19,6 +19,7 @@ fn item(name: &str, length: u64) -> BlobItem {
             kind: BlobKind::Block,
             copy: None,
             access_tier: None,
+            tag_count: 0,
         },
     }
 }

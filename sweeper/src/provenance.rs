@@ -18,8 +18,22 @@ pub const SOURCE_ETAG: &str = "SourceETag";
 pub const SOURCE_LAST_MODIFIED: &str = "SourceLastModified";
 /// When its time was over.
 pub const DELETED_DUE: &str = "DeletedDue";
-/// Page of the sweep that moved it.
+/// Page of the sweep that moved it: `cycle/container/fence`.
 pub const SWEEP_ID: &str = "SweepId";
+/// The time to live as its owner wrote it.
+pub const ORIGINAL_TTL: &str = "OriginalTimeToLive";
+/// The place for the dead blob as its owner wrote it.
+pub const ORIGINAL_DBC: &str = "OriginalDeadBlobContainer";
+/// Every name that a copy's own history stands under.
+pub const RESERVED: [&str; 7] = [
+    SOURCE_URI,
+    SOURCE_ETAG,
+    SOURCE_LAST_MODIFIED,
+    DELETED_DUE,
+    SWEEP_ID,
+    ORIGINAL_TTL,
+    ORIGINAL_DBC,
+];
 
 /// Which version of which blob a copy is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,15 +109,52 @@ pub fn metadata(
 }
 
 fn is_reserved(name: &str) -> bool {
-    [
-        SOURCE_URI,
-        SOURCE_ETAG,
-        SOURCE_LAST_MODIFIED,
-        DELETED_DUE,
-        SWEEP_ID,
-    ]
-    .iter()
-    .any(|reserved| reserved.eq_ignore_ascii_case(name))
+    RESERVED
+        .iter()
+        .any(|reserved| reserved.eq_ignore_ascii_case(name))
+}
+
+/// What a dead copy says of its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct History {
+    /// URL of the blob that it was copied from.
+    pub source_uri: String,
+    /// The cycle that moved it, where that was written down.
+    pub cycle: Option<u64>,
+    /// The time to live that its owner had given it.
+    pub time_to_live: Option<String>,
+}
+
+impl History {
+    /// Reads it; `None` when the blob was not moved by a sweep, or does not say from where.
+    pub fn read(copy: &Metadata) -> Option<Self> {
+        let said = |name| metadata_value(copy, name).map(str::to_owned);
+        said(SOURCE_ETAG)?;
+        let page = said(SWEEP_ID).unwrap_or_default();
+        Some(History {
+            source_uri: said(SOURCE_URI)?,
+            cycle: page.split('/').next().and_then(|cycle| cycle.parse().ok()),
+            time_to_live: said(ORIGINAL_TTL),
+        })
+    }
+}
+
+/// Metadata of the blob that is brought back: its own, without its history and without a time to
+/// live, which is over; its place for the dead blob comes back, for the next one.
+pub fn restored(copy: &Metadata, ttl_key: &str, dbc_key: &str) -> Metadata {
+    let own = copy
+        .iter()
+        .filter(|(name, _)| !is_reserved(name) && !ttl_key.eq_ignore_ascii_case(name));
+    let mut own: Metadata = own.map(|(n, v)| (n.clone(), v.clone())).collect();
+    if let Some(place) = metadata_value(copy, ORIGINAL_DBC) {
+        own.insert(dbc_key.to_owned(), place.to_owned());
+    }
+    own
+}
+
+/// As the URL of a source stands in metadata.
+pub(crate) fn as_recorded(url: &str) -> String {
+    header_safe(url)
 }
 
 /// Metadata travel in headers: everything but visible ASCII is percent-encoded.
@@ -141,6 +192,40 @@ mod tests {
     const DROPPED: [&str; 2] = ["TimeToLive", "DeadBlobContainer"];
 
     /// S9, DS27: time to live and destination go, the rest stays, provenance comes.
+    /// What a move writes down, `restored` takes away again: the owner's metadata come back, without
+    /// the time to live.
+    #[test]
+    fn history_is_read_and_taken_away() {
+        let own = |pairs: &[(&str, &str)]| -> Metadata {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect()
+        };
+        let source = own(&[
+            ("Owner", "me"),
+            ("TimeToLive", "P7D"),
+            ("DeadBlobContainer", "dbc"),
+        ]);
+        let origin = Origin::new("https://a/c/b?sig=x", &Tag("\"0x1\"".to_owned()));
+        let optional = [
+            (SWEEP_ID, "184/events/17".to_owned()),
+            (ORIGINAL_TTL, "P7D".to_owned()),
+            (ORIGINAL_DBC, "dbc".to_owned()),
+        ];
+        let dropped = ["TimeToLive", "DeadBlobContainer"];
+        let copy = metadata(&source, &dropped, &origin, &optional).unwrap();
+        let history = History::read(&copy).unwrap();
+        assert_eq!(history.source_uri, "https://a/c/b");
+        assert_eq!(
+            (history.cycle, history.time_to_live.as_deref()),
+            (Some(184), Some("P7D"))
+        );
+        let back = restored(&copy, "TimeToLive", "DeadBlobContainer");
+        assert_eq!(back, own(&[("Owner", "me"), ("DeadBlobContainer", "dbc")]));
+        assert_eq!(History::read(&source), None);
+    }
+
     #[test]
     fn the_copy_says_where_it_came_from_and_lives_on() {
         let source = of(&[

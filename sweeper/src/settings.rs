@@ -3,6 +3,7 @@
 //! Each source becomes a table of the same shape; tables are laid over each other and read once,
 //! strictly: an unknown name is an error. An account is never mixed from two sources.
 
+mod effective;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use toml::{Table, Value};
 use crate::config::SweeperConfig;
 use crate::plan::Prices;
 
+pub use effective::{Setting, Source, effective};
 pub use schema::{AccountSettings, Secret};
 
 /// Prefix of the environment's variables.
@@ -40,6 +42,10 @@ pub struct Settings {
     pub prices: Prices,
     /// File with further authorities, in PEM.
     pub ca_file: Option<String>,
+    /// Where health and status are answered.
+    pub health: Option<String>,
+    /// Where metrics are answered.
+    pub metrics: Option<String>,
     /// Where connections go instead of the endpoints' own addresses.
     pub connect_to: Option<SocketAddr>,
 }
@@ -54,7 +60,7 @@ enum Kind {
 }
 
 /// Options that the environment may set: name after the prefix, path in the file, kind.
-const OPTIONS: [(&str, &str, Kind); 27] = [
+const OPTIONS: [(&str, &str, Kind); 31] = [
     (
         "CONNECTION_STRING",
         "account.default.connection_string",
@@ -87,6 +93,10 @@ const OPTIONS: [(&str, &str, Kind); 27] = [
     ("DEAD_ACCOUNT", "sweeper.dead.account", Kind::Text),
     ("DEAD_CONTAINER", "sweeper.dead.container", Kind::Text),
     ("ON_COLLISION", "sweeper.dead.on_collision", Kind::Text),
+    ("PROFILE", "sweeper.profile", Kind::Text),
+    ("HEALTH", "sweeper.health", Kind::Text),
+    ("METRICS", "sweeper.metrics", Kind::Text),
+    ("INDEX_TAGS", "sweeper.dead.index_tags", Kind::Text),
     ("SNAPSHOTS", "sweeper.delete.snapshots", Kind::Text),
     ("MAX_PER_CYCLE", "sweeper.guard.max_per_cycle", Kind::Number),
     ("APPROVE", "sweeper.guard.approve", Kind::Flag),
@@ -98,18 +108,45 @@ pub fn gather(
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<Settings, SettingsError> {
-    let mut merged = match file {
-        Some(text) => read_file(text)?,
-        None => Table::new(),
-    };
-    overlay(&mut merged, read_env(env)?);
-    let mut top = Table::new();
-    for (path, value) in flags {
-        put(&mut top, path, value);
+    layers(file, env, flags)?.read()
+}
+
+/// What was said, by where it was said.
+struct Layers {
+    file: Table,
+    /// Path, variable, value; later ones win.
+    env: Vec<(&'static str, String, Value)>,
+    flags: Vec<(&'static str, Value)>,
+}
+
+fn layers(
+    file: Option<&str>,
+    env: impl IntoIterator<Item = (String, String)>,
+    flags: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Result<Layers, SettingsError> {
+    Ok(Layers {
+        file: file.map_or_else(|| Ok(Table::new()), read_file)?,
+        env: read_env(env)?,
+        flags: flags.into_iter().collect(),
+    })
+}
+
+impl Layers {
+    fn read(self) -> Result<Settings, SettingsError> {
+        let mut merged = self.file;
+        let mut middle = Table::new();
+        for (path, _, value) in self.env {
+            put(&mut middle, path, value);
+        }
+        overlay(&mut merged, middle);
+        let mut top = Table::new();
+        for (path, value) in self.flags {
+            put(&mut top, path, value);
+        }
+        overlay(&mut merged, top);
+        let file: schema::File = merged.try_into().map_err(|e| wrong(first_line(&e)))?;
+        file.settings()
     }
-    overlay(&mut merged, top);
-    let file: schema::File = merged.try_into().map_err(|e| wrong(first_line(&e)))?;
-    file.settings()
 }
 
 fn wrong(text: impl Into<String>) -> SettingsError {
@@ -162,16 +199,15 @@ fn refuse_inline_secrets(table: &Table) -> Result<(), SettingsError> {
     Ok(())
 }
 
-fn read_env(env: impl IntoIterator<Item = (String, String)>) -> Result<Table, SettingsError> {
-    let mut table = Table::new();
+fn read_env(
+    env: impl IntoIterator<Item = (String, String)>,
+) -> Result<Vec<(&'static str, String, Value)>, SettingsError> {
+    let mut read = Vec::new();
     let mut own = Vec::new();
     for (name, value) in env {
         if name == ENV_CONNECTION_STRING && !value.is_empty() {
-            put(
-                &mut table,
-                "account.default.connection_string",
-                Value::String(value),
-            );
+            let path = "account.default.connection_string";
+            read.push((path, name, Value::String(value)));
         } else if let Some(option) = name.strip_prefix(ENV_PREFIX) {
             own.push((option.to_owned(), value));
         }
@@ -179,10 +215,14 @@ fn read_env(env: impl IntoIterator<Item = (String, String)>) -> Result<Table, Se
     // Our own variables win over Azure's. Unknown ones may be those of an orchestrator.
     for (name, value) in own {
         if let Some((_, path, kind)) = OPTIONS.iter().find(|(option, _, _)| *option == name) {
-            put(&mut table, path, typed(&name, &value, *kind)?);
+            read.push((
+                *path,
+                format!("{ENV_PREFIX}{name}"),
+                typed(&name, &value, *kind)?,
+            ));
         }
     }
-    Ok(table)
+    Ok(read)
 }
 
 fn typed(name: &str, value: &str, kind: Kind) -> Result<Value, SettingsError> {

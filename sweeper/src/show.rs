@@ -3,6 +3,7 @@
 use smalt_sweeper::Plan;
 use smalt_sweeper::plan::bytes;
 use smalt_sweeper::state::Document;
+use smalt_sweeper::summary::{LogSummary, StateSummary};
 use smalt_sweeper::uri::redact;
 
 /// Blobs that a plan names on a screen; `--csv` and `--json` name more.
@@ -86,8 +87,73 @@ pub(crate) fn state(document: &Document) -> String {
     redact(&text)
 }
 
+/// What the state document says was swept.
+pub(crate) fn state_summary(summary: &StateSummary) -> String {
+    let next = summary.next_due.as_deref().unwrap_or("now");
+    let completed = match summary.completed.as_str() {
+        "" => "none yet",
+        completed => completed,
+    };
+    let mut lines = vec![format!(
+        "cycle {}, next at {next}; last completed {completed}, {} removed",
+        summary.cycle, summary.removed
+    )];
+    for c in &summary.containers {
+        let error = c
+            .last_error
+            .iter()
+            .map(|error| format!(", last error {error}"));
+        lines.push(format!(
+            "{:<24} {:<12} {} seen, {} deleted, {} moved, {} kept, {} failed, {} freed{}",
+            format!("{}/{}", c.container, c.prefix),
+            c.status,
+            c.seen,
+            c.deleted,
+            c.moved,
+            c.kept,
+            c.failed,
+            bytes(c.bytes),
+            error.collect::<String>(),
+        ));
+    }
+    redact(&joined(&lines))
+}
+
+/// What a log says was done.
+pub(crate) fn log_summary(summary: &LogSummary) -> String {
+    let mut lines = vec![format!(
+        "{} cycles completed, {} blobs handled, {} failed",
+        summary.cycles,
+        summary.blobs,
+        summary.failed()
+    )];
+    for (container, outcomes) in &summary.containers {
+        let counts = outcomes
+            .iter()
+            .map(|(o, count)| format!("{count} {}", o.name()));
+        lines.push(format!(
+            "{container:<24} {}",
+            counts.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    for (blob, outcome, reason) in summary.failures.iter().take(ROWS_SHOWN) {
+        lines.push(format!("  {} {blob} {reason}", outcome.name()));
+    }
+    if summary.failures.len() > ROWS_SHOWN {
+        lines.push("  ... and more; --json names them".to_owned());
+    }
+    joined(&lines)
+}
+
+fn joined(lines: &[String]) -> String {
+    lines
+        .iter()
+        .map(|line| printable(&format!("{line}\n")))
+        .collect()
+}
+
 /// Blob names are other people's text: nothing in them may steer the terminal.
-fn printable(line: &str) -> String {
+pub(crate) fn printable(line: &str) -> String {
     let (body, end) = line
         .strip_suffix('\n')
         .map_or((line, ""), |body| (body, "\n"));

@@ -20,8 +20,8 @@ use crate::store;
 
 /// One worker. Any number of them may share a state document, in one process or in a thousand.
 pub struct Sweeper {
-    config: SweeperConfig,
-    accounts: Accounts,
+    pub(crate) config: SweeperConfig,
+    pub(crate) accounts: Accounts,
     seed: u64,
     wall_clock: Option<WallClock>,
 }
@@ -148,7 +148,7 @@ impl Sweeper {
     }
 
     /// The state document, or the one that would be made when there is none.
-    async fn document(&self, core: &Core) -> Result<Document, SweepError> {
+    pub(crate) async fn document(&self, core: &Core) -> Result<Document, SweepError> {
         match store::read(core, self.state_account()?.as_ref()).await {
             Ok((document, _)) => Ok(document),
             Err(SweepError::Storage(PortError {
@@ -174,7 +174,7 @@ impl Sweeper {
         store::write_new(&core, self.state_account()?.as_ref(), replace).await
     }
 
-    fn core(&self, stop: Stop) -> Core {
+    pub(crate) fn core(&self, stop: Stop) -> Core {
         let clock = self.wall_clock.clone();
         Core::new(
             self.config.clone(),
@@ -185,7 +185,7 @@ impl Sweeper {
         )
     }
 
-    fn state_account(&self) -> Result<&Arc<dyn Storage>, SweepError> {
+    pub(crate) fn state_account(&self) -> Result<&Arc<dyn Storage>, SweepError> {
         let name = &self.config.state_account;
         let missing = || SweepError::Config(format!("no account `{name}` is configured"));
         self.accounts.get(name).ok_or_else(missing)

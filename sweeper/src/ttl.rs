@@ -44,6 +44,18 @@ pub enum TtlFormat {
     Pattern(String),
 }
 
+impl std::fmt::Display for TtlFormat {
+    /// The name that the configuration calls it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            TtlFormat::Rfc3339 => "rfc3339",
+            TtlFormat::Rfc1123 => "rfc1123",
+            TtlFormat::UnixSeconds => "unix",
+            TtlFormat::Pattern(pattern) => pattern,
+        })
+    }
+}
+
 /// A format name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -70,15 +82,28 @@ impl FromStr for TtlFormat {
 
 /// Reads a `TimeToLive` value. `None` when no configured format fits: the caller reports it.
 pub fn parse(text: &str, formats: &[TtlFormat]) -> Option<TimeToLive> {
+    read(text, formats).map(|(ttl, _)| ttl)
+}
+
+/// As [`parse`], and as which format it was read; `None` there for an ISO 8601 duration.
+pub fn read<'a>(
+    text: &str,
+    formats: &'a [TtlFormat],
+) -> Option<(TimeToLive, Option<&'a TtlFormat>)> {
     let text = text.trim();
     if text.starts_with('P') {
-        return span::parse_iso8601(text).map(TimeToLive::AfterLastModified);
+        let span = span::parse_iso8601(text)?;
+        return Some((TimeToLive::AfterLastModified(span), None));
     }
-    formats
+    let found = formats
         .iter()
-        .find_map(|format| parse_instant(text, format))
-        .or_else(|| parse_rfc3339(&format!("{text}Z")).filter(|_| planted("time-without-zone")))
-        .map(TimeToLive::At)
+        .find_map(|format| Some((parse_instant(text, format)?, Some(format))));
+    let zoneless = || {
+        let lenient = parse_rfc3339(&format!("{text}Z")).filter(|_| planted("time-without-zone"));
+        Some((lenient?, None))
+    };
+    let (at, format) = found.or_else(zoneless)?;
+    Some((TimeToLive::At(at), format))
 }
 
 fn parse_instant(text: &str, format: &TtlFormat) -> Option<Timestamp> {

@@ -98,7 +98,7 @@ impl Claims {
         serde_json::from_slice(&BASE64_URL.decode(claims).ok()?).ok()
     }
 
-    /// Checks lifetime, audience and issuer.
+    /// Checks lifetime, issuer and audience, in the order in which Azurite does.
     ///
     /// # Errors
     /// The detail that Azure gives.
@@ -118,12 +118,12 @@ impl Claims {
         if now_s >= expiry {
             return Err("Lifetime validation failed. The token is expired.");
         }
+        if !ISSUERS.iter().any(|issuer| is_issued_by(&self.iss, issuer)) {
+            return Err(WRONG_ISSUER);
+        }
         let is_ours = |audience: &String| is_audience(audience, account, service);
         if !self.aud.all().iter().any(is_ours) {
             return Err(WRONG_AUDIENCE);
-        }
-        if !ISSUERS.iter().any(|issuer| is_issued_by(&self.iss, issuer)) {
-            return Err(WRONG_ISSUER);
         }
         Ok(())
     }

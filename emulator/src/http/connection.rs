@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::case_stream::{CaseStream, Names};
 use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
+use super::rest::ReadOut;
 use crate::body::Body;
 use crate::header_case::HeaderCase;
 use crate::pipeline::ConnectionLost;
@@ -70,15 +71,17 @@ impl Connections {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
         let (http, handle, watcher) = (self.http.clone(), handle.clone(), graceful.watcher());
-        let stall = self.patience.body;
+        let patience = self.patience;
         match self.tls.clone() {
             None => {
-                tokio::spawn(serve(http, stream, peer, handle, watcher, stall));
+                tokio::spawn(serve(http, stream, peer, handle, watcher, patience));
             }
             Some(tls) => {
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-                        Ok(Ok(stream)) => serve(http, stream, peer, handle, watcher, stall).await,
+                        Ok(Ok(stream)) => {
+                            serve(http, stream, peer, handle, watcher, patience).await;
+                        }
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
                         Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),
                     }
@@ -94,7 +97,7 @@ async fn serve<S, H, F>(
     peer: SocketAddr,
     handle: Arc<H>,
     watcher: Watcher,
-    stall: Duration,
+    patience: Patience,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
     H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
@@ -107,13 +110,12 @@ async fn serve<S, H, F>(
         if !case.is_empty() {
             request.extensions_mut().insert(case);
         }
-        let answer = handle(
-            request.map(|body| Unstalled::new(body, stall).boxed_unsync()),
-            peer,
-        );
+        let (request, ending) = ReadOut::new(request, patience);
+        let answer = handle(request.map(ReadOut::boxed_unsync), peer);
         let names = names.clone();
         async move {
             let mut response = answer.await?;
+            ending.tell(response.headers_mut());
             if let Some(case) = response.extensions_mut().remove::<HeaderCase>() {
                 names.restore(case);
             }

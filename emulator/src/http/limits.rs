@@ -10,6 +10,9 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which the next part of a body must arrive.
 pub const BODY_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time in which the rest of a body must arrive whose request is answered already.
+/// "HTTP_TIMEOUT_LIMIT_INFO structure", `DrainEntityBody`: two minutes when nobody says.
+pub const REST_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a client may keep silent within a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {

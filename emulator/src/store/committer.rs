@@ -19,6 +19,7 @@ use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
 use super::failpoint;
 use super::keys;
+use super::known::{Known, Remembering, old_values};
 use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
 use super::sync::mpsc::{Receiver, SyncSender};
@@ -36,6 +37,13 @@ pub(super) enum Request {
     Reset(SyncSender<StoreResult<()>>),
     /// Make everything durable and end.
     Close(SyncSender<StoreResult<()>>),
+}
+
+/// What a group of commits has done.
+pub(super) struct Collected {
+    writes: Writes,
+    held: Vec<Reservation>,
+    known: Known,
 }
 
 /// Runs commits. There is one of it.
@@ -114,9 +122,9 @@ impl Committer {
         self.shared.points.pass(Point::Taken).await;
         let outcome = match self.shared.writable() {
             Ok(()) => {
-                let (writes, held) = self.collect(&mut group);
+                let collected = self.collect(&mut group);
                 self.shared.points.pass(Point::Collected).await;
-                self.publish(&writes, &held).await
+                self.publish(&collected).await
             }
             Err(error) => Err(error),
         };
@@ -127,25 +135,36 @@ impl Committer {
         }
     }
 
-    pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> (Writes, Vec<Reservation>) {
+    pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> Collected {
+        let needs_mask = !self.shared.is_published_at_once();
         let stamps = &mut self.stamps;
         self.shared.unmasked(|view| {
-            let mut done = Group::new(view);
+            let remembering = Remembering::new(view);
+            let mut done = match needs_mask {
+                true => Group::new(&remembering),
+                false => Group::new(view),
+            };
             for work in group {
                 let stamp = stamps.next(work.asked());
                 done.run(work.as_mut(), &stamp);
             }
-            (done.writes, done.held)
+            let (writes, held) = (done.writes, done.held);
+            Collected {
+                writes,
+                held,
+                known: remembering.into_known(),
+            }
         })
     }
 
-    pub(super) async fn publish(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    pub(super) async fn publish(&self, collected: &Collected) -> StoreResult<()> {
+        let writes = &collected.writes;
         if !writes.is_empty() {
             let publishing = AssertUnwindSafe(async {
                 if self.shared.is_published_at_once() {
-                    self.publish_in_memory(writes, held)
+                    self.publish_in_memory(writes, &collected.held)
                 } else {
-                    self.publish_masked(writes, held).await
+                    self.publish_masked(collected).await
                 }
             });
             let published = publishing.catch_unwind().await;
@@ -170,13 +189,14 @@ impl Committer {
         Ok(())
     }
 
-    async fn publish_masked(&self, writes: &Writes, held: &[Reservation]) -> StoreResult<()> {
+    async fn publish_masked(&self, collected: &Collected) -> StoreResult<()> {
+        let (writes, held) = (&collected.writes, &collected.held);
         let engine = Arc::clone(&self.shared.published.read().engine);
         if self.shared.is_durable() && !planted("payload-not-synced") {
             self.shared.extents.sync(held)?;
             failpoint::reach("commit.payloads_durable");
         }
-        let mask = old_values(engine.as_ref(), writes)?;
+        let mask = old_values(engine.as_ref(), writes, &collected.known)?;
         if !planted("unsynced-visible") {
             self.shared.published.write().mask = mask;
         }
@@ -263,9 +283,4 @@ fn guarded<T>(f: impl FnOnce() -> StoreResult<T>) -> StoreResult<T> {
 
 fn gave_up() -> StoreError {
     StoreError::Io("the engine gave up".to_owned())
-}
-
-fn old_values(engine: &dyn Engine, writes: &Writes) -> StoreResult<Writes> {
-    let old = writes.keys().map(|key| Ok((key.clone(), engine.get(key)?)));
-    old.collect()
 }

@@ -13,6 +13,9 @@ pub(super) trait Engine: Send + Sync {
     /// The value of a key.
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>>;
 
+    /// The first entry whose key is not before this one.
+    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>>;
+
     /// Visits `from <= key < to` in order until told to stop.
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()>;
 
@@ -33,6 +36,13 @@ pub(super) struct MemoryEngine(RwLock<BTreeMap<Vec<u8>, Bytes>>);
 impl Engine for MemoryEngine {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
         Ok(self.0.read_recursive().get(key).cloned())
+    }
+
+    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
+        let map = self.0.read_recursive();
+        let from = (std::ops::Bound::Included(key), std::ops::Bound::Unbounded);
+        let first = map.range::<[u8], _>(from).next();
+        Ok(first.map(|(key, value)| (key.clone(), value.clone())))
     }
 
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {

@@ -212,6 +212,11 @@ mod mask {
             self.map.get(key)
         }
 
+        fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
+            thread::yield_now();
+            self.map.first_from(key)
+        }
+
         fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
             self.map.scan(from, to, visit)
         }
@@ -330,9 +335,9 @@ mod mask {
     /// Wrong: the answer goes out before the group is durable.
     const TOO_EARLY: Variant = Variant {
         run: |committer, mut group| {
-            let (writes, held) = committer.collect(&mut group);
+            let collected = committer.collect(&mut group);
             group.into_iter().for_each(|work| work.answer(Ok(())));
-            let _ = committer.publish(&writes, &held).now_or_never();
+            let _ = committer.publish(&collected).now_or_never();
         },
         ..REAL
     };

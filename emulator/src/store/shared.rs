@@ -216,6 +216,10 @@ impl Engine for ClosedEngine {
         Err(StoreError::Closed)
     }
 
+    fn first_from(&self, _: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
+        Err(StoreError::Closed)
+    }
+
     fn scan(&self, _: &[u8], _: &[u8], _: &mut Visit<'_>) -> StoreResult<()> {
         Err(StoreError::Closed)
     }

@@ -153,6 +153,12 @@ impl Engine for SledEngine {
         Ok(value.map(to_bytes))
     }
 
+    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
+        let first = self.db.get()?.range(key..).next().transpose();
+        let first = first.map_err(to_store_error)?;
+        Ok(first.map(|(key, value)| (key.to_vec(), to_bytes(value))))
+    }
+
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         if from >= to {
             return Ok(());

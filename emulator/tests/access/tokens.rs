@@ -67,6 +67,15 @@ async fn audience_issuer_and_lifetime_are_checked() {
             "Issuer validation failed. Issuer did not match.",
         ),
         (
+            claims(
+                "https://management.azure.com",
+                "https://example.org/t/",
+                START_S,
+                end,
+            ),
+            "Issuer validation failed. Issuer did not match.",
+        ),
+        (
             claims(AUDIENCE, &issuer, START_S + 1, end),
             "Lifetime validation failed.",
         ),

@@ -96,17 +96,18 @@ async fn what_is_no_number_is_an_invalid_value() {
     assert_eq!(missing.one("QueryParameterName"), "visibilitytimeout");
 }
 
-/// A time to live is positive, or -1.
+/// A time to live is positive, or -1, and has 32 bits.
 #[tokio::test]
-async fn times_to_live_have_a_lower_bound() {
+async fn times_to_live_have_bounds() {
     let client = Client::new().await;
-    for value in ["0", "-2"] {
+    let far = ["2147483648", "9223372036854775807", "-2147483649"];
+    for value in ["0", "-2", "-2147483648"].into_iter().chain(far) {
         let answer = client.try_put("a", &format!("?messagettl={value}")).await;
-        assert_eq!(answer.outcome(), RANGE, "{value}");
+        assert_eq!(answer.outcome(), VALUE, "{value}");
         assert_eq!(answer.one("QueryParameterName"), "messagettl");
-        assert_eq!(answer.one("MinimumAllowed"), "1");
+        assert_eq!(answer.one("QueryParameterValue"), value);
     }
-    for value in ["1", "604801", "9223372036854775807"] {
+    for value in ["1", "604801", "2147483647", "-1"] {
         let answer = client.try_put("a", &format!("?messagettl={value}")).await;
         assert_eq!(answer.outcome(), "201", "{value}");
     }

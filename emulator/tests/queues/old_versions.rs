@@ -195,6 +195,30 @@ async fn answers_grew_with_the_versions() {
     }
 }
 
+/// Policies of queues came with their signatures, in 2012-02-12.
+#[tokio::test]
+async fn policies_came_in_2012() {
+    let client = Client::new().await;
+    for version in OLD.into_iter().chain([ApiVersion::V2011_08_18]) {
+        for method in ["GET", "PUT"] {
+            let answer = client
+                .under(version)
+                .send(method, "/que?comp=acl", "")
+                .await;
+            let named = (answer.one("Code"), answer.one("QueryParameterValue"));
+            assert_eq!(answer.status, 400, "{method} {version}");
+            assert_eq!(
+                named,
+                ("InvalidQueryParameterValue".to_owned(), "acl".to_owned())
+            );
+        }
+    }
+    let first = client.under(ApiVersion::V2012_02_12);
+    for (method, status) in [("PUT", 204), ("GET", 200)] {
+        assert_eq!(first.send(method, "/que?comp=acl", "").await.status, status);
+    }
+}
+
 /// Any positive time to live, and none at all, since 2017-07-29.
 #[tokio::test]
 async fn endless_messages_came_in_2017() {

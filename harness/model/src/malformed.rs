@@ -16,12 +16,11 @@ pub(crate) fn refused(malformed: Malformed) -> Expected {
         | Malformed::PageRange
         | Malformed::PageBlobLength => ErrorCode::InvalidHeaderValue,
         Malformed::TwoConditions => ErrorCode::MultipleConditionHeadersNotSupported,
-        Malformed::BlockId => ErrorCode::InvalidQueryParameterValue,
+        Malformed::BlockId | Malformed::TimeToLive => ErrorCode::InvalidQueryParameterValue,
         Malformed::BlobType => ErrorCode::MissingRequiredHeader,
-        Malformed::PageOfNone
-        | Malformed::TooManyMessages
-        | Malformed::VisibilityTimeout
-        | Malformed::TimeToLive => ErrorCode::OutOfRangeQueryParameterValue,
+        Malformed::PageOfNone | Malformed::TooManyMessages | Malformed::VisibilityTimeout => {
+            ErrorCode::OutOfRangeQueryParameterValue
+        }
     };
     Refusal::from(code).into()
 }

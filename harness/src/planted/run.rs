@@ -143,8 +143,9 @@ impl Runner {
             Some(Ok(verdict)) => Ok(verdict),
             _ => {
                 let told = String::from_utf8_lossy(&output.stderr);
-                let last = told.lines().last().unwrap_or_default();
-                Err(format!("{}: {}: {last}", check.name(), output.status))
+                // The first: a trace of calls may follow.
+                let first = told.lines().next().unwrap_or_default();
+                Err(format!("{}: {}: {first}", check.name(), output.status))
             }
         }
     }

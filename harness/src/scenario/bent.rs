@@ -124,6 +124,7 @@ impl Bent {
             kind: smalt_sleeve::port::BlobKind::Block,
             copy: Some(state),
             access_tier: None,
+            tag_count: 0,
         };
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         claimed.insert(blob.clone(), properties);

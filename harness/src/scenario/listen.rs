@@ -16,12 +16,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::strategy::{BoxedStrategy, Strategy as _};
-use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
+use smalt_listener::config::Encoding;
+use smalt_listener::partition::{PartitionSender, Partitions};
+use smalt_listener::payload::{SendOptions, Sender};
+use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
 use tokio::time::Instant;
 
 pub use plan::{Act, Arrival, Behaviour, ListenPlan, MessagePlan, Wave};
 pub use seen::{Seen, Stage};
-pub use shape::{Mode, Shape};
+pub use shape::{Mode, Resize, Shape};
 
 use self::life::Crew;
 use self::plan::WAVE_FIRST;
@@ -73,6 +76,16 @@ pub struct Names {
 }
 
 impl Names {
+    /// Whether a queue is the queue, or one of those that take its place.
+    pub fn is_queue(&self, queue: &str) -> bool {
+        let rest = queue.strip_prefix(&self.queue);
+        let is_number = |rest: &str| {
+            let number = rest.strip_prefix('-').unwrap_or_default();
+            number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        rest.is_some_and(|rest| rest.is_empty() || is_number(rest))
+    }
+
     /// In a world of its own.
     pub fn fixed() -> Self {
         Self::fresh("orders")
@@ -97,9 +110,17 @@ pub async fn run_in(
     names: &Names,
     bend: Option<Bend>,
 ) -> Result<Run, String> {
-    let plan = Arc::new(plan.clone());
+    let mut plan = plan.clone();
+    if !world.is_virtual() {
+        // The service may have no blobs.
+        (plan.shape.payloads, plan.shape.partitions) = (None, None);
+    }
+    let plan = Arc::new(plan);
+    let storage = world.storage(Which::Main, &Actor::owner(), plan.seed, None)?;
     let owner = Owner {
-        storage: world.storage(Which::Main, &Actor::owner(), plan.seed, None)?,
+        sender: sender(&storage, &plan, &names.queue)?,
+        set: Set::of(&storage, &plan, names)?,
+        storage,
         stranger: world.storage(Which::Main, &Actor::stranger(), plan.seed, None)?,
         world,
         plan: &plan,
@@ -131,9 +152,19 @@ pub async fn run_in(
     })
 }
 
+fn sender(storage: &Arc<dyn Storage>, plan: &ListenPlan, queue: &str) -> Result<Sender, String> {
+    let (storage, offload) = (Arc::clone(storage), plan.shape.offload());
+    let sender = Sender::new(storage, queue, encoding(plan), offload, plan.seed);
+    sender.map_err(|error| error.to_string())
+}
+
 /// The owner of the queue, and what it does.
 struct Owner<'a> {
     storage: Arc<dyn Storage>,
+    /// Puts bodies that travel in blobs.
+    sender: Sender,
+    /// Where several queues take the place of one.
+    set: Option<Set>,
     stranger: Arc<dyn Storage>,
     world: &'a World,
     plan: &'a ListenPlan,
@@ -144,6 +175,38 @@ struct Owner<'a> {
 enum Step {
     Put(usize, bool),
     Act(Act),
+    Resize(u32),
+}
+
+/// A partitioned queue, as its owner and its sender see it.
+struct Set {
+    owner: Arc<Partitions>,
+    sender: PartitionSender,
+}
+
+impl Set {
+    fn of(
+        storage: &Arc<dyn Storage>,
+        plan: &ListenPlan,
+        names: &Names,
+    ) -> Result<Option<Self>, String> {
+        let Some(settings) = plan.shape.set(names) else {
+            return Ok(None);
+        };
+        let owner = Partitions::new(Arc::clone(storage), settings);
+        let owner = Arc::new(owner.map_err(|error| error.to_string())?);
+        let (encoding, offload) = (encoding(plan), plan.shape.offload());
+        let sender = PartitionSender::new(Arc::clone(&owner), encoding, offload, plan.seed);
+        let sender = sender.map_err(|error| error.to_string())?;
+        Ok(Some(Set { owner, sender }))
+    }
+}
+
+fn encoding(plan: &ListenPlan) -> Encoding {
+    match plan.shape.base64 {
+        true => Encoding::Base64,
+        false => Encoding::Text,
+    }
 }
 
 impl Owner<'_> {
@@ -166,17 +229,39 @@ impl Owner<'_> {
         let cx = CallContext::default();
         let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
         let ttl = ttl_s.map_or(MessageTtl::Never, |ttl_s| MessageTtl::After(s(ttl_s)));
+        let delay = s(hidden_s);
+        let options = SendOptions { ttl, delay };
+        let (body, key) = (self.plan.body(number), format!("m{number}"));
+        let readable = self.plan.behaviour(number) != Some(Behaviour::Undecodable);
+        match &self.set {
+            Some(set) if readable => {
+                let sent = set.sender.send(key.as_bytes(), body.as_bytes(), options);
+                return sent.await.map(drop).map_err(|error| error.to_string());
+            }
+            None if self.plan.travels_apart(number) => {
+                let sent = self.sender.send(body.as_bytes(), options);
+                return sent.await.map(drop).map_err(|error| error.to_string());
+            }
+            _ => {}
+        }
         let text = self.plan.stored_text(number);
-        let queue = &self.names.queue;
-        let put = self
-            .storage
-            .put_message(&cx, queue, &text, ttl, s(hidden_s));
+        let queue = match &self.set {
+            Some(set) => {
+                let map = set.owner.map().await.map_err(|error| error.to_string())?;
+                map.queue_of(key.as_bytes())
+            }
+            None => self.names.queue.clone(),
+        };
+        let put = self.storage.put_message(&cx, &queue, &text, ttl, delay);
         put.await.map(|_| ()).map_err(|error| error.to_string())
     }
 
     /// The queue, and what is in it from the start.
     async fn begin(&self) -> Result<(), String> {
-        self.create(&self.names.queue).await?;
+        match &self.set {
+            Some(set) => drop(set.owner.map().await.map_err(|error| error.to_string())?),
+            None => self.create(&self.names.queue).await?,
+        }
         // The listeners create the poison queue when they need it; half of the runs start without.
         if self.plan.seed.is_multiple_of(2) {
             self.create(&self.names.poison).await?;
@@ -205,6 +290,8 @@ impl Owner<'_> {
                 .iter()
                 .map(|(at, act)| (*at, Step::Act(*act))),
         );
+        let resize = self.plan.shape.partitions;
+        steps.extend(resize.map(|resize| (resize.at_s, Step::Resize(resize.to))));
         steps.sort_by_key(|(at, _)| *at);
         for (at, step) in steps {
             // Half a second late, so that it does not always fall together with something else.
@@ -219,6 +306,12 @@ impl Owner<'_> {
                     }
                 }
                 Step::Act(act) => self.act(crew, act).await?,
+                Step::Resize(to) => {
+                    if let Some(set) = &self.set {
+                        let resized = set.owner.resize(to).await;
+                        resized.map_err(|error| error.to_string())?;
+                    }
+                }
             }
         }
         if !self.plan.is_calm() {
@@ -230,10 +323,11 @@ impl Owner<'_> {
     async fn act(&self, crew: &Crew, act: Act) -> Result<(), String> {
         match act {
             Act::DeleteQueue(missing_s) => {
-                self.world.delete_queue(&self.names.queue).await?;
+                let queue = self.a_queue();
+                self.world.delete_queue(&queue).await?;
                 self.note(Seen::QueueDeleted);
                 world::sleep_s(u64::from(missing_s)).await;
-                self.create(&self.names.queue).await
+                self.create(&queue).await
             }
             Act::Steal(for_s) => {
                 self.steal(for_s).await;
@@ -257,12 +351,31 @@ impl Owner<'_> {
         }
     }
 
+    /// A queue that is always there.
+    fn a_queue(&self) -> String {
+        let queues = self.plan.shape.queues(self.names);
+        queues.last().unwrap_or(&self.names.queue).clone()
+    }
+
+    /// Messages in all queues.
+    async fn count(&self) -> Result<u64, String> {
+        let (cx, mut count) = (CallContext::default(), 0);
+        for queue in self.plan.shape.queues(self.names) {
+            match self.storage.queue_properties(&cx, &queue).await {
+                Ok(found) => count += found.approximate_count,
+                Err(error) if error.kind == ErrorKind::NotFound && self.set.is_some() => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(count)
+    }
+
     /// A stranger takes what is visible, and forgets it.
     async fn steal(&self, for_s: u16) {
         let cx = CallContext::default();
         let hidden = Duration::from_secs(u64::from(for_s));
-        let queue = &self.names.queue;
-        let got = self.stranger.get_messages(&cx, queue, STOLEN_MAX, hidden);
+        let queue = self.a_queue();
+        let got = self.stranger.get_messages(&cx, &queue, STOLEN_MAX, hidden);
         // A stranger whom the service refuses, or who finds no queue, goes away.
         let _ = got.await;
     }
@@ -328,12 +441,10 @@ impl Owner<'_> {
 
     /// Waits until the queue is empty; `false` when that takes too long.
     async fn empty(&self) -> Result<bool, String> {
-        let cx = CallContext::default();
         let deadline = Instant::now() + Duration::from_secs(PATIENCE_S);
         let mut pause = Duration::from_millis(500);
         while Instant::now() < deadline {
-            let found = self.storage.queue_properties(&cx, &self.names.queue).await;
-            if found.map_err(|e| e.to_string())?.approximate_count == 0 {
+            if self.count().await? == 0 {
                 return Ok(true);
             }
             tokio::time::sleep(pause).await;

@@ -7,11 +7,12 @@ use clap::Args;
 use http::Uri;
 use serde_json::json;
 use smalt_listener::config::queue_name;
+use smalt_listener::config::secret::{Process, Sources};
 use smalt_listener::rules::trigger::Trigger;
 use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl};
 
 use super::storage::{self, Retries};
-use super::{Common, exit, listen, web};
+use super::{Common, exit, listen, token, web};
 
 /// How long an event waits in a trigger queue: afterwards the watchdog has looked anyway.
 const EVENT_TTL: Duration = Duration::from_secs(600);
@@ -37,7 +38,14 @@ pub(crate) struct NotifyFlags {
     /// Where the listener hears: the URL of its health address, or queue:NAME.
     #[arg(long, value_name = "URL|queue:NAME", env = "LISTENER_NOTIFY_TO")]
     to: String,
+    /// Token of that address: env:NAME or file:/path. Without, LISTENER_NOTIFY_TOKEN holds it, if it
+    /// is set.
+    #[arg(long, value_name = "env:NAME|file:PATH")]
+    token: Option<String>,
 }
+
+/// Holds the token where no flag says where it is.
+const TOKEN_VARIABLE: &str = "LISTENER_NOTIFY_TOKEN";
 
 /// Sends the event.
 pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Result<ExitCode> {
@@ -47,7 +55,13 @@ pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Resu
     };
     queue_name("QUEUE", &event.queue)?;
     let Some(to) = flags.to.strip_prefix("queue:") else {
-        return post(&flags.to, &event).await;
+        let set = Process
+            .variable(TOKEN_VARIABLE)
+            .filter(|value| !value.is_empty());
+        let usual = set.map(|_| format!("env:{TOKEN_VARIABLE}"));
+        let token = flags.token.clone().or(usual);
+        let shown = token.map(|token| token::authorization(&token, &Process));
+        return post(&flags.to, &event, shown.transpose()?.as_deref()).await;
     };
     queue_name("--to", to)?;
     let file = listen::read(common)?;
@@ -67,8 +81,8 @@ pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
-async fn post(to: &str, event: &Trigger) -> anyhow::Result<ExitCode> {
-    let answer = web::post(&address(to), &json!(event)).await?;
+async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<ExitCode> {
+    let answer = web::post(&address(to), &json!(event), shown).await?;
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
     match answer["woken"].as_u64() {
         Some(0) => {

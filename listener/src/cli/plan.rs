@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
 use smalt_listener::config::queue_name;
+use smalt_listener::config::secret::Process;
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
+use smalt_listener::partition::PartitionSettings;
 use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig};
 
 use super::flags::ListenFlags;
+use super::token::Token;
 
 /// Least time between two looks at a trigger queue.
 const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
@@ -18,6 +21,8 @@ const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
 /// One queue to work off.
 pub(crate) struct Queue {
     pub(crate) config: ListenerConfig,
+    /// Where several queues take its place.
+    pub(crate) partitions: Option<PartitionSettings>,
     pub(crate) handler: Arc<dyn Handler>,
     /// Flags over file.
     pub(crate) merged: QueueLayer,
@@ -39,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) worker: String,
     pub(crate) health: Option<String>,
     pub(crate) metrics: Option<String>,
+    /// What `POST /notify` asks for.
+    pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
@@ -77,6 +84,17 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
             problems.push(anyhow::anyhow!("{setting}: `{address}` is no HOST:PORT"));
         }
     }
+    let token = file.listener.notify_token.as_deref();
+    let token = match token
+        .map(|written| Token::named(written, &Process))
+        .transpose()
+    {
+        Ok(token) => token,
+        Err(error) => {
+            problems.push(error.into());
+            None
+        }
+    };
     let price = file.listener.price;
     if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
         problems.push(anyhow::anyhow!("price: needs a number, 0 or more"));
@@ -92,6 +110,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
         worker,
         health,
         metrics,
+        token,
         price,
         account_rate,
         queues,
@@ -150,6 +169,7 @@ fn queue(
         "trigger.every: needs at least 100ms"
     );
     Ok(Queue {
+        partitions: merged.partitions.settings(&config.queue)?,
         handler: handler(&merged.handler)?,
         config,
         merged: merged.clone(),

@@ -1,5 +1,6 @@
 //! `poison`: what failed, why, and back with it or away.
 
+mod payloads;
 mod requeue;
 mod walk;
 
@@ -14,10 +15,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use smalt_listener::ListenerConfig;
 use smalt_listener::config::queue_name;
+use smalt_listener::payload::PayloadStore;
 use smalt_listener::rules::requeue::{Life, Wish, open};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, QueueMessage, Storage};
 
+use self::payloads::Payloads;
 use self::requeue::{Action, Chosen, Order, source_id};
 use self::walk::BATCH;
 use super::storage::{self, Retries};
@@ -156,6 +159,31 @@ async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storag
     Ok((storage, config.poison_queue()))
 }
 
+/// Where the payloads of these messages lie, by the file.
+fn payloads(
+    common: &Common,
+    queue: &str,
+    to: Option<&str>,
+    storage: &Arc<dyn Storage>,
+) -> anyhow::Result<Payloads> {
+    let file = listen::read(common)?;
+    let layer = |name: &str| {
+        let mut layers = file.listener.queue.iter();
+        layers.find(|layer| layer.name.as_deref() == Some(name))
+    };
+    let Some(ours) = layer(queue) else {
+        return Ok(Payloads::unknown());
+    };
+    let offload = ours.offload.settings()?;
+    let container = offload.as_ref().map(|offload| offload.container.clone());
+    let there = to.map(|to| layer(to).and_then(|layer| layer.offload.container.clone()));
+    Ok(Payloads {
+        store: offload.map(|offload| PayloadStore::new(Arc::clone(storage), offload)),
+        encoding: ours.encoding.unwrap_or_default(),
+        is_elsewhere: there.is_some_and(|there| there != container),
+    })
+}
+
 /// Carries out a command about the poison queue.
 pub(crate) async fn poison(common: &Common, flags: &PoisonFlags) -> anyhow::Result<ExitCode> {
     match &flags.command {
@@ -290,6 +318,11 @@ async fn work(
     (max, dry_run): (Option<u64>, bool),
 ) -> anyhow::Result<ExitCode> {
     let (storage, poison_queue) = place(common, at).await?;
+    let to = match action {
+        Action::Requeue(wish) => wish.to,
+        Action::Purge => None,
+    };
+    let payloads = payloads(common, &at.queue, to, &storage)?;
     let total = match which.all {
         true => count(storage.as_ref(), &poison_queue).await?,
         false => which.id.len() as u64,
@@ -301,6 +334,7 @@ async fn work(
             true => Chosen::All,
             false => Chosen::Ids(which.id.clone()),
         },
+        payloads,
         action,
         // What fails again meanwhile comes back here: without an end it would go round for ever.
         max: match which.all {

@@ -6,7 +6,9 @@ use smalt_sleeve::port::Storage;
 
 use super::*;
 use crate::cli::support::{FakeStorage, QUEUE, run_for, s};
+use crate::cli::token::Token;
 use crate::cli::web;
+use smalt_listener::config::secret::Process;
 
 const ALL: Roles = Roles {
     health: true,
@@ -18,24 +20,21 @@ fn surface() -> (Arc<FakeStorage>, Listener, Arc<Surface>) {
     let port = Arc::clone(&storage) as Arc<dyn Storage>;
     let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
     let config = ListenerConfig::new(QUEUE);
-    let interval = config.longest_sleep();
-    let metrics = Arc::new(Metrics::new(QUEUE));
     let listener = Listener::new(config, port, handler, 1).unwrap();
-    let listener = listener.observed_by(Arc::clone(&metrics) as Arc<dyn Observer>);
     let surface = Surface {
         worker: "w".to_owned(),
         wakers: Arc::new(Wakers {
             account: "fake".to_owned(),
-            wakers: vec![listener.waker()],
+            wakers: Mutex::default(),
         }),
+        token: None,
         price: None,
-        queues: vec![Watched {
-            metrics,
-            status: listener.status(),
-            interval,
-        }],
+        queues: Mutex::default(),
+        sets: Vec::new(),
         triggers: Vec::new(),
     };
+    let metrics = surface.add(&listener, None);
+    let listener = listener.observed_by(metrics as Arc<dyn Observer>);
     (storage, listener, Arc::new(surface))
 }
 
@@ -132,6 +131,58 @@ async fn dl21_events_are_for_somebody() {
     assert_eq!(notified(&surface, &head, b"{\"queue\":\"orders\"}").0, 403);
 }
 
+/// An event for a partitioned queue wakes the listener of each of its queues; without a map it is
+/// not ready.
+#[tokio::test(start_paused = true)]
+async fn a_partitioned_queue_is_one_to_the_outside() {
+    let (storage, listener, surface) = surface();
+    let mut surface = Arc::into_inner(surface).unwrap();
+    surface.sets = vec!["mails".to_owned()];
+    run_for(&listener, s(5)).await;
+    let (code, why) = ask(&surface, ALL, "GET /readyz", "");
+    assert_eq!((code, why.contains("mails: the map")), (503, true), "{why}");
+    for queue in ["mails-00", "mails-01", "mails-00"] {
+        let port = Arc::clone(&storage) as Arc<dyn Storage>;
+        let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
+        let part = Listener::new(ListenerConfig::new(queue), port, handler, 1).unwrap();
+        surface.add(&part, Some("mails"));
+    }
+    assert_eq!(surface.queues().len(), 3, "one taken up again is the same");
+    let event = r#"{"queue":"MAILS"}"#;
+    let answer = ask(&surface, ALL, "POST /notify", event);
+    assert_eq!(answer, (202, "{\"woken\":2}\n".to_owned()));
+}
+
+/// With a token nobody else wakes the listener, and the answer says how to be let in.
+#[tokio::test(start_paused = true)]
+async fn a_token_keeps_others_out() {
+    let (_storage, _listener, surface) = surface();
+    let mut surface = Arc::into_inner(surface).unwrap();
+    let folder = std::env::temp_dir().join(format!("smalt-token-{}", std::process::id()));
+    std::fs::write(&folder, "0123456789abcdef\n").unwrap();
+    let named = format!("file:{}", folder.display());
+    surface.token = Some(Token::named(&named, &Process).unwrap());
+    std::fs::remove_file(&folder).unwrap();
+    let with = |authorization: Option<&str>| {
+        let mut request = Request::post("/notify");
+        if let Some(value) = authorization {
+            request = request.header("authorization", value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        answer(&surface, ALL, &head, b"{\"queue\":\"orders\"}")
+            .0
+            .as_u16()
+    };
+    assert_eq!(with(None), 401);
+    assert_eq!(with(Some("Bearer 0123456789abcdeg")), 401);
+    assert_eq!(with(Some("Bearer 0123456789abcdef")), 202);
+    assert_eq!(
+        ask(&surface, ALL, "GET /livez", "").0,
+        200,
+        "for events only"
+    );
+}
+
 /// Over a socket, with the client of the other commands; then the address is taken.
 #[tokio::test]
 async fn one_exchange_over_a_socket() {
@@ -144,12 +195,12 @@ async fn one_exchange_over_a_socket() {
         "ok\n"
     );
     let event = json!({ "queue": "orders" });
-    let woken = web::post(&format!("http://{at}/notify"), &event)
+    let woken = web::post(&format!("http://{at}/notify"), &event, None)
         .await
         .unwrap();
     assert_eq!(woken, "{\"woken\":1}\n");
     let long = json!({ "queue": "x".repeat(5000) });
-    let refused = web::post(&format!("http://{at}/notify"), &long).await;
+    let refused = web::post(&format!("http://{at}/notify"), &long, None).await;
     assert!(refused.unwrap_err().to_string().contains("413"));
     let unready = web::get(&format!("http://{at}/readyz")).await.unwrap_err();
     assert!(unready.to_string().contains("503"), "{unready}");

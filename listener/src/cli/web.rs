@@ -9,27 +9,42 @@ use smalt_sleeve::{HyperTransport, HyperTransportSettings, Transport};
 
 /// The text that `url` answers.
 pub(crate) async fn get(url: &str) -> anyhow::Result<String> {
-    let answer = send(Method::GET, url, Bytes::new()).await?;
+    let answer = send(Method::GET, url, Bytes::new(), None).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Posts a JSON document to `url`.
-pub(crate) async fn post(url: &str, document: &serde_json::Value) -> anyhow::Result<String> {
-    let answer = send(Method::POST, url, document.to_string().into()).await?;
+/// Posts a JSON document to `url`, with this `Authorization` if there is one.
+pub(crate) async fn post(
+    url: &str,
+    document: &serde_json::Value,
+    authorization: Option<&str>,
+) -> anyhow::Result<String> {
+    let body = document.to_string().into();
+    let answer = send(Method::POST, url, body, authorization).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-async fn send(method: Method, url: &str, body: Bytes) -> anyhow::Result<Bytes> {
+async fn send(
+    method: Method,
+    url: &str,
+    body: Bytes,
+    authorization: Option<&str>,
+) -> anyhow::Result<Bytes> {
     let uri: Uri = url.parse().with_context(|| format!("`{url}` is no URL"))?;
     let host = uri.authority().filter(|_| uri.scheme().is_some());
     let host = host.with_context(|| format!("`{url}` is no http:// or https:// URL"))?;
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(method)
         .header(header::HOST, host.as_str())
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::CONTENT_LENGTH, body.len())
         .uri(uri.clone())
         .body(body)?;
+    if let Some(value) = authorization {
+        let mut value = header::HeaderValue::from_str(value)?;
+        value.set_sensitive(true);
+        request.headers_mut().insert(header::AUTHORIZATION, value);
+    }
     let transport = Arc::new(HyperTransport::new(HyperTransportSettings::default())?);
     let answer = transport
         .round_trip(request)

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::connection::ConnectionLayer;
 use super::duration::Human;
 use super::idle_tasks::IdleTasks;
+use super::partitions::PartitionsLayer;
 use super::secret::Sources;
 use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
 use crate::handler::exec::CommandLine;
@@ -35,6 +36,9 @@ pub struct ListenerTable {
     pub health: Option<String>,
     /// `HOST:PORT` of the metrics; may be the same.
     pub metrics: Option<String>,
+    /// Token that `POST /notify` asks for: `env:NAME` or `file:/path`; nothing is asked for when
+    /// absent.
+    pub notify_token: Option<String>,
     /// Requests per second of all queues together; what the service aims at when absent.
     pub account_rate: Option<u32>,
     /// Price of 10,000 requests: with it the metrics say what the requests have cost.
@@ -87,6 +91,8 @@ pub struct QueueLayer {
     pub call_timeout: Option<Human>,
     /// [`ListenerConfig::offload`].
     pub offload: OffloadLayer,
+    /// Several queues in the place of this one.
+    pub partitions: PartitionsLayer,
     /// Where events come from that wake it.
     pub trigger: TriggerLayer,
     /// What handles its messages.
@@ -235,6 +241,7 @@ impl QueueLayer {
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
             offload: self.offload.over(below.offload),
+            partitions: self.partitions.over(below.partitions),
             trigger: TriggerLayer {
                 queue: first(self.trigger.queue, below.trigger.queue),
                 every: first(self.trigger.every, below.trigger.every),
@@ -288,6 +295,7 @@ impl QueueLayer {
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
         c.offload = self.offload.settings()?;
+        self.partitions.settings(name)?;
         c.validate()?;
         Ok(c)
     }

@@ -9,6 +9,7 @@ pub mod duration;
 pub mod effective;
 pub mod file;
 pub mod idle_tasks;
+pub mod partitions;
 pub mod secret;
 
 use std::time::Duration;
@@ -20,10 +21,11 @@ pub use crate::rules::scaling::Policy;
 use crate::rules::sentinel::{LEASE_S, Sentinel};
 
 /// Variables that hold credentials: a command that handles messages does not inherit them.
-pub const SECRET_VARIABLES: [&str; 3] = [
+pub const SECRET_VARIABLES: [&str; 4] = [
     "AZURE_STORAGE_CONNECTION_STRING",
     "LISTENER_ACCOUNT_KEY",
     "LISTENER_SAS",
+    "LISTENER_NOTIFY_TOKEN",
 ];
 
 /// Most dequeue tasks of one listener.
@@ -196,7 +198,7 @@ impl ListenerConfig {
             sentinel: None,
             watchdog: s(60),
             policy: Policy::Little,
-            drain_target: s(10),
+            drain_target: s(1),
             cooldown: s(15),
             rate_per_s: 500,
             poison_queue: None,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -21,7 +22,14 @@ pub struct PartitionedListener {
     handler: Arc<dyn Handler>,
     seed: u64,
     observers: Vec<Arc<dyn Observer>>,
+    change: Arc<Change>,
 }
+
+/// What is done to the listener of each queue before it starts.
+type Change = dyn Fn(Listener) -> Listener + Send + Sync;
+
+/// Pause before the map is asked for again at the start.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How the listener of one queue ended.
 type Ended = (String, Result<Report, ListenerError>);
@@ -47,7 +55,19 @@ impl PartitionedListener {
             handler,
             seed,
             observers: Vec::new(),
+            change: Arc::new(|listener| listener),
         })
+    }
+
+    /// Changes the listener of each queue before it starts: an observer of its own, the budget of
+    /// an account. It is also where to take [`Listener::status`] and [`Listener::waker`] from.
+    #[must_use]
+    pub fn with_each(
+        mut self,
+        change: impl Fn(Listener) -> Listener + Send + Sync + 'static,
+    ) -> Self {
+        self.change = Arc::new(change);
+        self
     }
 
     /// Shows what happens to `observer`, too; there may be several.
@@ -63,28 +83,36 @@ impl PartitionedListener {
     /// again, all of them.
     ///
     /// # Errors
-    /// When there is no map at the start. Later no failure of storage ends it.
+    /// When the map cannot be followed, or the settings make no sense. No failure of storage ends
+    /// it.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<Vec<(String, Report)>, PartitionError> {
-        let mut map = self.partitions.map().await?;
-        let mut crew = Crew::default();
         let mut shutdown = std::pin::pin!(shutdown);
+        let mut map = tokio::select! {
+            biased;
+            () = &mut shutdown => return Ok(Vec::new()),
+            map = self.first_map() => map?,
+        };
+        let mut crew = Crew::default();
         loop {
-            self.follow(&map.read(), &mut crew)?;
-            tokio::select! {
-                biased;
-                () = &mut shutdown => break,
-                Some(ended) = crew.tasks.join_next(), if !crew.tasks.is_empty() => {
-                    crew.ended(ended);
-                    continue;
+            let mut fresh = std::pin::pin!(self.fresh(map.max_age()));
+            let fresh = loop {
+                self.follow(&map.read(), &mut crew)?;
+                tokio::select! {
+                    biased;
+                    () = &mut shutdown => break None,
+                    Some(ended) = crew.tasks.join_next(), if !crew.tasks.is_empty() => {
+                        crew.ended(ended);
+                    }
+                    fresh = &mut fresh => break Some(fresh),
                 }
-                () = tokio::time::sleep(map.max_age() / 2) => {}
-            }
-            match self.refresh().await {
-                Ok(fresh) => map = fresh,
-                Err(error) => tracing::warn!(
+            };
+            match fresh {
+                None => break,
+                Some(Ok(fresh)) => map = fresh,
+                Some(Err(error)) => tracing::warn!(
                     op = "partitions",
                     queue = %self.config.queue,
                     reason = %error,
@@ -99,6 +127,64 @@ impl PartitionedListener {
             crew.ended(ended);
         }
         Ok(crew.reports)
+    }
+
+    /// Works until all queues are empty, or `shutdown` resolves: each as [`Listener::once_until`]
+    /// does, by the map of this moment. A queue whose listener fails ends in that error.
+    ///
+    /// # Errors
+    /// The first of the queues', the map's, or that the settings make no sense.
+    pub async fn once_until(
+        &self,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<Vec<(String, Result<Report, ListenerError>)>, PartitionError> {
+        let queues = self.partitions.map().await?.read();
+        let (stop, stopped) = watch::channel(false);
+        let mut runs = Vec::new();
+        for (number, queue) in (0_u64..).zip(&queues) {
+            let listener = self.listener(queue, self.seed.wrapping_add(number))?;
+            let mut stopped = stopped.clone();
+            runs.push(async move {
+                let stop = async move {
+                    if stopped.wait_for(|stop| *stop).await.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                };
+                (queue.clone(), listener.once_until(stop).await)
+            });
+        }
+        let mut all = std::pin::pin!(futures_util::future::join_all(runs));
+        tokio::select! {
+            biased;
+            ended = &mut all => return Ok(ended),
+            () = shutdown => {}
+        }
+        let _ = stop.send(true);
+        Ok(all.await)
+    }
+
+    /// The map at the start: what storage fails at is asked for again.
+    async fn first_map(&self) -> Result<super::Map, PartitionError> {
+        loop {
+            match self.partitions.map().await {
+                Err(error @ (PartitionError::Storage(_) | PartitionError::Contended)) => {
+                    tracing::warn!(
+                        op = "partitions", queue = %self.config.queue, reason = %error,
+                        "no map yet"
+                    );
+                    tokio::time::sleep(ASK_AGAIN).await;
+                }
+                map => return map,
+            }
+        }
+    }
+
+    /// The map after half of the time that senders trust it.
+    async fn fresh(&self, max_age: Duration) -> Result<super::Map, PartitionError> {
+        tokio::time::sleep(max_age / 2).await;
+        let within = max_age.max(self.config.call_timeout);
+        let asked = tokio::time::timeout(within, self.refresh()).await;
+        asked.unwrap_or(Err(PartitionError::Contended))
     }
 
     async fn refresh(&self) -> Result<super::Map, PartitionError> {
@@ -133,7 +219,9 @@ impl PartitionedListener {
         let storage = Arc::clone(self.partitions.storage());
         let listener = Listener::new(config, storage, Arc::clone(&self.handler), seed)?;
         let observers = self.observers.iter().map(Arc::clone);
-        Ok(observers.fold(listener, Listener::observed_by))
+        Ok((self.change)(
+            observers.fold(listener, Listener::observed_by),
+        ))
     }
 }
 

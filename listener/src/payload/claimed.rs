@@ -1,16 +1,17 @@
 //! A message in hand whose payload lies in a blob: fetched for its handler, dropped after its ack,
 //! kept on its way into the poison queue.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use smalt_sleeve::port::{ErrorKind, PortError, PortResult, Tag};
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 use tokio::time::Instant;
 
 use super::envelope::{self, Claim, Reading};
-use super::store::{FetchError, PayloadStore};
+use super::store::{FetchError, PayloadStore, Seen};
 use crate::handler::{Ctx, Handler, Message, Verdict};
 
 /// A payload that is missing or damaged is looked for again so often.
@@ -31,8 +32,10 @@ pub(crate) enum Opened {
 pub(crate) struct Claimed {
     store: Arc<PayloadStore>,
     claim: Arc<Claim>,
-    /// The version that was read.
-    read: Arc<OnceLock<Tag>>,
+    /// The version that was read, or described since.
+    read: Arc<Mutex<Option<Seen>>>,
+    /// Until when its handler may start: its lock must hold for a while then.
+    start_by: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Opened {
@@ -48,6 +51,7 @@ impl Opened {
                 store: Arc::clone(store),
                 claim: Arc::new(claim),
                 read: Arc::default(),
+                start_by: Arc::default(),
             }),
         }
     }
@@ -62,11 +66,61 @@ impl Claimed {
         })
     }
 
+    fn read(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock was granted or renewed: the handler may start until then.
+    pub(crate) fn start_by(&self, at: Instant) {
+        *self.start_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    fn is_too_late(&self) -> bool {
+        let start_by = *self.start_by.lock().unwrap_or_else(PoisonError::into_inner);
+        start_by.is_some_and(|at| Instant::now() > at)
+    }
+
+    /// A message that never expires is about to be deleted: its payload must not be left for good,
+    /// though this process may end between the two deletes.
+    pub(crate) async fn about_to_delete(&self, within: Duration) -> PortResult<()> {
+        let seen = self.read().clone();
+        let scheduling = self.store.schedule(&self.claim, seen.clone());
+        match tokio::time::timeout(within, scheduling).await {
+            Ok(Ok(seen)) => {
+                *self.read() = seen;
+                Ok(())
+            }
+            Ok(Err(error)) => {
+                // Perhaps it was done: the version that was read stands there no more.
+                *self.read() = None;
+                Err(error)
+            }
+            Err(_) => {
+                *self.read() = None;
+                Err(self.unanswered())
+            }
+        }
+    }
+
+    fn unanswered(&self) -> PortError {
+        PortError {
+            kind: ErrorKind::OutcomeUnknown,
+            status: None,
+            code: None,
+            retry_after: None,
+            operation: "Set Blob Metadata",
+            resource: self.claim.reference.blob.clone(),
+            message: "no answer in time".to_owned(),
+        }
+    }
+
     /// The message was deleted: its payload goes, too. What fails is left to the sweeper.
     pub(crate) async fn message_deleted(&self, within: Duration) {
         let dropping = async {
-            match self.read.get() {
-                Some(tag) => self.store.drop_read(&self.claim, tag).await,
+            let read = self.read().clone();
+            match read {
+                Some(seen) if seen.is_kept => Ok(()),
+                Some(seen) => self.store.drop_read(&self.claim, &seen.tag).await,
                 None => self.store.drop_unread(&self.claim).await,
             }
         };
@@ -87,17 +141,7 @@ impl Claimed {
     /// A copy of the message is about to be put into the poison queue.
     pub(crate) async fn keep(&self, until: Instant) -> PortResult<()> {
         let kept = tokio::time::timeout_at(until, self.store.keep(&self.claim));
-        kept.await.unwrap_or_else(|_| {
-            Err(PortError {
-                kind: ErrorKind::OutcomeUnknown,
-                status: None,
-                code: None,
-                retry_after: None,
-                operation: "Set Blob Metadata",
-                resource: self.claim.reference.blob.clone(),
-                message: "no answer in time".to_owned(),
-            })
-        })
+        kept.await.unwrap_or_else(|_| Err(self.unanswered()))
     }
 }
 
@@ -110,12 +154,16 @@ struct Fetching {
 #[async_trait]
 impl Handler for Fetching {
     async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
-        let Claimed { store, claim, read } = &self.claimed;
-        let (body, tag) = match store.fetch(claim).await {
+        let Claimed { store, claim, .. } = &self.claimed;
+        let lives_on = message.expires == Timestamp::MAX;
+        let (body, seen) = match store.fetch(claim, lives_on).await {
             Ok(fetched) => fetched,
             Err(error) => return after_failed_search(&error, message.dequeue_count),
         };
-        let _ = read.set(tag);
+        *self.claimed.read() = Some(seen);
+        if self.claimed.is_too_late() {
+            return Verdict::retry("its payload came too late to start");
+        }
         let mut message = message.clone();
         message.body = body;
         self.handler.handle(&message, ctx).await

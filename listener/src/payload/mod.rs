@@ -10,14 +10,16 @@
 //! - A visible message's payload exists (LS6): its blob is put before it and deleted after it. The
 //!   blob's `TimeToLive` lies beyond the message's expiry, so that a sweeper collects what a lost
 //!   answer or a crash left behind, and nothing before that. A message that never expires has a
-//!   blob without `TimeToLive`: a sender that dies between the two puts, or a listener between the
-//!   two deletes, leaves it for good.
+//!   blob without `TimeToLive`. It gets one when its message is about to be deleted, so a listener
+//!   that dies between the two deletes leaves it to the sweeper, too; and loses it again if the
+//!   message is taken once more. Only a sender that dies between its two puts leaves a blob for
+//!   good: nobody could tell it from one whose message waits.
 //! - Nothing is read from another container than the configured one, nothing is unpacked beyond the
 //!   length that the envelope says, and nothing reaches a handler whose SHA-256 is another.
 //! - A payload that is missing or damaged is looked for again three times, then its message goes to
 //!   the poison queue.
 //! - On the way to the poison queue, where messages never expire, the blob loses its `TimeToLive`,
-//!   under the ETag that was seen. An ack deletes the very version that was read: so it never takes
+//!   under the ETag that was seen; on the way out it gets one again ([`PayloadStore`]). An ack deletes the very version that was read: so it never takes
 //!   the payload from a copy in a poison queue.
 
 mod claimed;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::codec;
 use super::envelope::{self, Claim};
+use super::store::INLINE_BYTES_MAX;
 use super::{Offload, PayloadStore};
 use crate::config::{ConfigError, Encoding, queue_name};
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
@@ -329,10 +330,14 @@ impl Sender {
     }
 }
 
-/// Compresses off the runtime's threads.
+/// Compresses, off the runtime's threads where that takes time.
 async fn pack(body: &[u8], offload: &Offload) -> PortResult<Bytes> {
     let (body, by) = (body.to_vec(), offload.compression);
-    let packed = tokio::task::spawn_blocking(move || codec::pack(&body, by)).await;
+    let packed = if body.len() as u64 <= INLINE_BYTES_MAX {
+        Ok(codec::pack(&body, by))
+    } else {
+        tokio::task::spawn_blocking(move || codec::pack(&body, by)).await
+    };
     let failed = |message: String| PortError {
         kind: ErrorKind::Invalid,
         status: None,

@@ -5,19 +5,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
+use tokio::time::Instant;
+
 use smalt_sleeve::port::{
-    BlobId, BlobProperties, CallContext, Conditions, DeleteSnapshots, ErrorKind, Metadata,
-    PortError, PortResult, PutBlob, Storage, Tag, Written, metadata_value,
+    BlobId, BlobProperties, CallContext, Conditions, DeleteSnapshots, ErrorKind, MessageTtl,
+    Metadata, PortError, PortResult, PutBlob, Storage, Tag, Written, metadata_value,
 };
 
 use super::codec::{self, Damage};
 use super::envelope::{self, Claim, Reading};
 use super::{Compression, Offload};
+use crate::throttle::{AccountLimit, Priority};
 
 /// Metadata by which a sweeper knows when a blob's time is over, as RFC 3339.
 pub const TTL_KEY: &str = "TimeToLive";
 /// Metadata of a payload whose message went to a poison queue.
 const POISONED_KEY: &str = "Poisoned";
+/// Payloads up to this length are packed and unpacked where they are: a change of threads takes
+/// longer than they do.
+pub(crate) const INLINE_BYTES_MAX: u64 = 64 * 1024;
 /// Attempts to describe a blob that others change meanwhile.
 const KEEP_ATTEMPTS: u32 = 5;
 
@@ -41,10 +47,40 @@ impl From<Damage> for FetchError {
     }
 }
 
+/// One version of a payload's blob, as it was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) tag: Tag,
+    /// Whether it has a time at which the sweeper takes it.
+    pub(crate) is_due: bool,
+    /// A copy of its message stands in a poison queue.
+    pub(crate) is_kept: bool,
+    /// The service's time, and when it was told.
+    told: (Timestamp, Instant),
+}
+
+impl Seen {
+    fn of(properties: &BlobProperties, server_time: Timestamp) -> Self {
+        let has = |key| metadata_value(&properties.metadata, key).is_some();
+        Seen {
+            tag: properties.etag.clone(),
+            is_due: has(TTL_KEY),
+            is_kept: has(POISONED_KEY),
+            told: (server_time, Instant::now()),
+        }
+    }
+
+    fn server_now(&self) -> Timestamp {
+        let (time, at) = self.told;
+        time.plus(at.elapsed())
+    }
+}
+
 /// The payloads of one queue, in the one container that it is configured for.
 pub struct PayloadStore {
     storage: Arc<dyn Storage>,
     offload: Offload,
+    account: Option<AccountLimit>,
     requests: AtomicU64,
 }
 
@@ -54,8 +90,16 @@ impl PayloadStore {
         PayloadStore {
             storage,
             offload,
+            account: None,
             requests: AtomicU64::new(0),
         }
+    }
+
+    /// Draws its requests from a budget that others on the account share.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = Some(account);
+        self
     }
 
     /// The settings.
@@ -68,8 +112,45 @@ impl PayloadStore {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Deletes the payload of a message that is thrown away, as by a purge of a poison queue:
-    /// `body` is the message's body. Says whether it has one.
+    /// Before a message is thrown away, as by a purge of a poison queue: gives its payload a time at
+    /// which the sweeper takes it, should nobody come to [`PayloadStore::discard`] it. `body` is the
+    /// message's body. Says whether it has a payload.
+    ///
+    /// # Errors
+    /// When storage refuses; a blob that is gone already is no error.
+    pub async fn before_discard(&self, body: &[u8]) -> PortResult<bool> {
+        let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
+            return Ok(false);
+        };
+        self.change(&claim, |metadata, now| {
+            let due = now.plus(self.offload.margin).iso_s();
+            metadata.insert(TTL_KEY.to_owned(), due);
+        })
+        .await
+        .map(|()| true)
+    }
+
+    /// A copy of a message has left the poison queue for a queue in which it lives so long: its
+    /// payload lives on with it, and no longer. Says whether it has one.
+    ///
+    /// # Errors
+    /// As of [`PayloadStore::before_discard`].
+    pub async fn requeued(&self, body: &[u8], life: MessageTtl) -> PortResult<bool> {
+        let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
+            return Ok(false);
+        };
+        self.change(&claim, |metadata, now| {
+            if let MessageTtl::After(life) = life {
+                let due = now.plus(life + self.offload.margin).iso_s();
+                metadata.insert(TTL_KEY.to_owned(), due);
+            }
+        })
+        .await
+        .map(|()| true)
+    }
+
+    /// Deletes the payload of a message that was thrown away: `body` is the message's body. Says
+    /// whether it has one.
     ///
     /// # Errors
     /// When storage refuses; a blob that is gone already is no error.
@@ -99,7 +180,7 @@ impl PayloadStore {
             conditions: Conditions::absent(),
         };
         let blob = self.blob(name);
-        let cx = self.context();
+        let cx = self.context().await;
         self.storage.put_blob(&cx, &blob, packed, &put).await
     }
 
@@ -113,37 +194,98 @@ impl PayloadStore {
     /// A blob of our own.
     pub(crate) async fn seen(&self, name: &str) -> PortResult<(BlobProperties, Timestamp)> {
         let blob = self.blob(name);
-        self.storage.blob_properties(&self.context(), &blob).await
+        self.storage
+            .blob_properties(&self.context().await, &blob)
+            .await
     }
 
     /// Creates the container.
     pub(crate) async fn create_container(&self) -> PortResult<()> {
-        let cx = self.context();
+        let cx = self.context().await;
         let created = self.storage.create_container(&cx, &self.offload.container);
         created.await.map(|_| ())
     }
 
-    /// Fetches a payload, checks it, and says which version of the blob it was.
-    pub(crate) async fn fetch(&self, claim: &Claim) -> Result<(Bytes, Tag), FetchError> {
+    /// Fetches a payload, checks it, and says which version of the blob it was. One that is due
+    /// although its message `lives_on` for ever was about to be dropped by somebody who then could
+    /// not delete the message: it is kept again.
+    pub(crate) async fn fetch(
+        &self,
+        claim: &Claim,
+        lives_on: bool,
+    ) -> Result<(Bytes, Seen), FetchError> {
         let reference = &claim.reference;
         let most = match claim.enc {
             Compression::None => reference.len,
             _ => codec::stored_bytes_max(reference.len),
         };
         let blob = self.blob(&reference.blob);
-        let got = self.storage.get_blob(&self.context(), &blob, most).await;
+        let got = self
+            .storage
+            .get_blob(&self.context().await, &blob, most)
+            .await;
         let got = got.map_err(|error| match error.kind {
             ErrorKind::NotFound => FetchError::Missing,
             ErrorKind::Invalid => FetchError::Damaged(error.to_string()),
             _ => FetchError::Storage(error),
         })?;
+        let mut seen = Seen::of(&got.properties, got.server_time);
+        if seen.is_due && lives_on {
+            let mut metadata = got.properties.metadata;
+            metadata.retain(|name, _| !is_key(name, TTL_KEY));
+            let kept = self.describe(&blob, &metadata, &seen.tag).await;
+            seen.tag = kept.map_err(FetchError::Storage)?.etag;
+            seen.is_due = false;
+        }
         let (enc, len, sha256) = (claim.enc, reference.len, reference.sha256.clone());
         let stored = got.content;
-        // Off the runtime's threads: the message's lock is renewed meanwhile.
-        let unpacked =
-            tokio::task::spawn_blocking(move || codec::unpack(&stored, enc, len, &sha256)).await;
-        let unpacked = unpacked.map_err(|error| FetchError::Damaged(error.to_string()))??;
-        Ok((Bytes::from(unpacked), got.properties.etag))
+        let unpack = move || codec::unpack(&stored, enc, len, &sha256);
+        let unpacked = if len <= INLINE_BYTES_MAX {
+            unpack()?
+        } else {
+            // Off the runtime's threads: the message's lock is renewed meanwhile.
+            let unpacked = tokio::task::spawn_blocking(unpack).await;
+            unpacked.map_err(|error| FetchError::Damaged(error.to_string()))??
+        };
+        Ok((Bytes::from(unpacked), seen))
+    }
+
+    /// Before a message that never expires is deleted: its payload gets a time at which the sweeper
+    /// takes it, so that it is not left for good when nobody comes to drop it. `None` when it is
+    /// gone, or somebody else's by now.
+    pub(crate) async fn schedule(
+        &self,
+        claim: &Claim,
+        seen: Option<Seen>,
+    ) -> PortResult<Option<Seen>> {
+        let blob = self.blob(&claim.reference.blob);
+        let seen = match seen {
+            Some(seen) => seen,
+            None => match self
+                .storage
+                .blob_properties(&self.context().await, &blob)
+                .await
+            {
+                Ok((properties, now)) => Seen::of(&properties, now),
+                Err(error) => return unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
+            },
+        };
+        if seen.is_due || seen.is_kept {
+            return Ok(Some(seen));
+        }
+        let due = seen.server_now().plus(self.offload.margin);
+        let metadata = Metadata::from([(TTL_KEY.to_owned(), due.iso_s())]);
+        match self.describe(&blob, &metadata, &seen.tag).await {
+            Ok(written) => Ok(Some(Seen {
+                tag: written.etag,
+                is_due: true,
+                ..seen
+            })),
+            Err(error) => {
+                let others = [ErrorKind::NotFound, ErrorKind::ConditionNotMet];
+                unless(Err(error), &others).map(|()| None)
+            }
+        }
     }
 
     /// After its message was deleted: deletes the version that was read. One that was changed since
@@ -156,7 +298,10 @@ impl PayloadStore {
     /// The same where this process has not read the blob.
     pub(crate) async fn drop_unread(&self, claim: &Claim) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
-        let seen = self.storage.blob_properties(&self.context(), &blob).await;
+        let seen = self
+            .storage
+            .blob_properties(&self.context().await, &blob)
+            .await;
         match seen {
             Ok((seen, _)) if metadata_value(&seen.metadata, POISONED_KEY).is_some() => Ok(()),
             Ok((seen, _)) => self.drop_read(claim, &seen.etag).await,
@@ -165,25 +310,33 @@ impl PayloadStore {
     }
 
     /// Before a copy of its message is put into a poison queue, where it never expires: the blob
-    /// neither. Each change is made to the version that was seen.
+    /// neither.
     pub(crate) async fn keep(&self, claim: &Claim) -> PortResult<()> {
+        self.change(claim, |metadata, now| {
+            metadata.insert(POISONED_KEY.to_owned(), now.iso_s());
+        })
+        .await
+    }
+
+    /// Replaces what a blob's metadata say about its end. Each change is made to the version that
+    /// was seen.
+    async fn change(&self, claim: &Claim, to: impl Fn(&mut Metadata, Timestamp)) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
         let mut attempts = 0;
         loop {
-            let seen = self.storage.blob_properties(&self.context(), &blob).await;
+            let seen = self
+                .storage
+                .blob_properties(&self.context().await, &blob)
+                .await;
             let (seen, now) = match seen {
                 Ok(seen) => seen,
-                // It cannot be kept any more, and its message is worth keeping all the same.
+                // Nothing about it can be changed any more; its message may be worth keeping all the
+                // same.
                 Err(error) => return unless(Err(error), &[ErrorKind::NotFound]),
             };
             let mut metadata = seen.metadata;
-            // Names come back in lower case.
-            let replaced = |name: &String| {
-                let is = |key| name.eq_ignore_ascii_case(key);
-                is(TTL_KEY) || is(POISONED_KEY)
-            };
-            metadata.retain(|name, _| !replaced(name));
-            metadata.insert(POISONED_KEY.to_owned(), now.iso_s());
+            metadata.retain(|name, _| !is_key(name, TTL_KEY) && !is_key(name, POISONED_KEY));
+            to(&mut metadata, now);
             let kept = self.describe(&blob, &metadata, &seen.etag).await;
             attempts += 1;
             match kept {
@@ -201,13 +354,13 @@ impl PayloadStore {
     }
 
     async fn describe(&self, blob: &BlobId, with: &Metadata, tag: &Tag) -> PortResult<Written> {
-        let (cx, only) = (self.context(), Conditions::matching(tag));
+        let (cx, only) = (self.context().await, Conditions::matching(tag));
         self.storage.set_blob_metadata(&cx, blob, with, &only).await
     }
 
     async fn delete(&self, claim: &Claim, conditions: &Conditions) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
-        let cx = self.context();
+        let cx = self.context().await;
         let snapshots = DeleteSnapshots::Include;
         self.storage
             .delete_blob(&cx, &blob, conditions, snapshots)
@@ -219,14 +372,22 @@ impl PayloadStore {
         BlobId::new(&self.offload.container, name)
     }
 
-    /// Counts a request.
-    fn context(&self) -> CallContext {
+    /// Waits until a request may be sent, and counts it.
+    async fn context(&self) -> CallContext {
+        if let Some(account) = &self.account {
+            account.take(Priority::Settle).await;
+        }
         self.requests.fetch_add(1, Ordering::Relaxed);
         CallContext {
             client_request_id: String::new(),
             muted: true,
         }
     }
+}
+
+/// Whether this is the name of a piece of metadata: names come back in lower case.
+fn is_key(name: &str, key: &str) -> bool {
+    name.eq_ignore_ascii_case(key)
 }
 
 /// A result in which these errors count as done.

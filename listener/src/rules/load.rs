@@ -7,7 +7,7 @@ use crate::planted::planted;
 
 /// Handler time that is assumed before the first one is measured.
 const HANDLER_TIME_UNKNOWN: Duration = Duration::from_millis(200);
-/// Weight of the newest handler time.
+/// Weight of the newest time in hand and handler time.
 const HANDLER_WEIGHT: f64 = 0.2;
 /// Weight of the newest arrival rate.
 const ARRIVALS_WEIGHT: f64 = 0.5;
@@ -19,6 +19,7 @@ const RATE_WINDOW: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub struct LoadMeter {
     handler_s: f64,
+    in_hand_s: f64,
     measured: bool,
     arrivals_per_s: f64,
     received_since: u64,
@@ -33,6 +34,7 @@ impl LoadMeter {
     pub fn new(now: Duration) -> Self {
         LoadMeter {
             handler_s: HANDLER_TIME_UNKNOWN.as_secs_f64(),
+            in_hand_s: HANDLER_TIME_UNKNOWN.as_secs_f64(),
             measured: false,
             arrivals_per_s: 0.0,
             received_since: 0,
@@ -56,12 +58,13 @@ impl LoadMeter {
         }
     }
 
-    /// A message is settled; its handler took this long, if it ran.
-    pub fn finished(&mut self, handler_time: Option<Duration>) {
+    /// A message is settled, so long after its get; its handler took this long, if it ran.
+    pub fn finished(&mut self, handler_time: Option<Duration>, in_hand: Duration) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(time) = handler_time {
             let weight = if self.measured { HANDLER_WEIGHT } else { 1.0 };
             self.handler_s += weight * (time.as_secs_f64() - self.handler_s);
+            self.in_hand_s += weight * (in_hand.as_secs_f64() - self.in_hand_s);
             self.measured = true;
         }
     }
@@ -100,6 +103,7 @@ impl LoadMeter {
             arrivals_per_s: self.arrivals_per_s,
             visible_backlog: self.backlog,
             handler_s: self.handler_s,
+            in_hand_s: self.in_hand_s,
             in_flight: self.in_flight,
             tasks,
             requests_per_s,
@@ -131,12 +135,14 @@ mod tests {
         meter.received(32, 32);
         let load = meter.load(Duration::from_secs(1), 1, 500.0);
         assert_eq!((load.arrivals_per_s, load.in_flight), (16.0, 32));
-        meter.finished(Some(Duration::from_secs(2)));
-        meter.finished(Some(Duration::from_secs(1)));
+        let s = Duration::from_secs;
+        meter.finished(Some(s(2)), s(3));
+        meter.finished(Some(s(1)), s(2));
         meter.throttled();
         let load = meter.load(Duration::from_secs(2), 1, 500.0);
         assert_eq!((load.arrivals_per_s, load.in_flight), (8.0, 30));
         assert!((load.handler_s - 1.8).abs() < 1e-9 && load.throttled);
+        assert!((load.in_hand_s - 2.8).abs() < 1e-9);
         assert!(!meter.load(Duration::from_secs(3), 1, 500.0).throttled);
     }
 }

@@ -1,12 +1,13 @@
 //! How many dequeue tasks should run: four policies, and the hysteresis around them.
 //!
 //! `little` follows Little's law: enough tasks for what arrives plus what lies there, divided by
-//! the time in which it shall be worked off. `seed` is the article's static rule (L30) without its
-//! unreachable last line (DL13). `fixed` is the greatest number whenever there is work. `aimd` adds
-//! a task while everything is busy and halves when throttled. All are monotone in the load and
-//! clamped.
+//! the time in which it shall be worked off, times the whole time that a message is in hand. `seed`
+//! is the article's static rule (L30) without its unreachable last line (DL13). `fixed` is the
+//! greatest number whenever there is work. `aimd` adds a task while everything is busy and halves
+//! when throttled. All are monotone in the load and clamped.
 //!
 //! [`Scaler`] goes up at once and down only after the wish was lower for a whole cooldown (DL20).
+//! Tasks beyond the wish of the moment are kept, but rest: they ask for nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -41,7 +42,20 @@ pub struct Limits {
     pub drain_target: Duration,
     /// How long the wish must be lower before tasks are stopped.
     pub cooldown: Duration,
+    /// How long a message that is handled may wait for its delete, where the request budget is what
+    /// is short: a small part of the visibility, so that no lock is renewed for it.
+    pub settle_wait: Duration,
 }
+
+impl Limits {
+    /// The [`Limits::settle_wait`] under this visibility timeout.
+    pub fn settle_wait_of(visibility: Duration) -> Duration {
+        visibility / SETTLE_WAIT_SHARE
+    }
+}
+
+/// A message may wait for its delete for this part of the visibility timeout.
+const SETTLE_WAIT_SHARE: u32 = 8;
 
 /// What the controller knows at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,7 +65,9 @@ pub struct Load {
     /// Messages that a get would return now: the service's count less our own in flight, and none
     /// when a later get came back short (DL22).
     pub visible_backlog: u64,
-    /// Mean handler time in seconds.
+    /// Mean time of a message in hand in seconds: from its get to the end of its delete.
+    pub in_hand_s: f64,
+    /// The part of it in which its handler ran.
     pub handler_s: f64,
     /// Messages being handled.
     pub in_flight: u32,
@@ -80,12 +96,13 @@ pub fn wish(policy: Policy, limits: &Limits, load: &Load) -> u32 {
     wanted.clamp(limits.min.clamp(1, most), most)
 }
 
-/// `ceil((lambda + backlog / drain) * W / slots)`. When every slot is busy and messages wait, one
-/// task more than now: handlers that have not yet finished tell nothing about their time.
+/// `ceil((lambda + backlog / drain) * W / slots)`, where `W` is the time in hand: a slot is taken
+/// from the get to the delete, not only while the handler runs. When every slot is busy and
+/// messages wait, one task more than now: what has not yet ended tells nothing about its time.
 fn little(limits: &Limits, load: &Load) -> u32 {
     let drain_s = limits.drain_target.as_secs_f64().max(0.001);
     let per_s = load.arrivals_per_s.max(0.0) + load.visible_backlog as f64 / drain_s;
-    let tasks = per_s * load.handler_s.max(0.0) / f64::from(limits.slots.max(1));
+    let tasks = per_s * load.in_hand_s.max(0.0) / f64::from(limits.slots.max(1));
     let by_law = ceil_u32(tasks);
     if saturated(limits, load) {
         by_law.max(load.tasks.saturating_add(1))
@@ -119,19 +136,36 @@ fn saturated(limits: &Limits, load: &Load) -> bool {
     load.visible_backlog > 0 && u64::from(load.in_flight) >= slots
 }
 
-/// Tasks that the request budget can feed: a message costs its delete and its share of a get.
+/// Tasks that the request budget can feed: a message costs its delete and its share of a get. With
+/// more of them messages would only wait for their deletes. While others wait in the queue that is
+/// borne for `settle_wait`: handlers begin the sooner. The time in hand is no measure here, it holds
+/// that very wait.
 fn tasks_for_rate(limits: &Limits, load: &Load) -> u32 {
-    if load.handler_s <= 0.0 {
+    let wait = match load.visible_backlog {
+        0 => Duration::ZERO,
+        _ => limits.settle_wait,
+    };
+    let busy_s = load.handler_s + wait.as_secs_f64();
+    if busy_s <= 0.0 {
         return u32::MAX;
     }
     let slots = f64::from(limits.slots.max(1));
-    let requests_per_task_s = slots / load.handler_s * (1.0 + 1.0 / slots.min(32.0));
+    let requests_per_task_s = slots / busy_s * (1.0 + 1.0 / slots.min(32.0));
     ceil_u32(load.requests_per_s / requests_per_task_s)
 }
 
 fn ceil_u32(x: f64) -> u32 {
     // A float cast saturates; not-a-number becomes zero.
     x.ceil() as u32
+}
+
+/// How many tasks there should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Tasks that run.
+    pub tasks: u32,
+    /// Those among them that ask for messages although they found none before.
+    pub awake: u32,
 }
 
 /// Up at once, down after the cooldown, to the highest wish of that time.
@@ -152,8 +186,9 @@ impl Scaler {
         }
     }
 
-    /// The number of tasks that should run from `now` on.
-    pub fn target(&mut self, now: Duration, load: &Load) -> u32 {
+    /// The number of tasks that should run from `now` on, and how many of them the load of the
+    /// moment needs: the others rest until it does.
+    pub fn target(&mut self, now: Duration, load: &Load) -> Target {
         let wished = wish(self.policy, &self.limits, load);
         if load.throttled {
             // Throttled: what was wished for before was too much.
@@ -169,7 +204,10 @@ impl Scaler {
         }
         self.wishes.push_back((now, wished));
         let highest = self.wishes.front().filter(|_| !planted("no-hysteresis"));
-        highest.map_or(wished, |(_, w)| *w)
+        Target {
+            tasks: highest.map_or(wished, |(_, w)| *w),
+            awake: wished,
+        }
     }
 
     /// Forgets the past: the queue has gone idle.

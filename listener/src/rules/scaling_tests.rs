@@ -10,6 +10,7 @@ fn limits() -> Limits {
         slots: 8,
         drain_target: Duration::from_secs(10),
         cooldown: Duration::from_secs(15),
+        settle_wait: Duration::ZERO,
     }
 }
 
@@ -18,6 +19,7 @@ fn load(arrivals_per_s: f64, visible_backlog: u64) -> Load {
         arrivals_per_s,
         visible_backlog,
         handler_s: 0.2,
+        in_hand_s: 0.2,
         in_flight: 0,
         tasks: 1,
         requests_per_s: 2000.0,
@@ -69,6 +71,40 @@ fn dl14_the_request_budget_bounds_the_tasks() {
     assert_eq!(tasks, 6);
 }
 
+/// L31, DL14: a slot is taken until its message is deleted, and a message that is handled may wait
+/// for that: so a backlog is taken into hand by as many tasks as can settle it in an eighth of the
+/// visibility.
+#[test]
+fn a_backlog_is_taken_into_hand() {
+    let limits = Limits {
+        slots: 32,
+        drain_target: Duration::from_secs(1),
+        settle_wait: Limits::settle_wait_of(Duration::from_secs(60)),
+        ..limits()
+    };
+    let burst = |in_hand_s, backlog| Load {
+        in_hand_s,
+        requests_per_s: 500.0,
+        ..load(0.0, backlog)
+    };
+    let table = [
+        (0.2, 5000, 32),
+        (0.7, 5000, 100),
+        (3.0, 160, 15),
+        (0.2, 160, 1),
+    ];
+    for (in_hand_s, backlog, wanted) in table {
+        let tasks = wish(Policy::Little, &limits, &burst(in_hand_s, backlog));
+        assert_eq!(tasks, wanted, "{in_hand_s} s, {backlog}");
+    }
+    // 485 messages a second for 7.7 s, 32 by each task.
+    let wide = Limits {
+        max: 1000,
+        ..limits
+    };
+    assert_eq!(wish(Policy::Fixed, &wide, &burst(0.2, 1_000_000)), 117);
+}
+
 /// DL10: more tasks while all slots are busy, though no handler has finished yet.
 #[test]
 fn dl10_saturation_adds_a_task_while_busy() {
@@ -76,6 +112,7 @@ fn dl10_saturation_adds_a_task_while_busy() {
         in_flight: 24,
         tasks: 3,
         handler_s: 0.05,
+        in_hand_s: 0.05,
         ..load(0.0, 500)
     };
     assert_eq!(wish(Policy::Little, &limits(), &busy), 4);
@@ -94,12 +131,15 @@ fn dl10_saturation_adds_a_task_while_busy() {
 fn dl20_down_only_after_the_cooldown() {
     let s = Duration::from_secs;
     let mut scaler = Scaler::new(Policy::Little, limits());
-    assert_eq!(scaler.target(s(0), &load(0.0, 5000)), 13);
+    let target = |tasks, awake| Target { tasks, awake };
+    assert_eq!(scaler.target(s(0), &load(0.0, 5000)), target(13, 13));
     for t in 1..=15 {
-        assert_eq!(scaler.target(s(t), &load(0.0, 0)), 13, "second {t}");
+        let kept = scaler.target(s(t), &load(0.0, 0));
+        assert_eq!(kept, target(13, 1), "second {t}: they stay, and rest");
     }
-    assert_eq!(scaler.target(s(16), &load(0.0, 0)), 1);
-    assert_eq!(scaler.target(s(17), &load(100.0, 0)), 3, "up at once");
+    assert_eq!(scaler.target(s(16), &load(0.0, 0)), target(1, 1));
+    let up = scaler.target(s(17), &load(100.0, 0));
+    assert_eq!(up, target(3, 3), "up at once");
 }
 
 fn any_load() -> impl Strategy<Value = Load> {
@@ -107,14 +147,15 @@ fn any_load() -> impl Strategy<Value = Load> {
         0.0..1e6_f64,
         0_u64..1_000_000,
         prop_oneof![Just(0.0), 0.0..1e4_f64],
-        0_u32..10_000,
+        (0_u32..10_000, 0.0..1e4_f64),
     );
     let state = (0_u32..200, 1.0..5000.0_f64, any::<bool>());
     (numbers, state).prop_map(|(n, s)| Load {
         arrivals_per_s: n.0,
         visible_backlog: n.1,
         handler_s: n.2,
-        in_flight: n.3,
+        in_hand_s: n.2 + n.3.1,
+        in_flight: n.3.0,
         tasks: s.0,
         requests_per_s: s.1,
         throttled: s.2,
@@ -164,7 +205,7 @@ proptest! {
         let (mut before, mut direction, mut reversals) = (1, 0, 0);
         for (second, backlog) in noise.iter().enumerate() {
             let now = Duration::from_secs(second as u64);
-            let target = scaler.target(now, &load(20.0, *backlog));
+            let target = scaler.target(now, &load(20.0, *backlog)).tasks;
             let step = (i64::from(target) - i64::from(before)).signum();
             if step != 0 {
                 reversals += i32::from(step == -direction);

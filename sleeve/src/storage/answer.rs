@@ -27,6 +27,7 @@ pub(super) struct Answer<'a> {
     pub(super) lease_status: Option<&'a str>,
     pub(super) blob_type: Option<&'a str>,
     pub(super) access_tier: Option<&'a str>,
+    pub(super) tag_count: Option<&'a str>,
     pub(super) copy_id: Option<&'a str>,
     pub(super) copy_status: Option<&'a str>,
     pub(super) copy_source: Option<&'a str>,
@@ -60,6 +61,7 @@ impl<'a> Answer<'a> {
             "x-ms-lease-status" => &mut self.lease_status,
             "x-ms-blob-type" => &mut self.blob_type,
             "x-ms-access-tier" => &mut self.access_tier,
+            "x-ms-tag-count" => &mut self.tag_count,
             "x-ms-copy-id" => &mut self.copy_id,
             "x-ms-copy-status" => &mut self.copy_status,
             "x-ms-copy-source" => &mut self.copy_source,
@@ -107,6 +109,10 @@ impl<'a> Answer<'a> {
             kind: kind(self.blob_type).ok_or_else(|| call.unreadable("unknown blob type"))?,
             copy: self.copy(call)?,
             access_tier: self.access_tier.map(str::to_owned),
+            tag_count: self
+                .tag_count
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
             metadata: self.metadata,
         })
     }

@@ -180,6 +180,18 @@ impl Storage for AzureStorage {
         self.release(cx, blob, lease_id).await
     }
 
+    async fn break_lease(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        self.break_off(cx, blob).await
+    }
+
+    async fn has_snapshots(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        self.snapshots(cx, blob).await
+    }
+
+    async fn blob_tags(&self, cx: &CallContext, blob: &BlobId) -> PortResult<Metadata> {
+        self.tags(cx, blob).await
+    }
+
     async fn create_container(&self, cx: &CallContext, container: &str) -> PortResult<bool> {
         self.make_container(cx, container).await
     }

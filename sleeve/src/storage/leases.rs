@@ -1,9 +1,10 @@
-//! Leases on blobs: acquire under a proposed id, renew, release.
+//! Leases on blobs: acquire under a proposed id, renew, release, break.
 
 use std::sync::Arc;
 
 use azure_storage_blob::models::{
-    BlobClientAcquireLeaseOptions, BlobClientReleaseLeaseOptions, BlobClientRenewLeaseOptions,
+    BlobClientAcquireLeaseOptions, BlobClientBreakLeaseOptions, BlobClientReleaseLeaseOptions,
+    BlobClientRenewLeaseOptions,
 };
 use smalt_protocol::limits;
 
@@ -80,6 +81,25 @@ impl AzureStorage {
             Err(error) if error.kind == ErrorKind::LeaseLost && call.maybe_done() => Ok(()),
             Err(error) => Err(error),
             Ok(_) => Ok(()),
+        }
+    }
+
+    /// With a break period of zero: the blob is free at once, whoever held it.
+    pub(super) async fn break_off(&self, cx: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        let (call, client) = self.on_blob("Break Lease", Repeat::Idempotent, cx, blob)?;
+        let call = Arc::new(call);
+        let asked = BlobClientBreakLeaseOptions {
+            break_period: Some(0),
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let broken = client.break_lease(Some(asked)).await;
+        match broken.map_err(|error| call.fail(&error)) {
+            Err(error) if error.code.as_deref() == Some("LeaseNotPresentWithLeaseOperation") => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+            Ok(_) => Ok(true),
         }
     }
 }

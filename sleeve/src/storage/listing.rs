@@ -95,6 +95,9 @@ fn item(call: &Call, item: SdkItem) -> Result<BlobItem, PortError> {
             },
             copy,
             access_tier: properties.access_tier.map(|tier| tier.to_string()),
+            tag_count: (properties.tag_count)
+                .and_then(|count| u32::try_from(count).ok())
+                .unwrap_or(0),
         },
     })
 }

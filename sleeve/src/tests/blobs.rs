@@ -24,6 +24,7 @@ const HEAD: &[(&str, &str)] = &[
     ("x-ms-lease-status", "locked"),
     ("x-ms-meta-timetolive", "2026-11-21"),
     ("x-ms-access-tier", "Hot"),
+    ("x-ms-tag-count", "2"),
     ("x-ms-copy-id", "c1"),
     ("x-ms-copy-status", "failed"),
     ("x-ms-copy-source", "https://h/c/b?sv=1&sig=secret"),
@@ -47,6 +48,7 @@ fn properties() -> BlobProperties {
             description: Some("404 Gone".to_owned()),
         }),
         access_tier: Some("Hot".to_owned()),
+        tag_count: 2,
     }
 }
 
@@ -230,6 +232,7 @@ async fn copies() {
         metadata: Some(Metadata::from([("a".to_owned(), "1".to_owned())])),
         conditions: Conditions::absent(),
         synchronous: false,
+        tags: None,
     };
     let started = storage.start_copy(&cx(), &blob(), &copy).await.unwrap();
     let expected = CopyStarted {

@@ -259,6 +259,7 @@ async fn copies_and_receipts_do_not_blame_others() {
         metadata: None,
         conditions: Conditions::absent(),
         synchronous,
+        tags: None,
     };
     let table = [
         (

@@ -9,7 +9,9 @@ use serde::{Deserialize, Deserializer};
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
 use super::{Settings, SettingsError, wrong};
-use crate::config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer};
+use crate::config::{
+    Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
+};
 use crate::decide::{Policy, Rule};
 use crate::destination;
 use crate::glob::PATTERN_CHARS_MAX;
@@ -18,6 +20,9 @@ use crate::plan::Prices;
 use crate::schedule::Schedule;
 use crate::span;
 use crate::ttl::TtlFormat;
+
+/// Blobs per page in the original design (S21).
+const COMPAT_PAGE_SIZE: u32 = 100;
 
 /// A value that must not be shown, or where it stands.
 #[derive(Clone, PartialEq, Eq)]
@@ -133,6 +138,9 @@ struct Sweeper {
     guard: GuardEntry,
     rule: Vec<RuleEntry>,
     prices: PricesEntry,
+    profile: Option<Profile>,
+    health: Option<String>,
+    metrics: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -153,6 +161,7 @@ struct Dead {
     on_collision: Option<OnCollision>,
     create_container: Option<bool>,
     add_metadata: Option<bool>,
+    index_tags: Option<IndexTags>,
     copy_deadline: Option<Span>,
     allow_swept: bool,
 }
@@ -199,6 +208,24 @@ struct PricesEntry {
 enum Backend {
     Lease,
     Etag,
+}
+
+/// Where the defaults come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Profile {
+    #[default]
+    Default,
+    /// As the original design has it: pages of 100 (S21), a move overwrites (S13).
+    Compat,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum IndexTags {
+    Keep,
+    Try,
+    Drop,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -257,6 +284,7 @@ impl File {
             .map(address)
             .transpose()?;
         let seed = self.sweeper.seed;
+        let (health, metrics) = (self.sweeper.health.clone(), self.sweeper.metrics.clone());
         let mut sweeper = self.sweeper.config()?;
         // Who says where dead blobs go and has but one account means that account.
         if sweeper.dead.account.is_none() && self.account.contains_key("dead") {
@@ -270,6 +298,8 @@ impl File {
             sweeper,
             seed,
             prices,
+            health,
+            metrics,
             ca_file: self.connection.ca_file,
             connect_to,
         })
@@ -283,9 +313,28 @@ fn address(text: &str) -> Result<SocketAddr, SettingsError> {
         .map_err(|_| wrong(format!("connect_to: `{text}` is no ADDRESS:PORT")))
 }
 
+impl Profile {
+    /// The defaults.
+    fn config(self) -> SweeperConfig {
+        let base = SweeperConfig::default();
+        match self {
+            Profile::Default => base,
+            Profile::Compat => SweeperConfig {
+                page_size: COMPAT_PAGE_SIZE,
+                dead: DeadConfig {
+                    on_collision: Collision::Overwrite,
+                    ..base.dead
+                },
+                ..base
+            },
+        }
+    }
+}
+
 impl Sweeper {
     fn config(self) -> Result<SweeperConfig, SettingsError> {
-        let base = SweeperConfig::default();
+        let profile = self.profile.unwrap_or_default();
+        let base = profile.config();
         let state_account = self
             .state_account
             .clone()
@@ -318,7 +367,7 @@ impl Sweeper {
             parallelism: self.parallelism.unwrap_or(base.parallelism),
             page_deadline: or(self.page_deadline, base.page_deadline),
             policy,
-            dead: self.dead.config(),
+            dead: self.dead.config(&base.dead),
             snapshots: match self.delete.snapshots {
                 Some(Snapshots::Include) => DeleteSnapshots::Include,
                 _ => DeleteSnapshots::Refuse,
@@ -393,14 +442,20 @@ impl Sweeper {
 }
 
 impl Dead {
-    fn config(&self) -> DeadConfig {
-        let base = DeadConfig::default();
+    fn config(&self, base: &DeadConfig) -> DeadConfig {
         DeadConfig {
             account: self.account.clone(),
             on_collision: match self.on_collision {
                 Some(OnCollision::Suffix) => Collision::Suffix,
                 Some(OnCollision::Overwrite) => Collision::Overwrite,
-                Some(OnCollision::Fail) | None => Collision::Fail,
+                Some(OnCollision::Fail) => Collision::Fail,
+                None => base.on_collision,
+            },
+            index_tags: match self.index_tags {
+                Some(IndexTags::Keep) => TagPolicy::Keep,
+                Some(IndexTags::Try) => TagPolicy::Try,
+                Some(IndexTags::Drop) => TagPolicy::Drop,
+                None => base.index_tags,
             },
             create_container: self.create_container.unwrap_or(base.create_container),
             add_metadata: self.add_metadata.unwrap_or(base.add_metadata),

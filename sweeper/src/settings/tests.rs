@@ -152,3 +152,56 @@ fn a_place_for_dead_blobs_implies_an_account() {
     assert_eq!(settings.sweeper.dead.account.as_deref(), Some("default"));
     assert_eq!(gather(None, [], []).unwrap().sweeper.dead.account, None);
 }
+
+/// Every value is listed once, with where it comes from; no secret is shown.
+#[test]
+fn values_say_where_they_come_from() {
+    let file = "allow_inline_secrets = true\n\
+        [account.archive]\nname = \"archive\"\nkey = \"c2VjcmV0\"\n\
+        [sweeper]\nevery = \"1h\"\npage_size = 7\ncontainers = [\"events\"]\n\
+        [sweeper.guard]\nmax_per_cycle = 5\n\
+        [[sweeper.rule]]\ncontainer = \"logs\"\nolder_than = \"30d\"\n";
+    let env = env(&[
+        ("SWEEPER_EVERY", "2h"),
+        ("AZURE_STORAGE_CONNECTION_STRING", "AccountKey=S3"),
+    ]);
+    let flags = [("sweeper.page_size", Value::Integer(9))];
+    let (settings, values) = effective(Some(file), env, flags).unwrap();
+    assert_eq!(settings.sweeper.page_size, 9);
+    let keys: std::collections::BTreeSet<_> = values.iter().map(|v| &v.key).collect();
+    assert_eq!(keys.len(), values.len());
+    for (key, value, source) in [
+        ("sweeper.every", "2h", "SWEEPER_EVERY"),
+        ("sweeper.page_size", "9", "flag"),
+        ("sweeper.containers", "events/", "file"),
+        ("sweeper.guard.max_per_cycle", "5", "file"),
+        ("sweeper.rule", "logs/ older than 30d", "file"),
+        ("sweeper.parallelism", "15", "default"),
+        ("sweeper.dead.index_tags", "keep", "default"),
+        ("account.archive.key", "***", "file"),
+        (
+            "account.default.connection_string",
+            "***",
+            "AZURE_STORAGE_CONNECTION_STRING",
+        ),
+    ] {
+        let found = values.iter().find(|v| v.key == key).unwrap();
+        assert_eq!(
+            (found.value.as_str(), found.source.to_string().as_str()),
+            (value, source)
+        );
+    }
+    assert!(!format!("{values:?}").contains("c2VjcmV0"));
+}
+
+/// The profile `compat` sets the defaults of the original design; what is said wins over it.
+#[test]
+fn compat_is_the_original_design() {
+    let profile = ("sweeper.profile", text("compat"));
+    let settings = gather(None, [], [profile.clone()]).unwrap();
+    assert_eq!(settings.sweeper.page_size, 100);
+    assert_eq!(settings.sweeper.dead.on_collision, Collision::Overwrite);
+    let said = [profile, ("sweeper.dead.on_collision", text("fail"))];
+    let settings = gather(None, [], said).unwrap();
+    assert_eq!(settings.sweeper.dead.on_collision, Collision::Fail);
+}

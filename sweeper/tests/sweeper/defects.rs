@@ -441,6 +441,8 @@ async fn ds27_a_moved_blob_forgets_where_it_was_to_go() {
     let expected = [
         "DeletedDue",
         "Keep",
+        "OriginalDeadBlobContainer",
+        "OriginalTimeToLive",
         "SourceETag",
         "SourceLastModified",
         "SourceUri",

@@ -10,5 +10,7 @@ mod defects;
 mod fake;
 mod life;
 mod moves;
+mod operator;
 mod properties;
 mod support;
+mod undo;

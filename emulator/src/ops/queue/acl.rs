@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
@@ -22,6 +22,16 @@ use crate::store::{Stamp, Store, Transaction, View};
 
 /// What a policy of a queue can permit. "Create a service SAS", permissions for a queue.
 const PERMISSIONS: &str = "raup";
+/// The first version that has policies of queues. "Get Queue ACL", "Set Queue ACL", remarks.
+const POLICIES: ApiVersion = ApiVersion::V2012_02_12;
+
+/// The queue that is asked for, under a version that has policies.
+fn queue_of(call: &Call) -> Result<QueueName, StorageError> {
+    if call.version < POLICIES {
+        return Err(StorageError::no_such_operation("comp", "acl"));
+    }
+    QueueName::of(call)
+}
 
 /// Get Queue ACL.
 pub struct GetQueueAcl {
@@ -33,7 +43,7 @@ impl Read for GetQueueAcl {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(GetQueueAcl {
-            name: QueueName::of(call)?,
+            name: queue_of(call)?,
         })
     }
 
@@ -64,7 +74,7 @@ impl Write for SetQueueAcl {
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(SetQueueAcl {
-            name: QueueName::of(call)?,
+            name: queue_of(call)?,
             policies: Vec::new(),
         })
     }

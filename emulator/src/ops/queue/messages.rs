@@ -4,6 +4,7 @@
 //! operation touches a message by its id, or the head of an order: none walks the queue.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -22,6 +23,8 @@ use crate::store::{
 const REAPED_MAX: usize = 1_000;
 /// Expired messages that a count looks past, at most.
 const EXPIRED_COUNTED_MAX: u64 = 5_000;
+/// Messages that are passed for each that is looked for, at most, before they are looked up alone.
+const SCANNED_PER_MESSAGE_MAX: usize = 2;
 
 /// A message with its id.
 #[derive(Clone, Debug)]
@@ -41,9 +44,13 @@ impl Message {
         now: Timestamp,
     ) -> StoreResult<Option<Self>> {
         let record = MessageRecord::load(view, &keys::message(generation, id.as_bytes()))?;
-        Ok(record
+        Ok(Self::living(id, record, now))
+    }
+
+    fn living(id: Uuid, record: Option<MessageRecord>, now: Timestamp) -> Option<Self> {
+        record
             .filter(|record| now < record.expires || planted("expired-message-shown"))
-            .map(|record| Message { id, record }))
+            .map(|record| Message { id, record })
     }
 
     /// The message of this id and receipt.
@@ -135,21 +142,63 @@ pub fn visible(
     let latest = now.plus_s(u64::from(planted("visible-a-second-early")));
     let to = keys::visible(generation, latest.plus_ticks(1), 0);
     let mut found = Vec::with_capacity(most);
-    let mut failed = None;
-    view.scan(&from, &to, &mut |_, id| {
-        match uuid(id).map(|id| Message::load(view, generation, id, now)) {
-            Some(Ok(Some(message))) => found.push(message),
-            // Expired, and not reaped yet.
-            Some(Ok(None)) | None => {}
-            Some(Err(error)) => failed = Some(error),
-        }
-        if found.len() == most || failed.is_some() {
+    let mut from = Some(from);
+    while let Some(begin) = from.take() {
+        let mut ids = Vec::with_capacity(most);
+        view.scan(&begin, &to, &mut |place, id| {
+            ids.extend(uuid(id));
+            if found.len() + ids.len() < most {
+                return ControlFlow::Continue(());
+            }
+            // Some may be expired, and not reaped yet: then more are looked for from here.
+            from = Some([place, &[0]].concat());
             ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        })?;
+        found.extend(load_all(view, generation, &ids, now)?);
+        from = from.filter(|_| found.len() < most);
+    }
+    Ok(found)
+}
+
+/// The messages of these ids that are not expired, in their order.
+///
+/// What was put at one time stands side by side, as ids rise with it: one scan finds them all, and
+/// those that stand elsewhere are looked up.
+fn load_all(
+    view: &dyn View,
+    generation: Generation,
+    ids: &[Uuid],
+    now: Timestamp,
+) -> StoreResult<Vec<Message>> {
+    let (Some(first), Some(last)) = (ids.iter().min(), ids.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    let mut records = BTreeMap::new();
+    let from = keys::message(generation, first.as_bytes());
+    let to = match first == last {
+        // One is looked up alone.
+        true => from.clone(),
+        false => keys::after(keys::message(generation, last.as_bytes())),
+    };
+    let mut left = ids.len() * SCANNED_PER_MESSAGE_MAX;
+    view.scan(&from, &to, &mut |key, value| {
+        records.insert(key.to_vec(), value.clone());
+        left -= 1;
+        match left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
         }
     })?;
-    failed.map_or(Ok(found), Err)
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let key = keys::message(generation, id.as_bytes());
+        let record = match records.get(&key) {
+            Some(value) => Some(MessageRecord::decode(value)?),
+            None => MessageRecord::load(view, &key)?,
+        };
+        found.extend(Message::living(*id, record, now));
+    }
+    Ok(found)
 }
 
 /// Removes expired messages, a few at a time, so that no head of an order is long behind.

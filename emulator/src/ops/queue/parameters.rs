@@ -9,7 +9,8 @@ use uuid::Uuid;
 use crate::call::Call;
 use crate::ops::queue::receipt;
 
-/// A number of the query within its range; `None` when it is not given.
+/// A number of the query within its range; `None` when it is not given. The numbers of the service
+/// have 32 bits: what needs more is no number to it. The interface definition, `int32`.
 pub fn seconds(
     call: &Call,
     name: &'static str,
@@ -18,7 +19,7 @@ pub fn seconds(
     let Some(text) = call.query(name) else {
         return Ok(None);
     };
-    let Ok(number) = text.trim().parse::<i64>() else {
+    let Ok(number) = text.trim().parse::<i32>().map(i64::from) else {
         return Err(StorageError::invalid_query(name, text, "Not a number."));
     };
     if range.contains(&number) {

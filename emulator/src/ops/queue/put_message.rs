@@ -196,8 +196,13 @@ fn time_to_live_s(call: &Call) -> Result<i64, StorageError> {
     if call.version < ApiVersion::V2017_07_29 {
         return Ok(seconds(call, name, MESSAGE_TTL_S_BEFORE_2017)?.unwrap_or(MESSAGE_TTL_S_DEFAULT));
     }
-    match call.query(name) {
-        Some("-1") => Ok(MESSAGE_TTL_INFINITE),
-        _ => Ok(seconds(call, name, MESSAGE_TTL_S)?.unwrap_or(MESSAGE_TTL_S_DEFAULT)),
+    let any = i64::from(i32::MIN)..=i64::from(i32::MAX);
+    let ttl_s = seconds(call, name, any)?.unwrap_or(MESSAGE_TTL_S_DEFAULT);
+    // Reported of production (azure-sdk-for-net, issue 15158): what is too little is a wrong value,
+    // not one out of a range.
+    if ttl_s != MESSAGE_TTL_INFINITE && !MESSAGE_TTL_S.contains(&ttl_s) {
+        let value = ttl_s.to_string();
+        return Err(StorageError::invalid_query(name, &value, ""));
     }
+    Ok(ttl_s)
 }

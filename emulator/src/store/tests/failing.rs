@@ -37,6 +37,10 @@ impl Engine for Panicking {
         self.map.get(key)
     }
 
+    fn first_from(&self, key: &[u8]) -> StoreResult<Option<(Vec<u8>, Bytes)>> {
+        self.map.first_from(key)
+    }
+
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         self.map.scan(from, to, visit)
     }

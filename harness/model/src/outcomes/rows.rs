@@ -375,7 +375,10 @@ pub const ROWS: &[Row] = &[
     row("malformed page of none", OUT_OF_RANGE),
     row("malformed too many messages", OUT_OF_RANGE),
     row("malformed visibility timeout", OUT_OF_RANGE),
-    row("malformed time to live", OUT_OF_RANGE),
+    row(
+        "malformed time to live",
+        &[&[(no(E::InvalidQueryParameterValue), NONE)]],
+    ),
     row("malformed page range", HEADER_VALUE),
     row("malformed page blob length", HEADER_VALUE),
 ];

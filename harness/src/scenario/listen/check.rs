@@ -12,8 +12,11 @@ mod arrivals;
 mod fleet;
 mod owners;
 mod pace;
+mod payloads;
+mod sometimes;
 #[cfg(test)]
 mod twice_tests;
+mod views;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,47 +24,13 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 
+use self::payloads::Payloads;
+pub(super) use self::sometimes::SOMETIMES;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
 use crate::scenario::marks::{Marks, mark};
-
-/// What a campaign must have seen.
-pub(super) const SOMETIMES: &[&str] = &[
-    "503 with Retry-After",
-    "answer lost: delete",
-    "answer lost: get",
-    "answer lost: put",
-    "answer lost: update",
-    "clock off beyond the visibility",
-    "clock refused",
-    "connection reset",
-    "copy in the poison queue",
-    "account's budget used up",
-    "expired",
-    "expiry alarm",
-    "expiry alarm under a running handler",
-    "fleet idle",
-    "handled again after it was done",
-    "handler dropped",
-    "handler panicked",
-    "lock lost while its handler ran",
-    "lock renewed",
-    "machine slept",
-    "poisoned after a crash",
-    "queue deleted",
-    "queue missing",
-    "receipt mismatch",
-    "sentinel replaced",
-    "sentinel's lease given up",
-    "sentinel's lease renewed",
-    "sentinel's lease taken",
-    "told to stop with work in flight",
-    "trigger sent",
-    "watchdog woke",
-    "worker died",
-];
 
 /// Answers with this fault are no answers.
 const GARBLED: &str = "answer garbled";
@@ -70,6 +39,8 @@ const GARBLED: &str = "answer garbled";
 #[derive(Default)]
 struct Known {
     number: usize,
+    /// Its text in the queue.
+    stored: String,
     gets: u32,
     done: bool,
     deleted: bool,
@@ -93,6 +64,7 @@ struct Judge<'a> {
     replaced: BTreeMap<(String, String), Timestamp>,
     /// Messages that a life took and has not been seen to end.
     held: BTreeSet<(String, String)>,
+    payloads: Payloads,
     violations: Vec<Violation>,
     marks: Marks,
 }
@@ -111,6 +83,7 @@ pub(super) fn check(
         messages: BTreeMap::new(),
         replaced: BTreeMap::new(),
         held: BTreeSet::new(),
+        payloads: Payloads::default(),
         violations: Vec::new(),
         marks: Marks::new(),
     };
@@ -131,8 +104,21 @@ pub(super) fn check(
     let (mut violations, mut marks) = (judge.violations, judge.marks);
     if is_virtual {
         owners::check(history, plan, names, &mut violations, &mut marks);
-        pace::check(history, plan, names, &mut violations, &mut marks);
-        fleet::check(history, plan, names, &mut violations, &mut marks);
+        fleet::check_all(history, plan, &mut violations, &mut marks);
+        pace::arrivals(history, plan, names, &mut violations, &mut marks);
+        for queue in plan.shape.queues_at_last(names) {
+            let (view, numbers) = views::of(history, &queue, names);
+            let names = Names {
+                queue,
+                ..names.clone()
+            };
+            let first = violations.len();
+            pace::check(&view, plan, &names, &mut violations, &mut marks);
+            fleet::check_queue(&view, plan, &names, &mut violations, &mut marks);
+            for violation in &mut violations[first..] {
+                violation.at = violation.at.and_then(|at| numbers.get(at).copied());
+            }
+        }
     }
     (violations, marks)
 }
@@ -249,8 +235,21 @@ impl Judge<'_> {
         let actor = event.actor.as_str();
         let (_, queue, rest) = exchange.segments();
         let id = rest.strip_prefix("messages/").map(str::to_owned);
+        if actor != "owner" && exchange.method == "PUT" && rest.ends_with(".partitions.json") {
+            let dropped = exchange.done().is_some();
+            if dropped {
+                self.mark("queue of several dropped when it was empty");
+            }
+        }
+        if queue == payloads::CONTAINER {
+            let of = |id: &str| self.messages.get(id);
+            let wrong = self.payloads.exchange(event, exchange, of, &mut self.marks);
+            if let Some(what) = wrong {
+                self.violated("LS6", number, what);
+            }
+        }
         match (actor == "owner", exchange.method.as_str(), id) {
-            (true, "POST", _) if queue == self.names.queue => self.put(exchange),
+            (true, "POST", _) if self.names.is_queue(&queue) => self.put(exchange),
             (true, ..) => {}
             (_, "GET", None) if rest == "messages" => self.got(number, exchange),
             (_, "POST", None) if queue == self.names.poison => self.poisoned(number, exchange),
@@ -298,15 +297,20 @@ impl Judge<'_> {
         };
         let stored = read_queue_message(&exchange.body).unwrap_or_default();
         let text = answer.text();
-        let number = self.plan.number_of_stored(&stored);
+        let number = self
+            .payloads
+            .number_of(self.plan, &stored)
+            .or_else(|| self.plan.number_of_stored(&stored));
         if let (Some(id), Some(number)) = (element(&text, "MessageId"), number) {
             let expires = element(&text, "ExpirationTime").and_then(Timestamp::parse_rfc1123);
             let known = Known {
                 number,
+                stored: stored.clone(),
                 expires: expires.filter(|expires| !never_expires(*expires)),
                 ..Known::default()
             };
             self.messages.insert(id.to_owned(), known);
+            self.payloads.belongs(number, id);
         }
     }
 
@@ -392,13 +396,15 @@ impl Judge<'_> {
             return self.violated("LS1", number, format!("a poison copy of nothing: {text}"));
         };
         known.poisoned += 1;
-        let (of, orphaned) = (known.number, known.orphaned);
+        let (of, orphaned, stored) = (known.number, known.orphaned, known.stored.clone());
         if orphaned {
             self.mark("poisoned after a crash");
         }
-        let stored = self.plan.stored_text(of);
         if envelope["body"].as_str() != Some(stored.as_str()) {
             let what = format!("the poison copy is {}, not {stored:?}", envelope["body"]);
+            self.violated("LS6", number, what);
+        }
+        if let Some(what) = self.payloads.poisoned(of, &mut self.marks) {
             self.violated("LS6", number, what);
         }
     }
@@ -426,7 +432,7 @@ impl Judge<'_> {
     fn end(&mut self) {
         let most = self.plan.shape.max_dequeue;
         let over = self.history.last().map_or(Timestamp::MIN, |event| event.at);
-        let mut found = Vec::new();
+        let mut found = self.payloads.left(&self.messages, &mut self.marks);
         let mut put = 0;
         for (id, known) in &self.messages {
             put += 1;

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use smalt_listener::observers::Expiring;
-use smalt_listener::{AccountLimit, Decision, Listener, Observer, PoolStatus, Waker};
-use tokio::sync::watch;
+use smalt_listener::partition::{PartitionSettings, PartitionedListener, Partitions};
+use smalt_listener::{AccountLimit, Decision, Ended, Listener, Observer, PoolStatus, Waker};
+use smalt_sleeve::port::Storage;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::handler::Scripted;
@@ -34,13 +37,18 @@ struct Orders {
     over: bool,
 }
 
+/// What wakes each life: one for each of its queues.
+type Wakers = Arc<Mutex<BTreeMap<String, Vec<Waker>>>>;
+
 /// All listeners of a run.
 pub(super) struct Crew {
     wire: Arc<Wire>,
     queue: String,
     orders: Vec<watch::Sender<Orders>>,
     skew_s: Vec<i32>,
-    wakers: Arc<Mutex<BTreeMap<String, Waker>>>,
+    /// Whether several queues take the place of one.
+    is_set: bool,
+    wakers: Wakers,
     lives: JoinSet<Result<(), String>>,
 }
 
@@ -57,6 +65,7 @@ impl Crew {
             queue: names.queue.clone(),
             orders: Vec::new(),
             skew_s: Vec::new(),
+            is_set: plan.shape.partitions.is_some(),
             wakers: Arc::default(),
             lives: JoinSet::new(),
         };
@@ -99,9 +108,14 @@ impl Crew {
         } else {
             self.queue.clone()
         };
-        for (actor, waker) in locked(&self.wakers).iter() {
+        for (actor, wakers) in locked(&self.wakers).iter() {
             self.wire.note(actor, Happening::Listener(Seen::Woken));
-            waker.wake_for(&name);
+            for waker in wakers {
+                match self.is_set {
+                    true => waker.wake(),
+                    false => drop(waker.wake_for(&name)),
+                }
+            }
         }
     }
 
@@ -144,7 +158,7 @@ struct Lives {
     bend: Option<Bend>,
     told: watch::Receiver<Orders>,
     skew_s: i32,
-    wakers: Arc<Mutex<BTreeMap<String, Waker>>>,
+    wakers: Wakers,
     account: Option<AccountLimit>,
 }
 
@@ -157,12 +171,16 @@ impl Lives {
                 self.skew_s
             };
             let actor = Actor::skewed(format!("listener-{}.{number}", self.worker), skew_s);
-            let listener = self.listener(&actor, number)?;
-            locked(&self.wakers).insert(actor.name.clone(), listener.waker());
-            let ended = self.one_life(&actor, &listener).await;
+            let ended = match self.plan.shape.set(&self.names) {
+                Some(set) => self.one_life_of_many(&actor, number, set).await,
+                None => {
+                    let listener = self.listener(&actor, number)?;
+                    locked(&self.wakers).insert(actor.name.clone(), vec![listener.waker()]);
+                    self.one_life(&actor, &listener).await
+                }
+            };
             actor.ended();
             locked(&self.wakers).remove(&actor.name);
-            drop(listener);
             if ended? && self.told.borrow().over {
                 return Ok(());
             }
@@ -175,17 +193,7 @@ impl Lives {
     async fn one_life(&self, actor: &Arc<Actor>, listener: &Listener) -> Result<bool, String> {
         let wire = &self.world.wire;
         let note = |seen| wire.note(&actor.name, Happening::Listener(seen));
-        let mut told = self.told.clone();
-        let replaced = told.borrow().replaced;
-        let stop = async move {
-            let due = |orders: &Orders| orders.over || orders.replaced > replaced;
-            tokio::select! {
-                biased;
-                // A channel that is closed cannot tell any more.
-                _ = told.wait_for(due) => wire.note(&actor.name, Happening::ToldToStop),
-                () = actor.told_to_stop() => {}
-            }
-        };
+        let stop = self.told_to_stop(actor);
         tokio::select! {
             biased;
             () = actor.crashed() => Ok(false),
@@ -198,18 +206,109 @@ impl Lives {
         }
     }
 
-    fn listener(&self, actor: &Arc<Actor>, number: u64) -> Result<Listener, String> {
-        let seed = self.plan.seed ^ (u64::from(self.worker) << 32) ^ (number << 16);
-        let lag = Duration::from_millis(self.plan.shape.lag_ms);
-        let storage = self
-            .world
-            .storage_afar(Which::Main, actor, seed, self.bend, lag)?;
+    /// Waits until this life is told to make room.
+    async fn told_to_stop(&self, actor: &Arc<Actor>) {
+        let mut told = self.told.clone();
+        let replaced = told.borrow().replaced;
+        let due = |orders: &Orders| orders.over || orders.replaced > replaced;
+        tokio::select! {
+            biased;
+            // A channel that is closed cannot tell any more.
+            _ = told.wait_for(due) => self.world.wire.note(&actor.name, Happening::ToldToStop),
+            () = actor.told_to_stop() => {}
+        }
+    }
+
+    /// One life with several queues.
+    async fn one_life_of_many(
+        &self,
+        actor: &Arc<Actor>,
+        number: u64,
+        set: PartitionSettings,
+    ) -> Result<bool, String> {
+        let words = |error: &dyn std::error::Error| error.to_string();
         let wire = Arc::clone(&self.world.wire);
-        let handler = Arc::new(Scripted {
-            wire: Arc::clone(&wire),
+        let (seed, storage) = self.storage(actor, number)?;
+        let set = Partitions::new(storage, set).map_err(|error| words(&error))?;
+        let handler = self.handler(actor);
+        let config = self.plan.shape.config(&self.names, &actor.name);
+        let seed = seed ^ u64::from(self.worker);
+        let many = PartitionedListener::new(Arc::new(set), config, handler, seed);
+        let many = many.map_err(|error| words(&error))?;
+        let (wakers, name) = (Arc::clone(&self.wakers), actor.name.clone());
+        let account = self.account.clone();
+        let (pools, mut opened) = mpsc::unbounded_channel();
+        let noted = Arc::clone(&wire);
+        let many = many.with_each(move |listener| {
+            let queue = listener.config().queue.clone();
+            locked(&wakers)
+                .entry(name.clone())
+                .or_default()
+                .push(listener.waker());
+            let _ = pools.send((queue.clone(), listener.status()));
+            let listener = listener.observed_by(Arc::new(Witness {
+                wire: Arc::clone(&noted),
+                actor: name.clone(),
+            }));
+            match &account {
+                Some(account) => listener.within(account.clone()),
+                None => listener,
+            }
+        });
+        let watching = async {
+            let mut watched = FuturesUnordered::new();
+            loop {
+                tokio::select! {
+                    biased;
+                    Some((queue, status)) = opened.recv() => {
+                        let (wire, actor) = (Arc::clone(&wire), actor.name.clone());
+                        watched.push(watch_pool(status, move |seen| {
+                            let seen = Seen::Of(queue.clone(), Box::new(seen));
+                            wire.note(&actor, Happening::Listener(seen));
+                        }));
+                    }
+                    Some(()) = watched.next() => {}
+                    else => std::future::pending::<()>().await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = actor.crashed() => Ok(false),
+            ended = many.run_until(self.told_to_stop(actor)) => {
+                let reports = ended.map_err(|error| words(&error))?;
+                let mut ended = reports.iter().map(|(_, report)| report.ended);
+                let late = ended.find(|ended| *ended != Ended::Drained);
+                let left = Seen::Left(late.unwrap_or(Ended::Drained));
+                wire.note(&actor.name, Happening::Listener(left));
+                Ok(true)
+            }
+            () = watching => Ok(true),
+        }
+    }
+
+    fn handler(&self, actor: &Arc<Actor>) -> Arc<Scripted> {
+        Arc::new(Scripted {
+            wire: Arc::clone(&self.world.wire),
             actor: actor.name.clone(),
             plan: Arc::clone(&self.plan),
-        });
+        })
+    }
+
+    /// The seed of a life, and its way to the service.
+    fn storage(&self, actor: &Arc<Actor>, number: u64) -> Result<(u64, Arc<dyn Storage>), String> {
+        let seed = self.plan.seed ^ (u64::from(self.worker) << 32) ^ (number << 16);
+        let lag = Duration::from_millis(self.plan.shape.lag_ms);
+        let way = self
+            .world
+            .storage_afar(Which::Main, actor, seed, self.bend, lag);
+        Ok((seed, way?))
+    }
+
+    fn listener(&self, actor: &Arc<Actor>, number: u64) -> Result<Listener, String> {
+        let (seed, storage) = self.storage(actor, number)?;
+        let wire = Arc::clone(&self.world.wire);
+        let handler = self.handler(actor);
         let config = self.plan.shape.config(&self.names, &actor.name);
         let observer = Arc::new(Witness {
             wire,

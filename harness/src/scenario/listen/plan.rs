@@ -4,9 +4,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use smalt_listener::config::Policy;
+use smalt_listener::payload::Compression;
 
-use super::shape::{Shape, shapes};
-use crate::scenario::faults::{self, Menu, Mishap, Operation};
+use super::shape::{Resize, Shape, shapes};
+use crate::scenario::faults::{self, Fault, Menu, Mishap, Operation};
 use crate::scenario::world::{self, Trouble};
 
 /// Time that a handler has; a hanging one is cancelled after it.
@@ -40,6 +41,11 @@ const OPERATIONS: [&str; 5] = [
     "Messages_Enqueue",
     "Queue_Create",
 ];
+
+/// Where the payloads are.
+const PAYLOADS_PATH: &str = "/devstoreaccount1/payloads/";
+/// A payload is long enough to travel in a blob.
+const PAYLOAD_REPEATS: usize = 20;
 
 /// Where the listeners' own messages go.
 const POISON_PATH: &str = "/devstoreaccount1/orders-poison";
@@ -153,7 +159,17 @@ pub struct ListenPlan {
 impl ListenPlan {
     /// The body of a message: what its handler must be given.
     pub fn body(&self, number: usize) -> String {
-        format!("m{number:04} <&> \u{e9}")
+        let body = format!("m{number:04} <&> \u{e9}");
+        match self.travels_apart(number) {
+            true => body + &format!(" and {number} more").repeat(PAYLOAD_REPEATS),
+            false => body,
+        }
+    }
+
+    /// Whether its body is put into a blob.
+    pub fn travels_apart(&self, number: usize) -> bool {
+        let is_apart = self.shape.payloads.is_some() && number.is_multiple_of(2);
+        is_apart && self.behaviour(number) != Some(Behaviour::Undecodable)
     }
 
     /// What the handler does with a message.
@@ -173,7 +189,7 @@ impl ListenPlan {
         self.behaviour(number).filter(|_| self.body(number) == body)
     }
 
-    /// Its text as stored. Undecodable ones end in white space, which must survive as well.
+    /// Its text as stored, unless its body is in a blob. Undecodable ones end in white space, which must survive as well.
     pub fn stored_text(&self, number: usize) -> String {
         let body = self.body(number);
         match (self.shape.base64, self.behaviour(number)) {
@@ -210,7 +226,8 @@ impl ListenPlan {
     /// Whether nothing goes wrong in it.
     pub fn is_calm(&self) -> bool {
         let faults = !self.trouble.faults.is_empty() || !self.trouble.rules.is_empty();
-        !faults && self.acts.is_empty() && self.shape.skew_s == [0; 3]
+        let acts = !self.acts.is_empty() || self.shape.partitions.is_some();
+        !faults && !acts && self.shape.skew_s == [0; 3]
     }
 }
 
@@ -267,6 +284,47 @@ fn waves() -> impl Strategy<Value = Wave> {
     ]
 }
 
+/// What a part of the runs has besides. Drawn after everything else: so a seed of old names the
+/// run of old.
+#[derive(Clone, Debug, Default)]
+struct Extras {
+    payloads: Option<Compression>,
+    partitions: Option<Resize>,
+    /// Faults at requests for payloads.
+    faults: Vec<Fault>,
+}
+
+/// What goes wrong with payloads.
+const PAYLOAD_MENU: Menu = Menu {
+    aims: &[
+        (Operation::Get, PAYLOADS_PATH, 8),
+        (Operation::Other, PAYLOADS_PATH, 6),
+        (Operation::Delete, PAYLOADS_PATH, 6),
+        (Operation::Head, PAYLOADS_PATH, 4),
+    ],
+    acts: 0,
+    late_s: 90,
+    most: 5,
+};
+
+fn extras() -> impl Strategy<Value = Extras> {
+    let enc = prop_oneof![
+        Just(Compression::Zstd),
+        Just(Compression::Gzip),
+        Just(Compression::None)
+    ];
+    let payloads = prop_oneof![2 => Just(None), 1 => enc.prop_map(Some)];
+    let resize = (1u32..5, 1u32..5, 3u16..100);
+    let resize = resize.prop_map(|(from, to, at_s)| Resize { from, to, at_s });
+    let partitions = prop_oneof![3 => Just(None), 1 => resize.prop_map(Some)];
+    let parts = (payloads, faults::swarm(PAYLOAD_MENU), partitions);
+    parts.prop_map(|(payloads, faults, partitions)| Extras {
+        faults: payloads.map(|_| faults).unwrap_or_default(),
+        payloads,
+        partitions,
+    })
+}
+
 /// All plans.
 pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     let rules = world::rules(&OPERATIONS).prop_map(|mut rules| {
@@ -280,27 +338,40 @@ pub(super) fn plans() -> impl Strategy<Value = ListenPlan> {
     });
     let trouble =
         (faults::swarm(MENU), rules).prop_map(|(faults, rules)| Trouble { faults, rules });
-    let parts = (any::<u64>(), messages(), shapes(), acts(), waves(), trouble);
-    parts.prop_map(|(seed, mut messages, mut shape, mut acts, wave, trouble)| {
-        for message in &mut messages {
-            // As text everything can be decoded.
-            if !shape.base64 && message.behaviour == Behaviour::Undecodable {
-                message.behaviour = Behaviour::Reject;
+    let parts = (
+        any::<u64>(),
+        messages(),
+        shapes(),
+        acts(),
+        waves(),
+        trouble,
+        extras(),
+    );
+    parts.prop_map(
+        |(seed, mut messages, mut shape, mut acts, wave, mut trouble, extras)| {
+            shape.payloads = extras.payloads;
+            shape.partitions = extras.partitions;
+            trouble.faults.extend(extras.faults);
+            for message in &mut messages {
+                // As text everything can be decoded.
+                if !shape.base64 && message.behaviour == Behaviour::Undecodable {
+                    message.behaviour = Behaviour::Reject;
+                }
             }
-        }
-        if let Wave::Steady(per_s, work_ms, _) = wave {
-            shape.can_bear(per_s, work_ms);
-        }
-        acts.sort_by_key(|(at, _)| *at);
-        ListenPlan {
-            seed,
-            messages,
-            shape,
-            acts,
-            wave,
-            trouble,
-        }
-    })
+            if let Wave::Steady(per_s, work_ms, _) = wave {
+                shape.can_bear(per_s, work_ms);
+            }
+            acts.sort_by_key(|(at, _)| *at);
+            ListenPlan {
+                seed,
+                messages,
+                shape,
+                acts,
+                wave,
+                trouble,
+            }
+        },
+    )
 }
 
 /// Every policy has its turn.

@@ -28,6 +28,8 @@ pub enum Seen {
         /// Message id.
         id: String,
     },
+    /// One of these, of the listener of one queue of several.
+    Of(String, Box<Seen>),
     /// A trigger reached it.
     Woken,
     /// It has stopped.

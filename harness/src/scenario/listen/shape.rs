@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use smalt_listener::config::{Encoding, Idle, Policy, Tasks};
+use smalt_listener::partition::PartitionSettings;
+use smalt_listener::partition::map::queue_name_of;
+use smalt_listener::payload::{Compression, Offload};
 use smalt_listener::rules::sentinel::Sentinel;
 use smalt_listener::{ListenerConfig, SentinelConfig};
 
@@ -67,7 +70,32 @@ pub struct Shape {
     pub skew_s: [i32; 3],
     /// How long each way takes a request, in milliseconds.
     pub lag_ms: u64,
+    /// How payloads are compressed, where every second message has one in a blob.
+    pub payloads: Option<Compression>,
+    /// Several queues in the place of one, and their resize during the trouble.
+    pub partitions: Option<Resize>,
 }
+
+/// How many queues there are at first, how many later, and when that is said, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resize {
+    /// At first.
+    pub from: u32,
+    /// Later.
+    pub to: u32,
+    /// When.
+    pub at_s: u16,
+}
+
+/// How long a sender trusts the map of a partitioned queue.
+const MAP_TRUSTED: Duration = Duration::from_secs(10);
+
+/// Container of the map of a partitioned queue.
+const MAPS: &str = "maps";
+/// Container of the payloads.
+pub(super) const PAYLOADS: &str = "payloads";
+/// Longer bodies travel in a blob.
+pub(super) const APART_ABOVE_BYTES: usize = 64;
 
 impl Shape {
     /// The longest that a visible message waits until somebody looks.
@@ -113,6 +141,49 @@ impl Shape {
         }
     }
 
+    /// Queues that one life may work off at a time.
+    pub(super) fn queues_max(&self) -> u32 {
+        self.partitions
+            .map_or(1, |resize| resize.from.max(resize.to))
+    }
+
+    /// The queues, those that are left by and by first.
+    pub(super) fn queues(&self, names: &Names) -> Vec<String> {
+        match self.partitions {
+            None => vec![names.queue.clone()],
+            Some(_) => {
+                let numbers = (0..self.queues_max()).rev();
+                numbers.map(|n| queue_name_of(&names.queue, n)).collect()
+            }
+        }
+    }
+
+    /// The queues that are there at the end.
+    pub(super) fn queues_at_last(&self, names: &Names) -> Vec<String> {
+        match self.partitions {
+            None => vec![names.queue.clone()],
+            Some(Resize { to, .. }) => (0..to).map(|n| queue_name_of(&names.queue, n)).collect(),
+        }
+    }
+
+    /// What the partitioned queue is, where there is one.
+    pub(super) fn set(&self, names: &Names) -> Option<PartitionSettings> {
+        self.partitions.map(|resize| PartitionSettings {
+            max_age: MAP_TRUSTED,
+            ..PartitionSettings::new(&names.queue, resize.from, MAPS)
+        })
+    }
+
+    /// How payloads travel.
+    pub(super) fn offload(&self) -> Option<Offload> {
+        self.payloads.map(|compression| Offload {
+            above_bytes: APART_ABOVE_BYTES,
+            compression,
+            margin: Duration::from_secs(3_600),
+            ..Offload::into(PAYLOADS)
+        })
+    }
+
     /// The configuration of one life.
     pub fn config(&self, names: &Names, worker: &str) -> ListenerConfig {
         let s = |seconds: u16| Duration::from_secs(u64::from(seconds));
@@ -155,6 +226,7 @@ impl Shape {
             handler_timeout: s(HANDLER_TIMEOUT_S),
             grace: s(self.grace_s),
             create_queue: self.create_queue,
+            offload: self.offload(),
             ..ListenerConfig::new(&names.queue)
         }
     }
@@ -218,6 +290,8 @@ pub(super) fn shapes() -> impl Strategy<Value = Shape> {
             create_queue,
             skew_s: wire.0,
             lag_ms: wire.1,
+            payloads: None,
+            partitions: None,
         }
     })
 }

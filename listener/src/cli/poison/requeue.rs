@@ -12,6 +12,7 @@ use smalt_listener::rules::requeue::{self, Copy, Plan, Wish};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{CallContext, MessageTtl, PortError, PortResult, QueueMessage, Storage};
 
+use super::payloads::Payloads;
 use super::walk::{self, AT_ONCE, Held, Walk};
 
 /// Which messages are meant.
@@ -166,6 +167,7 @@ pub(crate) struct Order<'a> {
     pub(crate) storage: &'a dyn Storage,
     pub(crate) poison_queue: &'a str,
     pub(crate) chosen: Chosen,
+    pub(crate) payloads: Payloads,
     pub(crate) action: Action<'a>,
     /// Messages at most.
     pub(crate) max: u64,
@@ -231,6 +233,9 @@ impl Order<'_> {
         let mut seen = HashSet::new();
         for message in chosen.take(usize::try_from(self.max).unwrap_or(usize::MAX)) {
             let became = match self.action {
+                _ if let Some(why) = self.payloads.problem(&message) => {
+                    Became::Left(why.to_owned())
+                }
                 Action::Purge => Became::WouldPurge,
                 Action::Requeue(_) if !seen.insert(key(&message)) => Became::Duplicate,
                 Action::Requeue(wish) => match plan(&message, &wish, now) {
@@ -291,19 +296,23 @@ impl Order<'_> {
         if !held.is_ours() {
             return Became::Left("it took too long to get here: run it again".to_owned());
         }
+        if let Some(why) = self.payloads.problem(message) {
+            return Became::Left(why.to_owned());
+        }
         let wish = match self.action {
             Action::Requeue(wish) => wish,
-            Action::Purge => {
-                return match self.delete(message).await {
-                    Ok(()) => Became::Purged,
-                    Err(error) => Became::Left(error.to_string()),
-                };
-            }
+            Action::Purge => return self.purge(message).await,
         };
         let (queue, text, ttl) = match plan(message, &wish, held.server_time) {
             Ok(put) => put,
             Err(why) => return Became::Left(why),
         };
+        // One without an end gets it before the put: a listener may take the message at once.
+        if ttl == MessageTtl::Never
+            && let Err(error) = self.payloads.requeued(message, ttl).await
+        {
+            return Became::Left(error.to_string());
+        }
         let cx = CallContext::default();
         let put = self
             .storage
@@ -312,12 +321,37 @@ impl Order<'_> {
             Ok(receipt) => receipt.id,
             Err(error) => return Became::Left(not_put(&error)),
         };
-        match self.delete(message).await {
+        // One with an end, after the put: the copy here has none, and is still needed until then.
+        let described = match ttl {
+            MessageTtl::Never => Ok(()),
+            MessageTtl::After(_) => self.payloads.requeued(message, ttl).await,
+        };
+        let deleted = match described {
+            Ok(()) => self.delete(message).await,
+            Err(error) => Err(error),
+        };
+        match deleted {
             Ok(()) => Became::Requeued { queue, new_id, ttl },
             Err(error) => Became::RequeuedCopyKept {
                 new_id,
                 why: error.to_string(),
             },
+        }
+    }
+
+    /// Deletes a message for good, then its payload; which has an end before, so that nothing is
+    /// left when this process ends in between.
+    async fn purge(&self, message: &QueueMessage) -> Became {
+        let deleted = match self.payloads.before_purge(message).await {
+            Ok(()) => self.delete(message).await,
+            Err(error) => Err(error),
+        };
+        match deleted {
+            Ok(()) => {
+                self.payloads.purged(message).await;
+                Became::Purged
+            }
+            Err(error) => Became::Left(error.to_string()),
         }
     }
 

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use smalt_listener::payload::Compression;
+use smalt_listener::payload::envelope::Claim;
 use smalt_listener::rules::envelope::{Poisoned, poison_text};
 use smalt_sleeve::port::ErrorKind;
 
@@ -43,9 +47,31 @@ fn order(storage: &FakeStorage, chosen: Chosen) -> Order<'_> {
         storage,
         poison_queue: POISON,
         chosen,
+        payloads: Payloads::unknown(),
         action: BACK,
         max: u64::MAX,
         dry_run: false,
+    }
+}
+
+/// A message whose payload nobody can see to stays, whatever is asked for, and however its body is
+/// written.
+#[tokio::test(start_paused = true)]
+async fn a_payload_of_an_unknown_place_keeps_its_message() {
+    let claim = Claim::of(b"payload", Compression::Zstd, "payloads", "orders/1").text();
+    for body in [claim.clone(), STANDARD.encode(claim)] {
+        for (action, dry_run) in [(BACK, false), (Action::Purge, false), (Action::Purge, true)] {
+            let storage = account(1);
+            storage.put(POISON, &sealed("m-big", &body));
+            let mut order = order(&storage, Chosen::All);
+            (order.action, order.dry_run) = (action, dry_run);
+            let notes = notes(&order).await;
+            let big = notes.iter().find(|n| n.json()["id"] == "m-big").unwrap();
+            assert!(big.to_string().contains("--config"), "{big}");
+            assert!(big.became.is_failure());
+            let left = if dry_run { 2 } else { 1 };
+            assert_eq!(storage.stored(POISON).len(), left);
+        }
     }
 }
 

@@ -43,10 +43,14 @@ pub(super) fn properties(blob: &Blob, now: Timestamp) -> BlobProperties {
         copy: blob.copy.as_ref().map(|copy| CopyState {
             id: copy.id.clone(),
             status: copy.status,
-            source: None,
+            source: Some(format!(
+                "fake://{}/{}/{}",
+                copy.source.0, copy.source.1, copy.source.2
+            )),
             description: None,
         }),
         access_tier: blob.tier.clone(),
+        tag_count: blob.tags.len() as u32,
     }
 }
 
@@ -95,6 +99,7 @@ pub(super) fn new_blob(
         snapshots: false,
         immutable: false,
         tier: None,
+        tags: Metadata::new(),
         of_worker: true,
     }
 }
@@ -116,12 +121,17 @@ pub(super) fn copy(
     {
         return Err(ErrorKind::ConditionNotMet);
     }
-    inner.judge_write(key, None, true);
+    let conditions = &wanted.conditions;
+    inner.judge_write(
+        key,
+        None,
+        conditions.if_absent || conditions.if_match.is_some(),
+    );
     let said = wanted
         .metadata
         .as_ref()
         .and_then(|m| metadata_value(m, "SourceETag"));
-    if said != Some(&format!("0x{:X}", from.etag)) {
+    if said != Some(&format!("0x{:X}", from.etag)) && !inner.operator {
         let name = &key.2;
         inner
             .violations
@@ -130,6 +140,7 @@ pub(super) fn copy(
     let metadata = wanted.metadata.clone().unwrap_or(from.metadata);
     let mut blob = new_blob(inner, now, Bytes::new(), metadata);
     blob.kind = from.kind;
+    blob.tags = wanted.tags.clone().unwrap_or_default();
     blob.of_worker = inner.blobs.get(key).is_none_or(|b| b.of_worker);
     let failing = inner.failing_copies > 0;
     inner.failing_copies = inner.failing_copies.saturating_sub(1);
@@ -147,6 +158,30 @@ pub(super) fn copy(
     inner.blobs.insert(key.clone(), blob.clone());
     inner.settle(now);
     Ok(blob)
+}
+
+pub(super) fn describe(
+    inner: &mut Inner,
+    now: Timestamp,
+    key: &Key,
+    metadata: &Metadata,
+    conditions: &Conditions,
+) -> Result<Written, ErrorKind> {
+    inner.judge_write(key, None, conditions.if_match.is_some());
+    if !inner.operator {
+        return Err(ErrorKind::Refused);
+    }
+    let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
+    check(Some(blob), conditions, now)?;
+    let etag = inner.tick();
+    let blob = inner.blobs.get_mut(key).ok_or(ErrorKind::NotFound)?;
+    blob.etag = etag;
+    blob.modified = now.floor_s();
+    blob.metadata = metadata.clone();
+    Ok(Written {
+        etag: tag(etag),
+        server_time: now.floor_s(),
+    })
 }
 
 pub(super) fn list(

@@ -33,6 +33,7 @@ pub(crate) struct Blob {
     pub(crate) snapshots: bool,
     pub(crate) immutable: bool,
     pub(crate) tier: Option<String>,
+    pub(crate) tags: Metadata,
     pub(crate) of_worker: bool,
 }
 
@@ -92,6 +93,8 @@ pub(crate) struct Inner {
     pub(crate) failing_copies: u32,
     pub(crate) allow_overwrite: bool,
     pub(crate) grace: Duration,
+    /// What is judged is no sweep but an operator's command: `tag` or `undo`.
+    pub(crate) operator: bool,
     /// Pages that the state ever named, with their owners: `owner page`.
     pub(crate) claimed: BTreeSet<String>,
     /// Calls under way, and the most there ever were.
@@ -160,6 +163,7 @@ impl World {
             snapshots: false,
             immutable: false,
             tier: None,
+            tags: Metadata::new(),
             of_worker: false,
         };
         inner.containers.insert((key.0.clone(), key.1.clone()));
@@ -296,6 +300,17 @@ impl Inner {
             return;
         };
         let mut wrong = Vec::new();
+        if self.operator {
+            let same = |(other, b): (&Key, &Blob)| {
+                other != key && other.0 != key.0 && b.content == blob.content
+            };
+            if !conditional || !self.blobs.iter().any(same) {
+                let name = &key.2;
+                self.violations
+                    .push(format!("U1: deleted what stands nowhere else: {name}"));
+            }
+            return;
+        }
         if !self.claimed.contains(by) {
             wrong.push("D1: deleted on the strength of a claim that was never written");
         }
@@ -333,6 +348,13 @@ impl Inner {
     /// SS5, SS6, SS8: judges a write by a worker.
     fn judge_write(&mut self, key: &Key, content: Option<&[u8]>, conditional: bool) {
         let place = format!("{}/{}", key.1, key.2);
+        if self.operator && content.is_none() {
+            if !conditional {
+                self.violations
+                    .push(format!("U2: written without a condition: {place}"));
+            }
+            return;
+        }
         if ["events", "logs"].contains(&key.1.as_str()) {
             self.violations
                 .push(format!("SS5: wrote to a source: {place}"));

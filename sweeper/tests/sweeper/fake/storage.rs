@@ -8,7 +8,7 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::*;
 
-use super::effects::{check, copy, error, leased, list, new_blob, properties, tag};
+use super::effects::{check, copy, describe, error, leased, list, new_blob, properties, tag};
 use super::{Act, Fault, Inner, Key, World};
 use std::sync::Mutex;
 
@@ -254,12 +254,11 @@ impl Storage for Account {
         &self,
         _: &CallContext,
         blob: &BlobId,
-        _: &Metadata,
-        _: &Conditions,
+        metadata: &Metadata,
+        conditions: &Conditions,
     ) -> PortResult<Written> {
-        self.on_blob("set_blob_metadata", blob, |inner, _, key| {
-            inner.judge_write(key, None, false);
-            Err(ErrorKind::Refused)
+        self.on_blob("set_blob_metadata", blob, |inner, now, key| {
+            describe(inner, now, key, metadata, conditions)
         })
         .await
     }
@@ -346,6 +345,31 @@ impl Storage for Account {
             }
             blob.lease = None;
             Ok(())
+        })
+        .await
+    }
+
+    async fn break_lease(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        self.on_blob("break_lease", blob, |inner, now, key| {
+            let blob = inner.blobs.get_mut(key).ok_or(ErrorKind::NotFound)?;
+            let held = leased(blob, now).is_some();
+            blob.lease = None;
+            Ok(held)
+        })
+        .await
+    }
+
+    async fn has_snapshots(&self, _: &CallContext, blob: &BlobId) -> PortResult<bool> {
+        self.on_blob("has_snapshots", blob, |inner, _, key| {
+            Ok(inner.blobs.get(key).is_some_and(|blob| blob.snapshots))
+        })
+        .await
+    }
+
+    async fn blob_tags(&self, _: &CallContext, blob: &BlobId) -> PortResult<Metadata> {
+        self.on_blob("blob_tags", blob, |inner, _, key| {
+            let blob = inner.blobs.get(key).ok_or(ErrorKind::NotFound)?;
+            Ok(blob.tags.clone())
         })
         .await
     }

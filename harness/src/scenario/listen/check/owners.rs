@@ -323,7 +323,7 @@ impl Hands<'_> {
         let mine = |owner: &&Owner| owner.actor == actor && owner.is_running();
         let running = self.owners.iter().filter(mine).count();
         let shape = &self.plan.shape;
-        let most = shape.tasks_max.max(shape.floor()) * shape.slots;
+        let most = shape.tasks_max.max(shape.floor()) * shape.slots * shape.queues_max();
         if running > usize::try_from(most).unwrap_or(usize::MAX) {
             let what = format!("{actor} runs {running} handlers, {most} allowed");
             self.violated("LS7", number, what);

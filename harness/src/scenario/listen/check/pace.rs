@@ -74,20 +74,39 @@ pub(super) fn check(
     violations: &mut Vec<Violation>,
     marks: &mut Marks,
 ) {
-    let calm = history.iter().find(|e| e.what == Happening::Calm);
-    let mut pace = Pace {
-        plan,
-        names,
-        history,
-        lag: Duration::from_millis(plan.shape.lag_ms),
-        calm_at: calm.map_or(Timestamp::MAX, |event| event.at),
-        violations,
-    };
+    let mut pace = Pace::new(history, plan, names, violations);
     pace.lives(marks);
-    arrivals::check(&mut pace, marks);
 }
 
-impl Pace<'_> {
+/// When messages are taken, over all queues.
+pub(super) fn arrivals(
+    history: &[Event],
+    plan: &ListenPlan,
+    names: &Names,
+    violations: &mut Vec<Violation>,
+    marks: &mut Marks,
+) {
+    arrivals::check(&mut Pace::new(history, plan, names, violations), marks);
+}
+
+impl<'a> Pace<'a> {
+    fn new(
+        history: &'a [Event],
+        plan: &'a ListenPlan,
+        names: &'a Names,
+        violations: &'a mut Vec<Violation>,
+    ) -> Self {
+        let calm = history.iter().find(|e| e.what == Happening::Calm);
+        Pace {
+            plan,
+            names,
+            history,
+            lag: Duration::from_millis(plan.shape.lag_ms),
+            calm_at: calm.map_or(Timestamp::MAX, |event| event.at),
+            violations,
+        }
+    }
+
     pub(super) fn violated(&mut self, property: &'static str, number: usize, what: String) {
         self.violations.push(Violation::at(property, number, what));
     }

@@ -1,0 +1,176 @@
+//! What is left of a request's body when its answer is known.
+//!
+//! The answer goes out at once, and the rest is read and dropped behind it, so that the connection
+//! can go on: RFC 9112, 9.3, wants either that or a closed connection. The front end of production
+//! names itself in every answer (`Server: Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0`, recorded),
+//! and the HTTP Server API reads on like this for [`REST_TIMEOUT`].
+//!
+//! A sender that waits for `100 Continue` and is refused may or may not send its body after that:
+//! then the answer says `Connection: close`, as it does after a body that broke off.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Version};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use tokio::runtime::Handle;
+
+use super::connection::Unstalled;
+use super::limits::{Patience, REST_TIMEOUT};
+
+/// Whether the connection ends with the answer.
+#[derive(Clone, Debug)]
+pub(super) struct Ending(Arc<AtomicBool>);
+
+impl Ending {
+    fn set(&self, ends: bool) {
+        self.0.store(ends, Ordering::Release);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Says so in the answer.
+    pub(super) fn tell(&self, headers: &mut HeaderMap) {
+        if self.is_set() {
+            headers.insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}
+
+/// A body of a request. What of it is not read by the time it is dropped is read then.
+pub(super) struct ReadOut {
+    /// Gone when it has ended.
+    body: Option<Unstalled>,
+    ending: Ending,
+}
+
+impl ReadOut {
+    /// The body of a request that just came in.
+    pub(super) fn new(request: Request<Incoming>, patience: Patience) -> (Request<Self>, Ending) {
+        let expects = request.version() >= Version::HTTP_11
+            && (request.headers().get(http::header::EXPECT))
+                .is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let is_waiting = expects && !request.body().is_end_stream();
+        let ending = Ending(Arc::new(AtomicBool::new(is_waiting)));
+        let body = |body| ReadOut {
+            body: Some(Unstalled::new(body, patience.body)),
+            ending: ending.clone(),
+        };
+        (request.map(body), ending)
+    }
+}
+
+impl http_body::Body for ReadOut {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        // With this `100 Continue` is on its way, if anybody waits for it.
+        self.ending.set(false);
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) {
+            self.ending.set(frame.is_some());
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Unstalled::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.body {
+            Some(body) => body.size_hint(),
+            None => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl Drop for ReadOut {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take()
+            && !body.is_end_stream()
+            && !self.ending.is_set()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(tokio::time::timeout(REST_TIMEOUT, read_out(body)));
+        }
+    }
+}
+
+/// To the end, or to where it breaks off: then hyper closes the connection.
+async fn read_out(mut body: Unstalled) {
+    while let Some(Ok(_)) = body.frame().await {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use http::{Method, Response};
+    use http_body_util::Full;
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::accept;
+    use super::*;
+    use crate::body::{self, Body};
+
+    /// More than sockets and hyper hold between them.
+    const LARGE: usize = 32 * 1024 * 1024;
+
+    /// Takes what is posted, and refuses what is put without a look at it.
+    async fn answer(request: Request<Body>, _: SocketAddr) -> Answer {
+        let status = match *request.method() {
+            Method::POST => request.into_body().collect().await.map_or(400, |_| 201),
+            _ => 404,
+        };
+        let mut response = Response::new(body::full("told"));
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        Ok(response)
+    }
+
+    type Answer = Result<Response<Body>, crate::ConnectionLost>;
+
+    /// hyper's client goes on with a connection, however often it is refused on it.
+    #[tokio::test]
+    async fn a_client_library_keeps_its_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let never = std::future::pending();
+        let patience = Patience::default();
+        tokio::spawn(accept(listener, None, patience, Arc::new(answer), never));
+        let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
+        let (mut sender, connection) = http1::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let content = Bytes::from(vec![b'x'; LARGE]);
+        for (method, status) in [("PUT", 404), ("POST", 201), ("PUT", 404), ("PUT", 404)] {
+            let request = Request::builder().method(method).uri("/");
+            let request = request
+                .header("host", "smalt")
+                .body(Full::new(content.clone()));
+            sender.ready().await.unwrap();
+            let answer = sender.send_request(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), status, "{method}");
+            assert!(!answer.headers().contains_key("connection"));
+            let told = answer.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(told, "told");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `explain`: what will happen to one blob, when and why.
+
+use anyhow::Result;
+use clap::Args;
+use smalt_sweeper::error::exit;
+use smalt_sweeper::{Class, Explained, Outcome, Target};
+
+use super::common::{self, Common};
+use crate::show::printable;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The blob: CONTAINER/BLOB or its URL.
+    #[arg(value_name = "URL|CONTAINER/BLOB")]
+    blob: Target,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Explains, and prints the explanation. A blob that needs attention gives exit code 1.
+pub(crate) async fn explain(args: &ExplainArgs) -> Result<u8> {
+    let (sweeper, _) = common::sweeper(&args.common)?;
+    let told = sweeper.explain(&args.blob).await?;
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&told)?),
+        false => print!("{}", text(&told)),
+    }
+    Ok(match told.outcome.class() {
+        Class::Failed => exit::FAILED_ITEMS,
+        Class::Done | Class::Kept => exit::OK,
+    })
+}
+
+fn text(told: &Explained) -> String {
+    let mut text = format!("{}\n  {}\n", told.url, verdict(told));
+    let deciding = told.deciding();
+    for check in &told.checks {
+        let mark = match check.keeps {
+            Some(_) if deciding == Some(check) => '!',
+            Some(_) => '*',
+            None => ' ',
+        };
+        text.push_str(&format!("{mark} {:<13} {}\n", check.check, check.found));
+    }
+    text.lines()
+        .map(|line| printable(&format!("{line}\n")))
+        .collect()
+}
+
+/// The one line that an owner looks for.
+fn verdict(told: &Explained) -> String {
+    let at = match (&told.next_mark, told.swept) {
+        (Some(mark), true) => format!(" by the sweep of {mark}"),
+        _ => " as soon as somebody sweeps its container".to_owned(),
+    };
+    let to = told.destination.as_deref().unwrap_or_default();
+    match told.outcome {
+        Outcome::Deleted => format!("will be deleted{at}"),
+        Outcome::Moved => format!("will be moved to {to}{at}"),
+        Outcome::NotDue => match &told.goes_from {
+            Some(from) => format!("stays until {from}, then goes{at}"),
+            None => "stays for ever: its time has no end".to_owned(),
+        },
+        other => format!("stays: {}", other.name()),
+    }
+}

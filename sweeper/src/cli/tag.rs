@@ -1,0 +1,126 @@
+//! `tag`: giving blobs a time to live, or taking it away.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use smalt_sweeper::error::exit;
+use smalt_sweeper::mark::{Edit, Marked, Marking, Marks};
+use smalt_sweeper::{SweepError, Target};
+
+use super::common::{self, Common};
+use super::progress;
+use crate::show::printable;
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub(crate) struct TagArgs {
+    /// The blob: CONTAINER/BLOB or its URL. With --all: CONTAINER or CONTAINER/PREFIX.
+    #[arg(value_name = "URL|CONTAINER/BLOB")]
+    target: String,
+    /// Every blob whose name begins so.
+    #[arg(long)]
+    all: bool,
+    /// The time to live: P7D after this change, or an instant such as 2027-01-01T00:00:00Z.
+    #[arg(long, value_name = "TTL", group = "change")]
+    ttl: Option<String>,
+    /// The place for the dead blob: dbc, dbc/prefix/ or dbc/exact-name.
+    #[arg(long, value_name = "PLACE", group = "change")]
+    dead: Option<String>,
+    /// Remove both; the blob is never swept then, unless a rule fits.
+    #[arg(long, group = "change", conflicts_with_all = ["ttl", "dead"])]
+    remove: bool,
+    /// Say what would be changed, and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl TagArgs {
+    fn marking(&self) -> Marking {
+        let edit = |value: &Option<String>| match value {
+            Some(text) => Edit::Set(text.clone()),
+            None if self.remove => Edit::Remove,
+            None => Edit::Keep,
+        };
+        Marking {
+            ttl: edit(&self.ttl),
+            dead: edit(&self.dead),
+        }
+    }
+}
+
+/// Marks, and says what became of the blobs.
+pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
+    let (sweeper, settings) = common::sweeper(&args.common)?;
+    let marking = args.marking();
+    let checked = marking.check(&settings.sweeper.policy);
+    checked.map_err(SweepError::Config)?;
+    let marks = match args.all {
+        false => {
+            let target: Target = args.target.parse()?;
+            sweeper.mark(&target, &marking, args.dry_run).await?
+        }
+        true => {
+            if args.target.contains("://") {
+                bail!("--all takes CONTAINER or CONTAINER/PREFIX");
+            }
+            let (container, prefix) = args.target.split_once('/').unwrap_or((&args.target, ""));
+            let bar = progress::spinner("marking");
+            let told = bar.clone();
+            let heard = move |marks: &Marks| {
+                let changed = marks.count(Marked::Changed);
+                let all: u64 = marks.outcomes.values().sum();
+                told.set_message(format!("{changed} of {all} blobs marked"));
+            };
+            let dry_run = args.dry_run;
+            let marked = sweeper.mark_all(container, prefix, &marking, dry_run, heard);
+            let marked = marked.await;
+            bar.finish_and_clear();
+            marked?
+        }
+    };
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&marks)?),
+        false => print!("{}", text(&marks)),
+    }
+    let failed = marks.count(Marked::Failed) + marks.count(Marked::Leased);
+    Ok(if failed > 0 {
+        exit::FAILED_ITEMS
+    } else {
+        exit::OK
+    })
+}
+
+fn text(marks: &Marks) -> String {
+    let mut text = String::new();
+    for (blob, reason) in &marks.failures {
+        text.push_str(&printable(&format!("{blob}: {reason}\n")));
+    }
+    let changed = match marks.dry_run {
+        true => "would be changed",
+        false => "changed",
+    };
+    text.push_str(&format!("{} {changed}", marks.count(Marked::Changed)));
+    for (marked, said) in [
+        (Marked::Unchanged, "said so already"),
+        (Marked::Leased, "leased"),
+        (Marked::Gone, "gone meanwhile"),
+        (Marked::Failed, "failed"),
+    ] {
+        match marks.count(marked) {
+            0 => {}
+            count => text.push_str(&format!(", {count} {said}")),
+        }
+    }
+    let due = marks
+        .due
+        .as_ref()
+        .filter(|_| marks.count(Marked::Changed) > 0);
+    if let Some(due) = due {
+        text.push_str(&format!("; due at about {due}"));
+    }
+    text + "\n"
+}

@@ -1,0 +1,68 @@
+//! `validate`: what a sweep would go by, where each value comes from, and what is wrong with it.
+
+use anyhow::Result;
+use clap::Args;
+use smalt_sweeper::error::exit;
+use smalt_sweeper::inspect::Answer;
+use smalt_sweeper::settings::Setting;
+
+use super::common::{self, Common};
+use crate::connect;
+use crate::show::printable;
+
+#[derive(Debug, Args)]
+pub(crate) struct ValidateArgs {
+    /// Ask each container and the state document, too; writes nothing.
+    #[arg(long)]
+    connect: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Shows the configuration; opens nothing without `--connect`.
+pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
+    common::log(&args.common)?;
+    let (config, flags) = (args.common.config.as_deref(), args.common.flags());
+    let (settings, values) = connect::effective(config, flags)?;
+    // Opening accounts reads secrets and certificates, and sends nothing.
+    let sweeper = connect::sweeper(&settings)?;
+    let answers = match args.connect {
+        true => sweeper.probe().await?,
+        false => Vec::new(),
+    };
+    match args.json {
+        true => {
+            let all = serde_json::json!({ "settings": values, "answers": answers });
+            println!("{}", serde_json::to_string_pretty(&all)?);
+        }
+        false => print!("{}", text(&values, &answers)),
+    }
+    if settings.sweeper.containers.is_empty() {
+        tracing::info!("no containers are named: the state document says what is swept");
+    }
+    Ok(worst(&answers))
+}
+
+fn text(values: &[Setting], answers: &[Answer]) -> String {
+    let width = values.iter().map(|v| v.key.len()).max().unwrap_or(0);
+    let value = |v: &Setting| format!("{:<width$}  {:<28}  {}\n", v.key, v.value, v.source);
+    let answer = |a: &Answer| {
+        let said = a.error.as_deref().unwrap_or("answers");
+        format!("{}: {said}\n", a.place)
+    };
+    let values = values.iter().map(value);
+    let lines = values.chain(answers.iter().map(answer));
+    lines.map(|line| printable(&line)).collect()
+}
+
+fn worst(answers: &[Answer]) -> u8 {
+    let failed: Vec<u8> = answers.iter().filter_map(|a| a.exit_code).collect();
+    match failed.first() {
+        None => exit::OK,
+        Some(code) if failed.iter().all(|other| other == code) => *code,
+        Some(_) => exit::FAILED_ITEMS,
+    }
+}

@@ -1,0 +1,209 @@
+//! Explanations by tables; that they never disagree with the decision as a property.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use smalt_sleeve::port::{BlobKind, CopyState, Tag};
+
+use super::*;
+use crate::destination::SweptPlace;
+use crate::ttl::TtlFormat;
+
+const NOW: &str = "2026-11-21T10:00:00Z";
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse_iso(text).unwrap()
+}
+
+fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
+    BlobProperties {
+        etag: Tag("\"0x1\"".to_owned()),
+        last_modified: at("2026-11-01T00:00:00Z"),
+        length: 1,
+        content_md5: None,
+        content_type: None,
+        metadata: metadata
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
+        lease: LeaseState::Unlocked,
+        kind: BlobKind::Block,
+        copy: None,
+        access_tier: None,
+        tag_count: 0,
+    }
+}
+
+fn scene<'a>(dead_account: Option<&'a str>, swept: &'a [SweptPlace]) -> Scene<'a> {
+    Scene {
+        account: "acct",
+        container: "events",
+        dead_account,
+        swept,
+    }
+}
+
+fn rule(prefix: &str, days: u64, exclude: &[&str]) -> Rule {
+    Rule {
+        container: "events".to_owned(),
+        prefix: prefix.to_owned(),
+        older_than: Duration::from_secs(days * 86_400),
+        exclude: exclude.iter().map(|p| (*p).to_owned()).collect(),
+        dead: None,
+    }
+}
+
+/// What is said about the deciding check, and from when the blob may go.
+#[test]
+fn the_deciding_check_says_why() {
+    let policy = Policy {
+        grace: Duration::from_secs(3_600),
+        protect: vec!["legal/**".to_owned()],
+        rules: vec![rule("x/", 1, &[]), rule("logs/", 10, &["**/keep"])],
+        ..Policy::default()
+    };
+    let due = ("TimeToLive", "2026-11-20T00:00:00Z");
+    for (name, metadata, said, from) in [
+        (
+            "a",
+            &[][..],
+            "no metadata TimeToLive, and none of 2 rules fits",
+            None,
+        ),
+        (
+            "a",
+            &[("TimeToLive", "soon")],
+            "TimeToLive is \"soon\", which is neither",
+            None,
+        ),
+        (
+            "a",
+            &[("timetolive", "P20D")],
+            "over in 59m59s",
+            Some("2026-11-21T10:59:59Z"),
+        ),
+        ("a", &[due], "", Some("2026-11-20T01:00:00Z")),
+        (
+            "legal/a",
+            &[due],
+            "protected by legal/**",
+            Some("2026-11-20T01:00:00Z"),
+        ),
+        ("logs/a", &[], "", Some("2026-11-11T01:00:00Z")),
+        (
+            "logs/keep",
+            &[],
+            "rule 2 (events/logs/ older than 10d) fits, but excludes",
+            None,
+        ),
+        (
+            "a",
+            &[due, ("DeadBlobContainer", "A")],
+            "that is no valid place",
+            Some("2026-11-20T01:00:00Z"),
+        ),
+    ] {
+        let mut seen = blob(metadata);
+        if metadata.first().is_some_and(|(_, v)| *v == "P20D") {
+            seen.last_modified = at("2026-11-01T09:59:59Z");
+        }
+        let told = explain(&policy, &scene(Some("archive"), &[]), name, &seen, at(NOW));
+        let found = told.deciding().map_or("", |check| check.found.as_str());
+        assert!(
+            found.contains(said) && found.is_empty() == said.is_empty(),
+            "{name}: {found}"
+        );
+        assert_eq!(
+            told.goes_from.map(Timestamp::iso_s).as_deref(),
+            from,
+            "{name}"
+        );
+    }
+}
+
+/// All that stands in the way is said, not the first alone.
+#[test]
+fn later_hindrances_are_told_as_well() {
+    let mut seen = blob(&[("TimeToLive", "P30D")]);
+    seen.lease = LeaseState::Locked;
+    let told = explain(&Policy::default(), &scene(None, &[]), "a", &seen, at(NOW));
+    let keeps: Vec<_> = told.checks.iter().filter_map(|check| check.keeps).collect();
+    assert_eq!(keeps, [Outcome::NotDue, Outcome::Leased]);
+    assert_eq!(told.decision, Decision::Keep(Outcome::NotDue));
+}
+
+fn some<T: Clone + std::fmt::Debug + 'static>(of: &[T]) -> impl Strategy<Value = T> + use<T> {
+    prop::sample::select(of.to_vec())
+}
+
+prop_compose! {
+    fn policies()(
+        grace_s in some(&[0u64, 3_600]), age_days in some(&[0u64, 5, 40]),
+        protect in some(&["", "a/**", "events/b"]), dead in some(&["", "dbc", "BAD", "events"]),
+        rules in some(&[0usize, 1, 2]), allow in any::<bool>(),
+    ) -> Policy {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let mut known = vec![rule("a/", 5, &["**/keep"]), rule("", 30, &[])];
+        known.truncate(rules);
+        Policy {
+            grace: Duration::from_secs(grace_s),
+            min_age: Duration::from_secs(age_days * 86_400),
+            protect: given(protect).into_iter().collect(),
+            dead: given(dead),
+            rules: known,
+            allow_swept_destination: allow,
+            ttl_formats: vec![TtlFormat::Rfc3339],
+            ..Policy::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn blobs()(
+        ttl in some(&["", "P7D", "P21D", NOW, "2026-11-21T10:00:01Z", "soon", "P999999999D",
+            "9999-12-31T23:59:59Z"]),
+        dbc in some(&["", "dbc", "dbc/x/", "events", "events/dead/", "Bad", "dbc/.."]),
+        leased: bool, pending: bool, archived: bool, changed_days_ago in 0u64..60,
+    ) -> BlobProperties {
+        let given = [("TimeToLive", ttl), ("DeadBlobContainer", dbc)];
+        let given: Vec<_> = given.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        let mut seen = blob(&given);
+        seen.last_modified = at(NOW).minus(Duration::from_secs(changed_days_ago * 86_400));
+        seen.lease = if leased { LeaseState::Locked } else { LeaseState::Unlocked };
+        seen.access_tier = archived.then(|| "Archive".to_owned());
+        seen.copy = pending.then(|| CopyState {
+            id: String::new(), status: CopyStatus::Pending, source: None, description: None,
+        });
+        seen
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// The first check that keeps a blob is the decision; none keeps one that goes.
+    #[test]
+    fn an_explanation_never_disagrees_with_the_decision(
+        policy in policies(), seen in blobs(), account in some(&[None, Some("acct"), Some("arc")]),
+        name in some(&["a/x", "b", "a/keep", "a/../b"]), swept: bool,
+    ) {
+        let places = [SweptPlace {
+            account: "acct".to_owned(), container: "events".to_owned(), prefix: String::new(),
+        }];
+        let scene = scene(account, if swept { &places } else { &[] });
+        let told = explain(&policy, &scene, name, &seen, at(NOW));
+        let decision = decide::decide(&policy, &scene, name, &seen, at(NOW));
+        prop_assert_eq!(&told.decision, &decision);
+        let kept = told.deciding().and_then(|check| check.keeps);
+        match decision {
+            Decision::Keep(outcome) => prop_assert_eq!(kept, Some(outcome), "{:?}", told.checks),
+            _ => prop_assert_eq!(kept, None, "{:?}", told.checks),
+        }
+        if told.decision.removes() {
+            prop_assert!(told.goes_from.is_some_and(|from| from <= at(NOW)));
+        }
+        if kept == Some(Outcome::NotDue) {
+            prop_assert!(told.goes_from.is_none_or(|from| from > at(NOW)));
+        }
+    }
+}

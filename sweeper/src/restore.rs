@@ -1,0 +1,309 @@
+//! One dead blob on its way back: copied on condition, verified, then deleted on condition.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_sleeve::port::{
+    BlobId, BlobItem, BlobProperties, Conditions, CopyStatus, DeleteSnapshots, ErrorKind, Metadata,
+    PortError, PortResult, StartCopy, Storage,
+};
+use tokio::time::Instant;
+
+use crate::config::Collision;
+use crate::decide;
+use crate::destination;
+use crate::mover::is_equal;
+use crate::provenance::{self, History};
+use crate::shared::Core;
+use crate::state::Document;
+use crate::undo::{Undo, Undone};
+
+/// How long the source's account may read the dead copy.
+const READ_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
+/// Waits between looks at a pending copy: first, and longest.
+const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
+/// Most rounds of copying and looking at what stands in the way.
+const ROUNDS_MAX: u32 = 4;
+
+/// A dead blob.
+pub(crate) struct Dead<'a> {
+    storage: &'a Arc<dyn Storage>,
+    blob: BlobId,
+    seen: &'a BlobProperties,
+    metadata: Metadata,
+}
+
+impl<'a> Dead<'a> {
+    /// As it was listed; `None` without an account for dead blobs.
+    pub(crate) fn new(core: &'a Core, container: &str, item: &'a BlobItem) -> Option<Self> {
+        let name = core.config.dead.account.as_deref().unwrap_or("default");
+        let seen = &item.properties;
+        let policy = &core.config.policy;
+        Some(Dead {
+            storage: core.accounts.get(name)?,
+            blob: BlobId::new(container, &item.name),
+            seen,
+            metadata: provenance::restored(&seen.metadata, &policy.ttl_key, &policy.dbc_key),
+        })
+    }
+
+    fn url(&self) -> String {
+        self.storage.blob_url(&self.blob)
+    }
+
+    /// Whether what stands there is a complete copy of this very blob. Metadata that came in
+    /// headers have lost the case of their names.
+    fn made(&self, there: &BlobProperties) -> bool {
+        let lower = |metadata: &Metadata| -> Metadata {
+            let pairs = metadata.iter();
+            pairs
+                .map(|(n, v)| (n.to_ascii_lowercase(), v.clone()))
+                .collect()
+        };
+        let source = there.copy.as_ref().and_then(|copy| copy.source.as_deref());
+        let plain = source.and_then(|url| url.split('?').next());
+        plain == Some(self.url().as_str()) && lower(&self.metadata) == lower(&there.metadata)
+    }
+
+    /// The name beside a taken one.
+    fn beside(&self, place: &BlobId) -> Option<BlobId> {
+        let kept = self.seen.etag.0.chars().filter(char::is_ascii_alphanumeric);
+        let suffix = format!("~{}", kept.collect::<String>());
+        let name = format!("{}{suffix}", place.name);
+        let fits = !place.name.ends_with(&suffix) && destination::is_blob_name(&name);
+        fits.then(|| BlobId::new(&place.container, name))
+    }
+}
+
+/// The account and blob that a dead blob came from. Only where the URL reads back as it was
+/// written: no other blob may be taken for it.
+pub(crate) fn origin(
+    core: &Core,
+    document: &Document,
+    history: &History,
+) -> Option<(Arc<dyn Storage>, BlobId)> {
+    let (storage, blob) = core.accounts.by_url(document, &history.source_uri)?;
+    let same = provenance::as_recorded(&storage.blob_url(&blob)) == history.source_uri;
+    same.then_some((storage, blob))
+}
+
+type Ended = (Undone, Option<String>);
+
+/// Brings it back: where to, what became of it, and why.
+pub(crate) async fn restore(
+    core: &Core,
+    dead: &Dead<'_>,
+    storage: &dyn Storage,
+    place: BlobId,
+    undo: &Undo,
+) -> (String, Undone, Option<String>) {
+    let mut place = place;
+    let ended = match fit(dead) {
+        Some(undone) => (undone, None),
+        None if undo.dry_run => foretell(core, dead, storage, &mut place, undo).await,
+        None => match bring(core, dead, storage, &mut place, undo).await {
+            Ok(()) => bury(core, dead).await,
+            Err(ended) => ended,
+        },
+    };
+    let detail = ended.1.map(|detail| crate::uri::redact(&detail));
+    (storage.blob_url(&place), ended.0, detail)
+}
+
+/// Why the dead copy itself cannot be the source of anything.
+fn fit(dead: &Dead<'_>) -> Option<Undone> {
+    let complete = match &dead.seen.copy {
+        Some(copy) => copy.status == CopyStatus::Success,
+        None => true,
+    };
+    if !complete {
+        Some(Undone::Incomplete)
+    } else if decide::is_archived(dead.seen) {
+        Some(Undone::Archived)
+    } else {
+        None
+    }
+}
+
+async fn head(core: &Core, storage: &dyn Storage, blob: &BlobId) -> PortResult<BlobProperties> {
+    let cx = core.context("undo");
+    let call = || storage.blob_properties(&cx, blob);
+    let calls = &core.calls;
+    let looked = calls.repeated(&core.entropy, "blob_properties", call).await;
+    looked.map(|(there, _)| there)
+}
+
+async fn foretell(
+    core: &Core,
+    dead: &Dead<'_>,
+    storage: &dyn Storage,
+    place: &mut BlobId,
+    undo: &Undo,
+) -> Ended {
+    match head(core, storage, place).await {
+        Err(error) if error.kind == ErrorKind::NotFound => (Undone::Restored, None),
+        Err(error) => failed(&error),
+        Ok(there) if dead.made(&there) => (Undone::Restored, Some("it is back already".into())),
+        Ok(_) => match undo.on_collision {
+            Collision::Fail => (Undone::Collision, None),
+            Collision::Overwrite => (Undone::Restored, Some("overwrites what is there".into())),
+            Collision::Suffix => {
+                if let Some(beside) = dead.beside(place) {
+                    *place = beside;
+                }
+                (Undone::Restored, None)
+            }
+        },
+    }
+}
+
+/// Sees to it that a verified copy stands at its old place, or beside it.
+async fn bring(
+    core: &Core,
+    dead: &Dead<'_>,
+    storage: &dyn Storage,
+    place: &mut BlobId,
+    undo: &Undo,
+) -> Result<(), Ended> {
+    let mut conditions = Conditions::absent();
+    let mut made_container = false;
+    for _ in 0..ROUNDS_MAX {
+        let error = start(core, dead, storage, place, &conditions).await.err();
+        match &error {
+            Some(error) if error.kind == ErrorKind::NotFound => {
+                // The dead copy, or the old container.
+                let looked = head(core, dead.storage.as_ref(), &dead.blob).await;
+                looked.map_err(|error| failed(&error))?;
+                if made_container {
+                    return Err(failed(error));
+                }
+                made_container = true;
+                make_container(core, storage, &place.container).await?;
+                continue;
+            }
+            Some(error) if !is_taken(error) => return Err(failed(error)),
+            _ => {}
+        }
+        let there = match head(core, storage, place).await {
+            Ok(there) => there,
+            // Nothing stands in the way, so the refusal came from the dead copy.
+            Err(e) if e.kind == ErrorKind::NotFound => return Err((Undone::Changed, None)),
+            Err(error) => return Err(failed(&error)),
+        };
+        if dead.made(&there) {
+            return settled(core, dead, storage, place, there).await;
+        }
+        if error.is_none() {
+            return Err((
+                Undone::Changed,
+                Some("somebody wrote over it at once".into()),
+            ));
+        }
+        match undo.on_collision {
+            Collision::Fail => return Err((Undone::Collision, None)),
+            Collision::Overwrite => conditions = Conditions::matching(&there.etag),
+            Collision::Suffix => {
+                *place = dead.beside(place).ok_or((Undone::Collision, None))?;
+            }
+        }
+    }
+    Err((Undone::Failed, Some("its old place kept changing".into())))
+}
+
+fn is_taken(error: &PortError) -> bool {
+    matches!(
+        error.kind,
+        ErrorKind::AlreadyExists | ErrorKind::ConditionNotMet | ErrorKind::CopyPending
+    )
+}
+
+async fn start(
+    core: &Core,
+    dead: &Dead<'_>,
+    storage: &dyn Storage,
+    place: &BlobId,
+    conditions: &Conditions,
+) -> Result<(), PortError> {
+    let copy = StartCopy {
+        source_url: dead.storage.readable_url(&dead.blob, READ_LIFETIME)?,
+        source_if_match: Some(dead.seen.etag.clone()),
+        metadata: Some(dead.metadata.clone()),
+        conditions: conditions.clone(),
+        synchronous: false,
+        tags: None,
+    };
+    let cx = core.context("undo");
+    let call = || storage.start_copy(&cx, place, &copy);
+    let calls = &core.calls;
+    let started = calls.repeated(&core.entropy, "start_copy", call).await;
+    started.map(|_| ())
+}
+
+async fn make_container(core: &Core, storage: &dyn Storage, name: &str) -> Result<(), Ended> {
+    let cx = core.context("undo");
+    let call = || storage.create_container(&cx, name);
+    let calls = &core.calls;
+    let made = calls
+        .repeated(&core.entropy, "create_container", call)
+        .await;
+    made.map(|_| ()).map_err(|error| failed(&error))
+}
+
+/// Waits for the end of the copy, and verifies it.
+async fn settled(
+    core: &Core,
+    dead: &Dead<'_>,
+    storage: &dyn Storage,
+    place: &BlobId,
+    first: BlobProperties,
+) -> Result<(), Ended> {
+    let began = Instant::now();
+    let (mut wait, wait_max) = POLL;
+    let mut there = first;
+    loop {
+        match there.copy.as_ref().map(|copy| copy.status) {
+            Some(CopyStatus::Success) if is_equal(dead.seen, &there) => return Ok(()),
+            Some(CopyStatus::Pending) => {}
+            _ => return Err((Undone::CopyFailed, None)),
+        }
+        if began.elapsed() >= core.config.dead.copy_deadline {
+            let still = "the copy is still pending; undo it again later".to_owned();
+            return Err((Undone::Incomplete, Some(still)));
+        }
+        tokio::time::sleep(wait).await;
+        wait = (wait * 2).min(wait_max);
+        there = match head(core, storage, place).await {
+            Ok(there) if dead.made(&there) => there,
+            Ok(_) => return Err((Undone::Changed, None)),
+            Err(error) => return Err(failed(&error)),
+        };
+    }
+}
+
+/// Deletes the dead copy, now that its content stands elsewhere.
+async fn bury(core: &Core, dead: &Dead<'_>) -> Ended {
+    let cx = core.context("undo");
+    let conditions = Conditions::matching(&dead.seen.etag);
+    let refuse = DeleteSnapshots::Refuse;
+    let call = || {
+        dead.storage
+            .delete_blob(&cx, &dead.blob, &conditions, refuse)
+    };
+    let calls = &core.calls;
+    match calls.repeated(&core.entropy, "delete_blob", call).await {
+        Ok(()) => (Undone::Restored, None),
+        Err(error) if error.kind == ErrorKind::NotFound => (Undone::Restored, None),
+        Err(error) => (Undone::CopyKept, Some(error.to_string())),
+    }
+}
+
+fn failed(error: &PortError) -> Ended {
+    let undone = match error.kind {
+        ErrorKind::NotFound | ErrorKind::ConditionNotMet => Undone::Changed,
+        ErrorKind::Denied => Undone::Denied,
+        ErrorKind::Archived => Undone::Archived,
+        ErrorKind::Leased => Undone::Collision,
+        _ => Undone::Failed,
+    };
+    (undone, Some(error.to_string()))
+}

@@ -1,0 +1,219 @@
+//! Sums for people: of the state document, and of a log of JSON lines. Pure.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use smalt_protocol::Timestamp;
+
+use crate::outcome::{Class, Outcome};
+use crate::report::FAILURES_MAX;
+use crate::state::{Document, Status};
+
+/// Longest line of a log that is read; longer ones are no lines of ours.
+pub const LINE_BYTES_MAX: usize = 64 * 1_024;
+
+/// What the state document says of the fleet's work.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StateSummary {
+    /// The cycle that runs or is due next.
+    pub cycle: u64,
+    /// When the next one starts; absent while one runs or is due at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_due: Option<String>,
+    /// When the last one was completed, as written.
+    pub completed: String,
+    /// Blobs removed by it.
+    pub removed: u64,
+    /// Containers in the order of the document; their counters are of this cycle, or of the last
+    /// one where this has not begun.
+    pub containers: Vec<ContainerSummary>,
+}
+
+/// One container of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ContainerSummary {
+    /// Its label.
+    pub container: String,
+    /// Prefix of the names that are swept.
+    pub prefix: String,
+    /// Progress, as the document has it.
+    pub status: &'static str,
+    /// Blobs listed.
+    pub seen: u64,
+    /// Blobs deleted, or found gone.
+    pub deleted: u64,
+    /// Blobs moved.
+    pub moved: u64,
+    /// Blobs that stay rightly.
+    pub kept: u64,
+    /// Blobs that should have gone.
+    pub failed: u64,
+    /// Bytes removed.
+    pub bytes: u64,
+    /// Pages in work.
+    pub pages: usize,
+    /// What the last failure was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+impl StateSummary {
+    /// Of this document.
+    pub fn of(document: &Document) -> Self {
+        let containers = document
+            .containers
+            .iter()
+            .map(|container| ContainerSummary {
+                container: container.name.clone(),
+                prefix: container.prefix.clone(),
+                status: container.status.name(),
+                seen: container.tally.seen,
+                deleted: container.tally.deleted,
+                moved: container.tally.moved,
+                kept: container.tally.skipped,
+                failed: container.tally.failed,
+                bytes: container.tally.bytes,
+                pages: container.pages.len(),
+                last_error: container
+                    .last_error
+                    .clone()
+                    .filter(|_| container.failures > 0 && container.status != Status::Off),
+            });
+        StateSummary {
+            cycle: document.cycle,
+            next_due: document.next_due.map(Timestamp::iso_s),
+            completed: document.timestamp.clone(),
+            removed: document.purged,
+            containers: containers.collect(),
+        }
+    }
+
+    /// How many containers somebody should look at.
+    pub fn troubled(&self) -> usize {
+        let containers = self.containers.iter();
+        containers
+            .filter(|c| c.failed > 0 || c.last_error.is_some())
+            .count()
+    }
+}
+
+/// What a log says was done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LogSummary {
+    /// Lines about blobs.
+    pub blobs: u64,
+    /// Completed cycles.
+    pub cycles: u64,
+    /// Lines that are no lines of a sweep.
+    pub others: u64,
+    /// By container, what became of its blobs.
+    pub containers: BTreeMap<String, BTreeMap<Outcome, u64>>,
+    /// The first blobs that should have gone and did not: place, outcome, reason.
+    pub failures: Vec<(String, Outcome, String)>,
+}
+
+/// The fields of a log line that count here.
+#[derive(Debug, Deserialize)]
+struct Line {
+    op: Option<String>,
+    container: Option<String>,
+    blob: Option<String>,
+    outcome: Option<String>,
+    detail: Option<String>,
+}
+
+impl LogSummary {
+    /// Adds one line, whatever it is.
+    pub fn line(&mut self, text: &str) {
+        let read = (text.len() <= LINE_BYTES_MAX).then(|| serde_json::from_str::<Line>(text));
+        let Some(Ok(line)) = read else {
+            self.others += 1;
+            return;
+        };
+        match line.op.as_deref() {
+            Some("cycle") => self.cycles += 1,
+            Some("blob") => self.blob(line),
+            _ => self.others += 1,
+        }
+    }
+
+    fn blob(&mut self, line: Line) {
+        let named = |outcome: &Outcome| Some(outcome.name()) == line.outcome.as_deref();
+        let outcome = Outcome::ALL.into_iter().find(named);
+        let (Some(outcome), Some(container)) = (outcome, line.container) else {
+            self.others += 1;
+            return;
+        };
+        self.blobs += 1;
+        if outcome.class() == Class::Failed && self.failures.len() < FAILURES_MAX {
+            let blob = format!("{container}/{}", line.blob.unwrap_or_default());
+            let reason = crate::uri::redact(&line.detail.unwrap_or_default());
+            self.failures.push((blob, outcome, reason));
+        }
+        let counts = self.containers.entry(container).or_default();
+        *counts.entry(outcome).or_insert(0) += 1;
+    }
+
+    /// How many blobs should have gone and did not.
+    pub fn failed(&self) -> u64 {
+        let counts = self.containers.values().flatten();
+        let failed = counts.filter(|(outcome, _)| outcome.class() == Class::Failed);
+        failed.map(|(_, count)| count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_log_is_summed_up_by_container_and_outcome() {
+        let mut summary = LogSummary::default();
+        for line in [
+            r#"{"level":"INFO","op":"blob","container":"c","blob":"a","outcome":"deleted"}"#,
+            r#"{"op":"blob","container":"c","blob":"b","outcome":"collision","detail":"sig=XY"}"#,
+            r#"{"op":"blob","container":"d","blob":"b","outcome":"moved"}"#,
+            r#"{"op":"blob","container":"d","blob":"b","outcome":"unheard_of"}"#,
+            r#"{"op":"cycle","cycle":1}"#,
+            r#"{"op":"claim","page":"1/c/2"}"#,
+            "not JSON",
+            "",
+        ] {
+            summary.line(line);
+        }
+        assert_eq!((summary.blobs, summary.cycles, summary.others), (3, 1, 4));
+        assert_eq!(summary.containers["c"][&Outcome::Deleted], 1);
+        assert_eq!(summary.failed(), 1);
+        assert_eq!(summary.failures[0].2, "sig=***");
+    }
+
+    /// The sums of a document are those of its elements; only what fails now is trouble.
+    #[test]
+    fn a_document_is_summed_up() {
+        let text = r#"<Containers version="2" cycle="7" timestamp="t" purged="9">
+            <Container name="a" status="Init" prefix="x/" token="" seen="5" deleted="3"/>
+            <Container name="b" status="Init" prefix="" token="" failed="1"/>
+            <Container name="c" status="Off" prefix="" token="" failures="3" lastError="Denied"/>
+            <Container name="d" status="Init" prefix="" token="" failures="1" lastError="Busy"/>
+            </Containers>"#;
+        let summary = StateSummary::of(&crate::state::read(text).unwrap());
+        assert_eq!(
+            (summary.cycle, summary.removed, summary.troubled()),
+            (7, 9, 2)
+        );
+        assert_eq!(
+            (summary.containers[0].seen, summary.containers[0].deleted),
+            (5, 3)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read_or_passed_over(text in ".{0,80}") {
+            let mut summary = LogSummary::default();
+            summary.line(&text);
+            prop_assert_eq!(summary.blobs + summary.cycles + summary.others, 1);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Care of the state document by its operator: to version 2, and free of a stuck lease.
+
+use smalt_sleeve::port::ErrorKind;
+
+use crate::accounts::Accounts;
+use crate::destination;
+use crate::error::SweepError;
+use crate::shared::{Core, Stop};
+use crate::state::{Container, Document, VERSION_NEWEST, ledger};
+use crate::store::{self, Patience};
+use crate::sweeper::Sweeper;
+use crate::uri;
+
+/// How often a migration is tried while workers write the document.
+const TRIES_MAX: u32 = 20;
+
+/// What became of a migration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Migrated {
+    /// It is version 2 already.
+    Already,
+    /// Written, with so many URIs replaced by names of credentials.
+    Written(usize),
+}
+
+/// What became of an unlocking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlocked {
+    /// There was no lease.
+    Free,
+    /// The lease was broken.
+    Broken,
+    /// So many pages are in work: whoever holds the lease may be alive.
+    Refused(usize),
+}
+
+impl Sweeper {
+    /// Writes the state document back as version 2, on condition that nobody wrote it meanwhile.
+    ///
+    /// # Errors
+    /// [`SweepError::Config`] when an element carries a SAS of an account that is not configured.
+    pub async fn migrate_state(&self) -> Result<Migrated, SweepError> {
+        let (_stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        // A document that is not there is not made for the sake of its migration.
+        store::read(&core, self.state_account()?.as_ref()).await?;
+        for _ in 0..TRIES_MAX {
+            let mut session = store::open(&core, Patience::Unlimited).await?;
+            let mut document = session.document.clone();
+            if document.version >= VERSION_NEWEST {
+                session.close().await;
+                return Ok(Migrated::Already);
+            }
+            let replaced = match to_newest(&mut document, &core.accounts) {
+                Ok(replaced) => replaced,
+                Err(why) => {
+                    session.close().await;
+                    return Err(SweepError::Config(why));
+                }
+            };
+            ledger::stamp(&mut document, &core.worker);
+            let written = session.commit(document).await;
+            session.close().await;
+            if written? {
+                return Ok(Migrated::Written(replaced));
+            }
+        }
+        let why = "others kept writing the state document; try again";
+        Err(SweepError::Config(why.to_owned()))
+    }
+
+    /// Breaks the lease on the state document. Nothing depends on a lease but economy, so this can
+    /// do no harm; it is refused while pages are in work, because then its holder may be alive.
+    ///
+    /// # Errors
+    /// Those of the calls.
+    pub async fn unlock_state(&self, force: bool) -> Result<Unlocked, SweepError> {
+        let (_stopper, stop) = Stop::new();
+        let core = self.core(stop);
+        let storage = self.state_account()?;
+        let (document, _) = store::read(&core, storage.as_ref()).await?;
+        let alive = pages_alive(&core, &document);
+        if alive > 0 && !force {
+            return Ok(Unlocked::Refused(alive));
+        }
+        let cx = core.context("");
+        let blob = &core.config.state_blob;
+        let call = || storage.break_lease(&cx, blob);
+        let calls = &core.calls;
+        match calls.repeated(&core.entropy, "break_lease", call).await {
+            Ok(true) => Ok(Unlocked::Broken),
+            Ok(false) => Ok(Unlocked::Free),
+            Err(error) if error.kind == ErrorKind::LeaseLost => Ok(Unlocked::Free),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn pages_alive(core: &Core, document: &Document) -> usize {
+    let now = core.now();
+    let pages = document.containers.iter().flat_map(|c| &c.pages);
+    pages
+        .filter(|page| page.deadline.is_some_and(|deadline| deadline > now))
+        .count()
+}
+
+/// Version 2 names credentials, and never holds a secret: every URI with a SAS becomes the name of
+/// the configured account that it belongs to. Nothing else changes.
+fn to_newest(document: &mut Document, accounts: &Accounts) -> Result<usize, String> {
+    let mut replaced = 0;
+    for element in &mut document.containers {
+        replaced += usize::from(name_credential(element, accounts)?);
+    }
+    document.version = VERSION_NEWEST;
+    Ok(replaced)
+}
+
+fn name_credential(element: &mut Container, accounts: &Accounts) -> Result<bool, String> {
+    let Some(parsed) = element.uri.as_deref().and_then(uri::parse) else {
+        return Ok(false);
+    };
+    if parsed.sas.is_empty() {
+        return Ok(false);
+    }
+    let same = |account: &str| destination::same_account(account, &parsed.account);
+    let name = accounts.name_of(same).ok_or_else(|| {
+        format!(
+            "container `{}` carries a SAS of account `{}`; configure that account first, as \
+             [account.NAME], and the document will name it",
+            element.name, parsed.account
+        )
+    })?;
+    element.credential.get_or_insert(name);
+    if element.name != parsed.container {
+        element.container.get_or_insert(parsed.container);
+    }
+    element.uri = None;
+    Ok(true)
+}

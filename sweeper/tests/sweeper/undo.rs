@@ -1,0 +1,272 @@
+//! Undo against the model: what was moved comes back, byte- and metadata-equal but for its time to
+//! live; whatever happens in between, the content stands somewhere.
+
+use std::sync::Arc;
+
+use smalt_sleeve::port::{ErrorKind, Metadata};
+use smalt_sweeper::Collision;
+use smalt_sweeper::undo::{Undo, UndoReport, Undone};
+
+use crate::fake::{Act, Fault, World, fault};
+use crate::support::*;
+
+const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
+
+fn all() -> Undo {
+    Undo {
+        from: vec![("dbc".to_owned(), String::new())],
+        ..Undo::default()
+    }
+}
+
+/// A world in which `events/a` and `events/b` were moved to `archive/dbc` by a sweep.
+async fn swept() -> Arc<World> {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC, ("Owner", "me")]);
+    world.put("acct/events/b", &[DUE, DBC]);
+    once(&world, Vec::new()).await;
+    world.lock().operator = true;
+    world
+}
+
+async fn undo(world: &Arc<World>, undo: &Undo, faults: Vec<Fault>) -> UndoReport {
+    let sweeper = worker(world, config("one"), faults, 7);
+    let report = sweeper.undo(undo, |_| {}).await.expect("the listing works");
+    world.assert_safe();
+    report
+}
+
+fn metadata(pairs: &[(&str, &str)]) -> Metadata {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+        .collect()
+}
+
+/// The way there and back: equal but for the time to live, and nothing is left behind.
+#[tokio::test(start_paused = true)]
+async fn what_was_moved_comes_back() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC, ("Owner", "me")]);
+    let content = world.get("acct/events/a").unwrap().content;
+    once(&world, Vec::new()).await;
+    assert!(!world.has("acct/events/a"));
+    world.lock().operator = true;
+    let report = undo(&world, &all(), Vec::new()).await;
+    assert_eq!(report.count(Undone::Restored), 1);
+    assert_eq!(report.blobs[0].time_to_live.as_deref(), Some(PAST));
+    let back = world.get("acct/events/a").unwrap();
+    assert_eq!(back.content, content);
+    assert_eq!(back.metadata, metadata(&[("Owner", "me"), DBC]));
+    assert!(world.names("archive", "dbc").is_empty());
+    // The next sweep leaves it alone.
+    world.lock().operator = false;
+    once(&world, Vec::new()).await;
+    assert!(world.has("acct/events/a"));
+}
+
+/// A dry run foretells and writes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_writes_nothing() {
+    let world = swept().await;
+    world.put("acct/events/b", &[]);
+    let asked = Undo {
+        dry_run: true,
+        ..all()
+    };
+    let writes = |world: &World| world.calls_of("start_copy") + world.calls_of("delete_blob");
+    let before = writes(&world);
+    let report = undo(&world, &asked, Vec::new()).await;
+    assert_eq!(
+        (
+            report.count(Undone::Restored),
+            report.count(Undone::Collision)
+        ),
+        (1, 1)
+    );
+    assert_eq!(writes(&world), before);
+}
+
+/// By time, by cycle, by old place: what does not fit stays dead, and is not counted.
+#[tokio::test(start_paused = true)]
+async fn only_what_was_asked_for_comes_back() {
+    for (asked, expected) in [
+        (
+            Undo {
+                cycle: Some(0),
+                ..all()
+            },
+            2,
+        ),
+        (
+            Undo {
+                cycle: Some(1),
+                ..all()
+            },
+            0,
+        ),
+        (
+            Undo {
+                since: Some(crate::fake::start()),
+                ..all()
+            },
+            2,
+        ),
+        (
+            Undo {
+                since: Some(crate::fake::start().plus_s(600)),
+                ..all()
+            },
+            0,
+        ),
+        (
+            Undo {
+                place: Some("events/b".to_owned()),
+                ..all()
+            },
+            1,
+        ),
+        (
+            Undo {
+                place: Some("logs".to_owned()),
+                ..all()
+            },
+            0,
+        ),
+        (
+            Undo {
+                from: vec![("dbc".to_owned(), "a".to_owned())],
+                ..all()
+            },
+            1,
+        ),
+    ] {
+        let world = swept().await;
+        let report = undo(&world, &asked, Vec::new()).await;
+        assert_eq!(report.count(Undone::Restored), expected, "{asked:?}");
+        assert_eq!(report.failed(), 0);
+        assert_eq!(
+            world.names("acct", "events").len() as u64,
+            expected,
+            "{asked:?}"
+        );
+    }
+}
+
+/// Something stands at the old place.
+#[tokio::test(start_paused = true)]
+async fn a_taken_place_is_treated_by_policy() {
+    for (policy, outcome, names) in [
+        (Collision::Fail, Undone::Collision, 1),
+        (Collision::Suffix, Undone::Restored, 2),
+        (Collision::Overwrite, Undone::Restored, 1),
+    ] {
+        let world = swept().await;
+        world.put("acct/events/a", &[("Newer", "1")]);
+        let asked = Undo {
+            on_collision: policy,
+            from: vec![("dbc".to_owned(), "a".to_owned())],
+            ..Undo::default()
+        };
+        let report = undo(&world, &asked, Vec::new()).await;
+        assert_eq!(report.count(outcome), 1, "{policy:?} {report:?}");
+        assert_eq!(world.names("acct", "events").len(), names, "{policy:?}");
+        let kept = world
+            .get("acct/events/a")
+            .unwrap()
+            .metadata
+            .contains_key("Newer");
+        assert_eq!(kept, policy != Collision::Overwrite);
+        assert_eq!(world.has("archive/dbc/a"), policy == Collision::Fail);
+    }
+}
+
+/// Whatever no sweep moved, or came from elsewhere, or is not complete, is left alone.
+#[tokio::test(start_paused = true)]
+async fn what_has_no_way_back_is_left_alone() {
+    let world = swept().await;
+    world.put("archive/dbc/own", &[("Owner", "archive")]);
+    let elsewhere = [("SourceUri", "https://other/c/b"), ("SourceETag", "0x1")];
+    world.put("archive/dbc/other", &elsewhere);
+    world.change("archive/dbc/a", |blob| blob.tier = Some("Archive".into()));
+    world.change("archive/dbc/b", |blob| {
+        let copy = blob.copy.as_mut().expect("it is a copy");
+        copy.status = smalt_sleeve::port::CopyStatus::Aborted;
+    });
+    let report = undo(&world, &all(), Vec::new()).await;
+    for undone in [
+        Undone::NoHistory,
+        Undone::Elsewhere,
+        Undone::Archived,
+        Undone::Incomplete,
+    ] {
+        assert_eq!(report.count(undone), 1, "{undone:?}");
+    }
+    assert_eq!(world.names("archive", "dbc").len(), 4);
+}
+
+/// A fault or a lost answer at any call, then a second undo: both blobs are back, none is lost.
+#[tokio::test(start_paused = true)]
+async fn any_fault_is_mended_by_another_undo() {
+    for operation in ["start_copy", "blob_properties", "delete_blob"] {
+        for act in [
+            Act::LoseAnswer,
+            Act::Refuse(ErrorKind::Busy),
+            Act::Refuse(ErrorKind::Denied),
+        ] {
+            for nth in 1..=3 {
+                let world = swept().await;
+                undo(&world, &all(), vec![fault(operation, nth, act.clone())]).await;
+                let report = undo(&world, &all(), Vec::new()).await;
+                assert_eq!(report.failed(), 0, "{operation} {nth} {report:?}");
+                assert_eq!(
+                    world.names("acct", "events"),
+                    ["a", "b"],
+                    "{operation} {nth}"
+                );
+                assert!(
+                    world.names("archive", "dbc").is_empty(),
+                    "{operation} {nth}"
+                );
+            }
+        }
+    }
+}
+
+/// The operator dies at any call; the next undo finishes what was begun.
+#[tokio::test(start_paused = true)]
+async fn a_death_at_any_call_loses_nothing() {
+    for nth in 1..=8 {
+        for act in [Act::DieBefore, Act::DieAfter] {
+            let world = swept().await;
+            let at = Fault {
+                operation: None,
+                nth,
+                act,
+            };
+            let sweeper = worker(&world, config("one"), vec![at], 7);
+            let asked = all();
+            tokio::select! {
+                biased;
+                () = world.died.notified() => {}
+                _ = sweeper.undo(&asked, |_| {}) => {}
+            }
+            world.lock().under_way.0 = 0;
+            undo(&world, &all(), Vec::new()).await;
+            assert_eq!(world.names("acct", "events"), ["a", "b"], "{nth}");
+            assert!(world.names("archive", "dbc").is_empty(), "{nth}");
+        }
+    }
+}
+
+/// The dead copy changes between copy and delete: it stays.
+#[tokio::test(start_paused = true)]
+async fn a_dead_copy_that_changes_stays() {
+    let world = swept().await;
+    let touched = Act::Meanwhile(Arc::new(|world: &World| {
+        world.put("archive/dbc/a", &[("Newer", "1")]);
+    }));
+    let report = undo(&world, &all(), vec![fault("delete_blob", 1, touched)]).await;
+    assert_eq!(report.count(Undone::CopyKept), 1);
+    assert!(world.has("archive/dbc/a") && world.has("acct/events/a"));
+}
