@@ -71,7 +71,8 @@ impl Request {
 ///
 /// # Errors
 /// 413 `RequestBodyTooLarge` beyond 4 MiB; 400 `InvalidInput` for what is not of this form: no
-/// boundary, no closing line, several change sets, a query among writes, more than a hundred of them.
+/// boundary, no closing line, several change sets, a query among writes, more than a hundred of
+/// them.
 pub fn read(content_type: &str, body: &[u8]) -> Result<Batch, StorageError> {
     if body.len() as u64 > BATCH_BODY_BYTES_MAX {
         return Err(ErrorCode::RequestBodyTooLarge.into());

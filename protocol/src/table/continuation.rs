@@ -1,9 +1,9 @@
 //! Continuation tokens: where the next page of a query begins.
 //!
 //! `x-ms-continuation-NextPartitionKey: 1!8!cGtleQ--` holds the key of the next entity: a format
-//! number, the length of what follows, and the text in Base64 with `-` for `=`. That of tables holds
-//! the name in lower case, a character U+0001 and sixteen hexadecimal digits. Source: recordings;
-//! to clients a token is opaque.
+//! number, the length of what follows, and the text in Base64 with `-` for `=`. That of tables
+//! holds the name in lower case, a character U+0001 and sixteen hexadecimal digits. Source:
+//! recordings; to clients a token is opaque.
 
 use base64::Engine as _;
 use base64::alphabet::Alphabet;

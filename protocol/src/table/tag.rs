@@ -82,8 +82,8 @@ impl IfMatch {
     /// Whether an entity with this tag may be written.
     ///
     /// # Errors
-    /// 412 `UpdateConditionNotSatisfied` for another tag, 412 `ConditionNotMet` for one that is none
-    /// of the service's, both recorded.
+    /// 412 `UpdateConditionNotSatisfied` for another tag, 412 `ConditionNotMet` for one that is
+    /// none of the service's, both recorded.
     pub fn check(self, tag: EntityTag) -> Result<(), StorageError> {
         match self {
             IfMatch::Any => Ok(()),

@@ -120,7 +120,9 @@ fn tables_and_their_list() {
 
 proptest! {
     #[test]
-    fn entries_read_back(names in proptest::collection::btree_map("[a-zA-Z_]{1,5}", any_value(), 0..6)) {
+    fn entries_read_back(
+        names in proptest::collection::btree_map("[a-zA-Z_]{1,5}", any_value(), 0..6),
+    ) {
         let fits = |value: &Value| match value {
             Value::String(text) => text.chars().all(is_xml_char),
             Value::Double(number) => !number.is_nan() && *number != 0.0,

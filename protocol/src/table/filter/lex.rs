@@ -133,8 +133,8 @@ fn leading(text: &str, mut belongs: impl FnMut(char) -> bool) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
-/// A number by its form: `L` names an `Edm.Int64`, a point, an exponent or `d` an `Edm.Double`; what
-/// is too large for an `Edm.Int32` is an `Edm.Int64`.
+/// A number by its form: `L` names an `Edm.Int64`, a point, an exponent or `d` an `Edm.Double`;
+/// what is too large for an `Edm.Int32` is an `Edm.Int64`.
 fn number_value(word: &str) -> Option<Value> {
     if word == "-INF" {
         return Some(Value::Double(f64::NEG_INFINITY));
