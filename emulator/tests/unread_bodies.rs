@@ -6,11 +6,6 @@ mod support;
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use smalt::http::{Listener, Patience};
 use smalt_protocol::Service;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufStream};
@@ -161,26 +156,4 @@ async fn a_body_that_stalls_ends_the_connection() {
     raw.say("bo").await;
     assert_eq!(raw.hear().await, (400, true));
     assert!(raw.is_at_its_end().await);
-}
-
-/// A client that keeps its connection can go on using it.
-#[tokio::test]
-async fn a_client_library_keeps_its_connection() {
-    let served = Served::new(Patience::default()).await;
-    let stream = TokioIo::new(TcpStream::connect(served.address).await.unwrap());
-    let (mut sender, connection) = http1::handshake(stream).await.unwrap();
-    tokio::spawn(connection);
-    let body = Bytes::from(vec![b'x'; LARGE]);
-    for (container, status) in [("missing", 404), ("made", 201), ("missing", 404)] {
-        let request = Request::put(served.target(container))
-            .header("host", "smalt")
-            .header("x-ms-blob-type", "BlockBlob")
-            .body(Full::new(body.clone()))
-            .unwrap();
-        sender.ready().await.unwrap();
-        let answer = sender.send_request(request).await.unwrap();
-        assert_eq!(answer.status(), status, "{container}");
-        assert!(!answer.headers().contains_key("connection"));
-        answer.into_body().collect().await.unwrap();
-    }
 }

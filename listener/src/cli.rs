@@ -9,6 +9,7 @@ mod inspect;
 mod listen;
 mod log;
 mod notify;
+mod partitions;
 mod plan;
 mod poison;
 mod progress;
@@ -166,6 +167,8 @@ pub(crate) enum Command {
     Stats(stats::StatsFlags),
     /// Look into the poison queue, put messages back, or delete them.
     Poison(poison::PoisonFlags),
+    /// Show the queues of a partitioned queue, or change how many there are.
+    Partitions(partitions::PartitionFlags),
     /// Wake a listener in another process: after the last message was put.
     Notify(notify::NotifyFlags),
     /// Reckon what polling costs, and what one queue carries.
@@ -227,6 +230,7 @@ async fn carry_out(cli: Cli, matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Command::Peek(flags) => inspect::peek(&cli.common, &flags).await,
         Command::Stats(flags) => stats::stats(&cli.common, &flags).await,
         Command::Poison(flags) => poison::poison(&cli.common, &flags).await,
+        Command::Partitions(flags) => partitions::show(&cli.common, &flags).await,
         Command::Notify(flags) => notify::notify(&cli.common, &flags).await,
         Command::Cost(flags) => cost::print(&flags).await,
         Command::Validate(flags) => validate::validate(&cli.common, &flags, matches).await,

@@ -85,6 +85,11 @@ impl Waker {
         self.count.count();
     }
 
+    /// The queue that it listens to.
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
     /// DL21); says whether it does.
     pub fn wake_for(&self, queue: &str) -> bool {

@@ -105,7 +105,9 @@ impl Owner {
         if !planted("done-is-forgotten") {
             self.shared.done().insert(self.lock.id());
         }
-        self.schedule_payload().await;
+        if let Err(reason) = self.schedule_payload().await {
+            return Settled::new(Outcome::Unacked, reason);
+        }
         let (outcome, reason) = match self.delete().await {
             Deleted::Yes => {
                 self.shared.done().remove(self.lock.id());
@@ -123,7 +125,9 @@ impl Owner {
 
     /// A message that was finished before: only its delete is missing.
     pub(crate) async fn delete_duplicate(&mut self) -> Settled {
-        self.schedule_payload().await;
+        if let Err(reason) = self.schedule_payload().await {
+            return Settled::new(Outcome::DuplicateKept, reason);
+        }
         match self.delete().await {
             deleted @ (Deleted::Yes | Deleted::Gone) => {
                 self.shared.done().remove(self.lock.id());
@@ -138,34 +142,39 @@ impl Owner {
         }
     }
 
-    /// The payload of a message that never expires has no end of its own.
-    async fn schedule_payload(&self) {
-        if let Some(claimed) = &self.claimed
-            && self.lock.life_left().is_none()
-            && !planted("payload-left-for-good")
-        {
-            // What is left of the lock then is for the delete.
-            let mut attempts = Attempts::new(self.lock.remaining() / 2);
-            let within = self.shared.config.call_timeout;
-            loop {
-                let left = attempts
-                    .valid_until()
-                    .saturating_duration_since(Instant::now());
-                let Err(error) = claimed.about_to_delete(within.min(left)).await else {
-                    return;
-                };
-                if !attempts.again(&self.shared, self.lock.id(), &error).await {
-                    tracing::warn!(
-                        worker = %self.shared.config.worker,
-                        op = "payload",
-                        queue = %self.shared.config.queue,
-                        msg_id = %self.lock.id(),
-                        outcome = "payload_unscheduled",
-                        reason = %error,
-                        "a payload has no end: it goes after its message, or is left for good"
-                    );
-                    return;
-                }
+    /// The payload of a message that never expires has no end of its own: it gets one before the
+    /// message is deleted, or the message is not. Where storage refuses for good, the message goes
+    /// all the same: it is handled.
+    async fn schedule_payload(&self) -> Result<(), String> {
+        let Some(claimed) = self.claimed.as_ref() else {
+            return Ok(());
+        };
+        if self.lock.life_left().is_some() || planted("payload-left-for-good") {
+            return Ok(());
+        }
+        // What is left of the lock then is for the delete.
+        let mut attempts = Attempts::new(self.lock.remaining() / 2);
+        let within = self.shared.config.call_timeout;
+        loop {
+            let until = attempts.valid_until();
+            let left = until.saturating_duration_since(Instant::now());
+            let Err(error) = claimed.about_to_delete(within.min(left)).await else {
+                return Ok(());
+            };
+            if !error.is_transient() {
+                tracing::warn!(
+                    worker = %self.shared.config.worker,
+                    op = "payload",
+                    queue = %self.shared.config.queue,
+                    msg_id = %self.lock.id(),
+                    outcome = "payload_unscheduled",
+                    reason = %error,
+                    "a payload has no end: it goes after its message, or is left for good"
+                );
+                return Ok(());
+            }
+            if !attempts.again(&self.shared, self.lock.id(), &error).await {
+                return Err(format!("its payload could not be given an end: {error}"));
             }
         }
     }

@@ -166,8 +166,8 @@ pub const VISIBILITY_PUT_S: RangeInclusive<i64> = 0..=WEEK_S;
 pub const MESSAGE_TTL_S_DEFAULT: i64 = WEEK_S;
 /// Seconds that a message lives at most before 2017-07-29. *Put Message*.
 pub const MESSAGE_TTL_S_BEFORE_2017: RangeInclusive<i64> = 1..=WEEK_S;
-/// Seconds that a message lives since 2017-07-29: any positive number of the parameter's 32 bits; -1
-/// besides. *Put Message*; the interface definition, `messagettl`.
+/// Seconds that a message lives since 2017-07-29: any positive number of 32 bits; -1 besides.
+/// *Put Message*; the interface definition, `messagettl`.
 pub const MESSAGE_TTL_S: RangeInclusive<i64> = 1..=i32::MAX as i64;
 /// The time to live that means a message without end. *Put Message*.
 pub const MESSAGE_TTL_INFINITE: i64 = -1;

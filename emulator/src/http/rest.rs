@@ -117,3 +117,60 @@ impl Drop for ReadOut {
 async fn read_out(mut body: Unstalled) {
     while let Some(Ok(_)) = body.frame().await {}
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use http::{Method, Response};
+    use http_body_util::Full;
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::accept;
+    use super::*;
+    use crate::body::{self, Body};
+
+    /// More than sockets and hyper hold between them.
+    const LARGE: usize = 32 * 1024 * 1024;
+
+    /// Takes what is posted, and refuses what is put without a look at it.
+    async fn answer(request: Request<Body>, _: SocketAddr) -> Answer {
+        let status = match *request.method() {
+            Method::POST => request.into_body().collect().await.map_or(400, |_| 201),
+            _ => 404,
+        };
+        let mut response = Response::new(body::full("told"));
+        *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        Ok(response)
+    }
+
+    type Answer = Result<Response<Body>, crate::ConnectionLost>;
+
+    /// hyper's client goes on with a connection, however often it is refused on it.
+    #[tokio::test]
+    async fn a_client_library_keeps_its_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let never = std::future::pending();
+        let patience = Patience::default();
+        tokio::spawn(accept(listener, None, patience, Arc::new(answer), never));
+        let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
+        let (mut sender, connection) = http1::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let content = Bytes::from(vec![b'x'; LARGE]);
+        for (method, status) in [("PUT", 404), ("POST", 201), ("PUT", 404), ("PUT", 404)] {
+            let request = Request::builder().method(method).uri("/");
+            let request = request
+                .header("host", "smalt")
+                .body(Full::new(content.clone()));
+            sender.ready().await.unwrap();
+            let answer = sender.send_request(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), status, "{method}");
+            assert!(!answer.headers().contains_key("connection"));
+            let told = answer.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(told, "told");
+        }
+    }
+}

@@ -7,7 +7,7 @@
 //! look at the gap where they go answers for all of them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::view::{View, Visit, Writes};
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Values by key; `None` where there is nothing.
-pub(super) type Known = HashMap<Vec<u8>, Option<Bytes>>;
+pub(super) type Known = BTreeMap<Vec<u8>, Option<Bytes>>;
 
 /// A view that remembers what was read through it.
 pub(super) struct Remembering<'a> {

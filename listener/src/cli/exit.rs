@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use smalt_listener::handler::http::ConnectError;
+use smalt_listener::partition::PartitionError;
 use smalt_listener::{ConfigError, Ended, ListenerError, Report};
 use smalt_sleeve::port::{ErrorKind, PortError};
 
@@ -60,6 +61,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
             ListenerError::QueueMissing(_) | ListenerError::Unreachable(_) => UNREACHABLE,
         });
     }
+    if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
+        return code_of(error);
+    }
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return Some(match error.kind {
             ErrorKind::Denied => DENIED,
@@ -79,6 +83,9 @@ const DENIED_HINT: &str =
     "check the key; a SAS needs process (p) and, to poison, add (a) and create (c)";
 
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
+        return hint(error);
+    }
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return match error.kind {
             ErrorKind::Unreachable => Some(UNREACHABLE_HINT),

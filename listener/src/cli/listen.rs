@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -10,7 +10,8 @@ use futures_util::future::join_all;
 use smalt_listener::config::file::{ConfigFile, load};
 use smalt_listener::config::secret::Process;
 use smalt_listener::metrics::Metrics;
-use smalt_listener::{AccountLimit, ConfigError, Listener, ListenerError, Observer, Report};
+use smalt_listener::partition::{PartitionedListener, Partitions};
+use smalt_listener::{AccountLimit, ConfigError, Listener, Observer, Report};
 use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
@@ -37,7 +38,7 @@ pub(crate) async fn listen(
         None => ambient::seed()?,
     };
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
-    let (listeners, mut surface) = listeners(&plan, &storage, seed)?;
+    let mut surface = surface(&plan, &storage);
     if !once {
         for queue in triggers(&plan, &storage, &surface.wakers) {
             surface.triggers.push(Arc::clone(&queue.metrics));
@@ -45,11 +46,17 @@ pub(crate) async fn listen(
         }
     }
     let surface = Arc::new(surface);
+    let works = listeners(&plan, &storage, &surface, seed)?;
     let (health, metrics) = (plan.health.as_deref(), plan.metrics.as_deref());
     serve::start(&surface, health, metrics).await;
     tokio::spawn(signals::dumps(Arc::clone(&surface)));
     let (stop, stopped) = watch::channel(false);
-    let work = join_all(listeners.iter().map(|l| one(l, stopped.clone(), once)));
+    let worker = plan.worker.as_str();
+    let work = join_all(
+        works
+            .iter()
+            .map(|work| one(work, worker, stopped.clone(), once)),
+    );
     let shown = async {
         if once {
             show(&surface).await;
@@ -65,46 +72,66 @@ pub(crate) async fn listen(
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
     };
-    let reports: Vec<Report> = reports.into_iter().collect::<Result<_, _>>()?;
-    Ok(exit::of_reports(&reports, once))
+    let reports: Vec<Vec<Report>> = reports.into_iter().collect::<Result<_, _>>()?;
+    Ok(exit::of_reports(&reports.concat(), once))
 }
 
-/// The listeners of a plan, each with its metrics, and what there is to see of them.
-fn listeners(
-    plan: &Plan,
-    storage: &Arc<dyn Storage>,
-    seed: u64,
-) -> Result<(Vec<Listener>, Surface), ConfigError> {
-    let mut listeners = Vec::new();
-    let mut watched = Vec::new();
-    let account = AccountLimit::new(plan.account_rate);
-    for (number, queue) in (0_u64..).zip(&plan.queues) {
-        let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
-        let metrics = Arc::new(Metrics::new(&config.queue));
-        let interval = config.longest_sleep();
-        let seed = seed.wrapping_add(number);
-        let listener = Listener::new(config, Arc::clone(storage), handler, seed)?
-            .within(account.clone())
-            .observed_by(Arc::clone(&metrics) as Arc<dyn Observer>);
-        watched.push(Watched {
-            status: listener.status(),
-            metrics,
-            interval,
-        });
-        listeners.push(listener);
-    }
-    let surface = Surface {
+/// What works one queue of the plan off.
+enum Work {
+    One(Listener),
+    Many(PartitionedListener),
+}
+
+/// What there is to see of a plan's listeners, which are yet to come.
+fn surface(plan: &Plan, storage: &Arc<dyn Storage>) -> Surface {
+    let sets = plan
+        .queues
+        .iter()
+        .filter(|queue| queue.partitions.is_some());
+    Surface {
         worker: plan.worker.clone(),
         wakers: Arc::new(Wakers {
             account: storage.account().to_owned(),
-            wakers: listeners.iter().map(Listener::waker).collect(),
+            wakers: Mutex::default(),
         }),
         token: plan.token.clone(),
         price: plan.price,
-        queues: watched,
+        queues: Mutex::default(),
+        sets: sets.map(|queue| queue.config.queue.clone()).collect(),
         triggers: Vec::new(),
-    };
-    Ok((listeners, surface))
+    }
+}
+
+/// The listeners of a plan, each with its metrics.
+fn listeners(
+    plan: &Plan,
+    storage: &Arc<dyn Storage>,
+    surface: &Arc<Surface>,
+    seed: u64,
+) -> Result<Vec<Work>, ConfigError> {
+    let account = AccountLimit::new(plan.account_rate);
+    let mut works = Vec::new();
+    for (number, queue) in (0_u64..).zip(&plan.queues) {
+        let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
+        let seed = seed.wrapping_add(number);
+        let (surface, account) = (Arc::clone(surface), account.clone());
+        let set = queue.partitions.as_ref().map(|set| set.name.clone());
+        let shown = move |listener: Listener| {
+            let metrics = surface.add(&listener, set.as_deref());
+            let listener = listener.within(account.clone());
+            listener.observed_by(metrics as Arc<dyn Observer>)
+        };
+        let storage = Arc::clone(storage);
+        works.push(match &queue.partitions {
+            None => Work::One(shown(Listener::new(config, storage, handler, seed)?)),
+            Some(set) => {
+                let set = Arc::new(Partitions::new(storage, set.clone())?);
+                let many = PartitionedListener::new(set, config, handler, seed)?;
+                Work::Many(many.with_each(shown))
+            }
+        });
+    }
+    Ok(works)
 }
 
 /// The trigger queues, each once, however many listeners it serves.
@@ -132,7 +159,7 @@ async fn show(surface: &Surface) {
         return;
     }
     loop {
-        let settled = surface.queues.iter().map(Watched::settled).sum();
+        let settled = surface.queues().iter().map(Watched::settled).sum();
         bar.set_position(settled);
         bar.set_message(surface.summary());
         tokio::time::sleep(progress::TICK).await;
@@ -140,33 +167,47 @@ async fn show(surface: &Surface) {
 }
 
 async fn one(
-    listener: &Listener,
+    work: &Work,
+    worker: &str,
     mut stopped: watch::Receiver<bool>,
     once: bool,
-) -> Result<Report, ListenerError> {
+) -> anyhow::Result<Vec<Report>> {
     let stop = async move {
         if stopped.wait_for(|stop| *stop).await.is_err() {
             std::future::pending::<()>().await;
         }
     };
-    let report = if once {
-        listener.once_until(stop).await?
-    } else {
-        listener.run_until(stop).await?
+    let reports = match (work, once) {
+        (Work::One(listener), true) => vec![named(listener, listener.once_until(stop).await?)],
+        (Work::One(listener), false) => vec![named(listener, listener.run_until(stop).await?)],
+        (Work::Many(many), false) => many.run_until(stop).await?,
+        (Work::Many(many), true) => {
+            let mut reports = Vec::new();
+            for (queue, report) in many.once_until(stop).await? {
+                reports.push((queue, report?));
+            }
+            reports
+        }
     };
-    tracing::info!(
-        worker = %listener.config().worker,
-        op = "report",
-        queue = %listener.config().queue,
-        ended = ?report.ended,
-        received = report.received,
-        outcomes = %outcomes(&report),
-        requests = report.requests,
-        tasks_started = report.tasks_started,
-        expiring = report.expiring,
-        "finished"
-    );
-    Ok(report)
+    for (queue, report) in &reports {
+        tracing::info!(
+            worker,
+            op = "report",
+            queue = %queue,
+            ended = ?report.ended,
+            received = report.received,
+            outcomes = %outcomes(report),
+            requests = report.requests,
+            tasks_started = report.tasks_started,
+            expiring = report.expiring,
+            "finished"
+        );
+    }
+    Ok(reports.into_iter().map(|(_, report)| report).collect())
+}
+
+fn named(listener: &Listener, report: Report) -> (String, Report) {
+    (listener.config().queue.clone(), report)
 }
 
 fn outcomes(report: &Report) -> String {

@@ -9,6 +9,7 @@ use smalt_listener::config::secret::Process;
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
+use smalt_listener::partition::PartitionSettings;
 use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig};
 
 use super::flags::ListenFlags;
@@ -20,6 +21,8 @@ const TRIGGER_EVERY_MIN: Duration = Duration::from_millis(100);
 /// One queue to work off.
 pub(crate) struct Queue {
     pub(crate) config: ListenerConfig,
+    /// Where several queues take its place.
+    pub(crate) partitions: Option<PartitionSettings>,
     pub(crate) handler: Arc<dyn Handler>,
     /// Flags over file.
     pub(crate) merged: QueueLayer,
@@ -166,6 +169,7 @@ fn queue(
         "trigger.every: needs at least 100ms"
     );
     Ok(Queue {
+        partitions: merged.partitions.settings(&config.queue)?,
         handler: handler(&merged.handler)?,
         config,
         merged: merged.clone(),

@@ -1,6 +1,7 @@
 //! `send`: puts messages.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,13 +9,14 @@ use clap::Args;
 use futures_util::stream::{self, StreamExt};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::{ConfigError, duration, queue_name};
-use smalt_listener::payload::{Offload, SendError, SendOptions, Sender};
+use smalt_listener::partition::{PartitionError, PartitionSender, Partitions};
+use smalt_listener::payload::{Offload, SendError, SendOptions, Sender, Sent};
 use smalt_sleeve::port::{CallContext, MessageTtl};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::flags::Encoding;
 use super::storage::{self, Retries};
-use super::{Common, ambient, exit, listen};
+use super::{Common, ambient, exit, listen, partitions};
 
 /// Messages that are put at the same time.
 const AT_ONCE: usize = 16;
@@ -39,6 +41,10 @@ pub(crate) struct SendFlags {
     /// Hide the messages for this long at first.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
     delay: Duration,
+    /// Key of the messages, where the --config file has `partitions` for the queue: messages of one
+    /// key go to one queue. Without, each body is its own key.
+    #[arg(long, value_name = "TEXT")]
+    key: Option<String>,
     /// Create the queue when it is missing.
     #[arg(long)]
     create_queue: bool,
@@ -66,14 +72,21 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     }
     let encoding = flags.encoding.into();
     let offload = offload(&file, &flags.queue)?;
-    let sender = Sender::new(storage, &flags.queue, encoding, offload, ambient::seed()?)?;
+    let seed = ambient::seed()?;
+    let sender = match partitions::of(&file, &flags.queue)? {
+        None => To::One(Sender::new(storage, &flags.queue, encoding, offload, seed)?),
+        Some(set) => {
+            let set = Arc::new(Partitions::new(storage, set)?);
+            To::Many(PartitionSender::new(set, encoding, offload, seed)?)
+        }
+    };
     let options = SendOptions {
         ttl: flags.ttl,
         delay: flags.delay,
     };
     let (sender, flags) = (&sender, &flags);
-    let puts =
-        bodies(flags).map(|body| async move { anyhow::Ok(sender.send(&body?, options).await) });
+    let puts = bodies(flags)
+        .map(|body| async move { anyhow::Ok(sender.send(&body?, flags, options).await) });
     let mut puts = std::pin::pin!(puts.buffered(AT_ONCE));
     let mut failed = 0_u64;
     while let Some(put) = puts.next().await {
@@ -82,7 +95,9 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
                 println!("{}", sent.receipt.id);
                 continue;
             }
-            Err(SendError::Payload(e) | SendError::Message(e) | SendError::Unknown(e)) => e,
+            Err(PartitionError::Send(
+                SendError::Payload(e) | SendError::Message(e) | SendError::Unknown(e),
+            )) => e,
             Err(error) => return Err(error.into()),
         };
         // Every later message would fail alike; one that may have been put is not put again.
@@ -97,6 +112,29 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// Where messages go.
+enum To {
+    One(Sender),
+    Many(PartitionSender),
+}
+
+impl To {
+    async fn send(
+        &self,
+        body: &[u8],
+        flags: &SendFlags,
+        options: SendOptions,
+    ) -> Result<Sent, PartitionError> {
+        match self {
+            To::One(sender) => Ok(sender.send(body, options).await?),
+            To::Many(sender) => {
+                let key = flags.key.as_ref().map_or(body, |key| key.as_bytes());
+                sender.send(key, body, options).await
+            }
+        }
+    }
 }
 
 /// How the file says that large bodies travel to this queue.

@@ -4,7 +4,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,14 +15,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use smalt_listener::PoolStatus;
 use smalt_listener::metrics::{Look, Metrics, prometheus};
 use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
+use smalt_listener::{Listener, PoolState, PoolStatus};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use super::token::Token;
-use super::trigger::Wakers;
+use super::trigger::{Wakers, Woken};
 
 /// Connections at the same time: probes and scrapers are few.
 const CONNECTIONS_MAX: usize = 64;
@@ -32,7 +32,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// One listener, seen from outside.
+#[derive(Clone)]
 pub(crate) struct Watched {
+    /// The partitioned queue that its queue is one of.
+    pub(crate) set: Option<String>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) status: watch::Receiver<PoolStatus>,
     /// The longest that it goes without a call.
@@ -51,6 +54,10 @@ impl Watched {
 
     fn readiness(&self) -> Result<(), String> {
         let in_flight = self.pool().in_flight;
+        if self.set.is_some() && self.pool().state == PoolState::Stopped {
+            // Drained, and read no longer.
+            return Ok(());
+        }
         let ready = self.metrics.readiness(self.interval, in_flight);
         ready.map_err(|why| format!("{}: {why}", self.metrics.queue()))
     }
@@ -99,14 +106,51 @@ pub(crate) struct Surface {
     /// What events have to show.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
-    pub(crate) queues: Vec<Watched>,
+    pub(crate) queues: Mutex<Vec<Watched>>,
+    /// Partitioned queues: their listeners come and go.
+    pub(crate) sets: Vec<String>,
     /// Requests to the trigger queues.
     pub(crate) triggers: Vec<Arc<Metrics>>,
 }
 
 impl Surface {
+    /// The listeners of this moment.
+    pub(crate) fn queues(&self) -> Vec<Watched> {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A listener begins; what counts for it, carried on from one before it on the same queue.
+    pub(crate) fn add(&self, listener: &Listener, set: Option<&str>) -> Arc<Metrics> {
+        let (config, mut queues) = (listener.config(), self.locked());
+        let before = queues
+            .iter()
+            .position(|known| known.metrics.queue() == config.queue);
+        let metrics = match before {
+            Some(at) => queues.swap_remove(at).metrics,
+            None => Arc::new(Metrics::new(&config.queue)),
+        };
+        queues.push(Watched {
+            set: set.map(str::to_owned),
+            status: listener.status(),
+            metrics: Arc::clone(&metrics),
+            interval: config.longest_sleep(),
+        });
+        queues.sort_by(|one, other| one.metrics.queue().cmp(other.metrics.queue()));
+        drop(queues);
+        self.wakers.add(Woken {
+            set: set.map(str::to_owned),
+            waker: listener.waker(),
+        });
+        metrics
+    }
+
     fn uptime(&self) -> Duration {
-        let uptimes = self.queues.iter().map(|queue| queue.metrics.uptime());
+        let queues = self.queues();
+        let uptimes = queues.iter().map(|queue| queue.metrics.uptime());
         uptimes.max().unwrap_or_default()
     }
 
@@ -117,14 +161,15 @@ impl Surface {
             "account": self.wakers.account,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.uptime().as_secs_f64(),
-            "queues": self.queues.iter().map(Watched::status).collect::<Vec<_>>(),
+            "queues": self.queues().iter().map(Watched::status).collect::<Vec<_>>(),
             "triggers": self.triggers.iter().map(|m| trigger_status(m)).collect::<Vec<_>>(),
         })
     }
 
     /// A few words for a progress bar.
     pub(crate) fn summary(&self) -> String {
-        let pools = self.queues.iter().map(Watched::pool);
+        let queues = self.queues();
+        let pools = queues.iter().map(Watched::pool);
         let (tasks, in_flight, backlog) = pools.fold((0, 0, 0), |(t, i, b), pool| {
             (t + pool.tasks, i + pool.in_flight, b + pool.backlog)
         });
@@ -132,7 +177,8 @@ impl Surface {
     }
 
     fn metrics(&self) -> String {
-        let looks = self.queues.iter().map(|queue| Look {
+        let queues = self.queues();
+        let looks = queues.iter().map(|queue| Look {
             queue: queue.metrics.queue(),
             counts: queue.metrics.counts(),
             pool: Some(queue.pool()),
@@ -147,8 +193,14 @@ impl Surface {
     }
 
     fn readiness(&self) -> Result<(), String> {
-        let queues = self.queues.iter();
-        let problems: Vec<_> = queues.filter_map(|q| q.readiness().err()).collect();
+        let queues = self.queues();
+        let mut problems: Vec<_> = queues.iter().filter_map(|q| q.readiness().err()).collect();
+        let known = |set: &&String| queues.iter().any(|queue| queue.set.as_ref() == Some(set));
+        for set in self.sets.iter().filter(|set| !known(set)) {
+            problems.push(format!(
+                "{set}: the map of its queues has not been read yet"
+            ));
+        }
         match problems.is_empty() {
             true => Ok(()),
             false => Err(problems.join("\n")),

@@ -20,25 +20,21 @@ fn surface() -> (Arc<FakeStorage>, Listener, Arc<Surface>) {
     let port = Arc::clone(&storage) as Arc<dyn Storage>;
     let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
     let config = ListenerConfig::new(QUEUE);
-    let interval = config.longest_sleep();
-    let metrics = Arc::new(Metrics::new(QUEUE));
     let listener = Listener::new(config, port, handler, 1).unwrap();
-    let listener = listener.observed_by(Arc::clone(&metrics) as Arc<dyn Observer>);
     let surface = Surface {
         worker: "w".to_owned(),
         wakers: Arc::new(Wakers {
             account: "fake".to_owned(),
-            wakers: vec![listener.waker()],
+            wakers: Mutex::default(),
         }),
         token: None,
         price: None,
-        queues: vec![Watched {
-            metrics,
-            status: listener.status(),
-            interval,
-        }],
+        queues: Mutex::default(),
+        sets: Vec::new(),
         triggers: Vec::new(),
     };
+    let metrics = surface.add(&listener, None);
+    let listener = listener.observed_by(metrics as Arc<dyn Observer>);
     (storage, listener, Arc::new(surface))
 }
 
@@ -133,6 +129,28 @@ async fn dl21_events_are_for_somebody() {
     let page = Request::post("/notify").header("origin", "http://evil.example");
     let (head, ()) = page.body(()).unwrap().into_parts();
     assert_eq!(notified(&surface, &head, b"{\"queue\":\"orders\"}").0, 403);
+}
+
+/// An event for a partitioned queue wakes the listener of each of its queues; without a map it is
+/// not ready.
+#[tokio::test(start_paused = true)]
+async fn a_partitioned_queue_is_one_to_the_outside() {
+    let (storage, listener, surface) = surface();
+    let mut surface = Arc::into_inner(surface).unwrap();
+    surface.sets = vec!["mails".to_owned()];
+    run_for(&listener, s(5)).await;
+    let (code, why) = ask(&surface, ALL, "GET /readyz", "");
+    assert_eq!((code, why.contains("mails: the map")), (503, true), "{why}");
+    for queue in ["mails-00", "mails-01", "mails-00"] {
+        let port = Arc::clone(&storage) as Arc<dyn Storage>;
+        let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
+        let part = Listener::new(ListenerConfig::new(queue), port, handler, 1).unwrap();
+        surface.add(&part, Some("mails"));
+    }
+    assert_eq!(surface.queues().len(), 3, "one taken up again is the same");
+    let event = r#"{"queue":"MAILS"}"#;
+    let answer = ask(&surface, ALL, "POST /notify", event);
+    assert_eq!(answer, (202, "{\"woken\":2}\n".to_owned()));
 }
 
 /// With a token nobody else wakes the listener, and the answer says how to be let in.

@@ -1,7 +1,7 @@
 //! The triggers that come from outside of the process, and the queue that they may come through.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use smalt_listener::Waker;
@@ -21,7 +21,14 @@ const BATCH: u32 = 32;
 /// Whom events can wake.
 pub(crate) struct Wakers {
     pub(crate) account: String,
-    pub(crate) wakers: Vec<Waker>,
+    pub(crate) wakers: Mutex<Vec<Woken>>,
+}
+
+/// Who can be woken.
+pub(crate) struct Woken {
+    /// The partitioned queue that its queue is one of.
+    pub(crate) set: Option<String>,
+    pub(crate) waker: Waker,
 }
 
 impl Wakers {
@@ -31,8 +38,24 @@ impl Wakers {
             return 0;
         }
         let queue = event.queue();
-        let woken = self.wakers.iter().filter(|waker| waker.wake_for(&queue));
+        let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = wakers.iter().filter(|Woken { set, waker }| {
+            let by_set = set
+                .as_ref()
+                .is_some_and(|set| set.eq_ignore_ascii_case(&queue));
+            if by_set {
+                waker.wake();
+            }
+            by_set || waker.wake_for(&queue)
+        });
         woken.count()
+    }
+
+    /// From now on this listener can be woken, in place of one before it on the same queue.
+    pub(crate) fn add(&self, woken: Woken) {
+        let mut wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        wakers.retain(|known| known.waker.queue() != woken.waker.queue());
+        wakers.push(woken);
     }
 }
 
@@ -142,7 +165,10 @@ mod tests {
         let listener = Listener::new(config, Arc::clone(&storage), handler, 1).unwrap();
         let wakers = Arc::new(Wakers {
             account: storage.account().to_owned(),
-            wakers: vec![listener.waker()],
+            wakers: Mutex::new(vec![Woken {
+                set: None,
+                waker: listener.waker(),
+            }]),
         });
         (listener, wakers)
     }

@@ -10,6 +10,7 @@ use smalt_listener::config::duration;
 use smalt_listener::config::effective::{Setting, Source, settings};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::secret::Process;
+use smalt_listener::partition::map::queue_name_of;
 use smalt_sleeve::port::{CallContext, ErrorKind};
 
 use super::flags::ListenFlags;
@@ -222,11 +223,15 @@ async fn connect(common: &Common, file: &ConfigFile, plan: &Plan) -> anyhow::Res
     let storage = storage::open(common, file, Retries::OfTheClient).await?;
     let mut problems = Vec::new();
     for queue in &plan.queues {
-        let name = &queue.config.queue;
+        let name = match &queue.partitions {
+            Some(set) => &queue_name_of(&set.name, 0),
+            None => &queue.config.queue,
+        };
+        let made = queue.config.create_queue || queue.partitions.is_some();
         let cx = CallContext::default();
         match storage.queue_properties(&cx, name).await {
             Ok(facts) => println!("{name}: there, about {} messages", facts.approximate_count),
-            Err(error) if error.kind == ErrorKind::NotFound && queue.config.create_queue => {
+            Err(error) if error.kind == ErrorKind::NotFound && made => {
                 println!("{name}: not there, will be created");
             }
             Err(error) => problems.push(anyhow::Error::new(error)),

@@ -4,6 +4,7 @@ use super::ListenerConfig;
 use super::duration::{Human, text};
 use super::file::{QueueLayer, TRIGGER_EVERY};
 use crate::handler::exec::CommandLine;
+use crate::partition::PartitionSettings;
 
 /// Where a value comes from, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,12 @@ const ROWS: &[Row] = rows![
         |c, _| c.offload.as_ref().map_or_else(none, |o| text(o.margin));
     "offload.max", "", |l| l.offload.max.is_some(),
         |c, _| c.offload.as_ref().map_or_else(none, |o| format!("{}B", o.payload_bytes_max));
+    "partitions.count", "", |l| l.partitions.count.is_some(),
+        |_, l| l.partitions.count.map_or_else(none, |count| count.to_string());
+    "partitions.container", "", |l| l.partitions.container.is_some(),
+        |_, l| set(l, |set| set.container);
+    "partitions.max_age", "", |l| l.partitions.max_age.is_some(),
+        |_, l| set(l, |set| text(set.max_age));
     "trigger.queue", "trigger_queue", |l| l.trigger.queue.is_some(),
         |_, l| l.trigger.queue.clone().unwrap_or_else(none);
     "trigger.every", "", |l| l.trigger.every.is_some(),
@@ -99,6 +106,14 @@ const ROWS: &[Row] = rows![
 
 fn none() -> String {
     "-".to_owned()
+}
+
+/// Of a partitioned queue.
+fn set(layer: &QueueLayer, value: impl Fn(PartitionSettings) -> String) -> String {
+    let set = layer
+        .partitions
+        .settings(layer.name.as_deref().unwrap_or_default());
+    set.ok().flatten().map_or_else(none, value)
 }
 
 fn word(value: &impl std::fmt::Debug) -> String {
@@ -218,6 +233,17 @@ mod tests {
             "offload = { container = \"big\", max = \"9B\" }",
             "9B",
         ),
+        ("partitions.count", "partitions = 3", "3"),
+        (
+            "partitions.container",
+            "partitions = { count = 2, container = \"ops\" }",
+            "ops",
+        ),
+        (
+            "partitions.max_age",
+            "partitions = { count = 2, max_age = \"30s\" }",
+            "30s",
+        ),
         (
             "trigger.queue",
             "trigger = { queue = \"events\" }",
@@ -254,6 +280,7 @@ mod tests {
         match key {
             "offload.container" => toml.contains("container = \"big\""),
             "idle_tasks" => toml.contains("idle_tasks = "),
+            "partitions.count" => toml.contains("count = 2"),
             _ => false,
         }
     }
@@ -282,6 +309,7 @@ mod tests {
             create_queue: _,
             call_timeout: _,
             offload: _,
+            partitions: _,
             trigger: _,
             handler: _,
         } = QueueLayer::default();
@@ -289,7 +317,7 @@ mod tests {
             .iter()
             .map(|row| row.key.split('.').next().unwrap())
             .collect();
-        assert_eq!(tables.len(), 21, "all but the name");
+        assert_eq!(tables.len(), 22, "all but the name");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::connection::ConnectionLayer;
 use super::duration::Human;
 use super::idle_tasks::IdleTasks;
+use super::partitions::PartitionsLayer;
 use super::secret::Sources;
 use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
 use crate::handler::exec::CommandLine;
@@ -90,6 +91,8 @@ pub struct QueueLayer {
     pub call_timeout: Option<Human>,
     /// [`ListenerConfig::offload`].
     pub offload: OffloadLayer,
+    /// Several queues in the place of this one.
+    pub partitions: PartitionsLayer,
     /// Where events come from that wake it.
     pub trigger: TriggerLayer,
     /// What handles its messages.
@@ -238,6 +241,7 @@ impl QueueLayer {
             create_queue: first(self.create_queue, below.create_queue),
             call_timeout: first(self.call_timeout, below.call_timeout),
             offload: self.offload.over(below.offload),
+            partitions: self.partitions.over(below.partitions),
             trigger: TriggerLayer {
                 queue: first(self.trigger.queue, below.trigger.queue),
                 every: first(self.trigger.every, below.trigger.every),
@@ -291,6 +295,7 @@ impl QueueLayer {
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
         c.offload = self.offload.settings()?;
+        self.partitions.settings(name)?;
         c.validate()?;
         Ok(c)
     }

@@ -9,6 +9,7 @@ pub mod duration;
 pub mod effective;
 pub mod file;
 pub mod idle_tasks;
+pub mod partitions;
 pub mod secret;
 
 use std::time::Duration;

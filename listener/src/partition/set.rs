@@ -44,7 +44,11 @@ impl PartitionSettings {
         }
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    /// Checks every setting.
+    ///
+    /// # Errors
+    /// With the setting that makes no sense.
+    pub fn check(&self) -> Result<(), ConfigError> {
         queue_name(
             "partitions.name",
             &queue_name_of(&self.name, PARTITIONS_MAX - 1),

@@ -109,7 +109,10 @@ impl<'a> Answer<'a> {
             kind: kind(self.blob_type).ok_or_else(|| call.unreadable("unknown blob type"))?,
             copy: self.copy(call)?,
             access_tier: self.access_tier.map(str::to_owned),
-            tag_count: self.tag_count.and_then(|text| text.parse().ok()).unwrap_or(0),
+            tag_count: self
+                .tag_count
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
             metadata: self.metadata,
         })
     }

@@ -1,0 +1,159 @@
+//! `partitions`: several queues in the place of one, as the file has it.
+
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::duration::Human;
+use crate::partition::PartitionSettings;
+
+/// Container of the maps where nobody names another.
+const CONTAINER: &str = "listener-partitions";
+
+/// `partitions = 4`, or `partitions = { count, container, max_age }`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "Written")]
+pub struct PartitionsLayer {
+    /// Number of queues of the first map.
+    pub count: Option<u32>,
+    /// Container of the map.
+    pub container: Option<String>,
+    /// How long a sender may trust the map.
+    pub max_age: Option<Human>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`partitions` is a number, or a table of count, container and max_age"
+)]
+enum Written {
+    Number(u32),
+    Table(Table),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    count: Option<u32>,
+    container: Option<String>,
+    max_age: Option<Human>,
+}
+
+impl TryFrom<Written> for PartitionsLayer {
+    type Error = std::convert::Infallible;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        Ok(match written {
+            Written::Number(count) => PartitionsLayer {
+                count: Some(count),
+                ..PartitionsLayer::default()
+            },
+            Written::Table(table) => PartitionsLayer {
+                count: table.count,
+                container: table.container,
+                max_age: table.max_age,
+            },
+        })
+    }
+}
+
+impl PartitionsLayer {
+    /// This layer over `below`: what is set here wins.
+    #[must_use]
+    pub fn over(self, below: PartitionsLayer) -> PartitionsLayer {
+        PartitionsLayer {
+            count: self.count.or(below.count),
+            container: self.container.or(below.container),
+            max_age: self.max_age.or(below.max_age),
+        }
+    }
+
+    /// The settings of the queue of this name, checked; `None` where it is one queue.
+    ///
+    /// # Errors
+    /// With the setting that makes no sense.
+    pub fn settings(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
+        let Some(count) = self.count else {
+            if self.container.is_some() || self.max_age.is_some() {
+                let problem = "say how many: count = 4";
+                return Err(ConfigError::value("partitions.count", problem));
+            }
+            return Ok(None);
+        };
+        let container = self.container.as_deref().unwrap_or(CONTAINER);
+        let mut settings = PartitionSettings::new(name, count, container);
+        settings.max_age = self.max_age.map_or(settings.max_age, |Human(age)| age);
+        settings.check()?;
+        Ok(Some(settings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Option<PartitionSettings>, String> {
+        let table: toml::Table = text.parse().unwrap();
+        let value = table.get("partitions").unwrap().clone();
+        let layer = value.try_into::<PartitionsLayer>();
+        let layer = layer.map_err(|error| error.to_string())?;
+        layer.settings("orders").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_number_or_a_table() {
+        let settings = of("partitions = 4").unwrap().unwrap();
+        assert_eq!((settings.partitions, settings.name.as_str()), (4, "orders"));
+        assert_eq!(settings.container, "listener-partitions");
+        let table = r#"partitions = { count = 2, container = "ops", max_age = "30s" }"#;
+        let settings = of(table).unwrap().unwrap();
+        assert_eq!(
+            (settings.partitions, settings.container.as_str()),
+            (2, "ops")
+        );
+        assert_eq!(settings.max_age.as_secs(), 30);
+    }
+
+    /// One clear line for each thing that can be wrong.
+    #[test]
+    fn what_makes_no_sense_is_said_in_a_line() {
+        for (text, problem) in [
+            ("partitions = 0", "partitions: 0 is not between 1 and 100"),
+            (
+                "partitions = 101",
+                "partitions: 101 is not between 1 and 100",
+            ),
+            ("partitions = \"4\"", "a number, or a table"),
+            ("partitions = -1", "a number, or a table"),
+            (
+                "partitions = { cuont = 4 }",
+                "a table of count, container and max_age",
+            ),
+            (
+                "partitions = { container = \"ops\" }",
+                "partitions.count: say how many",
+            ),
+            (
+                "partitions = { count = 2, container = \"Ops\" }",
+                "`Ops` is no container",
+            ),
+            ("partitions = { count = 2, max_age = \"2h\" }", "1s to 1h"),
+            (
+                "partitions = { count = 2, max_age = \"1500ms\" }",
+                "whole seconds",
+            ),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(problem), "{text}: {error}");
+            assert!(!error.trim_end().contains('\n'), "{text}: {error}");
+        }
+        let long = PartitionsLayer {
+            count: Some(1),
+            ..PartitionsLayer::default()
+        };
+        assert!(
+            long.settings(&"q".repeat(61)).is_err(),
+            "no room for a number"
+        );
+    }
+}
