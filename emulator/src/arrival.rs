@@ -27,6 +27,8 @@ pub struct Socket {
     pub secure: bool,
 }
 
+/// Header of the method that a request to the Table service stands for.
+pub const TUNNEL: &str = "x-http-method";
 /// Version of requests that name none (anonymous access since the root container was introduced).
 const UNNAMED: ApiVersion = ApiVersion::V2009_09_19;
 
@@ -38,14 +40,7 @@ pub fn arrive(
     socket: &Socket,
     request_id: Uuid,
 ) -> Result<Call, StorageError> {
-    let host = match head.uri.authority() {
-        Some(authority) => authority.as_str(),
-        None => head
-            .headers
-            .get(HOST)
-            .and_then(|h| h.to_str().ok())
-            .unwrap_or_default(),
-    };
+    let host = host(&head);
     let query = uri::parse_query(head.uri.query().unwrap_or_default())?;
     let restype = uri::lookup(&query, "restype").unwrap_or_default();
     let address = Address {
@@ -73,7 +68,8 @@ pub fn arrive(
     Ok(Call {
         origin: [scheme, host].concat(),
         body_length: declared.or_else(|| body.size_hint().exact()),
-        method: head.method,
+        method: tunnelled(&head.method, &head.headers, target.service),
+        sent_method: head.method,
         settings: core.settings(&target.account),
         target,
         query,
@@ -95,6 +91,30 @@ pub fn arrive(
         shuffle_messages: core.config.shuffle_messages,
         identity: Identity::Anonymous,
     })
+}
+
+/// What a POST with `X-HTTP-Method` asks for: clients reach the Table service through proxies that
+/// let no other method pass. *Authorization for the Azure Storage services* has the sent method
+/// signed. A header that is wrong changes nothing here; the register refuses it.
+fn tunnelled(sent: &Method, headers: &HeaderMap, service: Service) -> Method {
+    let named = headers.get(TUNNEL).filter(|_| service == Service::Table);
+    let named = named.and_then(|name| Method::from_bytes(name.as_bytes()).ok());
+    named.unwrap_or_else(|| sent.clone())
+}
+
+fn host(head: &Parts) -> &str {
+    let named = || head.headers.get(HOST).and_then(|h| h.to_str().ok());
+    match head.uri.authority() {
+        Some(authority) => authority.as_str(),
+        None => named().unwrap_or_default(),
+    }
+}
+
+/// The service that a request is for, as far as socket and host tell: it words the refusal of what
+/// cannot be read. The Blob service where they tell nothing.
+pub fn service(head: &Parts, socket: &Socket) -> Service {
+    let told = socket.service.or_else(|| target::service_of(host(head)));
+    told.unwrap_or(Service::Blob)
 }
 
 /// The version that a request names: by its header, else by `api-version`, else by its signature.

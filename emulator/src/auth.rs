@@ -92,6 +92,21 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
     Ok(identity)
 }
 
+/// Whether whoever sent a transaction may do what one of its requests asks for. The request has no
+/// credentials of its own; its call has the identity of the transaction.
+///
+/// # Errors
+/// 403 `AuthorizationPermissionMismatch`, 403 `AuthorizationFailure`.
+pub fn permit(call: &Call, entry: &Entry) -> Result<(), StorageError> {
+    match call.identity {
+        Identity::Owner | Identity::Entra(_) => Ok(()),
+        Identity::Sas(permissions) => {
+            sas::check_letters(call, &entry.access, entry.access.service_sas, permissions)
+        }
+        Identity::Anonymous => Err(ErrorCode::AuthorizationFailure.into()),
+    }
+}
+
 fn identify(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
     let account = core.config.account(call.account());
     let authorization = match call.headers.get(AUTHORIZATION) {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, Method};
+use smalt_protocol::table::address;
 use smalt_protocol::{ApiVersion, Metadata, Service, StorageError, Timestamp};
 use uuid::Uuid;
 
@@ -14,8 +15,10 @@ use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
 pub struct Call {
-    /// Method.
+    /// Method: what a tunnelled request asks for.
     pub method: Method,
+    /// Method of the request line, which signatures cover.
+    pub sent_method: Method,
     /// Account, service, resource.
     pub target: Target,
     /// Query parameters, decoded, in the order sent.
@@ -135,10 +138,14 @@ impl Call {
         }
     }
 
-    /// Table addressed, as its path says; empty when the resource is no table.
+    /// Table addressed, as its path says; empty when the resource is no table or entity.
     pub fn table(&self) -> &str {
         match &self.target.resource {
-            Resource::Table(path) => path.split('(').next().unwrap_or_default(),
+            Resource::Table(Ok(
+                address::Resource::Table(table)
+                | address::Resource::Entities(table)
+                | address::Resource::Entity { table, .. },
+            )) => table,
             _ => "",
         }
     }

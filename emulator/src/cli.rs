@@ -66,7 +66,7 @@ pub struct Cli {
     /// Port of the queue service; 0 takes a free one.
     #[arg(long, default_value_t = 10001)]
     pub queue_port: u16,
-    /// Address of the table service, which answers 501 so far.
+    /// Address of the table service.
     #[arg(long, default_value = "127.0.0.1")]
     pub table_host: String,
     /// Port of the table service; 0 takes a free one.

@@ -1,8 +1,8 @@
 //! Keys of the operations' records.
 //!
 //! One prefix byte, then fixed-width big-endian numbers and names, so that the order of bytes is
-//! the order that Azure lists in. Contents are keyed by the *generation* of their container or
-//! queue and never by its name: delete and clear are one write, re-creation starts clean.
+//! the order that Azure lists in. Contents are keyed by the *generation* of their container, queue
+//! or table and never by its name: delete and clear are one write, re-creation starts clean.
 //!
 //! | prefix | key | value |
 //! | --- | --- | --- |
@@ -26,11 +26,18 @@
 //! | `0x22` | generation, visible at, sequence | message id, in the order of delivery |
 //! | `0x23` | generation, expires at, sequence | message id, in the order of expiry |
 //! | `0x24` | generation | number of messages |
+//! | `0x25` | account 0 table, in lower case | `TableRecord` |
+//! | `0x26` | generation, partition key 0 row key | `EntityRecord`, or its first part |
+//! | `0x27` | generation, partition key 0 row key 0 number | another part of an `EntityRecord` |
 //! | `0x30` | account 0 service | `ServiceProperties` |
 //! | `0x40` | generation | left to remove: `GarbageRecord`, or nothing where the name is free |
 //! | `0x41` | tick, key | what is kept until then, by its key: nothing |
 //!
 //! Prefixes below `0x10` belong to the store itself.
+
+mod entity;
+
+pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
 
 use smalt_protocol::Timestamp;
 
@@ -54,11 +61,14 @@ const MESSAGE: u8 = 0x21;
 const VISIBLE: u8 = 0x22;
 const EXPIRY: u8 = 0x23;
 const MESSAGE_COUNT: u8 = 0x24;
+const TABLE: u8 = 0x25;
+const ENTITY: u8 = 0x26;
+const ENTITY_PART: u8 = 0x27;
 const SERVICE: u8 = 0x30;
 const GARBAGE: u8 = 0x40;
 const EXPIRING: u8 = 0x41;
 
-/// What sets one life of a container or queue apart from the next: the tick of its creation.
+/// What sets one life of a container, queue or table apart from the next: the tick of its creation.
 pub type Generation = u64;
 
 fn key(prefix: u8, parts: &[&[u8]]) -> Vec<u8> {
@@ -343,7 +353,7 @@ pub fn garbage(generation: Generation) -> Vec<u8> {
 }
 
 /// The prefixes of everything that a generation keys, with what its records hold.
-pub fn contents(generation: Generation) -> [Vec<u8>; 11] {
+pub fn contents(generation: Generation) -> [Vec<u8>; 13] {
     [
         TAG,
         BLOB,
@@ -356,6 +366,8 @@ pub fn contents(generation: Generation) -> [Vec<u8>; 11] {
         VISIBLE,
         EXPIRY,
         MESSAGE_COUNT,
+        ENTITY,
+        ENTITY_PART,
     ]
     .map(|prefix| key(prefix, &[&generation.to_be_bytes()]))
 }
@@ -455,46 +467,4 @@ pub fn resource_name<'a>(key: &'a [u8], account: &str) -> std::borrow::Cow<'a, s
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_prefix_is_behind_all_of_it() {
-        assert_eq!(after(vec![1, 2]), vec![1, 3]);
-        assert_eq!(after(vec![1, 255]), vec![2]);
-        assert!(blob(7, "\u{10FFFF}") < after(blob(7, "")));
-    }
-
-    #[test]
-    fn names_read_back() {
-        let tick = Timestamp::from_unix_s(5);
-        assert_eq!(blob_name(&blob(7, "a/b")), "a/b");
-        assert_eq!(
-            snapshot_name(&snapshot(7, "a/b", tick)),
-            ("a/b".to_owned(), tick)
-        );
-        assert_eq!(resource_name(&container("acct", "c"), "acct"), "c");
-        for at in [tick, Timestamp::MAX] {
-            let place = ("v".to_owned(), "a/b".to_owned(), at);
-            assert_eq!(tag_place(&tag(7, "t", "v", "a/b", at)), place);
-        }
-    }
-
-    #[test]
-    fn blobs_with_a_tag_stand_in_the_order_of_its_values() {
-        let at = |key, value| tag(7, key, value, "blob", Timestamp::MAX);
-        let places = [at("t", ""), at("t", "a"), at("t", "a b"), at("t", "ab")];
-        assert!(places.is_sorted());
-        let (from, to) = (tag_values(7, "t"), after(tag_values(7, "t")));
-        assert!(places.iter().all(|place| (&from..&to).contains(&place)));
-        assert!(!(from..to).contains(&at("t2", "a")));
-    }
-
-    #[test]
-    fn snapshots_of_a_blob_do_not_reach_into_a_longer_name() {
-        let (from, to) = (snapshots(7, "a"), after(snapshots(7, "a")));
-        let tick = Timestamp::from_unix_s(5);
-        assert!((from.clone()..to.clone()).contains(&snapshot(7, "a", tick)));
-        assert!(!(from..to).contains(&snapshot(7, "a!", tick)));
-    }
-}
+mod tests;

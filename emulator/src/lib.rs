@@ -1,4 +1,4 @@
-//! Azure Blob and Queue Storage, in process or as one binary.
+//! Azure Blob, Queue and Table Storage, in process or as one binary.
 //!
 //! [`Emulator::call`] takes an HTTP request and returns the response that Azure would give. There
 //! is no socket, no timer and no ambient time: a [`Clock`] says what time it is, a seed says which

@@ -11,3 +11,4 @@ pub mod marker;
 pub mod paging;
 pub mod queue;
 pub mod service;
+pub mod table;

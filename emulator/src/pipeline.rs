@@ -10,7 +10,7 @@ pub mod part;
 use std::pin::Pin;
 
 use http::{Method, Request, Response};
-use smalt_protocol::{ErrorCode, Service, StorageError};
+use smalt_protocol::{ErrorCode, StorageError};
 
 use crate::arrival::{self, Socket};
 use crate::auth;
@@ -38,7 +38,11 @@ pub enum Run {
     Built(for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>),
 }
 
-/// A register line without a file yet.
+/// A register line without a file yet. None is left; the next operation of Azure's is named so.
+#[allow(
+    dead_code,
+    reason = "for operations that are named before they are built"
+)]
 pub const NOT_BUILT: Run = Run::NotBuilt;
 
 /// Runs an operation that changes nothing.
@@ -65,13 +69,13 @@ pub async fn serve(
     let (head, mut body) = request.into_parts();
     let method = head.method.clone();
     let request_id = core.ids.next();
+    let service = arrival::service(&head, &socket);
     let noted = core.observer.note(&head, &mut body).await;
     let arrived = arrival::check_framing(&head, &socket)
         .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
     let mut call = match arrived {
         Ok(call) => call,
         Err(error) => {
-            let service = socket.service.unwrap_or(Service::Blob);
             let common = Common::bare(service, request_id, core.store.now());
             let reply = refuse(&error, &method, &common);
             return Ok(reply::finish(reply, &method, &common));

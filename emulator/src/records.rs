@@ -7,6 +7,7 @@ mod container;
 mod garbage;
 mod pages;
 mod queue;
+mod table;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -22,6 +23,7 @@ pub use container::{ContainerRecord, PublicAccess};
 pub use garbage::{GarbageRecord, Tombstone};
 pub use pages::{Held, PageNode, Run};
 pub use queue::{MessageRecord, MessageText, QueueRecord};
+pub use table::{EntityRecord, TableRecord};
 
 use crate::store::{StoreError, StoreResult, Transaction, View};
 
@@ -68,6 +70,8 @@ impl Record for Tombstone {}
 impl Record for QueueRecord {}
 impl Record for ServiceProperties {}
 impl Record for MessageRecord {}
+impl Record for TableRecord {}
+impl Record for EntityRecord {}
 
 #[cfg(test)]
 mod tests {

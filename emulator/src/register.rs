@@ -7,6 +7,7 @@ mod access;
 mod blob;
 mod queue;
 mod table;
+mod tunnel;
 pub mod when;
 
 use http::Method;
@@ -16,7 +17,7 @@ pub use access::{Access, Anonymous, Scope};
 
 use crate::call::Call;
 use crate::pipeline::Run;
-use crate::target::Kind;
+use crate::target::{Kind, Resource};
 
 /// One operation.
 #[derive(Clone, Copy)]
@@ -100,6 +101,10 @@ pub fn all() -> impl Iterator<Item = &'static Entry> {
 
 /// The operation that a call is for.
 pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
+    if let Resource::Table(Err(error)) = &call.target.resource {
+        return Err(error.clone());
+    }
+    tunnel::check(call)?;
     let restype = call.query("restype").unwrap_or_default();
     let comp = call.query("comp").unwrap_or_default();
     let kind = call.target.resource.kind();

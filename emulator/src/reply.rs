@@ -1,5 +1,7 @@
 //! Responses: what operations render, and what every response carries besides.
 
+pub mod table;
+
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, SERVER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
@@ -13,6 +15,8 @@ use crate::call::Call;
 use crate::header_case::HeaderCase;
 use crate::ops::lookup::moment;
 use crate::store::PayloadReader;
+
+pub use table::Form;
 
 /// A rendered outcome, before the common headers.
 #[derive(Debug)]
@@ -135,6 +139,8 @@ pub struct Common<'a> {
     pub client_request_id: Option<&'a HeaderValue>,
     /// `Date`.
     pub now: Timestamp,
+    /// How refusals are worded.
+    pub form: Form,
 }
 
 impl<'a> Common<'a> {
@@ -147,6 +153,7 @@ impl<'a> Common<'a> {
             tells_code: call.version >= ApiVersion::V2017_07_29,
             client_request_id: call.headers.get("x-ms-client-request-id"),
             now,
+            form: Form::of(call),
         }
     }
 
@@ -195,6 +202,11 @@ impl<'a> Common<'a> {
             tells_code: true,
             client_request_id: None,
             now,
+            form: if service == Service::Table {
+                Form::Unread
+            } else {
+                Form::Plain
+            },
         }
     }
 }
@@ -250,6 +262,8 @@ pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     let status = error.status();
     let mut reply = if status == 304 {
         Reply::new(status)
+    } else if common.form != Form::Plain {
+        table::refusal(error, common, common.form)
     } else {
         Reply::xml(
             status,
@@ -261,7 +275,7 @@ pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
             .render(),
         )
     };
-    if common.tells_code {
+    if common.tells_code && table::tells_code(error.code(), common.form) {
         reply.set("x-ms-error-code", error.code().as_str());
     }
     for (name, value) in error.headers() {

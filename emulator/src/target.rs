@@ -7,6 +7,7 @@
 use smalt_protocol::connection_string::{
     EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT, EMULATOR_TABLE_PORT,
 };
+use smalt_protocol::table::address;
 use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
 /// The service of Azurite's default ports, for in-process requests in path style.
@@ -40,8 +41,8 @@ pub enum Resource {
     Messages(String),
     /// One message: queue, id.
     Message(String, String),
-    /// Anything of the table service: the path behind the account.
-    Table(String),
+    /// Anything of the table service; where no resource has such a path, what is said to that.
+    Table(Result<address::Resource, StorageError>),
 }
 
 /// The kinds of [`Resource`], as the register names them.
@@ -154,7 +155,7 @@ pub fn resolve(
     let resource = match service {
         Service::Blob => blob_resource(rest, address.names_container)?,
         Service::Queue => queue_resource(rest)?,
-        Service::Table => Resource::Table(uri::percent_decode(rest)?),
+        Service::Table => Resource::Table(address::parse_path(rest)),
     };
     let raw_path = if address.raw_path.is_empty() {
         "/".to_owned()
@@ -177,6 +178,15 @@ fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String
     let service = of_label(labels.next()?.split(':').next()?)?;
     let known = is_account(&account) || account.strip_suffix(SECONDARY).is_some_and(is_account);
     known.then_some((account, service))
+}
+
+/// The service that a host names by its second label or its port.
+pub fn service_of(host: &str) -> Option<Service> {
+    let label = host
+        .split('.')
+        .nth(1)
+        .and_then(|label| label.split(':').next());
+    label.and_then(of_label).or_else(|| port_service(host))
 }
 
 fn port_service(host: &str) -> Option<Service> {

@@ -10,6 +10,7 @@
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
+//! - [`table_histories`]: the same of tables.
 //! - [`fleet`]: listener processes that are killed, and an account of every message.
 //! - [`soak`]: long runs, everything in them accounted for.
 //! - [`diff`]: two services asked the same, and a ledger of how they differ.
@@ -36,5 +37,6 @@ pub mod replay;
 pub mod scenario;
 pub mod servers;
 pub mod soak;
+pub mod table_histories;
 pub mod testing;
 pub mod traces;

@@ -160,6 +160,13 @@ impl StorageError {
         self
     }
 
+    /// What the log says besides.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<String>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
     /// The code.
     pub fn code(&self) -> ErrorCode {
         self.0.code

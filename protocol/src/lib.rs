@@ -23,6 +23,7 @@
 //! - [`time`], [`etag`], [`range`], [`conditions`], [`lease`], [`metadata`], [`uri`]: values of
 //!   headers and queries, read and written.
 //! - [`xml`]: documents, one file per family, over one bounded reader and one writer.
+//! - [`table`]: entities, filters and batches of the Table service.
 //! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
 //!
 //! # Conventions
@@ -45,6 +46,7 @@ pub mod names;
 pub mod range;
 pub mod service;
 pub mod signing;
+pub mod table;
 pub mod time;
 pub mod uri;
 pub mod version;

@@ -63,6 +63,8 @@ pub const XML_BODY_BYTES_MAX: u64 = MIB;
 pub const LIST_RESULTS_MAX: u32 = 5000;
 /// Entities of one page of a table query. *Query Timeout and Pagination*.
 pub const TABLE_QUERY_RESULTS_MAX: u32 = 1000;
+/// Bytes of the entities of one page, property names counted. *Query Timeout and Pagination*.
+pub const TABLE_PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 // Block, append and page blobs.
 

@@ -4,12 +4,24 @@ use smalt_protocol::signing::permissions::Permissions;
 
 use crate::call::Call;
 use crate::register::Access;
+use crate::target::Resource;
 
 /// Whether the permissions of a SAS reach what a request asks for. `declared` are the letters of
 /// the operation's register line for this kind of SAS, any of which will do.
 pub fn are_met(call: &Call, access: &Access, declared: &str, held: Permissions) -> bool {
     let letters = access.refined.and_then(|refine| refine(call));
     held.contains_any(letters.unwrap_or(declared)) && besides(call).all(|one| held.contains(one))
+}
+
+/// Whether an update of an entity inserts what is not there: without `If-Match`. "Insert Or Replace
+/// Entity".
+fn may_insert(call: &Call) -> bool {
+    let updates = matches!(call.method.as_str(), "PUT" | "MERGE" | "PATCH");
+    let is_entity = matches!(
+        &call.target.resource,
+        Resource::Table(Ok(smalt_protocol::table::Resource::Entity { .. }))
+    );
+    updates && is_entity && !call.headers.contains_key("if-match")
 }
 
 /// Letters that headers and parameters need whatever the operation: `t` for index tags that are
@@ -25,7 +37,8 @@ fn besides(call: &Call) -> impl Iterator<Item = char> {
             || has("x-ms-immutability-policy-mode")
             || has("x-ms-legal-hold"));
     let tags = (reads_tags || sets_tags).then_some('t');
-    tags.into_iter().chain(keeps.then_some('i'))
+    let inserts = may_insert(call).then_some('a');
+    tags.into_iter().chain(keeps.then_some('i')).chain(inserts)
 }
 
 #[cfg(test)]

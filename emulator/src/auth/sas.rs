@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::config::Account;
 use crate::core::Core;
 use crate::keys;
-use crate::records::{ContainerRecord, QueueRecord, Record};
+use crate::records::{ContainerRecord, QueueRecord, Record, TableRecord};
 use crate::register::{Access, Entry};
 
 /// Checks a SAS: signature, window, address, protocol, and whether it reaches the operation.
@@ -97,10 +97,19 @@ fn one_of<T>(
     Ok(in_sas.or(in_policy))
 }
 
-/// A SAS for a part of the Blob service names the kind of resource that it opens.
+/// A SAS for a part of the Blob service names the kind of resource that it opens, one for a table
+/// the table.
 fn check_resource(call: &Call, sas: &Sas) -> Result<(), StorageError> {
-    if sas.kind() == SasKind::Account || call.service() != Service::Blob {
+    if sas.kind() == SasKind::Account {
         return Ok(());
+    }
+    match call.service() {
+        Service::Blob => {}
+        Service::Queue => return Ok(()),
+        Service::Table if sas.get("tn").is_empty() => {
+            return Err(refused("tn is mandatory. Cannot be empty"));
+        }
+        Service::Table => return Ok(()),
     }
     match sas.get("sr") {
         "c" | "b" | "bs" | "bv" => Ok(()),
@@ -141,11 +150,12 @@ fn check_user(sas: &Sas, principal: Option<&Principal>) -> Result<(), StorageErr
     }
 }
 
-fn sas_target<'a>(call: &'a Call, sas: &Sas) -> SasTarget<'a> {
+fn sas_target<'a>(call: &'a Call, sas: &'a Sas) -> SasTarget<'a> {
     let name = match call.service() {
         Service::Blob => call.container(),
         Service::Queue => call.queue(),
-        Service::Table => call.table(),
+        // The list of tables and `$batch` have no table in their path.
+        Service::Table => sas.get("tn"),
     };
     let parameter = match sas.get("sr") {
         "bs" => call.query("snapshot"),
@@ -252,7 +262,14 @@ fn stored_policy(
         }
         Service::Queue => QueueRecord::load(view, &keys::queue(call.account(), call.queue()))
             .map(|found| found.map(|q| q.policies)),
-        Service::Table => Ok(None),
+        Service::Table => {
+            let table = call.query("tn").unwrap_or_default().to_ascii_lowercase();
+            TableRecord::load(view, &keys::table(call.account(), &table)).map(|found| {
+                found
+                    .filter(|table| table.deleted_at.is_none())
+                    .map(|table| table.policies)
+            })
+        }
     })?;
     let policy = policies
         .unwrap_or_default()
@@ -288,6 +305,16 @@ fn check_reach(
         SasKind::Account => access.account_sas,
         SasKind::Service | SasKind::UserDelegation => access.service_sas,
     };
+    check_letters(call, access, declared, permissions)
+}
+
+/// Whether the letters of a SAS permit an operation, of which `declared` are the letters.
+pub fn check_letters(
+    call: &Call,
+    access: &Access,
+    declared: &str,
+    permissions: Permissions,
+) -> Result<(), StorageError> {
     if declared.is_empty() {
         return Err(unauthorised(call, ErrorCode::AuthorizationFailure));
     }

@@ -47,7 +47,7 @@ fn check_signature(
         service: call.service(),
         scheme,
         version: call.version,
-        method: call.method.as_str(),
+        method: call.sent_method.as_str(),
         account: call.account(),
         path: &call.target.raw_path,
         query: &call.query,

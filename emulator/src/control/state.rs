@@ -4,12 +4,15 @@ use std::ops::ControlFlow;
 
 use serde_json::{Value, json};
 use smalt_protocol::Timestamp;
+use smalt_protocol::table::Entity;
 
 use super::{Refusal, failed};
 use crate::core::Core;
 use crate::keys;
 use crate::ops::queue::messages::approximate_count;
-use crate::records::{BlobRecord, ContainerRecord, QueueRecord, Record};
+use crate::ops::table::range::KeyRange;
+use crate::ops::table::scan::{self, Span};
+use crate::records::{BlobRecord, ContainerRecord, QueueRecord, Record, TableRecord};
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
@@ -38,9 +41,10 @@ pub(super) fn dump(core: &Core, query: Option<&str>) -> Result<Value, Refusal> {
                     Ok(json!({ "name": name, "messages": count }))
                 })
                 .collect::<StoreResult<Vec<_>>>()?;
+            let tables = tables(view, name, most)?;
             accounts.insert(
                 name.clone(),
-                json!({ "containers": containers, "queues": queues }),
+                json!({ "containers": containers, "queues": queues, "tables": tables }),
             );
         }
         StoreResult::Ok(accounts)
@@ -66,6 +70,31 @@ fn containers(
             "deleted": container.deleted_at.is_some(),
             "blobs": blobs,
             "more": more,
+        }));
+    }
+    Ok(shown)
+}
+
+/// The tables with their entities, of which as many as of blobs are shown.
+fn tables(view: &dyn View, account: &str, most: usize) -> StoreResult<Vec<Value>> {
+    let mut shown = Vec::new();
+    for (_, value) in resources(view, keys::table(account, ""), account)? {
+        let table = TableRecord::decode(&value)?;
+        let whole = [Span::whole(KeyRange::default())];
+        let page = scan::page(view, table.generation, &whole, most, |_| true)?;
+        let shown_entity = |entity: &Entity| {
+            json!({
+                "partition": entity.partition_key,
+                "row": entity.row_key,
+                "etag": entity.etag().to_string(),
+                "properties": entity.properties.len(),
+            })
+        };
+        shown.push(json!({
+            "name": table.name,
+            "deleted": table.deleted_at.is_some(),
+            "entities": page.entities.iter().map(shown_entity).collect::<Vec<_>>(),
+            "more": page.next.is_some(),
         }));
     }
     Ok(shown)

@@ -2,8 +2,10 @@
 
 use http::Method;
 use smalt_protocol::ApiVersion;
+use smalt_protocol::table::Resource as Table;
 
 use crate::call::Call;
+use crate::target::Resource;
 
 /// Nothing else matters.
 pub fn always(_: &Call) -> bool {
@@ -102,42 +104,43 @@ pub fn lease_break(call: &Call) -> bool {
     is(call, "x-ms-lease-action", "break")
 }
 
-fn table_path(call: &Call) -> &str {
-    match &call.target.resource {
-        crate::target::Resource::Table(path) => path,
-        _ => "",
-    }
+fn names(call: &Call, is: fn(&Table) -> bool) -> bool {
+    matches!(&call.target.resource, Resource::Table(Ok(address)) if is(address))
 }
 
 /// The account's table service.
 pub fn table_service(call: &Call) -> bool {
-    table_path(call).is_empty()
+    names(call, |address| matches!(address, Table::Service))
 }
 
 /// `/Tables`.
 pub fn tables(call: &Call) -> bool {
-    matches!(table_path(call), "Tables" | "Tables()")
+    names(call, |address| matches!(address, Table::Tables))
 }
 
 /// `/Tables('name')`.
 pub fn table_by_name(call: &Call) -> bool {
-    table_path(call).starts_with("Tables('")
+    names(call, |address| matches!(address, Table::Table(_)))
+}
+
+/// `/Tables` or `/Tables('name')`.
+pub fn tables_or_named(call: &Call) -> bool {
+    tables(call) || table_by_name(call)
 }
 
 /// `/$batch`.
 pub fn table_batch(call: &Call) -> bool {
-    table_path(call) == "$batch"
+    names(call, |address| matches!(address, Table::Batch))
 }
 
 /// `/name(PartitionKey='..',RowKey='..')`.
 pub fn table_entity(call: &Call) -> bool {
-    let path = table_path(call);
-    path.contains("(PartitionKey=") || path.contains("(RowKey=")
+    names(call, |address| matches!(address, Table::Entity { .. }))
 }
 
 /// `/name` or `/name()`.
-pub fn table(call: &Call) -> bool {
-    !table_service(call) && !tables(call) && !table_by_name(call) && !table_batch(call)
+pub fn entities(call: &Call) -> bool {
+    names(call, |address| matches!(address, Table::Entities(_)))
 }
 
 /// Put Message by POST, or, under the versions of 2008 and 2009, by PUT with the bare bytes.

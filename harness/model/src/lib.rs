@@ -18,6 +18,7 @@
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
 //! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: an area
 //!   each.
+//! - [`tables`]: tables and their entities, a model of their own beside the account's.
 //! - `dispatch`: which rule answers which operation.
 //! - [`outcomes`]: what each operation can be answered, as a closed list.
 //! - [`hints`]: what a generator has to know.
@@ -39,6 +40,7 @@ mod deletion;
 mod dispatch;
 mod malformed;
 mod queues;
+pub mod tables;
 #[cfg(test)]
 mod tests;
 

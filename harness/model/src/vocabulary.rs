@@ -2,6 +2,7 @@
 
 mod malformed;
 mod numbers;
+pub mod tables;
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,9 @@ impl Request {
         Self::new(Service::Blob, method, path)
     }
 
-    fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+    /// With a header more.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }

@@ -25,6 +25,7 @@ const SEED: u64 = 1;
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
+const TABLE: &str = "http://127.0.0.1:10002";
 
 /// An answer, read whole.
 #[derive(Clone, Debug)]
@@ -177,7 +178,8 @@ impl Server {
     pub async fn send(&self, request: &Request) -> Result<Answer, String> {
         let endpoint = match request.service {
             Service::Queue => QUEUE,
-            _ => BLOB,
+            Service::Table => TABLE,
+            Service::Blob => BLOB,
         };
         let mut wire = http::Request::builder()
             .method(request.method.clone())

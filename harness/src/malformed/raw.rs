@@ -127,10 +127,20 @@ fn parse(bytes: &[u8]) -> Answer {
     Answer {
         status: status(&head),
         code: header(&head, "x-ms-error-code")
-            .unwrap_or_default()
-            .to_owned(),
+            .map(str::to_owned)
+            .or_else(|| code_of_table(&String::from_utf8_lossy(body)))
+            .unwrap_or_default(),
         text: String::from_utf8_lossy(body).into_owned(),
     }
+}
+
+/// The code in a document of the Table service, which has it in no header.
+fn code_of_table(body: &str) -> Option<String> {
+    let start = ["{\"odata.error\":{\"code\":\"", "<code>"];
+    let mut behind = start.iter().filter_map(|start| body.split_once(start));
+    let (_, code) = behind.next()?;
+    let end = code.find(['"', '<'])?;
+    code.get(..end).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! What the cases are about: a container with two blobs, a queue with a message, and signatures.
+//! What the cases are about: a container with two blobs, a queue with a message, a table with an
+//! entity, and signatures.
 
 use std::net::SocketAddr;
 
@@ -15,12 +16,14 @@ use crate::servers::ServerError;
 use crate::servers::access::{ACCOUNT, Access};
 use crate::servers::connection::Connection;
 
-/// Name of the container and of the queue.
+/// Name of the container, of the queue and of the table.
 const NAME: &str = "malformed";
 /// Bytes of the blob.
 const CONTENT: &str = "The blob that no case may change.";
 /// Text of the message.
 const TEXT: &str = "The message that no case may change.";
+/// Value of the entity.
+const VALUE: &str = "The entity that no case may change.";
 /// Lease of the leased blob.
 const LEASE_ID: &str = "6d0c1d3b-5d3f-4f0e-9c8e-2b1f0a9d7c55";
 
@@ -80,11 +83,13 @@ impl Subject {
         ];
         let leased = blobs.send(Method::PUT, &path, &headers, "").await?;
         leased.expect(201)?;
+        put_entity(addresses.table, &access).await?;
         let (message, receipt) = put_message(addresses.queue, &access).await?;
         let mut values = signatures(&access);
         for (name, value) in [
             ("container", NAME),
             ("queue", NAME),
+            ("table", NAME),
             ("lease", LEASE_ID),
             ("account", ACCOUNT),
             ("message", &message),
@@ -107,7 +112,7 @@ impl Subject {
         values
     }
 
-    /// Reads blob and message: both must be as they were made.
+    /// Reads blob, message and entity: all must be as they were made.
     ///
     /// # Errors
     /// When one of them is not, or the server does not answer.
@@ -125,12 +130,39 @@ impl Subject {
             .expect(200)?;
         let text = String::from_utf8_lossy(&peeked.body).into_owned();
         let is_one = text.matches("<QueueMessage>").count() == 1;
-        if blob.body == CONTENT && is_one && text.contains(TEXT) {
+        let mut tables = Connection::open(self.addresses.table).await?;
+        let path = self.access.path(&format!("{NAME}()"));
+        let page = tables
+            .send(Method::GET, &path, &[], "")
+            .await?
+            .expect(200)?;
+        let page = String::from_utf8_lossy(&page.body).into_owned();
+        let is_same = page.matches("\"RowKey\"").count() == 1 && page.contains(VALUE);
+        if blob.body == CONTENT && is_one && text.contains(TEXT) && is_same {
             Ok(())
         } else {
-            Err(ServerError::call("the blob or the message was changed"))
+            let what = "the blob, the message or the entity was changed";
+            Err(ServerError::call(what))
         }
     }
+}
+
+/// Creates the table with its one entity.
+async fn put_entity(address: SocketAddr, access: &Access) -> Result<(), ServerError> {
+    let mut tables = Connection::open(address).await?;
+    let json = [("content-type", "application/json")];
+    for (path, body) in [
+        ("Tables", format!("{{\"TableName\":\"{NAME}\"}}")),
+        (
+            NAME,
+            format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"v\":\"{VALUE}\"}}"),
+        ),
+    ] {
+        let path = access.path(path);
+        let made = tables.send(Method::POST, &path, &json, body).await?;
+        made.expect(201)?;
+    }
+    Ok(())
 }
 
 /// Puts the message: its id and receipt.

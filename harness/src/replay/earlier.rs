@@ -167,6 +167,20 @@ fn element<'a>(entry: &'a str, name: &str) -> Option<&'a str> {
     rest.split('<').next()
 }
 
+/// Account and name of the table in which a request misses an entity: the service has another code
+/// for a table that is missing.
+pub fn searched(interaction: &Interaction) -> Option<(String, String)> {
+    let url = Url::parse(&interaction.request.url)?;
+    let (account, "table") = url.account_and_service()? else {
+        return None;
+    };
+    let segments = url.segments();
+    let (name, _) = segments.first()?.split_once("(PartitionKey=")?;
+    let is_missing = interaction.response.status == 404
+        && interaction.response.error_code().as_deref() == Some("ResourceNotFound");
+    is_missing.then(|| (account.to_owned(), name.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::samples;

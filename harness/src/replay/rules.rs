@@ -31,6 +31,8 @@ pub enum How {
     Length,
     /// As `Bearer` parameters with the tenant left out.
     Challenge,
+    /// As `account.Table`, the account left out.
+    EntityType,
 }
 
 /// Where a rule applies.
@@ -64,6 +66,8 @@ const CLOCK: &str = "front end and partition server have own clocks";
 const TRANSPORT: &str = "belongs to the connection; recorders and in-process calls have none";
 const STAMPED: &str = "ends with the request's id and time";
 const ACCOUNT: &str = "holds the account's address; compared after mapping it";
+
+const UNNAMED: &str = "starts with the account's own name, which recorders left as it was";
 
 const fn rule(place: Place, field: &'static str, how: How, reason: &'static str) -> Rule {
     Rule {
@@ -288,6 +292,8 @@ pub const RULES: &[Rule] = &[
         INVENTED,
     ),
     rule(Place::Member, "timestamp", How::Date, CLOCK),
+    rule(Place::Attribute, "category/term", How::EntityType, UNNAMED),
+    rule(Place::Member, "odata.type", How::EntityType, UNNAMED),
     rule(Place::Member, "odata.metadata", How::Url, ACCOUNT),
     rule(Place::Member, "odata.id", How::Url, ACCOUNT),
     rule(Place::Member, "odata.editlink", How::Url, ACCOUNT),

@@ -258,7 +258,9 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     }
     let made: BTreeSet<_> = recording.interactions.iter().filter_map(creates).collect();
     let batched = recording.interactions.iter().flat_map(in_batch);
+    let searched = recording.interactions.iter().filter_map(earlier::searched);
     let foreign: BTreeSet<_> = batched
+        .chain(searched)
         .filter(|place| !made.contains(place) && !recording.uncreated.contains(&place.1))
         .collect();
     found.extend(foreign.into_iter().map(|(account, name)| Existing {
@@ -326,12 +328,23 @@ pub fn creates(interaction: &Interaction) -> Option<(String, String)> {
         }
         ("queue", "PUT", [name]) if !url.has_param("comp") => name.clone(),
         ("table", "POST", [collection]) if collection.starts_with("Tables") => {
-            let body: serde_json::Value = serde_json::from_slice(&request.body).ok()?;
-            body.get("TableName")?.as_str()?.to_owned()
+            new_table(&request.body)?
         }
         _ => return None,
     };
     Some((account.to_owned(), name))
+}
+
+/// The name of a table to be created, in a JSON object or an Atom entry.
+pub fn new_table(body: &[u8]) -> Option<String> {
+    if let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) {
+        return body.get("TableName")?.as_str().map(str::to_owned);
+    }
+    let text = std::str::from_utf8(body).ok()?;
+    let (_, rest) = text.split_once("<d:TableName")?;
+    let (_, rest) = rest.split_once('>')?;
+    let (name, _) = rest.split_once('<')?;
+    Some(name.to_owned())
 }
 
 /// A second before the recording's first answer: when everything that must exist is made.
@@ -346,6 +359,19 @@ pub fn start_of(recording: &Recording) -> Timestamp {
 mod tests {
     use super::super::samples;
     use super::*;
+
+    #[test]
+    fn tables_are_named_in_json_and_in_atom() {
+        let atom = "<entry><content><m:properties xml:space=\"preserve\">\
+            <d:TableName m:type=\"Edm.String\">people</d:TableName></m:properties></content>\
+            </entry>";
+        for body in ["{\"TableName\":\"people\"}", atom] {
+            assert_eq!(new_table(body.as_bytes()).as_deref(), Some("people"));
+        }
+        for body in ["{}", "<entry/>", "<d:TableName", ""] {
+            assert_eq!(new_table(body.as_bytes()), None, "{body}");
+        }
+    }
 
     fn recording(lines: &[(&'static str, &str, u16, &'static str)]) -> Recording {
         let line = |(method, path, status, header): &(&'static str, &str, u16, &'static str)| {

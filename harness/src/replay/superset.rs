@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::json::Json;
 use super::recording::{Interaction, Recording};
+use super::settings::new_table;
 use super::tree::{self, Element, Tree};
 use super::uri::Url;
 use super::wire::Request;
@@ -69,11 +70,7 @@ pub fn names_in(request: &Request) -> BTreeSet<String> {
         names.extend(segment.split('\'').nth(1).map(str::to_owned));
         names.insert(segment);
     }
-    if let Ok(body) = serde_json::from_slice::<serde_json::Value>(&request.body)
-        && let Some(table) = body.get("TableName").and_then(serde_json::Value::as_str)
-    {
-        names.insert(table.to_owned());
-    }
+    names.extend(new_table(&request.body));
     names
 }
 

@@ -62,6 +62,7 @@ impl Context<'_> {
             Some(How::MediaType) => alike(media_type(recorded) == media_type(live)),
             Some(How::NameSet) => alike(name_set(recorded) == name_set(live)),
             Some(How::Challenge) => alike(challenge(recorded) == challenge(live)),
+            Some(How::EntityType) => alike(entity_type(recorded) == entity_type(live)),
         }
     }
 
@@ -164,6 +165,12 @@ fn without_signature(text: &str) -> String {
     format!("{head}sig={tail}")
 }
 
+/// `account.Table`: the table, if there is an account before it.
+fn entity_type(text: &str) -> Option<&str> {
+    let (account, table) = text.split_once('.')?;
+    (!account.is_empty()).then_some(table)
+}
+
 fn name_set(text: &str) -> BTreeSet<String> {
     let transport = ["transfer-encoding", "content-length", "connection"];
     let names = text.split(',').map(|name| name.trim().to_ascii_lowercase());
@@ -256,6 +263,9 @@ mod tests {
             ),
             case(How::NameSet, "A,B,Content-Length", "b, a", true),
             case(How::NameSet, "A,B", "a", false),
+            case(How::EntityType, "recorder.Tables", "account.Tables", true),
+            case(How::EntityType, "recorder.Tables", "account.tables", false),
+            case(How::EntityType, "recorder.Tables", "Tables", false),
             case(How::Url, "/c?sig=R&sp=r", "/c?sig=x%3D&sp=r", true),
             case(How::Url, "/c?sig=R&sp=r", "/c?sig=x%3D&sp=w", false),
             case(

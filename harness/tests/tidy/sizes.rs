@@ -56,6 +56,10 @@ pub(crate) const EXEMPT: &[Exempt] = &[
 /// Most lines of code of the model's rules: without comments, without blank lines. A model that
 /// grows towards what it judges is no judge of it.
 pub(crate) const MODEL_LINES_MAX: usize = 1_500;
+/// The same for the model of tables, which stands by itself.
+pub(crate) const MODEL_TABLES_LINES_MAX: usize = 250;
+/// The files of the model of tables.
+const MODEL_TABLES: &str = "tables.rs";
 /// What of the model is no rule: words, the answers' form, the list of outcomes, which rule answers
 /// which operation, what generators ask, tests.
 const MODEL_BESIDE: &[&str] = &[
@@ -66,27 +70,38 @@ const MODEL_BESIDE: &[&str] = &[
     "hints.rs",
     "lib.rs",
     "tests.rs",
+    "tables_tests.rs",
 ];
+const MODEL_FOLDER: &str = "harness/model/src/";
 
 /// Whether the rules of the model have grown too long.
 pub(crate) fn model(sources: &[Source]) -> Vec<Finding> {
-    const FOLDER: &str = "harness/model/src/";
-    let rules = sources.iter().filter(|source| {
-        let name = source.path.strip_prefix(FOLDER);
-        name.is_some_and(|name| !MODEL_BESIDE.iter().any(|beside| name.starts_with(beside)))
-    });
+    let name = |source: &Source| source.path.strip_prefix(MODEL_FOLDER).map(str::to_owned);
+    let rules: Vec<(String, &Source)> = sources
+        .iter()
+        .filter_map(|source| Some((name(source)?, source)))
+        .filter(|(name, _)| !MODEL_BESIDE.iter().any(|beside| name.starts_with(beside)))
+        .collect();
+    let (tables, others): (Vec<_>, Vec<_>) = rules
+        .into_iter()
+        .partition(|(name, _)| name == MODEL_TABLES);
+    [(others, MODEL_LINES_MAX), (tables, MODEL_TABLES_LINES_MAX)]
+        .into_iter()
+        .filter_map(|(rules, most)| {
+            let lines: usize = rules.iter().map(|(_, rule)| code_lines(rule)).sum();
+            let told = format!("{lines} lines of rules, {most} at most");
+            (lines == 0 || lines > most).then(|| Finding::new(MODEL_FOLDER, 0, told))
+        })
+        .collect()
+}
+
+/// Lines without comments and blank lines.
+fn code_lines(source: &Source) -> usize {
     let is_code = |line: &&String| {
         let line = line.trim();
         !line.is_empty() && !line.starts_with("//")
     };
-    let lines: usize = rules
-        .map(|rule| rule.lines.iter().filter(is_code).count())
-        .sum();
-    let told = format!("{lines} lines of rules, {MODEL_LINES_MAX} at most");
-    match lines {
-        1..=MODEL_LINES_MAX => Vec::new(),
-        _ => vec![Finding::new(FOLDER, 0, told)],
-    }
+    source.lines.iter().filter(is_code).count()
 }
 
 /// What is too long, and which exemption is stale.
@@ -236,13 +251,18 @@ mod tests {
 
     #[test]
     fn a_model_that_grows_is_found() {
-        let model_of = |lines: usize| {
-            let text = "let a = 1;\n// why\n\n".repeat(lines);
-            model(&[Source::new("harness/model/src/blobs.rs", &text)])
+        let model_of = |lines: usize, tables: usize| {
+            let text = |lines: usize| "let a = 1;\n// why\n\n".repeat(lines);
+            model(&[
+                Source::new("harness/model/src/blobs.rs", &text(lines)),
+                Source::new("harness/model/src/tables.rs", &text(tables)),
+            ])
         };
-        assert_eq!(model_of(MODEL_LINES_MAX).len(), 0);
-        assert_eq!(model_of(MODEL_LINES_MAX + 1).len(), 1);
-        assert_eq!(model(&[]).len(), 1, "no model at all");
+        let (most, tables) = (MODEL_LINES_MAX, MODEL_TABLES_LINES_MAX);
+        assert_eq!(model_of(most, tables).len(), 0);
+        assert_eq!(model_of(most + 1, tables).len(), 1);
+        assert_eq!(model_of(most, tables + 1).len(), 1);
+        assert_eq!(model(&[]).len(), 2, "no model at all");
     }
 
     fn measured(text: &str) -> Vec<(String, usize, usize)> {

@@ -6,13 +6,18 @@
 
 use std::borrow::Cow;
 
+use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::attributes::{AttrError, Attribute};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use crate::error::{ErrorCode, StorageError};
 use crate::limits::XML_DEPTH_MAX;
 use crate::xml::write::{is_xml_char, printable};
+
+/// Attributes of an element: ours. That no name comes twice is checked by comparing all of them.
+const ATTRIBUTES_MAX: usize = 64;
 
 /// Elements of an ordinary document (service properties, policies, tags): ours, several times
 /// what any needs.
@@ -27,6 +32,8 @@ pub struct Element<'a> {
     pub text: Cow<'a, str>,
     /// Its children in order.
     pub children: Vec<Element<'a>>,
+    /// Its attributes in order, names as written.
+    pub attributes: Vec<(String, String)>,
     at: Position<'a>,
     end: Position<'a>,
     after: Position<'a>,
@@ -40,6 +47,19 @@ impl<'a> Element<'a> {
     /// The first child of this name.
     pub fn child(&self, name: &str) -> Option<&Element<'a>> {
         self.children.iter().find(|child| child.name == name)
+    }
+
+    /// The value of an attribute by the local part of its name.
+    pub fn attribute(&self, local: &str) -> Option<&str> {
+        self.attributes
+            .iter()
+            .find(|(name, _)| local_name(name) == local)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// Its name without a prefix.
+    pub fn local_name(&self) -> &'a str {
+        local_name(self.name)
     }
 
     /// The text of a child that must be there.
@@ -180,9 +200,8 @@ impl<'a> Tree<'a> {
         if self.open.is_empty() && self.root.is_some() {
             return Err(self.error(name, "there are multiple root elements"));
         }
-        if tag.attributes().any(|attribute| attribute.is_err()) {
-            return Err(self.error(name, "an attribute is malformed"));
-        }
+        let attributes =
+            attributes(tag).ok_or_else(|| self.error(name, "an attribute is malformed"))?;
         let length = tag.name().as_ref().len();
         let written = self.text.get(at + 1..at + 1 + length).unwrap_or_default();
         if !is_name(written) {
@@ -193,6 +212,7 @@ impl<'a> Tree<'a> {
             name: written,
             text,
             children,
+            attributes,
             at: name,
             end: name,
             after,
@@ -261,6 +281,26 @@ impl<'a> Tree<'a> {
     fn position(&self, at: usize) -> Position<'a> {
         Position(before(self.text, at))
     }
+}
+
+/// Names and values, with the five entities of XML resolved; `None` for a malformed one and for too
+/// many.
+fn attributes(tag: &BytesStart<'_>) -> Option<Vec<(String, String)>> {
+    let read = |attribute: Result<Attribute<'_>, AttrError>| {
+        let attribute = attribute.ok()?;
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0).ok()?;
+        Some((attribute.key.as_ref().to_owned(), value.into_owned()))
+    };
+    let attributes: Vec<_> = tag
+        .attributes()
+        .take(ATTRIBUTES_MAX + 1)
+        .map(read)
+        .collect::<Option<_>>()?;
+    (attributes.len() <= ATTRIBUTES_MAX).then_some(attributes)
+}
+
+fn local_name(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(_, local)| local)
 }
 
 /// The five entities of XML and character references to characters that XML can hold.

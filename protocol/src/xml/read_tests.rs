@@ -176,3 +176,22 @@ proptest! {
         }
     }
 }
+
+/// Comparing each name with all others would take minutes here.
+#[test]
+fn attributes_are_read_and_bounded() {
+    let document = b"<a xmlns:m='n' m:type=\"x&amp;y\"/>";
+    let root = read_document(document, 1).unwrap();
+    assert_eq!(root.attribute("type"), Some("x&y"));
+    assert_eq!(root.attribute("m:type"), None);
+    let many = |count: usize| {
+        let attributes: String = (0..count).map(|n| format!(" a{n}=''")).collect();
+        format!("<m:a{attributes}/>")
+    };
+    assert_eq!(
+        read_document(many(64).as_bytes(), 1).unwrap().local_name(),
+        "a"
+    );
+    assert!(read_document(many(65).as_bytes(), 1).is_err());
+    assert!(read_document(many(100_000).as_bytes(), 1).is_err());
+}

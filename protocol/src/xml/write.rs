@@ -9,6 +9,9 @@ use crate::uri;
 /// The byte order mark and declaration that every document starts with.
 const START: &str = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>";
 
+/// The same without the mark, as the documents of tables start.
+const START_WITHOUT_MARK: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>";
+
 /// A document being written. Whoever writes closes what it opens.
 #[derive(Clone, Debug)]
 pub struct XmlWriter {
@@ -60,6 +63,13 @@ impl XmlWriter {
         }
     }
 
+    /// A document with its declaration and no byte order mark before it.
+    pub fn without_mark() -> Self {
+        XmlWriter {
+            out: START_WITHOUT_MARK.as_bytes().to_vec(),
+        }
+    }
+
     /// `<name>`.
     pub fn open(&mut self, name: &str) {
         self.put(&["<", name, ">"]);
@@ -67,13 +77,23 @@ impl XmlWriter {
 
     /// `<name attribute="value">`.
     pub fn open_with(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.start(name, attributes);
+        self.put(&[">"]);
+    }
+
+    /// `<name attribute="value" />`.
+    pub fn empty_with(&mut self, name: &str, attributes: &[(&str, &str)]) {
+        self.start(name, attributes);
+        self.put(&[" />"]);
+    }
+
+    fn start(&mut self, name: &str, attributes: &[(&str, &str)]) {
         self.put(&["<", name]);
         for (attribute, value) in attributes {
             self.put(&[" ", attribute, "=\""]);
             self.escape(value, true);
             self.put(&["\""]);
         }
-        self.put(&[">"]);
     }
 
     /// `</name>`.

@@ -21,6 +21,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
     };
     Call {
         method: Method::PUT,
+        sent_method: Method::PUT,
         target: Target {
             account: "a".to_owned(),
             secondary: false,

@@ -21,6 +21,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         .collect();
     Call {
         method: Method::PUT,
+        sent_method: Method::PUT,
         target: Target {
             account: "a".to_owned(),
             secondary: false,

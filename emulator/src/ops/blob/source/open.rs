@@ -151,6 +151,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
     }
     Call {
         method: Method::GET,
+        sent_method: Method::GET,
         settings: core.settings(&target.account),
         target,
         query: url.query().to_vec(),

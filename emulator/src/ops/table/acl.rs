@@ -1,0 +1,108 @@
+//! Get Table ACL and Set Table ACL: the stored access policies of a table.
+//!
+//! Sources: "Get Table ACL", "Set Table ACL". Set replaces all; an empty body clears.
+//!
+//! ```http
+//! PUT /devstoreaccount1/Customers?comp=acl
+//!
+//! 204 No Content
+//! ```
+
+use bytes::Bytes;
+use smalt_protocol::limits::XML_BODY_BYTES_MAX;
+use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use crate::call::Call;
+use crate::operation::{Read, Takes, Write};
+use crate::ops::table::name::TableRef;
+use crate::records::{Record, TableRecord};
+use crate::reply::Reply;
+use crate::store::{Stamp, Store, Transaction, View};
+
+/// What a policy of a table can permit. "Create a service SAS", permissions for a table.
+const PERMISSIONS: &str = "raud";
+
+/// Get Table ACL.
+pub struct GetTableAcl {
+    table: TableRef,
+}
+
+impl Read for GetTableAcl {
+    type Output = Vec<SignedIdentifier>;
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(GetTableAcl {
+            table: TableRef::of(call)?,
+        })
+    }
+
+    fn read(&self, view: &dyn View, _: Timestamp) -> Result<Self::Output, StorageError> {
+        Ok(self.table.find(view)?.policies)
+    }
+
+    fn render(
+        self,
+        stored: Vec<SignedIdentifier>,
+        _: &Call,
+        _: &Store,
+    ) -> Result<Reply, StorageError> {
+        Ok(Reply::xml(200, SignedIdentifiersDocument::render(&stored)))
+    }
+}
+
+/// Set Table ACL.
+pub struct SetTableAcl {
+    table: TableRef,
+    policies: Vec<SignedIdentifier>,
+}
+
+impl Write for SetTableAcl {
+    type Checked = TableRecord;
+    type Output = ();
+
+    fn parse(call: &Call) -> Result<Self, StorageError> {
+        Ok(SetTableAcl {
+            table: TableRef::of(call)?,
+            policies: Vec::new(),
+        })
+    }
+
+    fn takes(&self) -> Takes {
+        Takes::Document {
+            most: XML_BODY_BYTES_MAX,
+        }
+    }
+
+    fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
+        let policies = SignedIdentifiersDocument::read(&document)?;
+        let given = policies.iter().filter_map(|p| p.permissions.as_deref());
+        if given
+            .flat_map(str::chars)
+            .any(|letter| !PERMISSIONS.contains(letter))
+        {
+            return Err(ErrorCode::InvalidXmlDocument.into());
+        }
+        self.policies = policies;
+        Ok(())
+    }
+
+    fn check(&self, view: &dyn View, _: &Stamp) -> Result<TableRecord, StorageError> {
+        self.table.find(view)
+    }
+
+    fn apply(
+        self,
+        mut table: TableRecord,
+        tx: &mut Transaction<'_>,
+        _: &Stamp,
+    ) -> Result<(), StorageError> {
+        table.policies = self.policies;
+        table.save(tx, self.table.key())?;
+        Ok(())
+    }
+
+    fn render((): (), _: &Call) -> Result<Reply, StorageError> {
+        Ok(Reply::new(204))
+    }
+}

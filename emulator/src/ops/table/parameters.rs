@@ -1,0 +1,85 @@
+//! Query parameters of reads.
+
+use smalt_protocol::limits::TABLE_QUERY_RESULTS_MAX;
+use smalt_protocol::table::continuation;
+use smalt_protocol::table::filter::Filter;
+use smalt_protocol::table::query::{Select, parse_top};
+use smalt_protocol::{ErrorCode, StorageError};
+
+use crate::call::Call;
+use crate::ops::table::range::KeyRange;
+
+/// Options of OData that the service does not have. *Querying tables and entities*, supported query
+/// options.
+const UNSUPPORTED: [&str; 6] = [
+    "$count",
+    "$expand",
+    "$inlinecount",
+    "$orderby",
+    "$skip",
+    "$skiptoken",
+];
+
+/// `$select`, if given.
+///
+/// # Errors
+/// 400 `InvalidInput` for what is no list of names.
+pub fn select(call: &Call) -> Result<Option<Select>, StorageError> {
+    call.query("$select").map(Select::parse).transpose()
+}
+
+/// How many results a page may have: `$top`, at most 1,000.
+///
+/// # Errors
+/// 400 `InvalidInput` for what is no such number.
+pub fn top(call: &Call) -> Result<usize, StorageError> {
+    let most = match call.query("$top") {
+        Some(text) => parse_top(text)?,
+        None => TABLE_QUERY_RESULTS_MAX,
+    };
+    Ok(most as usize)
+}
+
+/// Refuses options that there are not.
+///
+/// # Errors
+/// 501 `NotImplemented`.
+pub fn check_supported(call: &Call) -> Result<(), StorageError> {
+    if UNSUPPORTED.iter().any(|name| call.query(name).is_some()) {
+        return Err(ErrorCode::NotImplemented.into());
+    }
+    Ok(())
+}
+
+/// `$filter`, if given.
+///
+/// # Errors
+/// 400 `InvalidInput` for what is not in the language.
+pub fn filter(call: &Call) -> Result<Option<Filter>, StorageError> {
+    call.query("$filter").map(Filter::parse).transpose()
+}
+
+/// Where a page of entities begins: `NextPartitionKey` and, if given, `NextRowKey`.
+///
+/// # Errors
+/// 400 `InvalidInput` for what no page gave out.
+pub fn next_entity(call: &Call) -> Result<Option<KeyRange>, StorageError> {
+    let token = |name| given(call, name).map(continuation::read).transpose();
+    let row_key = token("NextRowKey")?;
+    let partition_key = token("NextPartitionKey")?;
+    Ok(partition_key.map(|key| KeyRange::starting(&key, row_key.as_deref())))
+}
+
+/// The name, in lower case, that a page of tables begins with: `NextTableName`.
+///
+/// # Errors
+/// 400 `InvalidInput` for what no page gave out.
+pub fn next_table(call: &Call) -> Result<Option<String>, StorageError> {
+    let position = given(call, "NextTableName").map(continuation::read_table);
+    Ok(position.transpose()?.map(|position| position.key))
+}
+
+/// A parameter that says something.
+fn given<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
+    call.query(name).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,198 @@
+//! Pages of entities, as one scan of some ranges sees them at one moment.
+//!
+//! Source: *Query timeout and pagination*: a page ends after 1,000 entities, 4 MiB, or when its
+//! time is over. What follows begins at the next entity, wherever the scan stands then; it need not
+//! be there any more when somebody goes on from it.
+
+use std::ops::{Bound, ControlFlow};
+
+use smalt_protocol::limits::TABLE_PAGE_BYTES_MAX;
+use smalt_protocol::table::Entity;
+use smalt_protocol::table::filter::Interval;
+
+use super::range::KeyRange;
+use crate::keys::{self, Generation};
+use crate::records::EntityRecord;
+use crate::store::{StoreResult, View};
+
+/// Entities that are looked at for one page. The service ends a page after five seconds; a count
+/// does the same with one outcome, whatever the machine.
+pub const SEEN_MAX: usize = 20_000;
+/// Entities of a partition that are passed over one by one before the scan leaps to the row keys
+/// that are wanted, or to the next partition: a leap costs about as much.
+const PASSED_MAX: usize = 16;
+
+/// A stretch of a table that a query has to look at.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// Its places.
+    pub range: KeyRange,
+    /// The row keys that are wanted in each partition.
+    pub rows: Interval,
+}
+
+impl Span {
+    /// All of a range.
+    pub fn whole(range: KeyRange) -> Self {
+        Span {
+            range,
+            rows: Interval::EVERYTHING,
+        }
+    }
+}
+
+/// A page.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// Its entities in order.
+    pub entities: Vec<Entity>,
+    /// Partition key and row key that the next page begins with.
+    pub next: Option<(String, String)>,
+}
+
+/// Reads at most `most` entities that are accepted out of the stretches of a table, which are in
+/// order.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn page(
+    view: &dyn View,
+    generation: Generation,
+    spans: &[Span],
+    most: usize,
+    accepts: impl Fn(&Entity) -> bool,
+) -> StoreResult<Page> {
+    let mut scan = Scan {
+        view,
+        most,
+        accepts,
+        page: Page::default(),
+        seen: 0,
+        bytes: 0,
+    };
+    for span in spans {
+        let (mut from, to) = span.range.keys(generation);
+        loop {
+            match scan.run(generation, &from, &to, &span.rows)? {
+                Stop::End => break,
+                Stop::Full => return Ok(scan.page),
+                Stop::Leap(further) => from = further,
+            }
+        }
+    }
+    Ok(scan.page)
+}
+
+/// Why a scan stopped.
+enum Stop {
+    /// Nothing is left.
+    End,
+    /// The page is.
+    Full,
+    /// Nothing before this key is wanted.
+    Leap(Vec<u8>),
+}
+
+struct Scan<'a, A> {
+    view: &'a dyn View,
+    most: usize,
+    accepts: A,
+    page: Page,
+    seen: usize,
+    bytes: usize,
+}
+
+impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
+    fn run(
+        &mut self,
+        generation: Generation,
+        from: &[u8],
+        to: &[u8],
+        rows: &Interval,
+    ) -> StoreResult<Stop> {
+        if from >= to {
+            return Ok(Stop::End);
+        }
+        let mut outcome = Ok(Stop::End);
+        let mut passed = 0;
+        self.view.scan(from, to, &mut |key, value| {
+            let names = keys::entity_names(key);
+            if self.page.entities.len() == self.most || self.seen == SEEN_MAX {
+                self.page.next = Some(names);
+                outcome = Ok(Stop::Full);
+                return ControlFlow::Break(());
+            }
+            self.seen += 1;
+            if !rows.contains(&names.1) {
+                passed += 1;
+                if passed < PASSED_MAX {
+                    return ControlFlow::Continue(());
+                }
+                outcome = Ok(Stop::Leap(leap(generation, key, &names, rows)));
+                return ControlFlow::Break(());
+            }
+            passed = 0;
+            match self.take(key, value, names) {
+                Ok(true) => ControlFlow::Continue(()),
+                Ok(false) => {
+                    outcome = Ok(Stop::Full);
+                    ControlFlow::Break(())
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        outcome
+    }
+
+    /// Takes an entity in, if it is accepted; whether the page has room for it.
+    fn take(
+        &mut self,
+        key: &[u8],
+        value: &bytes::Bytes,
+        (partition_key, row_key): (String, String),
+    ) -> StoreResult<bool> {
+        let record = EntityRecord::of_value(self.view, key, value)?;
+        let entity = record.named(partition_key, row_key);
+        if !(self.accepts)(&entity) {
+            return Ok(true);
+        }
+        let bytes = self.bytes + entity.bytes();
+        if bytes > TABLE_PAGE_BYTES_MAX && !self.page.entities.is_empty() {
+            self.page.next = Some((entity.partition_key, entity.row_key));
+            return Ok(false);
+        }
+        self.bytes = bytes;
+        self.page.entities.push(entity);
+        Ok(true)
+    }
+}
+
+/// Where the next entity can be whose row key is wanted, behind one whose row key is not.
+fn leap(
+    generation: Generation,
+    key: &[u8],
+    (partition, row): &(String, String),
+    rows: &Interval,
+) -> Vec<u8> {
+    let first = match &rows.lower {
+        Bound::Included(first) | Bound::Excluded(first) => first.as_str(),
+        Bound::Unbounded => "",
+    };
+    let wanted = keys::entity(generation, partition, first);
+    if wanted.as_slice() > key {
+        return wanted;
+    }
+    // A row key before the bound that excludes it, or behind the last one.
+    let is_before = matches!(&rows.lower, Bound::Excluded(first) if first == row);
+    if is_before {
+        return keys::after(key.to_vec());
+    }
+    let place = keys::after(keys::partition(partition));
+    [keys::entities(generation), place].concat()
+}
+
+#[cfg(test)]
+mod tests;

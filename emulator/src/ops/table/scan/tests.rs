@@ -1,0 +1,144 @@
+//! Whatever the filter and the pages, a query finds what looking at every entity would.
+
+use proptest::prelude::*;
+use smalt_protocol::Timestamp;
+use smalt_protocol::table::filter::Filter;
+use smalt_protocol::table::{Properties, Value};
+
+use super::*;
+use crate::clock::Clock;
+use crate::ops::table::range::KeyRange;
+use crate::store::{Store, StoreConfig};
+
+const GENERATION: Generation = 7;
+
+/// A table with these keys; `n` counts them.
+fn table(keys: Vec<(String, String)>, text_bytes: usize) -> Store {
+    let clock = Clock::manual(Timestamp::from_unix_s(5));
+    let store = Store::open(StoreConfig::memory(clock)).unwrap();
+    let put = store.commit_blocking(move |tx| {
+        for (n, (partition, row)) in (0..).zip(&keys) {
+            let text = Value::String("x".repeat(text_bytes));
+            let record = EntityRecord {
+                timestamp: Timestamp::from_unix_s(5),
+                properties: [("n".to_owned(), Value::Int32(n)), ("text".to_owned(), text)]
+                    .into_iter()
+                    .collect::<Properties>(),
+            };
+            record.put(tx, crate::keys::entity(GENERATION, partition, row))?;
+        }
+        Ok(())
+    });
+    put.unwrap();
+    store
+}
+
+/// The keys of all pages of a query.
+fn found(store: &Store, filter: &str, most: usize) -> (Vec<(String, String)>, usize) {
+    let filter = Filter::parse(filter).unwrap();
+    let mut start = KeyRange::default();
+    let mut all = Vec::new();
+    let mut pages = 0;
+    loop {
+        let ranges = filter.key_ranges();
+        let span = |range: &smalt_protocol::table::filter::KeyRange| Span {
+            range: KeyRange::of_filter(range).and(&start),
+            rows: range.row_key.clone(),
+        };
+        let spans: Vec<Span> = ranges.iter().map(span).collect();
+        let accepts = |entity: &Entity| filter.matches(entity);
+        let page = store.read(|view| page(view, GENERATION, &spans, most, accepts));
+        let page = page.unwrap();
+        assert!(page.entities.len() <= most);
+        pages += 1;
+        let keys = page.entities.into_iter();
+        all.extend(keys.map(|entity| (entity.partition_key, entity.row_key)));
+        match page.next {
+            None => return (all, pages),
+            Some((partition, row)) => start = KeyRange::starting(&partition, Some(&row)),
+        }
+    }
+}
+
+fn key() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["", "a", "a'", "ab", "b", "c", "\u{e000}", "😀"])
+        .prop_map(str::to_owned)
+}
+
+fn term() -> impl Strategy<Value = String> {
+    let name = prop::sample::select(vec!["PartitionKey", "RowKey"]);
+    let operator = prop::sample::select(vec!["eq", "ne", "gt", "ge", "lt", "le"]);
+    let key = (name, operator, key()).prop_map(|(name, operator, key)| {
+        format!("{name} {operator} '{}'", key.replace('\'', "''"))
+    });
+    prop_oneof![3 => key, 1 => (0..40).prop_map(|n| format!("n lt {n}"))]
+}
+
+fn filter() -> impl Strategy<Value = String> {
+    term().prop_recursive(3, 8, 2, |inner| {
+        let joined = prop::sample::select(vec!["and", "or"]);
+        prop_oneof![
+            (inner.clone(), joined, inner.clone())
+                .prop_map(|(one, joined, other)| format!("({one} {joined} {other})")),
+            inner.prop_map(|one| format!("not ({one})")),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_query_finds_what_its_filter_accepts(
+        keys in prop::collection::btree_set((key(), key()), 0..40),
+        filter in filter(),
+        most in 1_usize..7,
+    ) {
+        let keys: Vec<_> = keys.into_iter().collect();
+        let store = table(keys.clone(), 0);
+        let parsed = Filter::parse(&filter).unwrap();
+        let mut expected: Vec<_> = (0..)
+            .zip(keys)
+            .filter(|(n, (partition, row))| {
+                let entity = Entity {
+                    partition_key: partition.clone(),
+                    row_key: row.clone(),
+                    timestamp: Timestamp::from_unix_s(5),
+                    properties: [("n".to_owned(), Value::Int32(*n))].into_iter().collect(),
+                };
+                parsed.matches(&entity)
+            })
+            .map(|(_, keys)| keys)
+            .collect();
+        let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
+        expected.sort_by_key(|(partition, row)| (units(partition), units(row)));
+        prop_assert_eq!(found(&store, &filter, most).0, expected, "{}", filter);
+    }
+}
+
+/// A row key that is wanted in every partition costs no look at all entities.
+#[test]
+fn row_keys_are_leapt_to() {
+    let keys =
+        (0..20).flat_map(|p| (0..3_000).map(move |r| (format!("{p:02}"), format!("{r:04}"))));
+    let store = table(keys.collect(), 0);
+    let (keys, pages) = found(&store, "RowKey eq '1500'", 1_000);
+    // 60,000 entities would take three pages.
+    assert_eq!((keys.len(), pages), (20, 1));
+}
+
+/// *Query timeout and pagination*: a page ends at 4 MiB, and an entity larger than what is left
+/// waits for the next.
+#[test]
+fn a_page_ends_with_its_bytes() {
+    let keys = (0..200).map(|row| (String::new(), format!("{row:03}")));
+    let store = table(keys.collect(), 30_000);
+    let (keys, pages) = found(&store, "", 1_000);
+    assert_eq!((keys.len(), pages), (200, 3));
+}
+
+/// Entities that are looked at in vain end a page, too.
+#[test]
+fn a_search_that_finds_nothing_comes_to_an_end() {
+    let keys = (0..SEEN_MAX + 5).map(|row| (String::new(), format!("{row:06}")));
+    let store = table(keys.collect(), 0);
+    assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
+}

@@ -1,0 +1,179 @@
+//! A request inside of a transaction.
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Uri};
+use smalt_protocol::table::batch::Request;
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+
+use crate::arrival::{self, Socket};
+use crate::auth;
+use crate::body;
+use crate::call::Call;
+use crate::core::Core;
+use crate::ops::table::change::Written;
+use crate::ops::table::write;
+use crate::pipeline::Run;
+use crate::register::{self, Entry};
+use crate::reply::{self, Common, Reply};
+
+/// What a transaction can do.
+pub(super) const CHANGES: [&str; 4] = [
+    "Table_DeleteEntity",
+    "Table_InsertEntity",
+    "Table_MergeEntity",
+    "Table_UpdateEntity",
+];
+/// What a batch can do besides, alone.
+const QUERIES: [&str; 2] = [
+    "Table_QueryEntities",
+    "Table_QueryEntityWithPartitionAndRowKey",
+];
+
+/// Parameters of a signature that bound what it opens: those of the transaction count.
+const BOUNDS: [&str; 5] = ["tn", "spk", "srk", "epk", "erk"];
+
+/// A request that has arrived and been routed; nothing is done yet.
+pub(super) struct Part {
+    call: Call,
+    entry: Result<&'static Entry, StorageError>,
+    body: Bytes,
+    content_id: Option<String>,
+}
+
+/// An answer with the `Content-ID` of its request.
+pub(super) struct Served {
+    pub(super) content_id: Option<String>,
+    pub(super) reply: Reply,
+}
+
+impl Part {
+    /// Lets a request arrive in the name of whoever sent the transaction.
+    ///
+    /// # Errors
+    /// 400 for what is no request.
+    pub(super) fn of(core: &Core, outer: &Call, request: Request) -> Result<Self, StorageError> {
+        let content_id = request.content_id().map(str::to_owned);
+        let body = Bytes::from(request.body.clone());
+        let head = head(outer, &request)?;
+        let socket = Socket {
+            service: Some(outer.service()),
+            peer: outer.peer,
+            secure: outer.secure,
+        };
+        let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
+        call.version = outer.version;
+        call.version_given = outer.version_given;
+        call.version_known = outer.version_known;
+        call.identity = outer.identity;
+        call.query.retain(|(name, _)| !is_bound(name));
+        let bounds = outer.query.iter().filter(|(name, _)| is_bound(name));
+        call.query.extend(bounds.cloned());
+        Ok(Part {
+            entry: register::find(&call),
+            call,
+            body,
+            content_id,
+        })
+    }
+
+    /// The call and its operation.
+    pub(super) fn routed(&self) -> Result<(&Call, &'static Entry), StorageError> {
+        let entry = self.entry.clone()?;
+        Ok((&self.call, entry))
+    }
+
+    /// Its body.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Runs a query.
+    pub(super) async fn run(self, core: &Core) -> Served {
+        let outcome = match self.routed() {
+            Ok((call, entry)) if QUERIES.contains(&entry.id) => match auth::permit(call, entry) {
+                Ok(()) => match entry.run {
+                    Run::Built(run) => run(core, call, &mut body::empty()).await,
+                    Run::NotBuilt => Err(ErrorCode::NotImplemented.into()),
+                },
+                Err(error) => Err(error),
+            },
+            Ok(_) => Err(ErrorCode::InvalidInput.into()),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(reply) => Served {
+                content_id: self.content_id,
+                reply,
+            },
+            Err(error) => self.refusal(&error, core.store.now()),
+        }
+    }
+
+    /// The answer to a change that was made.
+    pub(super) fn answer(&self, written: &Written, now: Timestamp) -> Served {
+        match write::render(written, &self.call) {
+            Ok(reply) => Served {
+                content_id: self.content_id.clone(),
+                reply,
+            },
+            Err(error) => self.refusal(&error, now),
+        }
+    }
+
+    /// The answer to a request that was refused.
+    pub(super) fn refusal(&self, error: &StorageError, now: Timestamp) -> Served {
+        let common = Common::of_refusal(&self.call, error, now);
+        Served {
+            content_id: self.content_id.clone(),
+            reply: reply::refusal(error, &common),
+        }
+    }
+}
+
+fn is_bound(name: &str) -> bool {
+    BOUNDS.iter().any(|bound| name.eq_ignore_ascii_case(bound))
+}
+
+/// The head of a request as if it had come by itself: to the account that the transaction came to,
+/// whatever host and account its own address names.
+fn head(outer: &Call, request: &Request) -> Result<http::request::Parts, StorageError> {
+    let target = request.path_and_query();
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    let resource = path.rsplit('/').next().unwrap_or_default();
+    let mut uri = format!("{}{resource}", outer.service_endpoint());
+    if let Some(query) = query {
+        uri.push('?');
+        uri.push_str(query);
+    }
+    let method = Method::from_bytes(request.method.as_bytes());
+    let mut built = http::Request::new(());
+    *built.method_mut() = method.map_err(|_| ErrorCode::InvalidInput)?;
+    *built.uri_mut() = Uri::try_from(uri).map_err(|_| ErrorCode::InvalidUri)?;
+    *built.headers_mut() = headers(request)?;
+    let (mut head, ()) = built.into_parts();
+    if outer.version_given && !head.headers.contains_key("x-ms-version") {
+        let version = HeaderValue::from_str(&outer.version.to_string());
+        head.headers.insert(
+            HeaderName::from_static("x-ms-version"),
+            version.map_err(|_| ErrorCode::InvalidInput)?,
+        );
+    }
+    Ok(head)
+}
+
+fn headers(request: &Request) -> Result<HeaderMap, StorageError> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &request.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let value = HeaderValue::from_bytes(value.as_bytes());
+        match (name, value) {
+            (Ok(name), Ok(value)) => headers.append(name, value),
+            _ => return Err(ErrorCode::InvalidInput.into()),
+        };
+    }
+    Ok(headers)
+}

@@ -1,0 +1,172 @@
+//! How the Table service words its refusals.
+//!
+//! Recorded: what is refused by an operation is worded in the format of its answers, without its
+//! code in a header. What is refused before anybody knows the operation, and what concerns the
+//! settings of the service or a table, comes from elsewhere and tells the code in a header.
+
+use smalt_protocol::table::Format;
+use smalt_protocol::table::format::Kind;
+use smalt_protocol::xml::{ErrorDocument, XmlWriter};
+use smalt_protocol::{ErrorCode, Service, StorageError};
+
+use super::{Common, Content, Reply};
+use crate::call::Call;
+use crate::ops::table::answer::{self, Preference};
+
+/// The name space of errors in XML.
+const METADATA: &str = "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata";
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How refusals of a request are worded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `<Error>`: the Blob and the Queue service.
+    Plain,
+    /// Those of a request to the Table service that could not be read.
+    Unread,
+    /// Those about settings of the Table service or of a table.
+    Settings,
+    /// Those of operations on tables and entities.
+    Data(Format, Preference),
+}
+
+impl Form {
+    /// The form for a call.
+    pub fn of(call: &Call) -> Self {
+        if call.service() != Service::Table {
+            return Form::Plain;
+        }
+        if call.query("comp").is_some() || call.query("restype").is_some() {
+            return Form::Settings;
+        }
+        let format = answer::format(call).unwrap_or(Format::of_version(call.version));
+        let inserts = call.method == http::Method::POST;
+        let preference = Preference::of(call);
+        Form::Data(
+            format,
+            if inserts {
+                preference
+            } else {
+                Preference::Unstated
+            },
+        )
+    }
+}
+
+/// Renders a refusal of the Table service.
+pub(super) fn refusal(error: &StorageError, common: &Common<'_>, form: Form) -> Reply {
+    let id = common.request_id.to_string();
+    let document = ErrorDocument {
+        error,
+        request_id: &id,
+        time: common.now,
+    };
+    let status = error.status();
+    match form {
+        Form::Data(format, preference) if !is_early(error.code()) => {
+            let reply = Reply::new(status)
+                .header("content-type", format.content_type(Kind::Error))
+                .header("x-content-type-options", "nosniff");
+            let is_read_first =
+                [ErrorCode::InvalidInput, ErrorCode::ConditionNotMet].contains(&error.code());
+            let cache = (!is_read_first).then_some("no-cache");
+            let applied = preference.applied().filter(|_| !is_read_first);
+            let body = match format {
+                Format::Json(_) => json(&document).into_bytes(),
+                Format::Atom => xml(&document, ""),
+            };
+            reply
+                .maybe("cache-control", cache)
+                .maybe("preference-applied", applied)
+                .content(Content::Bytes(body.into()))
+        }
+        Form::Data(Format::Json(_), _) => Reply::new(status)
+            .header("content-type", "application/json")
+            .content(Content::Bytes(json(&document).into())),
+        Form::Unread => Reply::new(status)
+            .header("content-type", "application/xml")
+            .content(Content::Bytes(unread(&document).into())),
+        _ => Reply::new(status)
+            .header("content-type", "application/xml")
+            .content(Content::Bytes(xml(&document, "m:").into())),
+    }
+}
+
+/// Whether a refusal of this code tells it in a header.
+pub(super) fn tells_code(code: ErrorCode, form: Form) -> bool {
+    match form {
+        Form::Data(..) => is_early(code),
+        Form::Unread => false,
+        Form::Plain | Form::Settings => true,
+    }
+}
+
+/// Whether this is said before the operation is known.
+fn is_early(code: ErrorCode) -> bool {
+    use ErrorCode as E;
+    matches!(
+        code,
+        E::AuthenticationFailed
+            | E::AuthorizationProtocolMismatch
+            | E::AuthorizationResourceTypeMismatch
+            | E::AuthorizationServiceMismatch
+            | E::AuthorizationSourceIPMismatch
+            | E::InvalidAuthenticationInfo
+            | E::InvalidUri
+            | E::NoAuthenticationInformation
+            | E::UnsupportedHttpVerb
+            | E::XMethodIncorrectCount
+            | E::XMethodIncorrectValue
+            | E::XMethodNotUsingPost
+    )
+}
+
+/// `{"odata.error":{"code":..,"message":{"lang":"en-US","value":..}}}`.
+fn json(document: &ErrorDocument<'_>) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let (code, message) = (
+        text(document.error.code().as_str()),
+        text(&document.message()),
+    );
+    format!(
+        "{{\"odata.error\":{{\"code\":{code},\"message\":{{\"lang\":\"en-US\",\
+         \"value\":{message}}}}}}}"
+    )
+}
+
+/// `<error>` or `<m:error>`, on one line.
+fn xml(document: &ErrorDocument<'_>, prefix: &str) -> Vec<u8> {
+    let name = |name: &str| format!("{prefix}{name}");
+    let space = if prefix.is_empty() {
+        "xmlns"
+    } else {
+        "xmlns:m"
+    };
+    let mut xml = XmlWriter::new();
+    xml.open_with(&name("error"), &[(space, METADATA)]);
+    xml.element(&name("code"), document.error.code().as_str());
+    xml.open_with(&name("message"), &[("xml:lang", "en-US")]);
+    xml.text(&document.message());
+    xml.close(&name("message"));
+    xml.close(&name("error"));
+    let bytes = xml.finish();
+    match bytes.strip_prefix(BYTE_ORDER_MARK) {
+        Some(bare) => bare.to_vec(),
+        None => bytes,
+    }
+}
+
+/// The document of a request that could not be read: on several lines, with a byte order mark.
+fn unread(document: &ErrorDocument<'_>) -> Vec<u8> {
+    let line = xml(document, "");
+    let line = String::from_utf8_lossy(&line);
+    let lines = line
+        .replace(
+            "encoding=\"utf-8\"?>",
+            "encoding=\"utf-8\" standalone=\"yes\"?>\r\n",
+        )
+        .replace("<code>", "\r\n  <code>")
+        .replace("</code>", "</code>\r\n  ")
+        .replace("</message>", "</message>\r\n");
+    [BYTE_ORDER_MARK, lines.as_bytes()].concat()
+}

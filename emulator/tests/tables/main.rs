@@ -1,0 +1,13 @@
+//! The Table service, rule by rule: each test says the sentence of the documents that it shows.
+
+mod client;
+mod durability;
+mod entities;
+mod queries;
+mod refusals;
+mod service;
+mod signatures;
+#[path = "../support/mod.rs"]
+mod support;
+mod tables;
+mod transactions;

@@ -1,0 +1,336 @@
+//! Who may do what: Shared Key Lite, signatures of accounts and of tables, with their ranges.
+
+use bytes::Bytes;
+use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
+use smalt_protocol::signing::AccountKey;
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::{ApiVersion, Service};
+
+use super::client::{ACCOUNT, Answer, Client, START, address, entity, with_query};
+
+fn key() -> AccountKey {
+    AccountKey::parse(EMULATOR_ACCOUNT_KEY).unwrap()
+}
+
+/// A signature for the table `tab` with these permissions and fields.
+fn of_table(permissions: &str, more: &[(&str, &str)]) -> String {
+    let sas = ServiceSas {
+        version: ApiVersion::V2019_02_02,
+        target: SasTarget {
+            service: Service::Table,
+            account: ACCOUNT,
+            name: "tab",
+            blob: None,
+            snapshot: "",
+        },
+        permissions,
+        start: None,
+        expiry: Some(START.plus_s(3_600)),
+        policy_id: "",
+        ip: "",
+        protocol: "",
+        more,
+    };
+    sas.sign(key().as_bytes())
+}
+
+fn of_account(resource_types: &str, permissions: &str) -> String {
+    let sas = AccountSas {
+        version: ApiVersion::V2019_02_02,
+        account: ACCOUNT,
+        services: "t",
+        resource_types,
+        permissions,
+        start: None,
+        expiry: START.plus_s(3_600),
+        ip: "",
+        protocol: "",
+        encryption_scope: "",
+    };
+    sas.sign(key().as_bytes())
+}
+
+async fn send(
+    client: &Client,
+    query: &str,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Answer {
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let target = format!("/{ACCOUNT}{path}{joint}{query}");
+    let mut all = vec![("content-type", "application/json")];
+    all.extend_from_slice(headers);
+    let body = Bytes::from(body.to_owned());
+    client.call(method, &target, &all, body).await
+}
+
+/// "Authorize with Shared Key": the lighter form for tables signs date and resource.
+#[tokio::test]
+async fn shared_key_lite() {
+    let client = Client::new().await;
+    let target = format!("/{ACCOUNT}/Tables");
+    let date = client.emulator.now().rfc1123();
+    for (account, expected) in [(ACCOUNT, "200"), ("other", "403 AuthenticationFailed")] {
+        let headers = [("x-ms-date", date.as_str()), ("x-ms-version", "2019-02-02")];
+        let input = SigningInput {
+            service: Service::Table,
+            scheme: Scheme::SharedKeyLite,
+            version: ApiVersion::V2019_02_02,
+            method: "GET",
+            account,
+            path: &target,
+            query: &Vec::new(),
+            headers: &headers,
+        };
+        let signed = authorization(&input, key().as_bytes());
+        let all = [headers[0], headers[1], ("authorization", signed.as_str())];
+        let answer = client.call("GET", &target, &all, Bytes::new()).await;
+        assert_eq!(answer.outcome(), expected, "{account}");
+    }
+}
+
+/// Nobody in particular learns nothing: 404 before 2019-12-12, a challenge since.
+#[tokio::test]
+async fn nobody_is_refused() {
+    let client = Client::new().await;
+    let target = format!("/{ACCOUNT}/Tables");
+    for (version, expected) in [
+        ("2019-02-02", "404 ResourceNotFound"),
+        ("2020-12-06", "401 NoAuthenticationInformation"),
+    ] {
+        let headers = [("x-ms-version", version)];
+        let answer = client.call("GET", &target, &headers, Bytes::new()).await;
+        assert_eq!(answer.outcome(), expected);
+    }
+}
+
+/// "Create a service SAS": r queries, a inserts, u updates, a and u together upsert, d deletes.
+#[tokio::test]
+async fn letters_of_a_table_signature() {
+    let client = Client::new().await;
+    client.insert("p", "r", "v").await;
+    let path = address("p", "r");
+    let any = [("if-match", "*")];
+    let denied = "403 AuthorizationPermissionMismatch";
+    let new = entity("p", "new", "v");
+    for (method, path, headers, body, needs, done) in [
+        ("GET", path.as_str(), &[][..], "", "r", "200"),
+        ("GET", "/tab()", &[], "", "r", "200"),
+        ("MERGE", &path, &any, "{\"w\":1}", "u", "204"),
+        ("PUT", &path, &any, "{\"w\":1}", "u", "204"),
+        ("PUT", &path, &[], "{\"w\":1}", "au", "204"),
+        ("MERGE", &path, &[], "{\"w\":1}", "au", "204"),
+        ("POST", "/tab", &[], new.as_str(), "a", "201"),
+        ("DELETE", &path, &any, "", "d", "204"),
+    ] {
+        for letter in ["r", "a", "u", "d"] {
+            if needs != letter {
+                let sas = of_table(letter, &[]);
+                let refused = send(&client, &sas, (method, path), headers, body).await;
+                assert_eq!(refused.outcome(), denied, "{method} {path} {letter}");
+            }
+        }
+        let sas = of_table(needs, &[]);
+        let answer = send(&client, &sas, (method, path), headers, body).await;
+        assert_eq!(answer.outcome(), done, "{method} {path} {needs}");
+    }
+    let all = of_table("raud", &[]);
+    for (method, path) in [
+        ("GET", "/Tables"),
+        ("GET", "/tab?comp=acl"),
+        ("DELETE", "/Tables('tab')"),
+    ] {
+        let refused = send(&client, &all, (method, path), &[], "").await;
+        assert_eq!(
+            refused.outcome(),
+            "403 AuthorizationFailure",
+            "{method} {path}"
+        );
+    }
+}
+
+/// A signature opens the table that it names, and no other.
+#[tokio::test]
+async fn another_table_stays_closed() {
+    let client = Client::new().await;
+    client.create("other").await;
+    let sas = of_table("raud", &[]);
+    let refused = send(&client, &sas, ("GET", "/other()"), &[], "").await;
+    assert_eq!(refused.outcome(), "403 AuthorizationFailure");
+    let forged = sas.replace("tn=tab", "tn=other");
+    let refused = send(&client, &forged, ("GET", "/other()"), &[], "").await;
+    assert_eq!(refused.outcome(), "403 AuthenticationFailed");
+    let unnamed = sas.replace("tn=tab&", "");
+    let refused = send(&client, &unnamed, ("GET", "/tab()"), &[], "").await;
+    assert_eq!(refused.outcome(), "403 AuthenticationFailed");
+}
+
+/// "spk", "srk", "epk", "erk": a query shows the range; a write beyond it is refused, by itself and
+/// in a transaction, whatever the requests inside say of themselves.
+#[tokio::test]
+async fn ranges_bound_what_a_signature_opens() {
+    let client = Client::new().await;
+    for (partition, row) in [("a", "1"), ("b", "1"), ("b", "2"), ("b", "3"), ("c", "1")] {
+        client.insert(partition, row, "v").await;
+    }
+    let range = [("spk", "b"), ("srk", "1"), ("epk", "b"), ("erk", "2")];
+    let sas = of_table("raud", &range);
+    let page = send(&client, &sas, ("GET", "/tab()"), &[], "").await;
+    assert_eq!(page.texts("RowKey"), ["1", "2"]);
+    let wide = with_query(
+        "/tab()",
+        &[("$filter", "PartitionKey ge 'a'"), ("$top", "1")],
+    );
+    let page = send(&client, &sas, ("GET", &wide), &[], "").await;
+    assert_eq!(
+        (
+            page.texts("PartitionKey").join(""),
+            page.texts("RowKey").join("")
+        ),
+        ("b".into(), "1".into())
+    );
+    let body = entity("b", "3x", "v");
+    let refused = send(&client, &sas, ("POST", "/tab"), &[], &body).await;
+    assert_eq!(refused.outcome(), "403 AuthorizationFailure");
+    let within = send(
+        &client,
+        &sas,
+        ("POST", "/tab"),
+        &[],
+        &entity("b", "1x", "v"),
+    )
+    .await;
+    assert_eq!(within.outcome(), "201");
+    let outside = send(&client, &sas, ("GET", &address("c", "1")), &[], "").await;
+    assert_eq!(outside.outcome(), "404 ResourceNotFound");
+    let target = "/tab(PartitionKey='b',RowKey='3')?spk=a&srk=0&epk=z&erk=z&tn=tab";
+    let transaction = format!(
+        "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\
+         Content-Type: application/http\r\n\r\nDELETE {target} HTTP/1.1\r\nIf-Match: *\r\n\r\n\r\n\
+         --c--\r\n--b--\r\n"
+    );
+    let headers = [("content-type", "multipart/mixed; boundary=b")];
+    let query = format!("/{ACCOUNT}/$batch?{sas}");
+    let refused = client
+        .call("POST", &query, &headers, transaction.into())
+        .await;
+    assert_eq!(refused.statuses(), ["403"], "{}", refused.text);
+    assert_eq!(client.get("b", "3").await.outcome(), "200");
+}
+
+/// "Create an account SAS": tables are containers, entities objects.
+#[tokio::test]
+async fn signatures_of_an_account() {
+    let client = Client::new().await;
+    for (types, letters, method, path, body, expected) in [
+        (
+            "c",
+            "c",
+            "POST",
+            "/Tables",
+            "{\"TableName\":\"made\"}",
+            "201",
+        ),
+        ("c", "l", "GET", "/Tables", "", "200"),
+        ("c", "d", "DELETE", "/Tables('made')", "", "204"),
+        (
+            "c",
+            "r",
+            "GET",
+            "/Tables",
+            "",
+            "403 AuthorizationPermissionMismatch",
+        ),
+        (
+            "o",
+            "l",
+            "GET",
+            "/Tables",
+            "",
+            "403 AuthorizationResourceTypeMismatch",
+        ),
+        ("o", "r", "GET", "/tab()", "", "200"),
+        (
+            "c",
+            "r",
+            "GET",
+            "/tab()",
+            "",
+            "403 AuthorizationResourceTypeMismatch",
+        ),
+        (
+            "o",
+            "a",
+            "POST",
+            "/tab",
+            "{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}",
+            "201",
+        ),
+        (
+            "s",
+            "r",
+            "GET",
+            "/?restype=service&comp=properties",
+            "",
+            "200",
+        ),
+    ] {
+        let sas = of_account(types, letters);
+        let answer = send(&client, &sas, (method, path), &[], body).await;
+        assert_eq!(
+            answer.outcome(),
+            expected,
+            "{types} {letters} {method} {path}"
+        );
+    }
+}
+
+/// "Define a stored access policy": the table keeps the terms, and whoever changes them there
+/// changes what the signature opens.
+#[tokio::test]
+async fn stored_policies() {
+    let client = Client::new().await;
+    client.insert("p", "r", "v").await;
+    let policy = "<SignedIdentifiers><SignedIdentifier><Id>reader</Id><AccessPolicy>\
+        <Start>2020-01-01T00:00:00Z</Start><Expiry>2099-01-01T00:00:00Z</Expiry>\
+        <Permission>r</Permission></AccessPolicy></SignedIdentifier></SignedIdentifiers>";
+    let set = client.send_with(
+        "PUT",
+        "/tab?comp=acl",
+        &[("content-type", "application/xml")],
+        policy,
+    );
+    assert_eq!(set.await.outcome(), "204");
+    let sas = ServiceSas {
+        version: ApiVersion::V2019_02_02,
+        target: SasTarget {
+            service: Service::Table,
+            account: ACCOUNT,
+            name: "tab",
+            blob: None,
+            snapshot: "",
+        },
+        permissions: "",
+        start: None,
+        expiry: None,
+        policy_id: "reader",
+        ip: "",
+        protocol: "",
+        more: &[],
+    };
+    let sas = sas.sign(key().as_bytes());
+    let path = address("p", "r");
+    assert_eq!(
+        send(&client, &sas, ("GET", &path), &[], "").await.outcome(),
+        "200"
+    );
+    let any = [("if-match", "*")];
+    let refused = send(&client, &sas, ("DELETE", &path), &any, "").await;
+    assert_eq!(refused.outcome(), "403 AuthorizationPermissionMismatch");
+    client.send("PUT", "/tab?comp=acl", "").await;
+    let revoked = send(&client, &sas, ("GET", &path), &[], "").await;
+    assert_eq!(revoked.outcome(), "403 AuthenticationFailed");
+}

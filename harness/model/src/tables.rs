@@ -1,0 +1,254 @@
+//! Tables and entities. Sources: "Create Table", "Delete Table", "Insert Entity", "Update Entity",
+//! "Merge Entity", "Insert Or Replace Entity", "Insert Or Merge Entity", "Delete Entity", "Query
+//! Entities", "Querying tables and entities", "Performing entity group transactions"; recordings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use smalt_protocol::ErrorCode;
+use smalt_protocol::table::Value;
+
+use crate::vocabulary::Tag;
+use crate::vocabulary::tables::{
+    Action, Change, Match, Row, RowId, TableExpected, TableFilter, TableOperation,
+};
+
+/// A key in units of UTF-16, whose order is that of answers.
+type Units = Vec<u16>;
+type Answer = Result<TableExpected, (Option<usize>, ErrorCode)>;
+
+/// The tables of an account.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    tables: BTreeMap<String, Table>,
+    tags: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Table(BTreeMap<(Units, Units), Row>);
+
+impl Tables {
+    /// Does an operation on the table of this name and says what has to be answered.
+    pub fn step(&mut self, name: &str, operation: &TableOperation) -> TableExpected {
+        // Names are compared without regard to case.
+        let name = name.to_ascii_lowercase();
+        let answer = match operation {
+            TableOperation::Create => self.create(name),
+            TableOperation::Delete => self.delete(&name),
+            TableOperation::Change(change) => self.batch(&name, std::slice::from_ref(change)),
+            TableOperation::Batch(changes) => self.batch(&name, changes),
+            TableOperation::Get(row) => self.get(&name, row),
+            TableOperation::Query { filter, .. } => self.query(&name, filter.as_ref()),
+        };
+        let is_batch = matches!(operation, TableOperation::Batch(_));
+        answer.unwrap_or_else(|(place, code)| TableExpected {
+            status: code.status(),
+            code: Some(code),
+            place: place.filter(|_| is_batch),
+            ..TableExpected::default()
+        })
+    }
+
+    /// The tags that were given out: generators choose from them.
+    pub fn tags(&self) -> u32 {
+        self.tags
+    }
+
+    /// The entities of a table, in the order of answers.
+    pub fn rows(&self, name: &str) -> Vec<Row> {
+        let found = self.tables.get(&name.to_ascii_lowercase());
+        found.map_or_else(Vec::new, |table| table.0.values().cloned().collect())
+    }
+
+    fn create(&mut self, name: String) -> Answer {
+        if self.tables.contains_key(&name) {
+            return Err((None, ErrorCode::TableAlreadyExists));
+        }
+        self.tables.insert(name, Table::default());
+        Ok(ok(204))
+    }
+
+    fn delete(&mut self, name: &str) -> Answer {
+        let found = self.tables.remove(name);
+        found.ok_or((None, ErrorCode::ResourceNotFound))?;
+        Ok(ok(204))
+    }
+
+    fn get(&self, name: &str, row: &RowId) -> Answer {
+        let table = self.find(name)?;
+        let found = table.0.get(&units(row));
+        let found = found.ok_or((None, ErrorCode::ResourceNotFound))?;
+        Ok(TableExpected {
+            tags: vec![Some(found.tag)],
+            rows: vec![found.clone()],
+            ..ok(200)
+        })
+    }
+
+    fn query(&self, name: &str, filter: Option<&TableFilter>) -> Answer {
+        let all = self.find(name)?.0.values();
+        let chosen = all.filter(|row| filter.is_none_or(|filter| matches(filter, row)));
+        Ok(TableExpected {
+            rows: chosen.cloned().collect(),
+            ..ok(200)
+        })
+    }
+
+    /// All changes or none; what is wrong with the transaction itself comes first. Recorded: what
+    /// one transaction writes has one tag.
+    fn batch(&mut self, name: &str, changes: &[Change]) -> Answer {
+        let mut rows = BTreeSet::new();
+        for (place, change) in changes.iter().enumerate() {
+            if change.row.partition_key != changes[0].row.partition_key {
+                let code = ErrorCode::CommandsInBatchActOnDifferentPartitions;
+                return Err((Some(place), code));
+            }
+            if !rows.insert(&change.row) {
+                return Err((Some(place), ErrorCode::InvalidDuplicateRow));
+            }
+        }
+        let mut table = self
+            .find(name)
+            .map_err(|(_, code)| (Some(0), code))?
+            .clone();
+        let tag = Tag(self.tags);
+        let mut tags = Vec::new();
+        for (place, change) in changes.iter().enumerate() {
+            let refused = |code| (Some(place), code);
+            table.apply(change, tag).map_err(refused)?;
+            let is_gone = matches!(change.action, Action::Delete(_));
+            tags.push((!is_gone).then_some(tag));
+        }
+        self.tags += 1;
+        self.tables.insert(name.to_owned(), table);
+        Ok(TableExpected { tags, ..ok(204) })
+    }
+
+    fn find(&self, name: &str) -> Result<&Table, (Option<usize>, ErrorCode)> {
+        self.tables
+            .get(name)
+            .ok_or((None, ErrorCode::TableNotFound))
+    }
+}
+
+impl Table {
+    fn apply(&mut self, change: &Change, tag: Tag) -> Result<(), ErrorCode> {
+        let key = units(&change.row);
+        let found = self.0.get(&key);
+        let properties = match &change.action {
+            Action::Insert(_) if found.is_some() => return Err(ErrorCode::EntityAlreadyExists),
+            Action::Insert(properties) => properties.clone(),
+            Action::Replace(properties, condition) => {
+                check(found, *condition)?;
+                properties.clone()
+            }
+            // "A property cannot be removed with a Merge Entity operation."
+            Action::Merge(properties, condition) => {
+                check(found, *condition)?;
+                let mut merged = found.map(|row| row.properties.clone()).unwrap_or_default();
+                merged.extend(properties.clone());
+                merged
+            }
+            Action::Delete(condition) => {
+                check(found, Some(*condition))?;
+                self.0.remove(&key);
+                return Ok(());
+            }
+        };
+        let id = change.row.clone();
+        self.0.insert(
+            key,
+            Row {
+                id,
+                tag,
+                properties,
+            },
+        );
+        Ok(())
+    }
+}
+
+/// `If-Match` asks for the entity to be there, and to be of the version that it names.
+fn check(found: Option<&Row>, condition: Option<Match>) -> Result<(), ErrorCode> {
+    match (found, condition) {
+        (_, None) | (Some(_), Some(Match::Any)) => Ok(()),
+        (None, Some(_)) => Err(ErrorCode::ResourceNotFound),
+        (Some(row), Some(Match::Tag(tag))) if row.tag == tag => Ok(()),
+        (Some(_), Some(Match::Tag(_))) => Err(ErrorCode::UpdateConditionNotSatisfied),
+    }
+}
+
+/// Whether an entity is asked for. What it does not have, or has in another type, compares with
+/// nothing.
+pub fn matches(filter: &TableFilter, row: &Row) -> bool {
+    match filter {
+        TableFilter::And(one, other) => matches(one, row) && matches(other, row),
+        TableFilter::Or(one, other) => matches(one, row) || matches(other, row),
+        TableFilter::Not(inner) => !matches(inner, row),
+        TableFilter::Holds(name) => row.properties.get(name) == Some(&Value::Boolean(true)),
+        TableFilter::Compare {
+            name,
+            operator,
+            value,
+            is_mirrored,
+        } => {
+            let (given, wanted) = (property(row, name), value);
+            given.is_some_and(|given| match is_mirrored {
+                false => compares(&given, operator, wanted),
+                true => compares(wanted, operator, &given),
+            })
+        }
+    }
+}
+
+fn property(row: &Row, name: &str) -> Option<Value> {
+    match name {
+        "PartitionKey" => Some(Value::String(row.id.partition_key.clone())),
+        "RowKey" => Some(Value::String(row.id.row_key.clone())),
+        _ => row.properties.get(name).cloned(),
+    }
+}
+
+fn compares(one: &Value, operator: &str, other: &Value) -> bool {
+    let (less, equal) = match (one, other) {
+        (Value::String(one), Value::String(other)) => {
+            (one.encode_utf16().lt(other.encode_utf16()), one == other)
+        }
+        (Value::Binary(one), Value::Binary(other)) => (one < other, one == other),
+        (Value::Boolean(one), Value::Boolean(other)) => (one < other, one == other),
+        (Value::DateTime(one), Value::DateTime(other)) => (one < other, one == other),
+        (Value::Double(one), Value::Double(other)) => {
+            if one.is_nan() || other.is_nan() {
+                return operator == "ne";
+            }
+            (one < other, one == other)
+        }
+        (Value::Guid(one), Value::Guid(other)) => (one < other, one == other),
+        (Value::Int32(one), Value::Int32(other)) => (one < other, one == other),
+        (Value::Int64(one), Value::Int64(other)) => (one < other, one == other),
+        _ => return false,
+    };
+    match operator {
+        "eq" => equal,
+        "ne" => !equal,
+        "lt" => less,
+        "le" => less || equal,
+        "gt" => !less && !equal,
+        _ => !less,
+    }
+}
+
+fn units(row: &RowId) -> (Units, Units) {
+    let of = |key: &str| key.encode_utf16().collect();
+    (of(&row.partition_key), of(&row.row_key))
+}
+
+fn ok(status: u16) -> TableExpected {
+    TableExpected {
+        status,
+        ..TableExpected::default()
+    }
+}
+
+#[cfg(test)]
+#[path = "tables_tests.rs"]
+mod tests;

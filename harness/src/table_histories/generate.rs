@@ -1,0 +1,259 @@
+//! What a history does.
+
+use proptest::prelude::*;
+use smalt_model::tables::Tables;
+use smalt_model::vocabulary::Tag;
+use smalt_model::vocabulary::tables::{
+    Action, Change, Match, Properties, RowId, TableFilter, TableOperation,
+};
+use smalt_protocol::Timestamp;
+use smalt_protocol::table::Value;
+
+/// The tables there can be: two names of one, and another.
+const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
+/// Keys that meet each other, and those with characters that escape differently.
+const KEYS: [&str; 7] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}", "😀"];
+const NAMES: [&str; 3] = ["Age", "Name", "_x1"];
+
+/// One step: what is meant.
+#[derive(Clone, Debug)]
+pub struct Step {
+    table: &'static str,
+    meant: Meant,
+    is_full: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Meant {
+    Create,
+    Delete,
+    Change(Wish),
+    Batch(Vec<Wish>),
+    Get(RowId),
+    Query(Option<TableFilter>, u32),
+}
+
+/// A change that is meant.
+#[derive(Clone, Debug)]
+struct Wish {
+    row: RowId,
+    kind: Kind,
+    properties: Properties,
+    condition: Condition,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Insert,
+    Replace,
+    Merge,
+    Delete,
+}
+
+/// The condition that is meant.
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    None,
+    Any,
+    /// The tag that the entity has.
+    Current,
+    /// Another one, given out or not.
+    Other(u32),
+}
+
+/// What a change is called in a count.
+pub(super) fn named(change: &Change) -> &'static str {
+    match &change.action {
+        Action::Insert(_) => "insert",
+        Action::Replace(_, None) => "insert or replace",
+        Action::Replace(_, Some(_)) => "update",
+        Action::Merge(_, None) => "insert or merge",
+        Action::Merge(_, Some(_)) => "merge",
+        Action::Delete(_) => "delete entity",
+    }
+}
+
+/// Histories of so many steps at most. The first makes a table.
+pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
+    let first = Step {
+        table: TABLES[0],
+        meant: Meant::Create,
+        is_full: false,
+    };
+    proptest::collection::vec(any_step(), 0..most).prop_map(move |mut steps| {
+        steps.insert(0, first.clone());
+        steps
+    })
+}
+
+impl Step {
+    /// The table and what is asked of it, as things stand.
+    pub(super) fn operation(&self, model: &Tables) -> (&'static str, TableOperation) {
+        let change = |wish: &Wish| wish.change(model, self.table);
+        let operation = match &self.meant {
+            Meant::Create => TableOperation::Create,
+            Meant::Delete => TableOperation::Delete,
+            Meant::Change(wish) => TableOperation::Change(change(wish)),
+            Meant::Batch(wishes) => TableOperation::Batch(wishes.iter().map(change).collect()),
+            Meant::Get(row) => TableOperation::Get(row.clone()),
+            Meant::Query(filter, page) => TableOperation::Query {
+                filter: filter.clone(),
+                page: *page,
+            },
+        };
+        (self.table, operation)
+    }
+
+    /// Whether answers are asked for with all their metadata.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full
+    }
+}
+
+impl Wish {
+    fn change(&self, model: &Tables, table: &str) -> Change {
+        let rows = model.rows(table);
+        let current = rows.iter().find(|row| row.id == self.row);
+        let current = current.map(|row| row.tag);
+        let condition = match self.condition {
+            Condition::None => None,
+            Condition::Any => Some(Match::Any),
+            Condition::Current => current.map(Match::Tag),
+            Condition::Other(number) => {
+                let tag = Tag(number % (model.tags() + 1));
+                Some(Match::Tag(tag)).filter(|_| current != Some(tag))
+            }
+        };
+        let properties = self.properties.clone();
+        let action = match self.kind {
+            Kind::Insert => Action::Insert(properties),
+            Kind::Replace => Action::Replace(properties, condition),
+            Kind::Merge => Action::Merge(properties, condition),
+            Kind::Delete => Action::Delete(condition.unwrap_or(Match::Any)),
+        };
+        Change {
+            row: self.row.clone(),
+            action,
+        }
+    }
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let table = prop_oneof![
+        8 => Just(TABLES[0]),
+        2 => proptest::sample::select(&TABLES[..]),
+    ];
+    let meant = prop_oneof![
+        1 => Just(Meant::Create),
+        1 => Just(Meant::Delete),
+        12 => any_wish().prop_map(Meant::Change),
+        5 => any_batch().prop_map(Meant::Batch),
+        2 => any_row().prop_map(Meant::Get),
+        4 => (proptest::option::of(any_filter()), 1..5_u32)
+            .prop_map(|(filter, page)| Meant::Query(filter, page)),
+    ];
+    (table, meant, any::<bool>()).prop_map(|(table, meant, is_full)| Step {
+        table,
+        meant,
+        is_full,
+    })
+}
+
+fn any_row() -> impl Strategy<Value = RowId> {
+    let key = || proptest::sample::select(&KEYS[..]);
+    // Two partitions are enough: entities are to meet.
+    (proptest::sample::select(&KEYS[3..5]), key()).prop_map(|(partition_key, row_key)| RowId {
+        partition_key: partition_key.to_owned(),
+        row_key: row_key.to_owned(),
+    })
+}
+
+fn any_wish() -> impl Strategy<Value = Wish> {
+    let kind = prop_oneof![
+        3 => Just(Kind::Insert),
+        2 => Just(Kind::Replace),
+        2 => Just(Kind::Merge),
+        1 => Just(Kind::Delete),
+    ];
+    let condition = prop_oneof![
+        2 => Just(Condition::None),
+        1 => Just(Condition::Any),
+        2 => Just(Condition::Current),
+        1 => any::<u32>().prop_map(Condition::Other),
+    ];
+    let name = proptest::sample::select(&NAMES[..]).prop_map(str::to_owned);
+    let properties = proptest::collection::btree_map(name, any_value(), 0..3);
+    (any_row(), kind, properties, condition).prop_map(|(row, kind, properties, condition)| Wish {
+        row,
+        kind,
+        properties,
+        condition,
+    })
+}
+
+/// Changes of one partition mostly, and of one entity twice now and then.
+fn any_batch() -> impl Strategy<Value = Vec<Wish>> {
+    let is_mixed = proptest::bool::weighted(0.15);
+    (proptest::collection::vec(any_wish(), 1..5), is_mixed).prop_map(|(mut wishes, is_mixed)| {
+        let partition_key = wishes[0].row.partition_key.clone();
+        for wish in wishes.iter_mut().filter(|_| !is_mixed) {
+            wish.row.partition_key.clone_from(&partition_key);
+        }
+        wishes
+    })
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let number = prop_oneof![
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+        (-2..3_i32).prop_map(|number| f64::from(number) / 2.0),
+        Just(1e300),
+    ];
+    prop_oneof![
+        "[a-c'\u{e000}😀\"\\\\]{0,2}".prop_map(Value::String),
+        (-2..3_i32).prop_map(Value::Int32),
+        prop_oneof![-2..3_i64, Just(i64::MIN)].prop_map(Value::Int64),
+        number.prop_map(Value::Double),
+        any::<bool>().prop_map(Value::Boolean),
+        (0..3_u64).prop_map(|second| Value::DateTime(Timestamp::from_unix_s(second))),
+        proptest::collection::vec(any::<u8>(), 0..3).prop_map(Value::Binary),
+    ]
+}
+
+fn any_filter() -> impl Strategy<Value = TableFilter> {
+    let operator = || proptest::sample::select(&TableFilter::OPERATORS[..]);
+    let of_key = proptest::sample::select(&["PartitionKey", "RowKey"][..]);
+    let keys = (
+        of_key,
+        operator(),
+        proptest::sample::select(&KEYS[..]),
+        any::<bool>(),
+    )
+        .prop_map(|(name, operator, key, is_mirrored)| TableFilter::Compare {
+            name: name.to_owned(),
+            operator,
+            value: Value::String(key.to_owned()),
+            is_mirrored,
+        });
+    let name = proptest::sample::select(&NAMES[..]);
+    let others = (name.clone(), operator(), any_value(), any::<bool>()).prop_map(
+        |(name, operator, value, is_mirrored)| TableFilter::Compare {
+            name: name.to_owned(),
+            operator,
+            value,
+            is_mirrored,
+        },
+    );
+    let holds = name.prop_map(|name| TableFilter::Holds(name.to_owned()));
+    let leaf = prop_oneof![6 => keys, 3 => others, 1 => holds];
+    leaf.prop_recursive(3, 8, 2, |inner| {
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            3 => two.clone().prop_map(|(a, b)| TableFilter::And(Box::new(a), Box::new(b))),
+            2 => two.prop_map(|(a, b)| TableFilter::Or(Box::new(a), Box::new(b))),
+            1 => inner.prop_map(|a| TableFilter::Not(Box::new(a))),
+        ]
+    })
+}

@@ -1,0 +1,376 @@
+//! Tests of filters: the language, what matches, and that key ranges leave nothing out.
+
+use super::*;
+use proptest::prelude::*;
+use std::ops::Bound;
+
+use crate::table::entity::Entity;
+use crate::table::name::TableRow;
+use crate::table::{EdmType, literal};
+use crate::time::Timestamp;
+
+fn entity(partition_key: &str, row_key: &str) -> Entity {
+    let value = |edm, text: &str| literal::read(edm, text).unwrap();
+    let properties = [
+        ("Name", Value::String("O'Neil".to_owned())),
+        ("Age", Value::Int32(39)),
+        ("Big", Value::Int64(5_000_000_000)),
+        ("Ratio", Value::Double(3.5)),
+        ("Odd", Value::Double(f64::NAN)),
+        ("Active", Value::Boolean(true)),
+        ("Idle", Value::Boolean(false)),
+        ("Since", value(EdmType::DateTime, "2008-07-10T00:00:00Z")),
+        (
+            "Id",
+            value(EdmType::Guid, "c9da6455-213d-42c9-9a79-3e9149a57833"),
+        ),
+        ("Bytes", Value::Binary(vec![0x0a, 0xff])),
+    ];
+    Entity {
+        partition_key: partition_key.to_owned(),
+        row_key: row_key.to_owned(),
+        timestamp: Timestamp::parse_iso("2020-01-01T00:00:00Z").unwrap(),
+        properties: properties
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    }
+}
+
+#[test]
+fn what_matches() {
+    let person = entity("p", "7");
+    for (filter, expected) in [
+        ("", true),
+        ("  ", true),
+        ("PartitionKey eq 'p'", true),
+        ("PartitionKey eq 'P'", false),
+        ("'p' eq PartitionKey", true),
+        ("'o' lt PartitionKey", true),
+        ("'o' gt PartitionKey", false),
+        ("Name eq 'O''Neil'", true),
+        ("Name ge 'O' and Name lt 'P'", true),
+        ("Age eq 39", true),
+        ("Age ne 39", false),
+        ("Age gt -40", true),
+        ("Age eq 39L", false),
+        ("Age ne 39L", false),
+        ("Age eq '39'", false),
+        ("Big eq 5000000000L", true),
+        ("Big eq 5000000000", true),
+        ("Ratio eq 3.5", true),
+        ("Ratio lt 35e-1", false),
+        ("Ratio le 3.5d", true),
+        ("Ratio lt INF", true),
+        ("Ratio gt -INF", true),
+        ("Odd eq NaN", false),
+        ("Odd ne NaN", true),
+        ("Odd lt 1.0", false),
+        ("Active", true),
+        ("Idle", false),
+        ("not Idle", true),
+        ("not not Active", true),
+        ("Active eq true", true),
+        ("true eq Active", true),
+        ("Age", false),
+        ("Missing", false),
+        ("true", true),
+        ("false", false),
+        ("1 eq 1", true),
+        ("Since eq datetime'2008-07-10T00:00:00Z'", true),
+        ("Since gt datetime'2008-07-10'", false),
+        ("Timestamp ge datetime'2020-01-01T00:00:00.0000000Z'", true),
+        ("Id eq guid'c9da6455-213d-42c9-9a79-3e9149a57833'", true),
+        ("Id eq guid'C9DA6455-213D-42C9-9A79-3E9149A57833'", true),
+        ("Bytes eq X'0aff'", true),
+        ("Bytes eq binary'0AFF'", true),
+        ("Bytes gt X''", true),
+        ("Missing eq 1", false),
+        ("Missing ne 1", false),
+        ("not (Missing eq 1)", true),
+        ("Missing eq null", true),
+        ("Missing ne null", false),
+        ("Age ne null", true),
+        ("null eq Age", false),
+        ("Age lt null", false),
+        ("Age eq 1 and Age eq 2 or Active", true),
+        ("Active or Age eq 1 and Age eq 2", true),
+        ("(Active or Age eq 1) and Age eq 2", false),
+        ("not Idle and Active", true),
+        ("not (Idle or Active)", false),
+        ("not Age eq 1", true),
+        ("((Age) eq (39))", true),
+        ("(Age eq 39)and(Active)", true),
+        ("\tAge\teq\t39 ", true),
+    ] {
+        let read = Filter::parse(filter).unwrap_or_else(|error| panic!("{filter}: {error}"));
+        assert_eq!(read.matches(&person), expected, "{filter}");
+    }
+}
+
+#[test]
+fn tables_are_filtered_by_name() {
+    let filter = Filter::parse("TableName ge 'zzza' and TableName lt 'zzzb'").unwrap();
+    assert!(filter.matches(&TableRow("zzzap06")));
+    assert!(!filter.matches(&TableRow("zzzb")));
+}
+
+/// The first was recorded; positions are counted in UTF-16 units, behind what was not expected.
+#[test]
+fn what_is_refused_and_where() {
+    for (filter, position) in [
+        ("aaa bbb ccc", 7),
+        ("Name eq 'ü😀' bbb", 17),
+        ("Age eq", 6),
+        ("Age eq 1 and", 12),
+        ("(Age eq 1", 9),
+        ("Age eq 1)", 9),
+        ("eq eq 1", 5),
+        ("Age eq 'x", 9),
+        ("Age = 1", 5),
+        ("Age eq 1 or or Active", 21),
+        ("7", 1),
+        ("null", 4),
+        ("Age eq Big", 10),
+        ("(Age eq 1) eq true", 13),
+        ("Age eq 1x", 9),
+        ("Age eq 1.2.3", 12),
+        ("Age eq 99999999999999999999", 27),
+        ("Age eq 1e999", 12),
+        ("Id eq guid'x'", 13),
+        ("Since eq datetime'yesterday'", 28),
+        ("Bytes eq X'0'", 13),
+        ("Bytes eq X'zz'", 14),
+        ("Age eq time'1'", 14),
+        ("startswith(Name,'O')", 11),
+        ("Name/first eq 'x'", 5),
+        ("Age add 1 eq 2", 7),
+        ("Active AND Idle", 10),
+        ("not", 3),
+        ("()", 2),
+        ("Age eq --1", 8),
+    ] {
+        let error = Filter::parse(filter).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidInput, "{filter}");
+        let message = format!("Syntax error at position {position} in '{filter}'.");
+        assert_eq!(error.message(), message);
+    }
+}
+
+#[test]
+fn depth_and_size_are_bounded() {
+    let nested = |depth: usize| format!("{}Active{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(Filter::parse(&nested(100)).is_ok());
+    for filter in [
+        nested(101),
+        nested(5_000),
+        "(".repeat(5_000),
+        "not ".repeat(5_000) + "Active",
+        vec!["Active"; 1_001].join(" or "),
+        "Name eq '".to_owned() + &"x".repeat(70_000) + "'",
+    ] {
+        let error = Filter::parse(&filter).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidInput);
+    }
+    let most = vec!["Active"; 1_000].join(" and ");
+    assert!(Filter::parse(&most).unwrap().matches(&entity("", "")));
+}
+
+fn shown(bound: &Bound<String>, included: &str, excluded: &str) -> String {
+    match bound {
+        Bound::Unbounded => "*".to_owned(),
+        Bound::Included(text) => format!("{included}{text}"),
+        Bound::Excluded(text) => format!("{excluded}{text}"),
+    }
+}
+
+/// `[a..b) [1..2]`: partition keys, row keys.
+fn ranges(filter: &str) -> Vec<String> {
+    let interval = |i: &Interval| {
+        let (lower, upper) = (shown(&i.lower, "=", ">"), shown(&i.upper, "=", "<"));
+        format!("{lower}..{upper}")
+    };
+    let show = |range: &KeyRange| {
+        format!(
+            "{} {}",
+            interval(&range.partition_key),
+            interval(&range.row_key)
+        )
+    };
+    let read = Filter::parse(filter).unwrap();
+    read.key_ranges().iter().map(show).collect()
+}
+
+#[test]
+fn ranges_of_keys() {
+    let cases: [(&str, &[&str]); 20] = [
+        ("", &["*..* *..*"]),
+        ("Age eq 1", &["*..* *..*"]),
+        ("PartitionKey eq 'a'", &["=a..=a *..*"]),
+        (
+            "PartitionKey eq 'a' and RowKey ge 'b' and Age eq 1",
+            &["=a..=a =b..*"],
+        ),
+        (
+            "PartitionKey ge 'a' and PartitionKey lt 'b'",
+            &["=a..<b *..*"],
+        ),
+        ("'a' lt PartitionKey and 'c' ge RowKey", &[">a..* *..=c"]),
+        (
+            "PartitionKey eq 'b' or PartitionKey eq 'a'",
+            &["=a..=a *..*", "=b..=b *..*"],
+        ),
+        (
+            "PartitionKey eq 'a' and (RowKey eq '2' or RowKey eq '1')",
+            &["=a..=a =1..=1", "=a..=a =2..=2"],
+        ),
+        (
+            "PartitionKey eq 'a' and (RowKey ge '2' or RowKey ge '1')",
+            &["=a..=a =1..*"],
+        ),
+        (
+            "PartitionKey eq 'a' and RowKey eq '1' or PartitionKey gt '0'",
+            &[">0..* *..*"],
+        ),
+        (
+            "(PartitionKey eq 'a' or PartitionKey eq 'b') and RowKey eq '1'",
+            &["=a..=a =1..=1", "=b..=b =1..=1"],
+        ),
+        ("PartitionKey eq 'a' and PartitionKey eq 'b'", &[]),
+        ("PartitionKey gt 'a' and PartitionKey lt 'a'", &[]),
+        ("PartitionKey lt ''", &[]),
+        ("PartitionKey eq 7", &[]),
+        ("PartitionKey ne 'a'", &["*..* *..*"]),
+        ("not (PartitionKey eq 'a')", &["*..* *..*"]),
+        ("PartitionKey eq 'a' or Age eq 1", &["*..* *..*"]),
+        ("PartitionKey eq 'a' or false", &["=a..=a *..*"]),
+        ("RowKey eq '1'", &["*..* =1..=1"]),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(ranges(filter), expected, "{filter}");
+    }
+}
+
+#[test]
+fn the_number_of_ranges_is_bounded() {
+    let partitions = |count: usize| {
+        let terms: Vec<_> = (100..100 + count)
+            .map(|n| format!("PartitionKey eq '{n}'"))
+            .collect();
+        terms.join(" or ")
+    };
+    assert_eq!(ranges(&partitions(64)).len(), 64);
+    let many = Filter::parse(&partitions(200)).unwrap().key_ranges();
+    assert!(many.len() <= 64);
+    for n in 100..300 {
+        let holding = many
+            .iter()
+            .filter(|range| range.contains(&n.to_string(), ""));
+        assert_eq!(holding.count(), 1, "{n}");
+    }
+    let product = format!("({}) and (RowKey eq '1' or RowKey eq '2')", partitions(40));
+    assert_eq!(ranges(&product).len(), 40);
+    let same = vec!["PartitionKey eq 'a'"; 500].join(" or ");
+    assert_eq!(ranges(&same), ["=a..=a *..*"]);
+}
+
+fn any_filter() -> impl Strategy<Value = String> {
+    let key = prop_oneof![
+        Just("PartitionKey"),
+        Just("RowKey"),
+        Just("RowKey"),
+        Just("Age")
+    ];
+    let operator = prop_oneof![
+        Just("eq"),
+        Just("eq"),
+        Just("ne"),
+        Just("lt"),
+        Just("le"),
+        Just("gt"),
+        Just("ge")
+    ];
+    let leaf = prop_oneof![
+        8 => (key, operator, "[a-c\u{ffff}😀]{0,2}", any::<bool>()).prop_map(
+            |(key, operator, text, is_mirrored)| if is_mirrored {
+                format!("'{text}' {operator} {key}")
+            } else {
+                format!("{key} {operator} '{text}'")
+            }
+        ),
+        1 => Just("Active".to_owned()),
+        1 => Just("PartitionKey eq 7".to_owned()),
+    ];
+    leaf.prop_recursive(5, 40, 4, |inner| {
+        prop_oneof![
+            4 => proptest::collection::vec(inner.clone(), 1..4)
+                .prop_map(|terms| format!("({})", terms.join(" and "))),
+            4 => proptest::collection::vec(inner.clone(), 1..4)
+                .prop_map(|terms| format!("({})", terms.join(" or "))),
+            1 => inner.prop_map(|term| format!("not ({term})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_entity_that_matches_lies_in_one_range(
+        filter in any_filter(),
+        keys in proptest::collection::vec(("[a-c\u{ffff}😀]{0,2}", "[a-c\u{ffff}😀]{0,2}"), 30),
+    ) {
+        let read = Filter::parse(&filter).unwrap();
+        let ranges = read.key_ranges();
+        for (partition_key, row_key) in keys {
+            let within = ranges
+                .iter()
+                .filter(|range| range.contains(&partition_key, &row_key))
+                .count();
+            prop_assert!(within <= 1, "{filter}: {ranges:?}");
+            if read.matches(&entity(&partition_key, &row_key)) {
+                prop_assert_eq!(within, 1, "{}: {:?}", filter, &ranges);
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_are_in_the_order_of_keys(filter in any_filter()) {
+        let ranges = Filter::parse(&filter).unwrap().key_ranges();
+        for pair in ranges.windows(2) {
+            let (one, other) = (&pair[0], &pair[1]);
+            let is_one = one.partition_key == other.partition_key;
+            let (end, start) = if is_one {
+                (&one.row_key.upper, &other.row_key.lower)
+            } else {
+                (&one.partition_key.upper, &other.partition_key.lower)
+            };
+            let (Bound::Included(end) | Bound::Excluded(end)) = end else {
+                panic!("{filter}: {ranges:?}");
+            };
+            let (Bound::Included(start) | Bound::Excluded(start)) = start else {
+                panic!("{filter}: {ranges:?}");
+            };
+            prop_assert!(crate::table::value::compare_text(end, start).is_le());
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                "(PartitionKey|eq|and|or|not|null|true|datetime|guid|X)",
+                "('a''|'|\\(|\\)|-?[0-9.eL]{1,3}| )",
+                " ",
+                ".",
+            ],
+            0..30,
+        ),
+    ) {
+        let text = pieces.concat();
+        if let Ok(filter) = Filter::parse(&text) {
+            let _ = filter.matches(&entity("a", "b"));
+            let _ = filter.key_ranges();
+        }
+    }
+}
