@@ -15,12 +15,13 @@ use smalt_harness::testing::TestAccount;
 use smalt_listener::config::Encoding;
 use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
 use smalt_listener::payload::envelope::Claim;
-use smalt_listener::payload::{Offload, Sender};
+use smalt_listener::payload::{Offload, SendOptions, Sender};
+use smalt_listener::rules::envelope::Envelope;
 use smalt_listener::{Listener, ListenerConfig, Report};
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::{
-    BlobId, BlobProperties, CallContext, ErrorKind, ListBlobs, Storage, metadata_value,
+    BlobId, BlobProperties, CallContext, ErrorKind, ListBlobs, MessageTtl, Storage, metadata_value,
 };
 use smalt_sleeve::{Account, AzureStorage, Clock, Settings};
 use smalt_sweeper::{Accounts, Sweeper, SweeperConfig, SweptContainer};
@@ -134,6 +135,21 @@ impl World {
         let page = self.storage.list_blobs(&cx, CONTAINER, &all).await?;
         let blobs = page.blobs.into_iter();
         Ok(blobs.map(|blob| (blob.name, blob.properties)).collect())
+    }
+
+    /// Sends a body that is put aside, by a message without end that is rejected; the text of that
+    /// message, as its copy in the poison queue has it.
+    pub(crate) async fn poisoned(&self, body: &[u8]) -> Outcome<String> {
+        let sender = self.sender(Offload::into(CONTAINER))?;
+        let never = SendOptions {
+            ttl: MessageTtl::Never,
+            ..SendOptions::default()
+        };
+        sender.send(body, never).await?;
+        let rejecting = Keep::saying(Verdict::reject("no"));
+        self.listen(&rejecting, s(5)).await?;
+        let envelope: Envelope = serde_json::from_str(&self.standing(POISON)[0])?;
+        Ok(envelope.body)
     }
 
     /// Texts of what stands in a queue.
