@@ -158,8 +158,9 @@ async fn put_entity(address: SocketAddr, access: &Access) -> Result<(), ServerEr
             format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"v\":\"{VALUE}\"}}"),
         ),
     ] {
-        let made = tables.send(Method::POST, &access.path(path), &json, body);
-        made.await?.expect(201)?;
+        let path = access.path(path);
+        let made = tables.send(Method::POST, &path, &json, body).await?;
+        made.expect(201)?;
     }
     Ok(())
 }

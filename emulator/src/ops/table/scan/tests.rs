@@ -142,3 +142,12 @@ fn a_search_that_finds_nothing_comes_to_an_end() {
     let store = table(keys.collect(), 0);
     assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
 }
+
+/// So do large ones long before.
+#[test]
+fn a_search_through_large_entities_comes_to_an_end() {
+    let keys = (0..70).map(|row| (String::new(), format!("{row:03}")));
+    let store = table(keys.collect(), 500_000);
+    // 70 MB of UTF-16, of which one page looks at 64 MiB.
+    assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
+}
