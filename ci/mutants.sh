@@ -116,7 +116,7 @@ workers() {
         item listener/src/handler/mod.rs 'impl Verdict'
     } >"$crate/src/handler.rs"
     mkdir -p "$crate/sleeve/src"
-    cp sleeve/src/{port,error,redact,planted}.rs "$crate/sleeve/src/"
+    cp -r sleeve/src/{port,port.rs,error.rs,redact.rs,planted.rs} "$crate/sleeve/src/"
     lib port error redact planted >"$crate/sleeve/src/lib.rs"
     sed -e '/^\[workspace\]/d' -e 's/^name = .*/name = "smalt-sleeve"/' \
         -e 's/^bytes = .*/&\nasync-trait = "0.1"/' -e '/^\[dev-dep/,$d' "$crate/Cargo.toml" \

@@ -1,5 +1,4 @@
 //! Random histories of tables, every answer judged by the model.
-#![expect(clippy::panic, reason = "a panic is how a test fails")]
 
 use std::cell::RefCell;
 

@@ -74,8 +74,8 @@ impl AccountLimit {
     }
 }
 
-/// While both wait, one request in so many is a fetch: a get brings up to 32 messages, so a few keep
-/// the slots filled, and those that wait for their deletes lose no time to speak of.
+/// While both wait, one request in so many is a fetch: a get brings up to 32 messages, so a few
+/// keep the slots filled, and those that wait for their deletes lose no time to speak of.
 const FETCH_SHARE: u32 = 16;
 
 /// A bucket that can be waited for: in order of arrival, each priority by itself. Only the first of

@@ -253,6 +253,8 @@ pub struct StartCopy {
     pub synchronous: bool,
     /// Index tags of the destination (`x-ms-tags`); a copy has none otherwise.
     pub tags: Option<Metadata>,
+    /// Tier of the destination (`x-ms-access-tier`); the account's default otherwise.
+    pub tier: Option<String>,
 }
 
 impl fmt::Debug for StartCopy {
@@ -264,6 +266,7 @@ impl fmt::Debug for StartCopy {
             .field("conditions", &self.conditions)
             .field("synchronous", &self.synchronous)
             .field("tags", &self.tags)
+            .field("tier", &self.tier)
             .finish()
     }
 }

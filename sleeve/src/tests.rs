@@ -1,5 +1,6 @@
 //! The port against a scripted service: what is sent, how answers are read, when it is sent again.
 
+mod asides;
 mod blobs;
 mod conditions;
 mod credentials;

@@ -26,6 +26,7 @@ pub(crate) struct Calls {
     retries: u32,
     next: Mutex<Option<Instant>>,
     counts: Mutex<BTreeMap<&'static str, u64>>,
+    answered: Mutex<Option<Instant>>,
 }
 
 impl Calls {
@@ -41,6 +42,7 @@ impl Calls {
             retries,
             next: Mutex::new(None),
             counts: Mutex::new(BTreeMap::new()),
+            answered: Mutex::new(None),
         }
     }
 
@@ -52,7 +54,21 @@ impl Calls {
     ) -> PortResult<T> {
         self.turn().await;
         *lock(&self.counts).entry(operation).or_insert(0) += 1;
-        call.await
+        let result = call.await;
+        // A refusal is an answer, too.
+        if result
+            .as_ref()
+            .err()
+            .is_none_or(|error| !error.is_transient())
+        {
+            *lock(&self.answered) = Some(Instant::now());
+        }
+        result
+    }
+
+    /// How long ago the service answered last.
+    pub(crate) fn since_success(&self) -> Option<Duration> {
+        lock(&self.answered).map(|at| at.elapsed())
     }
 
     /// Calls, and calls again while the failure may pass. Only for calls that may be done twice:

@@ -7,23 +7,20 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobItem, ErrorKind, ListBlobs, PortError};
+use smalt_sleeve::port::{BlobItem, ErrorKind, PortError};
 
 use crate::accounts::Place;
-use crate::decide::{self, Decision, Scene};
+use crate::decide::Decision;
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
+use crate::listing::{self, Found};
 use crate::outcome::Outcome;
-use crate::planted::planted;
 use crate::report::{self, BlobRecord, GUARD_TRIPPED};
 use crate::schedule;
 use crate::shared::Core;
-use crate::state::ledger::{self, Choice, Claimant, ClosedCycle, Listed, PAGE_ATTEMPTS_MAX};
+use crate::state::ledger::{self, Choice, Claimant, ClosedCycle, PAGE_ATTEMPTS_MAX};
 use crate::state::{Container, Document, Page, Tally};
 use crate::store::{self, Patience, Session};
-
-/// Most listing calls for a page that is listed again: new names may have come into its range.
-const RELIST_CALLS_MAX: usize = 8;
 
 /// What a worker is after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +77,6 @@ pub(crate) struct Completion {
     pub(crate) finished: bool,
     /// The credential was refused on the way.
     pub(crate) denied: bool,
-}
-
-/// One listed range with its decisions, not claimed yet.
-struct Found {
-    listed: Listed,
-    kept: Kept,
-    actions: Vec<(BlobItem, Decision)>,
 }
 
 /// Takes one step. A completion that was written is taken out of `completion`.
@@ -267,7 +257,7 @@ async fn claim_page(
             return commit(session, document, completion, Step::Again).await;
         }
     };
-    let listing = list(core, &place, &element, reclaimed.as_ref(), &swept);
+    let listing = listing::list(core, &place, &element, reclaimed.as_ref(), &swept);
     let found = match tokio::time::timeout(session.time_left(), listing).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => {
@@ -387,112 +377,4 @@ fn note_list_failure(core: &Core, container: &mut Container, error: &PortError) 
         park,
         core.now(),
     );
-}
-
-/// Lists one page, or the range of a page that is reclaimed: its end is known by name only, because
-/// markers are opaque (D1).
-async fn list(
-    core: &Core,
-    place: &Place,
-    element: &Container,
-    reclaimed: Option<&Page>,
-    swept: &[SweptPlace],
-) -> Result<Found, PortError> {
-    let start = reclaimed.map_or(element.token.as_str(), |page| page.start.as_str());
-    let mut found = Found {
-        listed: Listed::default(),
-        kept: Kept::default(),
-        actions: Vec::new(),
-    };
-    let mut marker = (!start.is_empty()).then(|| start.to_owned());
-    for _ in 0..RELIST_CALLS_MAX {
-        let list = ListBlobs {
-            prefix: element.prefix.clone(),
-            marker,
-            page_size: core.config.page_size,
-        };
-        let cx = core.context(reclaimed.map_or("", |page| page.id.as_str()));
-        let call = || place.storage.list_blobs(&cx, &place.container, &list);
-        let page = core
-            .calls
-            .repeated(&core.entropy, "list_blobs", call)
-            .await?;
-        let within = |item: &BlobItem| reclaimed.is_none_or(|r| item.name <= r.last);
-        let beyond = page.blobs.iter().any(|item| !within(item));
-        marker = page.next_marker;
-        let own_clock = core
-            .wall_clock
-            .as_ref()
-            .filter(|_| planted("own-clock-decides"));
-        let now = own_clock.map_or(page.server_time, |clock| clock());
-        for item in page.blobs.into_iter().filter(within) {
-            sort_in(core, place, swept, item, now, &mut found);
-        }
-        if reclaimed.is_none() || beyond || marker.is_none() {
-            break;
-        }
-    }
-    found.listed.end = marker;
-    found.listed.kept = found.kept.tally;
-    found.listed.due = found.actions.len() as u64;
-    Ok(found)
-}
-
-/// Decides about a listed blob by the time of its listing (DS15).
-fn sort_in(
-    core: &Core,
-    place: &Place,
-    swept: &[SweptPlace],
-    item: BlobItem,
-    now: Timestamp,
-    found: &mut Found,
-) {
-    let scene = scene(core, place, swept);
-    let decision = decide::decide(
-        &core.config.policy,
-        &scene,
-        &item.name,
-        &item.properties,
-        now,
-    );
-    found.kept.tally.seen += 1;
-    match &mut found.listed.names {
-        Some((_, last)) => last.clone_from(&item.name),
-        none => *none = Some((item.name.clone(), item.name.clone())),
-    }
-    let Decision::Keep(outcome) = decision else {
-        found.actions.push((item, decision));
-        return;
-    };
-    report::count(&mut found.kept.tally, outcome, 0);
-    *found.kept.outcomes.entry(outcome).or_insert(0) += 1;
-    let record = BlobRecord {
-        container: place.container.clone(),
-        blob: item.name,
-        etag: item.properties.etag.0,
-        length: item.properties.length,
-        outcome,
-        detail: None,
-    };
-    tracing::debug!(
-        container = record.container,
-        blob = record.blob,
-        outcome = outcome.name()
-    );
-    if outcome.class() == crate::outcome::Class::Failed {
-        found.kept.failures.push(record);
-    }
-}
-
-/// What the decision needs to know about places.
-pub(crate) fn scene<'a>(core: &'a Core, place: &'a Place, swept: &'a [SweptPlace]) -> Scene<'a> {
-    let dead = core.config.dead.account.as_deref();
-    Scene {
-        account: place.storage.account(),
-        container: &place.container,
-        dead_account: dead
-            .and_then(|name| core.accounts.get(name))
-            .map(|s| s.account()),
-        swept,
-    }
 }

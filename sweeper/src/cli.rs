@@ -6,6 +6,8 @@ mod explain;
 mod plan;
 mod progress;
 mod report;
+mod serve;
+mod signals;
 mod state;
 mod sweep;
 mod tag;

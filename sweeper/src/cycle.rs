@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use crate::calls::lock;
 use crate::claim::{self, Completion, Goal, Step};
 use crate::error::SweepError;
+use crate::monitor::Phase;
 use crate::shared::Core;
 use crate::work;
 
@@ -37,6 +38,7 @@ async fn drive_steps(
 ) -> Result<(), SweepError> {
     let mut outage = Outage::default();
     while !core.stop.is_set() {
+        lock(&core.gauges).enter(Phase::Claiming);
         let step = match claim::step(core, completion, goal).await {
             Ok(step) => step,
             Err(error) => {
@@ -46,15 +48,24 @@ async fn drive_steps(
         };
         outage = Outage::default();
         match step {
-            Step::Work(page) => *completion = work::work(core, &page).await,
+            Step::Work(page) => {
+                lock(&core.gauges).enter(Phase::Working {
+                    page: page.page.id.clone(),
+                    due: page.page.due,
+                });
+                *completion = work::work(core, &page).await;
+            }
             Step::Again => {}
             Step::Lost => core.stop.sleep(core.entropy.up_to(LOST_PAUSE)).await,
             Step::Wait(span) => {
+                lock(&core.gauges).enter(Phase::Waiting);
                 let span = span.min(POLL_MAX) + core.entropy.up_to(LOST_PAUSE);
                 core.stop.sleep(span).await;
             }
             Step::Idle(span) => {
                 let jitter = core.entropy.up_to(core.config.schedule.jitter);
+                let until = core.now().plus(span).iso_s();
+                lock(&core.gauges).enter(Phase::Idle { until });
                 tracing::debug!(next_s = span.as_secs(), "sleeping until the next mark");
                 core.stop.sleep(span + jitter).await;
             }
@@ -66,6 +77,7 @@ async fn drive_steps(
                     parked = closed.parked.len(),
                     "cycle completed"
                 );
+                lock(&core.gauges).cycles += 1;
                 lock(&core.report).close(&closed, containers);
                 if matches!(goal, Goal::Once(_)) {
                     return Ok(());
@@ -93,6 +105,8 @@ impl Outage {
         }
         let limit = Duration::from_secs(1 << self.failures.min(6)).min(OUTAGE_PAUSE_MAX);
         self.failures += 1;
+        let why = crate::uri::redact(&error.to_string());
+        lock(&core.gauges).enter(Phase::OutOfReach { error: why });
         tracing::warn!(%error, "the state document is out of reach, waiting");
         core.stop
             .sleep(limit.mul_f64(0.5 + core.entropy.fraction() / 2.0))

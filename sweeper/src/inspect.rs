@@ -9,12 +9,12 @@ use smalt_sleeve::port::{
 };
 
 use crate::accounts::Place;
-use crate::claim;
 use crate::config::Collision;
 use crate::decide::Decision;
 use crate::destination::Destination;
 use crate::error::SweepError;
 use crate::explain::{self, Check};
+use crate::listing;
 use crate::outcome::Outcome;
 use crate::provenance::Origin;
 use crate::schedule;
@@ -78,7 +78,7 @@ impl Sweeper {
         };
         let (seen, now) = look(&core, place.storage.as_ref(), &blob).await?;
         let swept = core.accounts.swept(&document);
-        let scene = claim::scene(&core, &place, &swept);
+        let scene = listing::scene(&core, &place, &swept);
         let policy = &core.config.policy;
         let told = explain::explain(policy, &scene, &blob.name, &seen, now);
         let mut checks = vec![sweep_check(&core, &document, &place, &blob)];

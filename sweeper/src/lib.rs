@@ -24,10 +24,12 @@
 //! ```
 //!
 //! # Layout
-//! - Pure: [`decide`] (may this blob go?), [`explain`] (why?), [`ttl`], [`destination`], [`provenance`], [`guard`],
-//!   [`schedule`], [`plan`], and [`state`] with its [`ledger`](state::ledger).
+//! - Pure: [`decide`] (may this blob go?), [`explain`] (why?), [`ttl`], [`destination`],
+//!   [`provenance`], [`guard`], [`schedule`], [`plan`], [`cost`], [`summary`], and [`state`] with
+//!   its [`ledger`](state::ledger).
 //! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
-//!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`].
+//!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`]; beside them [`inspect`] (look at
+//!   one blob), [`mark`], [`undo`] and [`upkeep`] for the operator.
 //!
 //! # Invariants
 //! - Time is the service's `Date`, carried on by tokio's clock: paused time moves a worker (DS15).
@@ -39,6 +41,7 @@
 
 mod accounts;
 mod calls;
+mod carried;
 mod claim;
 pub mod config;
 pub mod cost;
@@ -52,7 +55,9 @@ pub mod explain;
 pub mod glob;
 pub mod guard;
 pub mod inspect;
+mod listing;
 pub mod mark;
+mod monitor;
 mod mover;
 pub mod outcome;
 pub mod plan;
@@ -79,6 +84,7 @@ pub use accounts::{Accounts, OpenUri};
 pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy};
 pub use error::SweepError;
 pub use inspect::Explained;
+pub use monitor::{Monitor, Phase};
 pub use outcome::{Class, Outcome};
 pub use plan::{Plan, Prices};
 pub use report::Report;

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, PortError, PortResult, StartCopy,
-    Storage, metadata_value,
+    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, Metadata, PortError, PortResult,
+    StartCopy, Storage, metadata_value,
 };
 use tokio::time::Instant;
 
 use crate::calls::lock;
+use crate::carried;
 use crate::claim::ClaimedPage;
 use crate::config::Collision;
 use crate::destination::{self, Destination};
@@ -78,27 +79,25 @@ pub(crate) async fn move_blob(moving: &Moving<'_>, destination: &Destination) ->
 async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done> {
     let config = &moving.core.config.dead;
     let name = config.account.as_deref().unwrap_or_default();
-    let account = moving
-        .core
-        .accounts
-        .get(name)
-        .ok_or(Outcome::DbcUnconfigured)?;
+    let account = moving.core.accounts.get(name);
+    let account = account.ok_or(Outcome::DbcUnconfigured)?.as_ref();
     let source = moving.page.place.storage.as_ref();
     let origin = Origin::new(&source.blob_url(moving.blob), &moving.seen.etag);
     let mut place = BlobId::new(&destination.container, &destination.name);
-    ensure_container(moving, account.as_ref(), &place.container, false).await?;
+    ensure_container(moving, account, &place.container, false).await?;
+    let tags = tags(moving).await?;
     let mut conditions = Conditions::absent();
     let mut broken = 0;
     for _ in 0..ROUNDS_MAX {
         if source.blob_url(moving.blob) == account.blob_url(&place) {
             return Err(Outcome::DbcSelf.into());
         }
-        let started = start(moving, account.as_ref(), &place, &origin, &conditions).await;
+        let started = start(moving, account, &place, &origin, &conditions, &tags).await;
         let error = started.err();
         if let Some(error) = &error {
-            judge_start(moving, account.as_ref(), &place, error).await?;
+            judge_start(moving, account, &place, error).await?;
         }
-        match look(moving, account.as_ref(), &place, &origin).await? {
+        match look(moving, account, &place, &origin, error.is_none()).await? {
             Standing::Ours => return Ok(()),
             Standing::Nothing
                 if error
@@ -160,12 +159,26 @@ fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId
     Ok(BlobId::new(&place.container, name))
 }
 
+/// The source's index tags, as far as policy and permissions go.
+async fn tags(moving: &Moving<'_>) -> Result<Option<Metadata>, Done> {
+    let Moving {
+        core, page, blob, ..
+    } = moving;
+    let storage = page.place.storage.as_ref();
+    let read = carried::tags(core, &page.page.id, storage, blob, moving.seen).await;
+    read.map_err(|error| match carried::is_forbidden(&error) {
+        true => Done::with(Outcome::TagsDenied, error),
+        false => work::failed(&error),
+    })
+}
+
 async fn start(
     moving: &Moving<'_>,
     account: &dyn Storage,
     place: &BlobId,
     origin: &Origin,
     conditions: &Conditions,
+    tags: &Option<Metadata>,
 ) -> Result<(), PortError> {
     let Moving {
         core,
@@ -174,7 +187,7 @@ async fn start(
         seen,
         due,
     } = moving;
-    let policy = &core.config.policy;
+    let policy = core.policy();
     let optional = if core.config.dead.add_metadata {
         // What is needed most comes first: the last ones are left out where all does not fit.
         let mut said = vec![
@@ -202,7 +215,8 @@ async fn start(
         metadata: Some(metadata),
         conditions: conditions.clone(),
         synchronous: false,
-        tags: None,
+        tags: tags.clone(),
+        tier: carried::tier(seen),
     };
     let cx = core.context(&page.page.id);
     let call = || account.start_copy(&cx, place, &copy);
@@ -254,12 +268,15 @@ async fn judge_start(
     }
 }
 
-/// Looks at the destination until its copy is decided (DS3).
+/// Looks at the destination until its copy is decided (DS3); `fresh` when this worker has just
+/// started it. A complete copy of an earlier time that is not equal any more was written over by
+/// somebody: it stands in the way as any other blob does.
 async fn look(
     moving: &Moving<'_>,
     account: &dyn Storage,
     place: &BlobId,
     origin: &Origin,
+    fresh: bool,
 ) -> Result<Standing, Done> {
     let core = moving.core;
     let began = Instant::now();
@@ -285,6 +302,7 @@ async fn look(
             {
                 return Ok(Standing::Ours);
             }
+            Some(CopyStatus::Success) | None if !fresh => return Ok(Standing::Foreign(there)),
             Some(CopyStatus::Success) | None => {
                 return Err(Done::with(
                     Outcome::CopyFailed,

@@ -48,6 +48,8 @@ pub enum Outcome {
     Immutable,
     /// Archive tier: cannot be copied before it is rehydrated.
     Archived,
+    /// Its index tags may not be read, and policy says that they go along.
+    TagsDenied,
     /// 401 or 403.
     Denied,
     /// Storage did not answer in time, after all retries; the next cycle tries again.
@@ -69,7 +71,7 @@ pub enum Class {
 
 impl Outcome {
     /// Every outcome, in the order of the documentation.
-    pub const ALL: [Outcome; 24] = [
+    pub const ALL: [Outcome; 25] = [
         Outcome::Deleted,
         Outcome::Moved,
         Outcome::Gone,
@@ -91,6 +93,7 @@ impl Outcome {
         Outcome::SnapshotsPresent,
         Outcome::Immutable,
         Outcome::Archived,
+        Outcome::TagsDenied,
         Outcome::Denied,
         Outcome::Deferred,
         Outcome::Failed,
@@ -118,6 +121,7 @@ impl Outcome {
             | Outcome::SnapshotsPresent
             | Outcome::Immutable
             | Outcome::Archived
+            | Outcome::TagsDenied
             | Outcome::Denied
             | Outcome::Deferred
             | Outcome::Failed => Class::Failed,
@@ -148,6 +152,7 @@ impl Outcome {
             Outcome::SnapshotsPresent => "snapshots_present",
             Outcome::Immutable => "immutable",
             Outcome::Archived => "archived",
+            Outcome::TagsDenied => "tags_denied",
             Outcome::Denied => "denied",
             Outcome::Deferred => "deferred",
             Outcome::Failed => "failed",

@@ -192,8 +192,8 @@ mod tests {
     const DROPPED: [&str; 2] = ["TimeToLive", "DeadBlobContainer"];
 
     /// S9, DS27: time to live and destination go, the rest stays, provenance comes.
-    /// What a move writes down, `restored` takes away again: the owner's metadata come back, without
-    /// the time to live.
+    /// What a move writes down, `restored` takes away again: the owner's metadata come back,
+    /// without the time to live.
     #[test]
     fn history_is_read_and_taken_away() {
         let own = |pairs: &[(&str, &str)]| -> Metadata {

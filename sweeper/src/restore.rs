@@ -9,6 +9,7 @@ use smalt_sleeve::port::{
 };
 use tokio::time::Instant;
 
+use crate::carried;
 use crate::config::Collision;
 use crate::decide;
 use crate::destination;
@@ -31,18 +32,24 @@ pub(crate) struct Dead<'a> {
     blob: BlobId,
     seen: &'a BlobProperties,
     metadata: Metadata,
+    tags: Option<Metadata>,
 }
 
 impl<'a> Dead<'a> {
     /// As it was listed; `None` without an account for dead blobs.
-    pub(crate) fn new(core: &'a Core, container: &str, item: &'a BlobItem) -> Option<Self> {
+    pub(crate) async fn new(core: &'a Core, container: &str, item: &'a BlobItem) -> Option<Self> {
         let name = core.config.dead.account.as_deref().unwrap_or("default");
         let seen = &item.properties;
         let policy = &core.config.policy;
+        let storage = core.accounts.get(name)?;
+        let blob = BlobId::new(container, &item.name);
+        let tags = carried::tags(core, "undo", storage.as_ref(), &blob, seen).await;
         Some(Dead {
-            storage: core.accounts.get(name)?,
-            blob: BlobId::new(container, &item.name),
+            storage,
+            blob,
             seen,
+            // Without the permission a blob comes back without its tags.
+            tags: tags.unwrap_or(None),
             metadata: provenance::restored(&seen.metadata, &policy.ttl_key, &policy.dbc_key),
         })
     }
@@ -230,7 +237,8 @@ async fn start(
         metadata: Some(dead.metadata.clone()),
         conditions: conditions.clone(),
         synchronous: false,
-        tags: None,
+        tags: dead.tags.clone(),
+        tier: carried::tier(dead.seen),
     };
     let cx = core.context("undo");
     let call = || storage.start_copy(&cx, place, &copy);

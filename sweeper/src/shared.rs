@@ -12,8 +12,10 @@ use tokio::time::Instant;
 use crate::accounts::Accounts;
 use crate::calls::{Calls, lock};
 use crate::config::SweeperConfig;
+use crate::decide::Policy;
 use crate::entropy::Entropy;
 use crate::error::SweepError;
+use crate::monitor::Gauges;
 use crate::report::Report;
 
 /// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
@@ -25,6 +27,9 @@ const SKEW_WARN: Duration = Duration::from_secs(60);
 const SKEW_MAX: Duration = Duration::from_secs(600);
 /// Longest client request id (Gridwich G6: 1 KiB), with room for the fields around the page id.
 const PAGE_ID_CHARS_MAX: usize = 800;
+
+/// The rules, which may be replaced while workers work.
+pub(crate) type PolicyCell = Arc<Mutex<Arc<Policy>>>;
 
 pub(crate) struct Core {
     pub(crate) config: SweeperConfig,
@@ -38,6 +43,10 @@ pub(crate) struct Core {
     /// Destination containers that are known to be there, by account (DS20).
     pub(crate) made: Mutex<BTreeSet<(String, String)>>,
     pub(crate) wall_clock: Option<WallClock>,
+    /// For whoever looks on.
+    pub(crate) gauges: Mutex<Gauges>,
+    pub(crate) began: Instant,
+    policy: PolicyCell,
     clock: Mutex<Option<(Timestamp, Instant)>>,
 }
 
@@ -48,6 +57,7 @@ impl Core {
         seed: u64,
         wall_clock: Option<WallClock>,
         stop: Stop,
+        policy: PolicyCell,
     ) -> Self {
         let entropy = Entropy::new(seed);
         let lease_id = entropy.guid();
@@ -58,6 +68,9 @@ impl Core {
             report: Mutex::new(Report::new(&worker)),
             made: Mutex::new(BTreeSet::new()),
             clock: Mutex::new(None),
+            gauges: Mutex::default(),
+            began: Instant::now(),
+            policy,
             config,
             accounts,
             entropy,
@@ -66,6 +79,11 @@ impl Core {
             stop,
             wall_clock,
         }
+    }
+
+    /// The rules as they are now. A page that was claimed under earlier ones is finished by them.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&lock(&self.policy))
     }
 
     /// Takes the service's time from an answer on the state document.

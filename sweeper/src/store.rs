@@ -9,11 +9,12 @@ use bytes::Bytes;
 use smalt_sleeve::port::{Conditions, ErrorKind, PortError, PutBlob, Storage, Tag};
 use tokio::time::Instant;
 
+use crate::calls::lock;
 use crate::config::StateBackend;
 use crate::error::SweepError;
 use crate::planted::planted;
 use crate::shared::Core;
-use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document};
+use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, ledger};
 
 /// Waits for a lease that somebody holds: first, and longest.
 const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -62,6 +63,7 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
             return Err(error);
         }
     };
+    note(core, &document);
     Ok(Session {
         core,
         storage,
@@ -70,6 +72,19 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
         leased,
         opened: Instant::now(),
     })
+}
+
+/// What the document says of the fleet, for whoever looks on.
+fn note(core: &Core, document: &Document) {
+    let now = core.now();
+    let containers = &document.containers;
+    let mut gauges = lock(&core.gauges);
+    gauges.cycle = document.cycle;
+    gauges.in_flight = containers.iter().map(|c| c.pages.len()).sum();
+    gauges.parked = containers
+        .iter()
+        .filter(|c| ledger::is_parked(c, now))
+        .count();
 }
 
 async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Result<(), SweepError> {

@@ -1,20 +1,22 @@
 //! The sweeper as a library: construct it with accounts, then run it, sweep once, or only plan.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use smalt_sleeve::port::{ErrorKind, ListBlobs, PortError, Storage};
 
 use crate::accounts::Accounts;
 use crate::calls::lock;
-use crate::claim::{self, Goal};
+use crate::claim::Goal;
 use crate::config::SweeperConfig;
 use crate::cycle;
-use crate::decide;
+use crate::decide::{self, Policy};
 use crate::error::SweepError;
+use crate::listing;
+use crate::monitor::{Monitor, Phase};
 use crate::plan::{ContainerPlan, Plan, Prices};
 use crate::report::Report;
-use crate::shared::{Core, Stop, WallClock};
+use crate::shared::{Core, PolicyCell, Stop, WallClock};
 use crate::state::{Container, Document, Status};
 use crate::store;
 
@@ -24,6 +26,8 @@ pub struct Sweeper {
     pub(crate) accounts: Accounts,
     seed: u64,
     wall_clock: Option<WallClock>,
+    policy: PolicyCell,
+    monitor: Monitor,
 }
 
 /// How a run ended. The report is there even when the run ended early.
@@ -58,6 +62,8 @@ impl Sweeper {
             }
         }
         Ok(Sweeper {
+            policy: Arc::new(Mutex::new(Arc::new(config.policy.clone()))),
+            monitor: Monitor::default(),
             config,
             accounts,
             seed,
@@ -70,6 +76,26 @@ impl Sweeper {
     pub fn with_wall_clock(mut self, clock: WallClock) -> Self {
         self.wall_clock = Some(clock);
         self
+    }
+
+    /// A window on this worker.
+    pub fn monitor(&self) -> Monitor {
+        self.monitor.clone()
+    }
+
+    /// Replaces the rules, from the next page on: what may go, when and where to. All else of a
+    /// configuration stays as it was at the start.
+    ///
+    /// # Errors
+    /// [`SweepError::Config`] for rules that cannot work; the old ones stay.
+    pub fn reload(&self, policy: Policy) -> Result<(), SweepError> {
+        let config = SweeperConfig {
+            policy: policy.clone(),
+            ..self.config.clone()
+        };
+        config.check().map_err(SweepError::Config)?;
+        *lock(&self.policy) = Arc::new(policy);
+        Ok(())
     }
 
     /// Sweeps cycle after cycle until `shutdown` completes; then finishes the blobs in hand, gives
@@ -92,7 +118,8 @@ impl Sweeper {
 
     async fn drive(&self, goal: Goal, shutdown: impl Future<Output = ()>) -> Finished {
         let (stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = Arc::new(self.core(stop));
+        self.monitor.watch(&core);
         let result = {
             let mut work = std::pin::pin!(cycle::drive(&core, goal));
             tokio::select! {
@@ -109,6 +136,7 @@ impl Sweeper {
                 }
             }
         };
+        lock(&core.gauges).enter(Phase::Stopped);
         let report = lock(&core.report).clone();
         Finished {
             report,
@@ -176,12 +204,17 @@ impl Sweeper {
 
     pub(crate) fn core(&self, stop: Stop) -> Core {
         let clock = self.wall_clock.clone();
+        let policy = Policy::clone(&lock(&self.policy));
         Core::new(
-            self.config.clone(),
+            SweeperConfig {
+                policy,
+                ..self.config.clone()
+            },
             self.accounts.clone(),
             self.seed,
             clock,
             stop,
+            Arc::clone(&self.policy),
         )
     }
 
@@ -221,7 +254,7 @@ async fn plan_container(
         plan.page(&element.name);
         plan.decided_at = page.server_time.iso_s();
         for item in &page.blobs {
-            let scene = claim::scene(core, &place, sheet.swept);
+            let scene = listing::scene(core, &place, sheet.swept);
             let (name, seen) = (&item.name, &item.properties);
             let decision =
                 decide::decide(&core.config.policy, &scene, name, seen, page.server_time);

@@ -255,7 +255,7 @@ async fn undo_blob(
     {
         return None;
     }
-    let dead = Dead::new(core, container, item);
+    let dead = Dead::new(core, container, item).await;
     let restored = restore::restore(core, &dead?, storage.as_ref(), source, undo).await;
     (record.to, record.outcome, record.detail) = restored;
     Some(record)

@@ -10,9 +10,10 @@ use smalt_sleeve::port::{
 use tokio::time::Instant;
 
 use crate::calls::lock;
-use crate::claim::{self, ClaimedPage, Completion};
+use crate::claim::{ClaimedPage, Completion};
 use crate::decide::{self, Decision};
 use crate::error::SweepError;
+use crate::listing;
 use crate::mover;
 use crate::outcome::Outcome;
 use crate::planted::planted;
@@ -162,9 +163,9 @@ async fn handle(
         looks += 1;
         match look_again(core, page, &blob).await {
             Ok((newer, now)) => {
-                let scene = claim::scene(core, &page.place, &page.swept);
-                let policy = &core.config.policy;
-                decision = decide::decide(policy, &scene, &blob.name, &newer, now);
+                let scene = listing::scene(core, &page.place, &page.swept);
+                let policy = core.policy();
+                decision = decide::decide(&policy, &scene, &blob.name, &newer, now);
                 seen = newer;
                 if !decision.removes() {
                     // The owner extended or replaced it: that is what became of it.

@@ -190,10 +190,13 @@ async fn what_is_no_batch_is_refused() {
             .collect()
     };
     assert_eq!(run(&client, &many(100)).await.statuses().len(), 100);
+    let answer = run(&client, &many(101)).await;
+    assert_eq!(answer.statuses(), ["400"]);
+    let message = "\"99:The batch request operation exceeds the maximum 100 changes";
+    assert!(answer.text.contains(message), "{}", answer.text);
     let inside = "--b_1\r\nContent-Type: application/http\r\n\r\n";
     let address = format!("{ENDPOINT}tab");
     for body in [
-        batch(&many(101)),
         batch(&[]),
         String::new(),
         "nonsense".to_owned(),

@@ -62,7 +62,7 @@ pub const BUGS: &[Bug] = &[
     },
     Bug {
         id: "own-clock-decides",
-        place: "sweeper/src/claim.rs",
+        place: "sweeper/src/listing.rs",
         wrong: "What is due is decided by the worker's own clock.",
         source: "DS15, SS1",
         caught_by: &[Detector::Sweep],

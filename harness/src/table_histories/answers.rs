@@ -28,10 +28,10 @@ pub(super) fn judge(
         let several = changes.len() > 1;
         return judge_batch(expected, &parts(first)?, several, bound);
     }
-    if let TableOperation::Query { page, .. } = operation {
-        if expected.code.is_none() {
-            return judge_rows(expected, exchange, *page, bound);
-        }
+    if let TableOperation::Query { page, .. } = operation
+        && expected.code.is_none()
+    {
+        return judge_rows(expected, exchange, *page, bound);
     }
     let alone = Part {
         status: first.status,

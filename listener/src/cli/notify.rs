@@ -38,8 +38,8 @@ pub(crate) struct NotifyFlags {
     /// Where the listener hears: the URL of its health address, or queue:NAME.
     #[arg(long, value_name = "URL|queue:NAME", env = "LISTENER_NOTIFY_TO")]
     to: String,
-    /// Token of that address: env:NAME or file:/path. Without, LISTENER_NOTIFY_TOKEN holds it, if it
-    /// is set.
+    /// Token of that address: env:NAME or file:/path. Without, LISTENER_NOTIFY_TOKEN holds it, if
+    /// it is set.
     #[arg(long, value_name = "env:NAME|file:PATH")]
     token: Option<String>,
 }

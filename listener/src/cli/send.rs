@@ -74,10 +74,15 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     let offload = offload(&file, &flags.queue)?;
     let seed = ambient::seed()?;
     let sender = match partitions::of(&file, &flags.queue)? {
-        None => To::One(Sender::new(storage, &flags.queue, encoding, offload, seed)?),
+        None => {
+            let sender = Sender::new(storage, &flags.queue, encoding, offload, seed)?;
+            To::One(Box::new(sender))
+        }
         Some(set) => {
             let set = Arc::new(Partitions::new(storage, set)?);
-            To::Many(PartitionSender::new(set, encoding, offload, seed)?)
+            To::Many(Box::new(PartitionSender::new(
+                set, encoding, offload, seed,
+            )?))
         }
     };
     let options = SendOptions {
@@ -116,8 +121,8 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
 
 /// Where messages go.
 enum To {
-    One(Sender),
-    Many(PartitionSender),
+    One(Box<Sender>),
+    Many(Box<PartitionSender>),
 }
 
 impl To {

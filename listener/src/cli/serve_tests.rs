@@ -8,7 +8,7 @@ use super::*;
 use crate::cli::support::{FakeStorage, QUEUE, run_for, s};
 use crate::cli::token::Token;
 use crate::cli::web;
-use smalt_listener::config::secret::Process;
+use smalt_listener::config::secret::Sources;
 
 const ALL: Roles = Roles {
     health: true,
@@ -158,11 +158,7 @@ async fn a_partitioned_queue_is_one_to_the_outside() {
 async fn a_token_keeps_others_out() {
     let (_storage, _listener, surface) = surface();
     let mut surface = Arc::into_inner(surface).unwrap();
-    let folder = std::env::temp_dir().join(format!("smalt-token-{}", std::process::id()));
-    std::fs::write(&folder, "0123456789abcdef\n").unwrap();
-    let named = format!("file:{}", folder.display());
-    surface.token = Some(Token::named(&named, &Process).unwrap());
-    std::fs::remove_file(&folder).unwrap();
+    surface.token = Some(Token::named("env:TOKEN", &OneToken).unwrap());
     let with = |authorization: Option<&str>| {
         let mut request = Request::post("/notify");
         if let Some(value) = authorization {
@@ -208,4 +204,17 @@ async fn one_exchange_over_a_socket() {
     // Taken: a warning, and nothing else happens.
     start(&surface, Some(&at.to_string()), None).await;
     server.abort();
+}
+
+/// An environment with one token.
+struct OneToken;
+
+impl Sources for OneToken {
+    fn variable(&self, _name: &str) -> Option<String> {
+        Some("0123456789abcdef".to_owned())
+    }
+
+    fn file(&self, path: &str) -> std::io::Result<String> {
+        Err(std::io::Error::other(path.to_owned()))
+    }
 }

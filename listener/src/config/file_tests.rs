@@ -89,7 +89,8 @@ fn flags_win_over_the_file() {
 fn what_is_not_understood_is_refused() {
     for text in [
         "[listener]\nqueues = 1",
-        "[[listener.queue]]\nname = \"orders\"\npartitions = 4",
+        "[[listener.queue]]\nname = \"orders\"\npartitions = \"many\"",
+        "[[listener.queue]]\nname = \"orders\"\npartition = 4",
         "[[listener.queue]]\nname = \"orders\"\nvisibility = \"soon\"",
         "[[listener.queue]]\nname = \"orders\"\npolicy = \"magic\"",
     ] {

@@ -11,7 +11,7 @@ const CONTAINER: &str = "listener-partitions";
 
 /// `partitions = 4`, or `partitions = { count, container, max_age }`.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(from = "Written")]
 pub struct PartitionsLayer {
     /// Number of queues of the first map.
     pub count: Option<u32>,
@@ -39,11 +39,9 @@ struct Table {
     max_age: Option<Human>,
 }
 
-impl TryFrom<Written> for PartitionsLayer {
-    type Error = std::convert::Infallible;
-
-    fn try_from(written: Written) -> Result<Self, Self::Error> {
-        Ok(match written {
+impl From<Written> for PartitionsLayer {
+    fn from(written: Written) -> Self {
+        match written {
             Written::Number(count) => PartitionsLayer {
                 count: Some(count),
                 ..PartitionsLayer::default()
@@ -53,7 +51,7 @@ impl TryFrom<Written> for PartitionsLayer {
                 container: table.container,
                 max_age: table.max_age,
             },
-        })
+        }
     }
 }
 

@@ -19,7 +19,8 @@
 //! - A payload that is missing or damaged is looked for again three times, then its message goes to
 //!   the poison queue.
 //! - On the way to the poison queue, where messages never expire, the blob loses its `TimeToLive`,
-//!   under the ETag that was seen; on the way out it gets one again ([`PayloadStore`]). An ack deletes the very version that was read: so it never takes
+//!   under the ETag that was seen; on the way out it gets one again ([`PayloadStore`]).
+//!   An ack deletes the very version that was read: so it never takes
 //!   the payload from a copy in a poison queue.
 
 mod claimed;

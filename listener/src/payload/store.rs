@@ -112,9 +112,9 @@ impl PayloadStore {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Before a message is thrown away, as by a purge of a poison queue: gives its payload a time at
-    /// which the sweeper takes it, should nobody come to [`PayloadStore::discard`] it. `body` is the
-    /// message's body. Says whether it has a payload.
+    /// Before a message is thrown away, as by a purge of a poison queue: gives its payload a time
+    /// at which the sweeper takes it, should nobody come to [`PayloadStore::discard`] it. `body` is
+    /// the message's body. Says whether it has a payload.
     ///
     /// # Errors
     /// When storage refuses; a blob that is gone already is no error.
@@ -330,8 +330,8 @@ impl PayloadStore {
                 .await;
             let (seen, now) = match seen {
                 Ok(seen) => seen,
-                // Nothing about it can be changed any more; its message may be worth keeping all the
-                // same.
+                // Nothing about it can be changed any more; its message may be worth keeping all
+                // the same.
                 Err(error) => return unless(Err(error), &[ErrorKind::NotFound]),
             };
             let mut metadata = seen.metadata;

@@ -138,8 +138,8 @@ fn saturated(limits: &Limits, load: &Load) -> bool {
 
 /// Tasks that the request budget can feed: a message costs its delete and its share of a get. With
 /// more of them messages would only wait for their deletes. While others wait in the queue that is
-/// borne for `settle_wait`: handlers begin the sooner. The time in hand is no measure here, it holds
-/// that very wait.
+/// borne for `settle_wait`: handlers begin the sooner. The time in hand is no measure here, it
+/// holds that very wait.
 fn tasks_for_rate(limits: &Limits, load: &Load) -> u32 {
     let wait = match load.visible_backlog {
         0 => Duration::ZERO,

@@ -21,6 +21,8 @@ pub enum Batch {
     Query(Request),
     /// A change set: one to a hundred writes, in order.
     Changes(Vec<Request>),
+    /// The first hundred writes of a change set that has more: see [`overfull`].
+    Overfull(Vec<Request>),
 }
 
 /// A request within a batch.
@@ -71,15 +73,14 @@ impl Request {
 ///
 /// # Errors
 /// 413 `RequestBodyTooLarge` beyond 4 MiB; 400 `InvalidInput` for what is not of this form: no
-/// boundary, no closing line, several change sets, a query among writes, more than a hundred of
-/// them.
+/// boundary, no closing line, several change sets, a query among writes.
 pub fn read(content_type: &str, body: &[u8]) -> Result<Batch, StorageError> {
     if body.len() as u64 > BATCH_BODY_BYTES_MAX {
         return Err(ErrorCode::RequestBodyTooLarge.into());
     }
     let boundary = boundary_of(content_type).ok_or_else(|| invalid("no boundary"))?;
-    let parts = split(body, boundary, 1)?;
-    let [part] = parts.as_slice() else {
+    let (parts, has_more) = split(body, boundary, 1)?;
+    let ([part], false) = (parts.as_slice(), has_more) else {
         return Err(invalid("a batch has one part"));
     };
     let (headers, content) = head(part)?;
@@ -134,6 +135,17 @@ pub fn indexed(error: StorageError, index: usize, operations: usize) -> StorageE
     error.with_message(message)
 }
 
+/// The refusal of a change set with too many writes: its place and what is said. It is answered as
+/// the refusal of the last that may be there; Azure/azure-storage-python#1 shows the place.
+pub fn overfull() -> (usize, StorageError) {
+    let message = format!(
+        "The batch request operation exceeds the maximum {ENTITY_GROUP_OPERATIONS_MAX} changes per \
+         change set."
+    );
+    let error = StorageError::new(ErrorCode::InvalidInput).with_message(message);
+    (ENTITY_GROUP_OPERATIONS_MAX - 1, error)
+}
+
 fn push_part(out: &mut Vec<u8>, boundary: &str, answer: &Answer) {
     push(out, &["--", boundary, LINE_END]);
     push(out, &["Content-Type: application/http", LINE_END]);
@@ -185,7 +197,7 @@ const fn reason(status: u16) -> &'static str {
 }
 
 fn changes(content: &[u8], boundary: &str) -> Result<Batch, StorageError> {
-    let parts = split(content, boundary, ENTITY_GROUP_OPERATIONS_MAX)?;
+    let (parts, has_more) = split(content, boundary, ENTITY_GROUP_OPERATIONS_MAX)?;
     if parts.is_empty() {
         return Err(invalid("an empty change set"));
     }
@@ -199,16 +211,21 @@ fn changes(content: &[u8], boundary: &str) -> Result<Batch, StorageError> {
         }
         requests.push(request);
     }
-    Ok(Batch::Changes(requests))
+    Ok(if has_more {
+        Batch::Overfull(requests)
+    } else {
+        Batch::Changes(requests)
+    })
 }
 
 /// What stands between the lines of a boundary, without the line end before each. What comes before
-/// the first counts for nothing, and neither does what follows the closing one.
+/// the first counts for nothing, and neither does what follows the closing one. Reading ends where
+/// there are more parts than asked for, which is told.
 fn split<'a>(
     body: &'a [u8],
     boundary: &str,
     parts_max: usize,
-) -> Result<Vec<&'a [u8]>, StorageError> {
+) -> Result<(Vec<&'a [u8]>, bool), StorageError> {
     let mut parts = Vec::new();
     let mut start = None;
     let mut at = 0;
@@ -216,11 +233,8 @@ fn split<'a>(
         let behind = at + line.len();
         if let Some(is_last) = delimiter(line, boundary) {
             parts.extend(start.map(|start| without_line_end(&body[start..at])));
-            if parts.len() > parts_max || (parts.len() == parts_max && !is_last) {
-                return Err(too_many(parts_max));
-            }
-            if is_last {
-                return Ok(parts);
+            if is_last || parts.len() == parts_max {
+                return Ok((parts, !is_last));
             }
             start = Some(behind);
         }
@@ -336,16 +350,6 @@ fn check_http(media: &str) -> Result<(), StorageError> {
     } else {
         Err(invalid("a part is no request"))
     }
-}
-
-fn too_many(parts_max: usize) -> StorageError {
-    if parts_max == 1 {
-        return invalid("a batch has one part");
-    }
-    let message = format!(
-        "The batch request operation exceeds the maximum {parts_max} changes per change set."
-    );
-    StorageError::new(ErrorCode::InvalidInput).with_message(message)
 }
 
 fn invalid(cause: &str) -> StorageError {

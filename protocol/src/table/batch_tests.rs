@@ -141,11 +141,21 @@ fn batches_are_refused() {
 
 #[test]
 fn numbers_and_sizes_are_bounded() {
-    assert!(read(TYPE, changes_of(&[INSERT; 100], "\n").as_bytes()).is_ok());
-    let error = read(TYPE, changes_of(&[INSERT; 101], "\n").as_bytes()).unwrap_err();
-    assert_eq!(error.code(), ErrorCode::InvalidInput);
-    let message = "The batch request operation exceeds the maximum 100 changes per change set.";
-    assert_eq!(error.message(), message);
+    let many = |count: usize| {
+        let body = changes_of(&vec![INSERT; count], "\n");
+        read(TYPE, body.as_bytes()).unwrap()
+    };
+    assert!(matches!(many(100), Batch::Changes(changes) if changes.len() == 100));
+    for count in [101, 1_000] {
+        assert!(matches!(many(count), Batch::Overfull(first) if first.len() == 100));
+    }
+    let (place, error) = overfull();
+    let message = "99:The batch request operation exceeds the maximum 100 changes per change set.";
+    let said = indexed(error, place, 101);
+    assert_eq!(
+        (said.code(), said.message()),
+        (ErrorCode::InvalidInput, message)
+    );
     let large = vec![b'\n'; BATCH_BODY_BYTES_MAX as usize + 1];
     assert_eq!(code(TYPE, &large), Some(ErrorCode::RequestBodyTooLarge));
     assert_eq!(code(TYPE, &large[1..]), Some(ErrorCode::InvalidInput));

@@ -41,6 +41,7 @@ impl AzureStorage {
                 .filter(|_| !planted("source-condition-not-sent"))
                 .and_then(etag),
             metadata: copy.metadata.as_ref().map(map),
+            tier: copy.tier.as_deref().and_then(|tier| tier.parse().ok()),
             blob_tags_string: copy.tags.as_ref().map(names::tags_header),
             if_match: if_match(&copy.conditions),
             if_none_match: if_none_match(&copy.conditions),

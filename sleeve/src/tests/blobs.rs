@@ -233,6 +233,7 @@ async fn copies() {
         conditions: Conditions::absent(),
         synchronous: false,
         tags: None,
+        tier: None,
     };
     let started = storage.start_copy(&cx(), &blob(), &copy).await.unwrap();
     let expected = CopyStarted {
@@ -306,7 +307,7 @@ const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 <Last-Modified>Sat, 21 Nov 2026 09:00:00 GMT</Last-Modified><Etag>0x1</Etag>
 <Content-Length>5</Content-Length><Content-Type>text/plain</Content-Type><Content-Encoding />
 <Content-MD5>XUFAKrxLKna5cZ2REBfFkg==</Content-MD5><BlobType>BlockBlob</BlobType>
-<AccessTier>Hot</AccessTier><LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState>
+<AccessTier>Hot</AccessTier><TagCount>2</TagCount><LeaseStatus>locked</LeaseStatus><LeaseState>leased</LeaseState>
 <CopyId>c1</CopyId><CopySource>https://h/c/b?sv=1&amp;sig=secret</CopySource>
 <CopyStatus>failed</CopyStatus><CopyProgress>0/5</CopyProgress>
 <CopyStatusDescription>404 Gone</CopyStatusDescription></Properties>

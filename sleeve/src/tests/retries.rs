@@ -260,6 +260,7 @@ async fn copies_and_receipts_do_not_blame_others() {
         conditions: Conditions::absent(),
         synchronous,
         tags: None,
+        tier: None,
     };
     let table = [
         (

@@ -209,7 +209,12 @@ pub(crate) fn sweeper(common: &Common) -> Result<(Sweeper, Settings)> {
 
 /// Begins the log.
 pub(crate) fn log(common: &Common) -> Result<()> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&common.log_level)?;
+    // The client's own pipeline logs every failed try at info, repeated ones included.
+    let quiet = match common.log_level.as_str() {
+        "info" => "info,typespec_client_core=warn,azure_core=warn",
+        level => level,
+    };
+    let filter = tracing_subscriber::EnvFilter::try_new(quiet)?;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Beside);

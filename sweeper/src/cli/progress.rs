@@ -44,3 +44,15 @@ pub(crate) fn spinner(what: &'static str) -> ProgressBar {
     }
     bar
 }
+
+/// Keeps the line's message new. Never ends.
+pub(crate) async fn follow(bar: &ProgressBar, message: impl Fn() -> String) {
+    if bar.is_hidden() {
+        return std::future::pending().await;
+    }
+    let mut ticks = tokio::time::interval(TICK);
+    loop {
+        ticks.tick().await;
+        bar.set_message(message());
+    }
+}

@@ -5,12 +5,23 @@ use smalt_sweeper::Finished;
 use smalt_sweeper::error::exit;
 
 use super::common::{Common, sweeper};
-use super::progress;
+use super::signals::{self, aborting, asked_to_stop};
+use super::{progress, serve};
 
 /// Sweeps until told to stop.
 pub(crate) async fn run(common: &Common) -> Result<u8> {
-    let (sweeper, _) = sweeper(common)?;
-    ended(aborting(sweeper.run_until(asked_to_stop())).await, false)
+    let (sweeper, settings) = sweeper(common)?;
+    let monitor = sweeper.monitor();
+    monitor.set_prices(settings.prices);
+    let (health, metrics) = (settings.health.as_deref(), settings.metrics.as_deref());
+    serve::start(&monitor, health, metrics).await;
+    let work = aborting(sweeper.run_until(asked_to_stop()));
+    let finished = tokio::select! {
+        biased;
+        finished = work => finished,
+        () = signals::attend(common, &sweeper) => None,
+    };
+    ended(finished, false)
 }
 
 /// Sweeps one cycle.
@@ -20,7 +31,13 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
         tracing::warn!("no --container given; sweeping what the state document says");
     }
     let bar = progress::spinner("sweeping");
-    let finished = aborting(sweeper.once_until(asked_to_stop())).await;
+    let monitor = sweeper.monitor();
+    let work = aborting(sweeper.once_until(asked_to_stop()));
+    let finished = tokio::select! {
+        biased;
+        finished = work => finished,
+        () = progress::follow(&bar, || monitor.summary()) => None,
+    };
     bar.finish_and_clear();
     ended(finished, true)
 }
@@ -38,34 +55,5 @@ fn ended(finished: Option<Finished>, report: bool) -> Result<u8> {
         Some(error) => Err(error.into()),
         None if report => Ok(code),
         None => Ok(exit::OK),
-    }
-}
-
-/// The first SIGTERM or Ctrl-C.
-async fn asked_to_stop() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
-}
-
-/// Lets work go on until a second signal; `None` then. What is dropped is safe: the ledger has it.
-async fn aborting(work: impl Future<Output = Finished>) -> Option<Finished> {
-    let twice = async {
-        asked_to_stop().await;
-        asked_to_stop().await;
-    };
-    tokio::select! {
-        biased;
-        finished = work => Some(finished),
-        () = twice => None,
     }
 }

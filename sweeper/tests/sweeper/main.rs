@@ -6,6 +6,7 @@
     reason = "a panic is how a test fails, in its helpers, too"
 )]
 
+mod compat;
 mod defects;
 mod fake;
 mod life;
@@ -14,3 +15,4 @@ mod operator;
 mod properties;
 mod support;
 mod undo;
+mod watched;

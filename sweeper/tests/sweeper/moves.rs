@@ -190,3 +190,25 @@ async fn a_refused_credential_parks_the_container() {
     );
     assert_eq!(finished.report.count(Outcome::Denied), 3);
 }
+
+/// A dead worker's copy that somebody wrote over is an obstacle as any other: policy says what
+/// comes of it, and no cycle repeats the same failure for ever.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_was_written_over_is_treated_by_policy() {
+    for (policy, outcome, copies) in [
+        (Collision::Fail, Outcome::Collision, 1),
+        (Collision::Suffix, Outcome::Moved, 2),
+        (Collision::Overwrite, Outcome::Moved, 1),
+    ] {
+        let world = World::new();
+        world.lock().allow_overwrite = policy == Collision::Overwrite;
+        world.put("acct/events/a", &[DUE, DBC]);
+        let dies = vec![fault("delete_blob", 1, Act::DieBefore)];
+        until_death(&world, with(policy), dies, 3).await;
+        world.change("archive/dbc/a", |blob| blob.content.truncate(3));
+        let finished = once_with(&world, with(policy), Vec::new()).await;
+        assert_eq!(finished.report.count(outcome), 1, "{policy:?}");
+        assert_eq!(world.names("archive", "dbc").len(), copies, "{policy:?}");
+        assert_eq!(world.has("acct/events/a"), outcome == Outcome::Collision);
+    }
+}

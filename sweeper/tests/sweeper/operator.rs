@@ -17,8 +17,8 @@ fn target(text: &str) -> Target {
 #[tokio::test(start_paused = true)]
 async fn what_is_explained_is_what_happens() {
     const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
-    type Prepare = fn(&World);
-    let table: [(&[(&str, &str)], Prepare, Outcome); 9] = [
+    type Row = (&'static [(&'static str, &'static str)], fn(&World), Outcome);
+    let table: [Row; 9] = [
         (&[DUE], |_| {}, Outcome::Deleted),
         (&[DUE, DBC], |_| {}, Outcome::Moved),
         (&[], |_| {}, Outcome::NoTtl),
@@ -210,7 +210,7 @@ async fn bad_markings_are_refused() {
     assert_eq!(world.calls_of("set_blob_metadata"), 0);
     let until = world.now().plus_s(3_600);
     world.change("acct/events/a", |blob| {
-        blob.lease = Some(("x".into(), until))
+        blob.lease = Some(("x".into(), until));
     });
     let marks = sweeper
         .mark(&target("events/a"), &set("P7D"), false)

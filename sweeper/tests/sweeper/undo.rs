@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use smalt_sleeve::port::{ErrorKind, Metadata};
+use smalt_sleeve::port::{
+    BlobId, CallContext, Conditions, DeleteSnapshots, ErrorKind, Metadata, Storage,
+};
 use smalt_sweeper::Collision;
 use smalt_sweeper::undo::{Undo, UndoReport, Undone};
 
-use crate::fake::{Act, Fault, World, fault};
+use crate::fake::{Account, Act, Fault, World, fault};
 use crate::support::*;
 
 const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
@@ -269,4 +271,26 @@ async fn a_dead_copy_that_changes_stays() {
     let report = undo(&world, &all(), vec![fault("delete_blob", 1, touched)]).await;
     assert_eq!(report.count(Undone::CopyKept), 1);
     assert!(world.has("archive/dbc/a") && world.has("acct/events/a"));
+}
+
+/// The judge of these tests sees what it is there for: a dead copy deleted whose content stands
+/// nowhere else, and a write without a condition.
+#[tokio::test(start_paused = true)]
+async fn the_judge_sees_a_loss() {
+    let world = swept().await;
+    let (_, archive) = Account::pair(&world, Vec::new(), 1);
+    let cx = CallContext {
+        client_request_id: "{}".to_owned(),
+        muted: true,
+    };
+    let (any, refuse) = (Conditions::default(), DeleteSnapshots::Refuse);
+    let [a, b] = ["a", "b"].map(|name| BlobId::new("dbc", name));
+    let described = archive
+        .set_blob_metadata(&cx, &a, &Metadata::new(), &any)
+        .await;
+    let deleted = archive.delete_blob(&cx, &b, &any, refuse).await;
+    assert!(described.is_ok() && deleted.is_ok());
+    let seen = world.lock().violations.clone();
+    assert!(seen.iter().any(|v| v.starts_with("U2")), "{seen:?}");
+    assert!(seen.iter().any(|v| v.starts_with("U1")), "{seen:?}");
 }

@@ -62,6 +62,7 @@ async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, Storage
     match batch::read(&content_type, &document)? {
         Batch::Query(request) => query(core, call, request).await,
         Batch::Changes(requests) => changes(core, call, requests).await,
+        Batch::Overfull(requests) => refuse_overfull(core, call, requests),
     }
 }
 
@@ -98,6 +99,22 @@ async fn changes(core: &Core, call: &Call, requests: Vec<Request>) -> Result<Rep
                 answer.push(part.refusal(&error, core.store.now()))?;
             }
         }
+    }
+    Ok(answer.finish())
+}
+
+/// Refuses a change set that is too large, as the last change that it may have.
+fn refuse_overfull(
+    core: &Core,
+    call: &Call,
+    mut requests: Vec<Request>,
+) -> Result<Reply, StorageError> {
+    let (place, error) = batch::overfull();
+    let mut answer = Answer::of_changes(call);
+    if let Some(last) = requests.pop() {
+        let error = batch::indexed(error, place, place + 1);
+        let part = Part::of(core, call, last)?;
+        answer.push(part.refusal(&error, core.store.now()))?;
     }
     Ok(answer.finish())
 }

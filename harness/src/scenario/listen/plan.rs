@@ -189,7 +189,8 @@ impl ListenPlan {
         self.behaviour(number).filter(|_| self.body(number) == body)
     }
 
-    /// Its text as stored, unless its body is in a blob. Undecodable ones end in white space, which must survive as well.
+    /// Its text as stored, unless its body is in a blob. Undecodable ones end in
+    /// white space, which must survive as well.
     pub fn stored_text(&self, number: usize) -> String {
         let body = self.body(number);
         match (self.shape.base64, self.behaviour(number)) {

@@ -140,6 +140,7 @@ pub(super) fn copy(
     let metadata = wanted.metadata.clone().unwrap_or(from.metadata);
     let mut blob = new_blob(inner, now, Bytes::new(), metadata);
     blob.kind = from.kind;
+    blob.tier = wanted.tier.clone();
     blob.tags = wanted.tags.clone().unwrap_or_default();
     blob.of_worker = inner.blobs.get(key).is_none_or(|b| b.of_worker);
     let failing = inner.failing_copies > 0;

@@ -1,0 +1,144 @@
+//! Listing: one range of a container, every blob in it decided about.
+
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{BlobItem, ListBlobs, PortError};
+
+use crate::accounts::Place;
+use crate::calls::lock;
+use crate::claim::Kept;
+use crate::decide::{self, Decision, Scene};
+use crate::destination::SweptPlace;
+use crate::planted::planted;
+use crate::report::{self, BlobRecord};
+use crate::shared::Core;
+use crate::state::ledger::Listed;
+use crate::state::{Container, Page};
+
+/// Most listing calls for a page that is listed again: new names may have come into its range.
+const RELIST_CALLS_MAX: usize = 8;
+
+/// One listed range with its decisions, not claimed yet.
+pub(crate) struct Found {
+    pub(crate) listed: Listed,
+    pub(crate) kept: Kept,
+    pub(crate) actions: Vec<(BlobItem, Decision)>,
+    /// The time that was decided by.
+    at: Timestamp,
+}
+
+/// Lists one page, or the range of a page that is reclaimed: its end is known by name only, because
+/// markers are opaque (D1).
+pub(crate) async fn list(
+    core: &Core,
+    place: &Place,
+    element: &Container,
+    reclaimed: Option<&Page>,
+    swept: &[SweptPlace],
+) -> Result<Found, PortError> {
+    let start = reclaimed.map_or(element.token.as_str(), |page| page.start.as_str());
+    let mut found = Found {
+        listed: Listed::default(),
+        kept: Kept::default(),
+        actions: Vec::new(),
+        at: Timestamp::MIN,
+    };
+    let mut marker = (!start.is_empty()).then(|| start.to_owned());
+    for _ in 0..RELIST_CALLS_MAX {
+        let list = ListBlobs {
+            prefix: element.prefix.clone(),
+            marker,
+            page_size: core.config.page_size,
+        };
+        let cx = core.context(reclaimed.map_or("", |page| page.id.as_str()));
+        let call = || place.storage.list_blobs(&cx, &place.container, &list);
+        let page = core
+            .calls
+            .repeated(&core.entropy, "list_blobs", call)
+            .await?;
+        let within = |item: &BlobItem| reclaimed.is_none_or(|r| item.name <= r.last);
+        let beyond = page.blobs.iter().any(|item| !within(item));
+        marker = page.next_marker;
+        let own_clock = core
+            .wall_clock
+            .as_ref()
+            .filter(|_| planted("own-clock-decides"));
+        let now = own_clock.map_or(page.server_time, |clock| clock());
+        found.at = now;
+        for item in page.blobs.into_iter().filter(within) {
+            sort_in(core, place, swept, item, now, &mut found);
+        }
+        if reclaimed.is_none() || beyond || marker.is_none() {
+            break;
+        }
+    }
+    note_lag(core, &found);
+    found.listed.end = marker;
+    found.listed.kept = found.kept.tally;
+    found.listed.due = found.actions.len() as u64;
+    Ok(found)
+}
+
+/// How long the blob that has been due longest was due: by how much the fleet is behind.
+fn note_lag(core: &Core, found: &Found) {
+    let due = |decision: &Decision| match decision {
+        Decision::Keep(_) => None,
+        Decision::Delete { due } | Decision::Move { due, .. } => Some(*due),
+    };
+    let oldest = found.actions.iter().filter_map(|(_, d)| due(d)).min();
+    lock(&core.gauges).lag = oldest.map_or(Duration::ZERO, |due| found.at.since(due));
+}
+
+/// Decides about a listed blob by the time of its listing (DS15).
+fn sort_in(
+    core: &Core,
+    place: &Place,
+    swept: &[SweptPlace],
+    item: BlobItem,
+    now: Timestamp,
+    found: &mut Found,
+) {
+    let scene = scene(core, place, swept);
+    let decision = decide::decide(&core.policy(), &scene, &item.name, &item.properties, now);
+    found.kept.tally.seen += 1;
+    match &mut found.listed.names {
+        Some((_, last)) => last.clone_from(&item.name),
+        none => *none = Some((item.name.clone(), item.name.clone())),
+    }
+    let Decision::Keep(outcome) = decision else {
+        found.actions.push((item, decision));
+        return;
+    };
+    report::count(&mut found.kept.tally, outcome, 0);
+    *found.kept.outcomes.entry(outcome).or_insert(0) += 1;
+    let record = BlobRecord {
+        container: place.container.clone(),
+        blob: item.name,
+        etag: item.properties.etag.0,
+        length: item.properties.length,
+        outcome,
+        detail: None,
+    };
+    tracing::debug!(
+        container = record.container,
+        blob = record.blob,
+        outcome = outcome.name()
+    );
+    if outcome.class() == crate::outcome::Class::Failed {
+        found.kept.failures.push(record);
+    }
+}
+
+/// What the decision needs to know about places.
+pub(crate) fn scene<'a>(core: &'a Core, place: &'a Place, swept: &'a [SweptPlace]) -> Scene<'a> {
+    let dead = core.config.dead.account.as_deref();
+    Scene {
+        account: place.storage.account(),
+        container: &place.container,
+        dead_account: dead
+            .and_then(|name| core.accounts.get(name))
+            .map(|s| s.account()),
+        swept,
+    }
+}

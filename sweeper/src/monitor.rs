@@ -1,0 +1,321 @@
+//! A working sweeper seen from outside: its status, whether it is ready, its metrics.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde::Serialize;
+use smalt_protocol::Timestamp;
+use tokio::time::Instant;
+
+use crate::calls::lock;
+use crate::outcome::Class;
+use crate::plan::Prices;
+use crate::report::Report;
+use crate::shared::Core;
+
+/// A worker that has called nothing for so many intervals is not ready.
+const INTERVALS_SILENT_MAX: u32 = 3;
+
+/// What a worker does at the moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum Phase {
+    /// Not begun.
+    #[default]
+    Starting,
+    /// Looking for a page.
+    Claiming,
+    /// Working a page off.
+    Working {
+        /// The page.
+        page: String,
+        /// Blobs of it that are to go.
+        due: u64,
+    },
+    /// Others still work.
+    Waiting,
+    /// No cycle is due.
+    Idle {
+        /// When one is.
+        until: String,
+    },
+    /// The state document is out of reach.
+    OutOfReach {
+        /// Why.
+        error: String,
+    },
+    /// Ended.
+    Stopped,
+}
+
+/// What changes while a worker works, beside its report.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    pub(crate) phase: Phase,
+    since: Option<Instant>,
+    pub(crate) cycle: u64,
+    pub(crate) parked: usize,
+    pub(crate) in_flight: usize,
+    /// How long the blob that has been due longest was due, at the last listing.
+    pub(crate) lag: Duration,
+    pub(crate) cycles: u64,
+}
+
+impl Gauges {
+    pub(crate) fn enter(&mut self, phase: Phase) {
+        if self.phase != phase {
+            self.phase = phase;
+            self.since = Some(Instant::now());
+        }
+    }
+}
+
+/// A window on a worker. Clones show the same one.
+#[derive(Clone, Default)]
+pub struct Monitor(Arc<Mutex<Window>>);
+
+#[derive(Default)]
+struct Window {
+    core: Option<Arc<Core>>,
+    prices: Prices,
+}
+
+/// What there is to see at a moment.
+struct Look {
+    worker: String,
+    report: Report,
+    calls: BTreeMap<&'static str, u64>,
+    phase: Phase,
+    in_phase: Duration,
+    cycle: u64,
+    cycles: u64,
+    parked: usize,
+    in_flight: usize,
+    lag: Duration,
+    silent: Option<Duration>,
+    uptime: Duration,
+    now: Timestamp,
+    interval: Duration,
+}
+
+impl Monitor {
+    pub(crate) fn watch(&self, core: &Arc<Core>) {
+        lock(&self.0).core = Some(Arc::clone(core));
+    }
+
+    /// Sets what calls cost, for the metric of it.
+    pub fn set_prices(&self, prices: Prices) {
+        lock(&self.0).prices = prices;
+    }
+
+    fn look(&self) -> Option<Look> {
+        let core = lock(&self.0).core.clone()?;
+        let report = lock(&core.report).clone();
+        let gauges = lock(&core.gauges);
+        let schedule = &core.config.schedule;
+        Some(Look {
+            worker: core.worker.clone(),
+            report,
+            calls: core.calls.counts(),
+            phase: gauges.phase.clone(),
+            in_phase: gauges.since.map_or(Duration::ZERO, |since| since.elapsed()),
+            cycle: gauges.cycle,
+            cycles: gauges.cycles,
+            parked: gauges.parked,
+            in_flight: gauges.in_flight,
+            lag: gauges.lag,
+            silent: core.calls.since_success(),
+            uptime: core.began.elapsed(),
+            now: core.now(),
+            interval: schedule.every + schedule.jitter,
+        })
+    }
+
+    /// Whether the worker does its work, else why not.
+    ///
+    /// # Errors
+    /// A line for whoever asks.
+    pub fn readiness(&self) -> Result<(), String> {
+        let look = self.look().ok_or("not begun")?;
+        match (&look.phase, look.silent) {
+            (Phase::OutOfReach { error }, _) => Err(error.clone()),
+            (Phase::Stopped, _) => Err("stopped".to_owned()),
+            (_, None) => Err("no call was answered yet".to_owned()),
+            (_, Some(silent)) if silent > look.interval * INTERVALS_SILENT_MAX => {
+                Err(format!("no call was answered for {} s", silent.as_secs()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The status as JSON.
+    pub fn status(&self) -> serde_json::Value {
+        let Some(look) = self.look() else {
+            return serde_json::json!({ "phase": Phase::Starting, "ready": false });
+        };
+        serde_json::json!({
+            "worker": look.worker,
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_s": look.uptime.as_secs_f64(),
+            "service_time": (look.now != Timestamp::MIN).then(|| look.now.iso_s()),
+            "phase": look.phase,
+            "phase_s": look.in_phase.as_secs_f64(),
+            "cycle": look.cycle,
+            "cycles_seen_closed": look.cycles,
+            "pages_in_flight": look.in_flight,
+            "containers_parked": look.parked,
+            "lag_s": look.lag.as_secs(),
+            "last_answer_s_ago": look.silent.map(|silent| silent.as_secs_f64()),
+            "ready": self.readiness().is_ok(),
+            "containers": look.report.containers,
+            "transactions": look.calls,
+        })
+    }
+
+    /// A few words for a progress line.
+    pub fn summary(&self) -> String {
+        let Some(look) = self.look() else {
+            return "sweeping".to_owned();
+        };
+        let report = &look.report;
+        let [done, kept, failed] =
+            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class));
+        let seen = done + kept + failed;
+        format!(
+            "cycle {}: {seen} blobs seen, {done} gone, {failed} failed",
+            look.cycle
+        )
+    }
+
+    /// The metrics in the text format of Prometheus.
+    pub fn prometheus(&self) -> String {
+        let mut text = String::new();
+        let prices = lock(&self.0).prices;
+        if let Some(look) = self.look() {
+            counters(&mut text, &look, prices);
+            gauges(&mut text, &look, self.readiness().is_ok());
+        }
+        text
+    }
+}
+
+/// A metric with its samples.
+fn metric(text: &mut String, name: &str, kind: &str, help: &str, samples: &[(String, f64)]) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(
+        text,
+        "# HELP sweeper_{name} {help}\n# TYPE sweeper_{name} {kind}"
+    );
+    for (labels, value) in samples {
+        let _ = writeln!(text, "sweeper_{name}{labels} {value}");
+    }
+}
+
+/// A label's value: other people's text.
+fn escaped(value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
+}
+
+fn counters(text: &mut String, look: &Look, prices: Prices) {
+    let containers = &look.report.containers;
+    let mut blobs = Vec::new();
+    let (mut bytes, mut pages) = (Vec::new(), Vec::new());
+    for (name, container) in containers {
+        let name = escaped(name);
+        let of = format!("{{container=\"{name}\"}}");
+        bytes.push((of.clone(), container.bytes_removed as f64));
+        pages.push((of, container.pages as f64));
+        blobs.extend(container.outcomes.iter().map(|(outcome, count)| {
+            let outcome = outcome.name();
+            let labels = format!("{{container=\"{name}\",outcome=\"{outcome}\"}}");
+            (labels, *count as f64)
+        }));
+    }
+    metric(
+        text,
+        "blobs_total",
+        "counter",
+        "Blobs by what became of them.",
+        &blobs,
+    );
+    metric(
+        text,
+        "bytes_freed_total",
+        "counter",
+        "Bytes removed.",
+        &bytes,
+    );
+    metric(text, "list_pages_total", "counter", "Pages listed.", &pages);
+    let calls = look.calls.iter();
+    let calls = calls.map(|(op, count)| (format!("{{op=\"{op}\"}}"), *count as f64));
+    let calls: Vec<_> = calls.collect();
+    metric(text, "tx_total", "counter", "Storage calls.", &calls);
+    let charged = look.calls.iter().filter(|(op, _)| **op != "delete_blob");
+    let charged: u64 = charged.map(|(_, count)| count).sum();
+    let cost = charged as f64 / 10_000.0 * prices.per_10k_transactions;
+    let help = "Estimated cost of the calls, by the configured price.";
+    metric(
+        text,
+        "cost_estimate_total",
+        "counter",
+        help,
+        &[(String::new(), cost)],
+    );
+    let cycles = [(String::new(), look.cycles as f64)];
+    metric(
+        text,
+        "cycles_total",
+        "counter",
+        "Cycles that this worker closed.",
+        &cycles,
+    );
+}
+
+fn gauges(text: &mut String, look: &Look, ready: bool) {
+    let page_age = match look.phase {
+        Phase::Working { .. } => look.in_phase.as_secs_f64(),
+        _ => 0.0,
+    };
+    for (name, help, value) in [
+        (
+            "ready",
+            "Whether the worker does its work.",
+            f64::from(u8::from(ready)),
+        ),
+        (
+            "cycle",
+            "The cycle that runs or is due next.",
+            look.cycle as f64,
+        ),
+        (
+            "inflight_pages",
+            "Pages in work, of all workers.",
+            look.in_flight as f64,
+        ),
+        (
+            "parked_containers",
+            "Containers that the cycle goes on without.",
+            look.parked as f64,
+        ),
+        (
+            "page_age_s",
+            "Age of the page that this worker has in hand.",
+            page_age,
+        ),
+        (
+            "lag_s",
+            "How long the longest-due blob of the last page was due.",
+            look.lag.as_secs_f64(),
+        ),
+        (
+            "uptime_s",
+            "Time since the start.",
+            look.uptime.as_secs_f64(),
+        ),
+    ] {
+        metric(text, name, "gauge", help, &[(String::new(), value)]);
+    }
+}

@@ -1,0 +1,150 @@
+//! A worker seen from outside, rules that change while it works, and what a copy takes along.
+
+use smalt_sleeve::port::{ErrorKind, Metadata};
+use smalt_sweeper::decide::Policy;
+use smalt_sweeper::{DeadConfig, Outcome, SweeperConfig, TagPolicy};
+
+use crate::fake::{Act, World, fault};
+use crate::support::*;
+
+const DBC: (&str, &str) = ("DeadBlobContainer", "dbc");
+
+/// Not ready before the first answer, ready while it works, not after it has stopped; the counters
+/// are those of the report.
+#[tokio::test(start_paused = true)]
+async fn a_run_is_seen_from_outside() {
+    let world = World::new();
+    world.put(
+        "acct/events/a\"b",
+        &[("TimeToLive", "2026-11-21T09:30:00Z")],
+    );
+    world.put("acct/events/c", &[DUE, DBC]);
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let monitor = sweeper.monitor();
+    assert!(monitor.readiness().is_err());
+    let shutdown = async {
+        sleep(60).await;
+        assert_eq!(monitor.readiness(), Ok(()));
+        let status = monitor.status();
+        assert_eq!(status["phase"]["state"], "idle");
+        assert_eq!(status["phase"]["until"], "2026-11-21T10:10:00Z");
+        assert_eq!(status["containers"]["events"]["outcomes"]["moved"], 1);
+        let text = monitor.prometheus();
+        for line in [
+            "sweeper_blobs_total{container=\"events\",outcome=\"deleted\"} 1",
+            "sweeper_blobs_total{container=\"events\",outcome=\"moved\"} 1",
+            "sweeper_tx_total{op=\"start_copy\"} 1",
+            "sweeper_ready 1",
+            "sweeper_cycles_total 1",
+            "sweeper_inflight_pages 0",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line}\n{text}");
+        }
+        assert!(
+            monitor.summary().contains("2 gone"),
+            "{}",
+            monitor.summary()
+        );
+    };
+    sweeper.run_until(shutdown).await;
+    assert_eq!(monitor.readiness(), Err("stopped".to_owned()));
+}
+
+/// While the state document is out of reach, the worker is not ready, and says why.
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_seen_from_outside() {
+    let world = World::new();
+    let busy = (1..=400).map(|n| fault("acquire_lease", n, Act::Refuse(ErrorKind::Busy)));
+    let sweeper = worker(&world, config("one"), busy.collect(), 1);
+    let monitor = sweeper.monitor();
+    let shutdown = async {
+        sleep(20).await;
+        let why = monitor.readiness().unwrap_err();
+        assert!(why.contains("acquire_lease"), "{why}");
+        assert_eq!(monitor.status()["phase"]["state"], "out_of_reach");
+    };
+    sweeper.run_until(shutdown).await;
+}
+
+/// New rules count from the next page on; rules that cannot work change nothing.
+#[tokio::test(start_paused = true)]
+async fn rules_are_reloaded_while_it_runs() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE]);
+    let protecting = |pattern: &str| Policy {
+        protect: vec![pattern.to_owned()],
+        ..Policy::default()
+    };
+    let first = SweeperConfig {
+        policy: protecting("a"),
+        ..config("one")
+    };
+    let sweeper = worker(&world, first, Vec::new(), 1);
+    let shutdown = async {
+        sleep(60).await;
+        assert!(world.has("acct/events/a"));
+        let broken = Policy {
+            ttl_key: String::new(),
+            ..Policy::default()
+        };
+        assert_eq!(sweeper.reload(broken).unwrap_err().exit_code(), 2);
+        sweeper.reload(protecting("b")).unwrap();
+        world.put("acct/events/b", &[DUE]);
+        sleep(700).await;
+    };
+    sweeper.run_until(shutdown).await;
+    world.assert_safe();
+    assert_eq!(world.names("acct", "events"), ["b"]);
+}
+
+fn with_tags(policy: TagPolicy) -> SweeperConfig {
+    SweeperConfig {
+        dead: DeadConfig {
+            account: Some("archive".into()),
+            index_tags: policy,
+            ..DeadConfig::default()
+        },
+        ..config("one")
+    }
+}
+
+/// DS23: index tags go along as policy and permission say; the cooler tier stays.
+#[tokio::test(start_paused = true)]
+async fn tags_and_tier_go_along() {
+    let tags = Metadata::from([("project".to_owned(), "a b".to_owned())]);
+    for (policy, denied, outcome, carried) in [
+        (TagPolicy::Keep, false, Outcome::Moved, true),
+        (TagPolicy::Keep, true, Outcome::TagsDenied, false),
+        (TagPolicy::Try, false, Outcome::Moved, true),
+        (TagPolicy::Try, true, Outcome::Moved, false),
+        (TagPolicy::Drop, true, Outcome::Moved, false),
+    ] {
+        let world = World::new();
+        world.put("acct/events/a", &[DUE, DBC]);
+        world.change("acct/events/a", |blob| {
+            blob.tags = tags.clone();
+            blob.tier = Some("Cool".into());
+        });
+        let refuse = denied.then(|| fault("blob_tags", 1, Act::Refuse(ErrorKind::Denied)));
+        let faults = refuse.into_iter().collect();
+        let finished = once_with(&world, with_tags(policy), faults).await;
+        assert_eq!(finished.report.count(outcome), 1, "{policy:?} {denied}");
+        assert_eq!(world.has("acct/events/a"), outcome != Outcome::Moved);
+        let Some(copy) = world.get("archive/dbc/a") else {
+            assert_eq!(outcome, Outcome::TagsDenied);
+            continue;
+        };
+        assert_eq!(copy.tags == tags, carried, "{policy:?} {denied}");
+        assert_eq!(copy.tier.as_deref(), Some("Cool"));
+    }
+}
+
+/// A blob without tags costs no call for them.
+#[tokio::test(start_paused = true)]
+async fn blobs_without_tags_cost_no_more() {
+    let world = World::new();
+    world.put("acct/events/a", &[DUE, DBC]);
+    once(&world, Vec::new()).await;
+    assert_eq!(world.calls_of("blob_tags"), 0);
+    assert!(world.get("archive/dbc/a").unwrap().tier.is_none());
+}
