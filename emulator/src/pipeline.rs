@@ -156,11 +156,15 @@ fn check_timeout(call: &Call) -> Result<(), StorageError> {
     }
 }
 
-/// Logs and renders a refusal.
+/// Logs and renders a refusal. What a client got wrong is no trouble of the service's.
 pub fn refuse(error: &StorageError, method: &Method, common: &Common<'_>) -> Reply {
     if let Some(cause) = error.cause() {
         let (request_id, status) = (common.request_id, error.status());
-        tracing::error!(%request_id, status, cause, "a request failed");
+        if status < 500 {
+            tracing::debug!(%request_id, status, cause, "a request is refused");
+        } else {
+            tracing::error!(%request_id, status, cause, "a request failed");
+        }
     }
     let reply = reply::refusal(error, common);
     if method == Method::HEAD {

@@ -1,5 +1,7 @@
 //! What was acknowledged is there after the store was closed and opened again.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use smalt::{Clock, Config, Emulator};
 
 use super::client::{Client, START, address};

@@ -1,5 +1,7 @@
 //! Who may do what: Shared Key Lite, signatures of accounts and of tables, with their ranges.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use bytes::Bytes;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
 use smalt_protocol::signing::AccountKey;

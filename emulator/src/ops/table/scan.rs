@@ -18,6 +18,9 @@ use crate::store::{StoreResult, View};
 /// Entities that are looked at for one page. The service ends a page after five seconds; a count
 /// does the same with one outcome, whatever the machine.
 pub const SEEN_MAX: usize = 20_000;
+/// Bytes of the entities that are looked at for one page, for the same reason: few large ones take
+/// as long as many small ones.
+const SEEN_BYTES_MAX: usize = 16 * TABLE_PAGE_BYTES_MAX;
 /// Entities of a partition that are passed over one by one before the scan leaps to the row keys
 /// that are wanted, or to the next partition: a leap costs about as much.
 const PASSED_MAX: usize = 16;
@@ -68,6 +71,7 @@ pub fn page(
         accepts,
         page: Page::default(),
         seen: 0,
+        seen_bytes: 0,
         bytes: 0,
     };
     for span in spans {
@@ -99,6 +103,7 @@ struct Scan<'a, A> {
     accepts: A,
     page: Page,
     seen: usize,
+    seen_bytes: usize,
     bytes: usize,
 }
 
@@ -117,7 +122,7 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
         let mut passed = 0;
         self.view.scan(from, to, &mut |key, value| {
             let names = keys::entity_names(key);
-            if self.page.entities.len() == self.most || self.seen == SEEN_MAX {
+            if self.is_over() {
                 self.page.next = Some(names);
                 outcome = Ok(Stop::Full);
                 return ControlFlow::Break(());
@@ -147,6 +152,12 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
         outcome
     }
 
+    fn is_over(&self) -> bool {
+        self.page.entities.len() == self.most
+            || self.seen == SEEN_MAX
+            || self.seen_bytes >= SEEN_BYTES_MAX
+    }
+
     /// Takes an entity in, if it is accepted; whether the page has room for it.
     fn take(
         &mut self,
@@ -156,10 +167,12 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
     ) -> StoreResult<bool> {
         let record = EntityRecord::of_value(self.view, key, value)?;
         let entity = record.named(partition_key, row_key);
+        let size = entity.bytes();
+        self.seen_bytes += size;
         if !(self.accepts)(&entity) {
             return Ok(true);
         }
-        let bytes = self.bytes + entity.bytes();
+        let bytes = self.bytes + size;
         if bytes > TABLE_PAGE_BYTES_MAX && !self.page.entities.is_empty() {
             self.page.next = Some((entity.partition_key, entity.row_key));
             return Ok(false);

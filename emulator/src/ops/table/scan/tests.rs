@@ -1,5 +1,7 @@
 //! Whatever the filter and the pages, a query finds what looking at every entity would.
 
+use std::cell::Cell;
+
 use proptest::prelude::*;
 use smalt_protocol::Timestamp;
 use smalt_protocol::table::filter::Filter;
@@ -141,4 +143,75 @@ fn a_search_that_finds_nothing_comes_to_an_end() {
     let keys = (0..SEEN_MAX + 5).map(|row| (String::new(), format!("{row:06}")));
     let store = table(keys.collect(), 0);
     assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
+}
+
+/// So do large ones long before.
+#[test]
+fn a_search_through_large_entities_comes_to_an_end() {
+    let keys = (0..70).map(|row| (String::new(), format!("{row:03}")));
+    let store = table(keys.collect(), 500_000);
+    // 70 MB of UTF-16, of which one page looks at 64 MiB.
+    assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
+}
+
+/// A view that counts the entries that scans visit.
+struct Counting<'a> {
+    below: &'a dyn View,
+    visited: Cell<usize>,
+}
+
+impl View for Counting<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<bytes::Bytes>> {
+        self.below.get(key)
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut crate::store::Visit<'_>) -> StoreResult<()> {
+        self.below.scan(from, to, &mut |key, value| {
+            self.visited.set(self.visited.get() + 1);
+            visit(key, value)
+        })
+    }
+}
+
+/// A filter that bounds the keys bounds what is read, whatever else the table holds.
+#[test]
+fn bounds_keep_a_query_from_reading_the_table() {
+    let keys = (0..10).flat_map(|p| (0..500).map(move |r| (format!("{p}"), format!("{r:03}"))));
+    let store = table(keys.collect(), 0);
+    for (filter, found, visited_max) in [
+        ("PartitionKey eq '5' and RowKey eq '250'", 1, 1),
+        ("PartitionKey eq '5' and RowKey ge '490'", 10, 10),
+        (
+            "PartitionKey eq '5' and RowKey gt '100' and RowKey lt '104'",
+            3,
+            3,
+        ),
+        ("PartitionKey eq '3' and n lt 1502", 2, 500),
+        ("PartitionKey gt '8' and RowKey eq '007'", 1, 40),
+        (
+            "PartitionKey eq '1' and RowKey eq '1' or PartitionKey eq '9' and RowKey eq '009'",
+            1,
+            2,
+        ),
+        ("RowKey eq '007'", 10, 400),
+        ("PartitionKey eq 'x'", 0, 0),
+    ] {
+        let filter = Filter::parse(filter).unwrap();
+        let span = |range: &smalt_protocol::table::filter::KeyRange| Span {
+            range: KeyRange::of_filter(range),
+            rows: range.row_key.clone(),
+        };
+        let spans: Vec<Span> = filter.key_ranges().iter().map(span).collect();
+        let (entities, visited) = store.read(|view| {
+            let counting = Counting {
+                below: view,
+                visited: Cell::new(0),
+            };
+            let accepts = |entity: &Entity| filter.matches(entity);
+            let page = page(&counting, GENERATION, &spans, 1_000, accepts).unwrap();
+            (page.entities.len(), counting.visited.get())
+        });
+        assert_eq!(entities, found, "{filter:?}");
+        assert!(visited <= visited_max, "{filter:?}: {visited}");
+    }
 }
