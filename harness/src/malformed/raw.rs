@@ -128,14 +128,18 @@ fn parse(bytes: &[u8]) -> Answer {
         status: status(&head),
         code: header(&head, "x-ms-error-code")
             .map(str::to_owned)
-            .or_else(|| code_of_table(&String::from_utf8_lossy(body)))
+            .or_else(|| code_of_table(status(&head), &String::from_utf8_lossy(body)))
             .unwrap_or_default(),
         text: String::from_utf8_lossy(body).into_owned(),
     }
 }
 
-/// The code in a document of the Table service, which has it in no header.
-fn code_of_table(body: &str) -> Option<String> {
+/// The code in a document of the Table service, which has it in no header. What a batch says of its
+/// parts is none of its own.
+fn code_of_table(status: u16, body: &str) -> Option<String> {
+    if status < 400 {
+        return None;
+    }
     let start = ["{\"odata.error\":{\"code\":\"", "<code>"];
     let mut behind = start.iter().filter_map(|start| body.split_once(start));
     let (_, code) = behind.next()?;
