@@ -49,6 +49,9 @@ step "simulation"
 target/release/harness scenario sweep --seeds 500 --threads 2
 target/release/harness scenario listen --seeds 500 --threads 2
 
+step "planted bugs"
+bash ci/planted.sh
+
 corpus=${SMALT_CORPUS:-../shared/recordings}
 if [ -d "$corpus" ]; then
     step "recordings of production"
@@ -60,6 +63,8 @@ if [ -d "$corpus" ]; then
         --require recordings=91.5 --require status=96.9 --require code=97
     target/release/harness replay --corpus "$corpus" --service queue --operations all \
         --require recordings=97.5 --require status=100 --require code=100
+    target/release/harness replay --corpus "$corpus" --service table --operations all \
+        --require recordings=91 --require status=100 --require code=100
 else
     step "recordings of production: NOT RUN, no corpus (set SMALT_CORPUS)"
 fi

@@ -41,7 +41,7 @@ await() {
     return 1
 }
 
-# start_smalt NAME [FLAG...]: sets ${NAME}_blob, ${NAME}_queue and ${NAME}_control to its addresses.
+# start_smalt NAME [FLAG...]: sets ${NAME}_blob, _queue, _table and _control to its addresses.
 start_smalt() {
     local name=$1 log=$work/$1.log pid service
     shift
@@ -50,7 +50,7 @@ start_smalt() {
     pid=$!
     started+=("$pid")
     await "$log" 'Connection string' "$pid"
-    for service in blob queue control; do
+    for service in blob queue table control; do
         printf -v "${name}_$service" '%s' "$(sed -n "s|^ *$service *[a-z]*://||p" "$log" | head -n 1)"
     done
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
-# `object_store` crate, rounds with Microsoft's Python SDKs of blobs and of queues, and the queue commands
-# of azure-cli. They come from PyPI and crates.io into build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
+# `object_store` crate, rounds with Microsoft's Python SDKs of blobs, queues and tables, and the queue
+# commands of azure-cli. They come from PyPI and crates.io into build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
 #
 #   ci/suites.sh                            all of them
-#   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue azure_cli
+#   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue
+#                                           python_tables azure_cli
 #
 # Needs: python3, ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
@@ -117,19 +118,28 @@ suite_python() {
     report "Python SDK" "$(count passed "$log")" "$(count failed "$log")"
 }
 
-suite_python_queue() {
-    local log=$build/python_queue.log own=$build/venv-queue
+# python_sdk NAME PACKAGE URL: the round of ci/suites/python_NAME_sdk.py, with a package of its own.
+python_sdk() {
+    local name=$1 package=$2 url=$3
+    local log=$build/python_$name.log own=$build/venv-$name
     if [ ! -e "$own/installed" ]; then
         python3 -m venv "$own"
-        "$own/bin/pip" install --quiet --disable-pip-version-check \
-            'azure-storage-queue>=12.10,<13' aiohttp
+        "$own/bin/pip" install --quiet --disable-pip-version-check "$package" aiohttp
         touch "$own/installed"
     fi
-    start_smalt python_queue
-    "$own/bin/python" ci/suites/python_queue_sdk.py "http://$python_queue_queue/$account" \
-        "$account" "$key" >"$log" 2>&1 || true
+    "$own/bin/python" "ci/suites/python_${name}_sdk.py" "$url" "$account" "$key" >"$log" 2>&1 || true
     grep -E '^FAILED' "$log" || true
-    report "Python SDK, queues" "$(count passed "$log")" "$(count failed "$log")"
+    report "Python SDK, $name" "$(count passed "$log")" "$(count failed "$log")"
+}
+
+suite_python_queue() {
+    start_smalt python_queue
+    python_sdk queue 'azure-storage-queue>=12.10,<13' "http://$python_queue_queue/$account"
+}
+
+suite_python_tables() {
+    start_smalt python_tables
+    python_sdk tables 'azure-data-tables>=12.5,<13' "http://$python_tables_table/$account"
 }
 
 # cli_step NAME PATTERN ARGUMENT...: a command of `az storage` whose output must have the pattern, if any.
@@ -184,7 +194,7 @@ AccountKey=$key;BlobEndpoint=http://$cli_blob/$account;QueueEndpoint=http://$cli
     report "azure-cli, queues" "$passed" "$failed"
 }
 
-[ $# -gt 0 ] || set -- adlfs object_store python python_queue azure_cli
+[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli
 for suite in "$@"; do
     "suite_$suite"
 done
