@@ -1,7 +1,7 @@
 //! What came of a scenario: its calls and their checks, those too that nobody writes down.
 
 use serde::{Deserialize, Serialize};
-use smalt_protocol::Timestamp;
+use smalt_protocol::{Service, Timestamp};
 
 use super::auth::redacted;
 use super::expect::{Aspect, Expect};
@@ -128,8 +128,15 @@ pub(super) fn common(step: &Step, answer: &Response) -> Vec<Check> {
     let got = (!lacking.is_empty()).then(|| lacking.join(", "));
     add("common headers", Aspect::Headers, got);
     if answer.status >= 400 && step.method != "HEAD" && !states(step, "x-ms-error-code") {
-        let document = Place::parse("/Error/Code").value(answer);
-        let code = answer.headers.get("x-ms-error-code").map(str::to_owned);
+        // The Table service names the code in its document alone.
+        let document = match step.operation.service {
+            Service::Table => answer.error_code(),
+            _ => Place::parse("/Error/Code").value(answer),
+        };
+        let code = match step.operation.service {
+            Service::Table => document.clone(),
+            _ => answer.headers.get("x-ms-error-code").map(str::to_owned),
+        };
         let got = (document != code || code.is_none())
             .then(|| format!("{document:?} in the document, {code:?} in x-ms-error-code"));
         add("error document", Aspect::Body, got);

@@ -90,7 +90,7 @@ impl Kind {
     fn shows(self, first: Option<&Response>, called: Option<&Called>) -> bool {
         let refused = |status, code: &str| {
             first.is_some_and(|answer| {
-                answer.status == status && answer.headers.get("x-ms-error-code") == Some(code)
+                answer.status == status && answer.error_code().as_deref() == Some(code)
             })
         };
         match self {

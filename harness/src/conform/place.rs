@@ -1,5 +1,6 @@
 //! Where in an answer a value stands: its status, a header, an element of its document, its body.
 
+use serde_json::Value;
 use smalt_protocol::xml::read::{Element, read_document};
 
 use crate::replay::wire::Response;
@@ -16,7 +17,8 @@ pub enum Place {
     Code,
     /// A header, by its name in lower case.
     Header(String),
-    /// Elements of the document: `/BlockList/CommittedBlocks/Block[2]/Name`.
+    /// Elements of the document: `/BlockList/CommittedBlocks/Block[2]/Name`. In JSON the members of
+    /// an object, those of a list by their number: `/value[2]/TableName`.
     Element(String),
     /// The whole body.
     Body,
@@ -60,6 +62,9 @@ impl Place {
 /// The texts of the elements of this path. A step without a number means the first of its name,
 /// but for the last, which means all.
 fn elements(answer: &Response, path: &str) -> Vec<String> {
+    if answer.body.starts_with(b"{") {
+        return members(&answer.body, path);
+    }
     let Ok(root) = read_document(&answer.body, ELEMENTS_MAX) else {
         return Vec::new();
     };
@@ -79,6 +84,31 @@ fn elements(answer: &Response, path: &str) -> Vec<String> {
         };
     }
     found.iter().map(|found| found.text.to_string()).collect()
+}
+
+/// The same of JSON: texts as they are, everything else as JSON writes it.
+fn members(body: &[u8], path: &str) -> Vec<String> {
+    let Ok(root) = serde_json::from_slice::<Value>(body) else {
+        return Vec::new();
+    };
+    let mut found = vec![&root];
+    for (name, number) in path.split('/').skip(1).map(step) {
+        let named = found.first().and_then(|parent| parent.get(name));
+        let all: Vec<&Value> = match named {
+            Some(Value::Array(items)) => items.iter().collect(),
+            named => named.into_iter().collect(),
+        };
+        found = match number {
+            Some(number) => all.get(number - 1).copied().into_iter().collect(),
+            None => all,
+        };
+    }
+    let text = |value: &&Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    found.iter().map(text).collect()
 }
 
 /// `Block[2]` as its name and its number, which counts from 1.
@@ -120,6 +150,15 @@ mod tests {
         ] {
             assert_eq!(value(text).as_deref(), expected, "{text}");
         }
+        let json = Response {
+            body: Bytes::from_static(br#"{"a.b":{"c":1},"value":[{"N":"one"},{"N":"two"}]}"#),
+            ..answer.clone()
+        };
+        let value = |text| Place::parse(text).value(&json);
+        assert_eq!(value("/a.b/c").as_deref(), Some("1"));
+        assert_eq!(value("/value[2]/N").as_deref(), Some("two"));
+        assert_eq!(value("/value/M"), None);
+        assert_eq!(Place::parse("/value").count(&json), 2);
         assert_eq!(Place::parse("/L/B").count(&answer), 2);
         assert_eq!(Place::parse("body").count(&answer), 45);
         assert_eq!(Place::parse("etag").count(&answer), 1);

@@ -1,7 +1,7 @@
 //! One scenario against one target: what was asked, what came, and what each expectation says.
 //!
-//! Values that every scenario has: `{c}`, `{c2}`, `{q}`, `{q2}` (names of its own), `{account}`,
-//! `{blob}` and `{queue}` (base URLs), `{path}` (what stands in front of a container in a path of
+//! Values that every scenario has: `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}`, `{t2}` (names of its own),
+//! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a container in a path of
 //! the blob service), `{sas}` (everything permitted), `{sas:read}`.
 
 use bytes::Bytes;
@@ -28,16 +28,21 @@ pub struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    /// Begins: containers and queues are called after `prefix`.
+    /// Begins: containers, queues and tables are called after `prefix`.
     pub fn new(target: &'a dyn Target, scenario: &'a Scenario, prefix: &str) -> Player<'a> {
         let about = target.about();
         let mut values = Values::default();
         for place in super::scenario::PLACES {
-            values.keep(place, format!("{prefix}-{place}"));
+            let name = match place.starts_with('t') {
+                true => table_name(prefix, place),
+                false => format!("{prefix}-{place}"),
+            };
+            values.keep(place, name);
         }
         values.keep("account", &about.account.name);
         values.keep("blob", &about.blob);
         values.keep("queue", &about.queue);
+        values.keep("table", &about.table);
         values.keep("path", about.prefix(Service::Blob));
         values.keep("sas", about.account.sas(EVERYTHING));
         values.keep("sas:read", about.account.sas("r"));
@@ -239,9 +244,36 @@ impl<'a> Player<'a> {
         Ok(answer)
     }
 
-    /// A request of the runner itself: a container or queue is made or removed.
+    /// A request of the runner itself: a container, queue or table is made or removed.
     async fn plain(&mut self, method: &'static str, place: &str) -> Result<Response, TargetError> {
+        if self.scenario.service == Service::Table {
+            return self.plain_table(method, place).await;
+        }
         self.plain_with(method, place, "", &[]).await
+    }
+
+    async fn plain_table(
+        &mut self,
+        method: &'static str,
+        place: &str,
+    ) -> Result<Response, TargetError> {
+        let name = self.values.get(place);
+        let (method, path, body) = match method {
+            "PUT" => {
+                let body = serde_json::json!({ "TableName": name }).to_string();
+                ("POST", "Tables".to_owned(), body)
+            }
+            _ => (method, format!("Tables('{name}')"), String::new()),
+        };
+        let how = How {
+            method,
+            auth: &Auth::Key,
+            version: VERSION,
+            secondary: false,
+        };
+        let json = [("Content-Type", "application/json".to_owned())];
+        let request = self.allowed(&how, &path, &json, body.into());
+        self.send(request).await
     }
 
     async fn plain_with(
@@ -298,6 +330,12 @@ impl<'a> Player<'a> {
         }
         Ok(())
     }
+}
+
+/// What a scenario calls a table: letters and digits only.
+pub(super) fn table_name(prefix: &str, place: &str) -> String {
+    let names = prefix.chars().chain(place.chars());
+    names.filter(char::is_ascii_alphanumeric).collect()
 }
 
 /// How a request is made, besides what it says.

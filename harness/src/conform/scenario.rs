@@ -14,8 +14,9 @@
 //! ```
 //!
 //! A call names an operation of the register, which gives method, `restype` and `comp`, and the
-//! path below the account. `{c}`, `{c2}`, `{q}` and `{q2}` are made before the first step and
-//! removed after the last; a name in `bare` is not made.
+//! path below the account. `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}` and `{t2}` (containers, queues,
+//! tables) are made before the first step and removed after the last; a name in `bare` is not made.
+//! `json` in place of `body` is sent as JSON.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -111,7 +112,7 @@ pub struct Scenario {
     pub needs: Vec<Ability>,
     /// Settings of the account: fields of `/accounts/{name}` of the control endpoint.
     pub settings: Option<serde_json::Value>,
-    /// Containers and queues that are made beforehand: `c`, `c2`, `q`, `q2`.
+    /// Containers, queues and tables that are made beforehand: `c`, `c2`, `q`, `q2`, `t`, `t2`.
     pub makes: Vec<&'static str>,
     /// Those that may be there afterwards.
     pub removes: Vec<&'static str>,
@@ -119,10 +120,12 @@ pub struct Scenario {
     pub steps: Vec<Step>,
 }
 
-/// Containers and queues that scenarios name.
-pub const PLACES: [&str; 4] = ["c", "c2", "q", "q2"];
+/// Containers, queues and tables that scenarios name.
+pub const PLACES: [&str; 6] = ["c", "c2", "q", "q2", "t", "t2"];
 /// `x-ms-version` of steps that name none: known to every endpoint of the last years.
 pub const VERSION: &str = "2023-11-03";
+/// The header of a body that is written as JSON.
+const JSON: &str = "Content-Type: application/json";
 
 /// Why scenarios cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +187,9 @@ struct WrittenStep {
     /// A body of lines that end as HTTP's do.
     #[serde(default)]
     lines: Vec<String>,
+    /// A body of JSON, which says so.
+    #[serde(default)]
+    json: Option<serde_json::Value>,
     #[serde(default)]
     auth: Option<String>,
     #[serde(default)]
@@ -308,16 +314,18 @@ impl WrittenStep {
         }
         let auth = self.auth.as_deref().map_or(Ok(Auth::Key), Auth::parse)?;
         let keeps = self.keep.iter();
+        let headers = self.headers.iter().cloned();
         Ok(Step {
             operation,
             method: method(operation.verb, self.method.as_deref())?,
             path: with_query(path, operation),
-            headers: self.headers.clone(),
-            body: if self.lines.is_empty() {
-                self.body.clone()
-            } else {
-                Some(self.lines.join("\r\n") + "\r\n")
-            },
+            headers: self
+                .json
+                .iter()
+                .map(|_| JSON.to_owned())
+                .chain(headers)
+                .collect(),
+            body: self.body(),
             auth,
             version: self.version.clone().unwrap_or_else(|| VERSION.to_owned()),
             wait_s: self.wait_s,
@@ -328,6 +336,20 @@ impl WrittenStep {
                 .map(|(name, place)| (name.clone(), Place::parse(place)))
                 .collect(),
         })
+    }
+}
+
+impl WrittenStep {
+    fn body(&self) -> Option<String> {
+        if let Some(json) = &self.json {
+            // A brace before a name or another brace is JSON's own, not one of a value's.
+            let text = json.to_string().replace("{\"", "{hex:7b}\"");
+            return Some(text.replace("{}", "{hex:7b}}"));
+        }
+        match &self.lines[..] {
+            [] => self.body.clone(),
+            lines => Some(lines.join("\r\n") + "\r\n"),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use smalt_protocol::Service;
 use super::auth::Auth;
 use super::checks::Played;
 use super::place::Place;
-use super::play::Player;
+use super::play::{self, Player};
 use super::scenario::{self, Ability, Scenario, ScenarioError, Step};
 use super::target::Target;
 use crate::replay::wire::{Request, Response};
@@ -42,6 +42,8 @@ pub const FILES: &[(&str, &str)] = &[
         "snapshots and versions",
         include_str!("scenarios/snapshots.toml"),
     ),
+    ("entities", include_str!("scenarios/entities.toml")),
+    ("tables", include_str!("scenarios/tables.toml")),
     ("tags", include_str!("scenarios/tags.toml")),
     ("tiers", include_str!("scenarios/tiers.toml")),
 ];
@@ -112,16 +114,41 @@ pub async fn play(target: &dyn Target, scenario: &Scenario, prefix: &str) -> Pla
     played
 }
 
-/// Removes every container and queue whose name begins with this: what an interrupted scenario
-/// left. How many there were.
+/// Removes every container, queue and table whose name begins with this: what an interrupted
+/// scenario left. How many there were.
 ///
 /// # Errors
 /// In words, when they cannot be listed.
 pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
     let mut removed = 0;
-    for (service, operation, element) in [
-        (Service::Blob, "Service_ListContainersSegment", "Container"),
-        (Service::Queue, "Service_ListQueuesSegment", "Queue"),
+    let listed = format!("?comp=list&prefix={prefix}");
+    let letters = play::table_name(prefix, "");
+    // Behind every letter and digit.
+    let tables = format!(
+        "Tables?$filter=TableName%20ge%20'{letters}'%20and%20TableName%20lt%20'{letters}~'"
+    );
+    for (service, operation, place, path, element) in [
+        (
+            Service::Blob,
+            "Service_ListContainersSegment",
+            "c",
+            &listed,
+            ("/EnumerationResults/Containers/Container", "Name"),
+        ),
+        (
+            Service::Queue,
+            "Service_ListQueuesSegment",
+            "q",
+            &listed,
+            ("/EnumerationResults/Queues/Queue", "Name"),
+        ),
+        (
+            Service::Table,
+            "Table_Query",
+            "t",
+            &tables,
+            ("/value", "TableName"),
+        ),
     ] {
         let scenario = Scenario {
             name: "sweep".to_owned(),
@@ -131,16 +158,15 @@ pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
             needs: Vec::new(),
             settings: None,
             makes: Vec::new(),
-            removes: vec![if service == Service::Blob { "c" } else { "q" }],
+            removes: vec![place],
             steps: Vec::new(),
         };
         let mut player = Player::new(target, &scenario, prefix);
-        let path = format!("?comp=list&prefix={prefix}");
-        let answer = ask(&mut player, service, operation, &path, None).await?;
-        let path = format!("/EnumerationResults/{element}s/{element}");
-        let count = Place::parse(&path).count(&answer);
+        let answer = ask(&mut player, service, operation, path, None).await?;
+        let (all, name) = element;
+        let count = Place::parse(all).count(&answer);
         for number in 1..=count {
-            let name = Place::parse(&format!("{path}[{number}]/Name")).value(&answer);
+            let name = Place::parse(&format!("{all}[{number}]/{name}")).value(&answer);
             for place in &scenario.removes {
                 player.values.keep(place, name.clone().unwrap_or_default());
             }
