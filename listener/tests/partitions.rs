@@ -245,8 +245,8 @@ impl World {
             None => {
                 let read = self.read(self.now_s);
                 let at = Timestamp::from_unix_s;
-                let settled = at(read.now_s) >= read.map.settled_at(at(read.modified_s));
-                let waits = self.rules.settles && !settled;
+                let is_settled = read.map.is_settled(at(read.modified_s), at(read.now_s));
+                let waits = self.rules.settles && !is_settled;
                 (!waits).then(|| (read, Vec::new(), 0))
             }
             Some((read, mut empty, looked)) => match read.map.draining.get(looked) {

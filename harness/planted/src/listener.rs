@@ -304,9 +304,9 @@ pub const BUGS: &[Bug] = &[
         "The payload of a copy in the poison queue keeps its time to live.",
         "LS6",
     ),
-    bug(
+    tested(
         "drained-too-early",
-        "listener/src/partition/set.rs",
+        "listener/src/partition/map.rs",
         "A queue that drains is dropped although senders may still write it.",
         "LL2; D2, drain-safe resize",
     ),

@@ -24,9 +24,10 @@ use super::faults::{Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 use crate::servers::in_process;
 
-/// Most events of a run. One that goes round in circles gets no further answers from there on, and
-/// fails by what it has left undone.
-const EVENTS_MAX: usize = 10_000;
+/// Most events of a run: twice what the busiest honest ones come to, fleets of a fixed size that
+/// poll up to their budgets. One that goes round in circles gets no further answers from there on,
+/// and fails by what it has left undone.
+const EVENTS_MAX: usize = 20_000;
 
 /// What the owner does, by its number in the plan, to the blob of this path, if there is one.
 pub type OwnerActs =

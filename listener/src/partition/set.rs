@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
 use crate::config::{ConfigError, queue_name};
 use crate::payload::SendError;
-use crate::planted::planted;
 
 /// Longest map: a hundred names of 63 characters.
 const MAP_BYTES_MAX: u64 = 64 * 1024;
@@ -180,8 +179,8 @@ impl Partitions {
     /// Storage's, or that the map cannot be followed.
     pub async fn retire(&self) -> Result<Vec<String>, PartitionError> {
         let read = self.read().await?;
-        let settled = read.server_time >= read.map.settled_at(read.modified);
-        if read.map.draining.is_empty() || !(settled || planted("drained-too-early")) {
+        let is_settled = read.map.is_settled(read.modified, read.server_time);
+        if read.map.draining.is_empty() || !is_settled {
             return Ok(Vec::new());
         }
         let mut empty = Vec::new();
