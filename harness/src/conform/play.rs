@@ -1,8 +1,8 @@
 //! One scenario against one target: what was asked, what came, and what each expectation says.
 //!
 //! Values that every scenario has: `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}`, `{t2}` (names of its own),
-//! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a container in a path of
-//! the blob service), `{sas}` (everything permitted), `{sas:read}`.
+//! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a
+//! container in a path of the blob service), `{sas}` (everything permitted), `{sas:read}`.
 
 use bytes::Bytes;
 use smalt::faults::Rule;
