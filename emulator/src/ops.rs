@@ -9,6 +9,7 @@ pub mod listing;
 pub mod lookup;
 pub mod marker;
 pub mod paging;
+pub mod policies;
 pub mod queue;
 pub mod service;
 pub mod table;

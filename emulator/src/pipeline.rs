@@ -38,13 +38,6 @@ pub enum Run {
     Built(for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>),
 }
 
-/// A register line without a file yet. None is left; the next operation of Azure's is named so.
-#[allow(
-    dead_code,
-    reason = "for operations that are named before they are built"
-)]
-pub const NOT_BUILT: Run = Run::NotBuilt;
-
 /// Runs an operation that changes nothing.
 pub const fn read<O: Read>() -> Run {
     Run::Built(|core, call, body| Box::pin(run_read::<O>(core, call, body)))

@@ -235,4 +235,4 @@ pub(crate) fn place(
 
 #[cfg(test)]
 #[path = "decide_tests.rs"]
-mod tests;
+pub(crate) mod tests;

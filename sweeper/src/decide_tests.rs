@@ -5,13 +5,13 @@ use smalt_sleeve::port::{BlobKind, Metadata, Tag};
 
 use super::*;
 
-const NOW: &str = "2026-11-21T10:00:00Z";
+pub(crate) const NOW: &str = "2026-11-21T10:00:00Z";
 
-fn at(text: &str) -> Timestamp {
+pub(crate) fn at(text: &str) -> Timestamp {
     Timestamp::parse_iso(text).unwrap()
 }
 
-fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
+pub(crate) fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
     BlobProperties {
         etag: Tag("\"0x1\"".to_owned()),
         last_modified: at("2026-11-01T00:00:00Z"),
@@ -30,7 +30,7 @@ fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
     }
 }
 
-fn scene<'a>(dead_account: Option<&'a str>, swept: &'a [SweptPlace]) -> Scene<'a> {
+pub(crate) fn scene<'a>(dead_account: Option<&'a str>, swept: &'a [SweptPlace]) -> Scene<'a> {
     Scene {
         account: "acct",
         container: "events",

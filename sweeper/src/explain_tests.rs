@@ -3,45 +3,12 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use smalt_sleeve::port::{BlobKind, CopyState, Tag};
+use smalt_sleeve::port::CopyState;
 
 use super::*;
+use crate::decide::tests::{NOW, at, blob, scene};
 use crate::destination::SweptPlace;
 use crate::ttl::TtlFormat;
-
-const NOW: &str = "2026-11-21T10:00:00Z";
-
-fn at(text: &str) -> Timestamp {
-    Timestamp::parse_iso(text).unwrap()
-}
-
-fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
-    BlobProperties {
-        etag: Tag("\"0x1\"".to_owned()),
-        last_modified: at("2026-11-01T00:00:00Z"),
-        length: 1,
-        content_md5: None,
-        content_type: None,
-        metadata: metadata
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-            .collect(),
-        lease: LeaseState::Unlocked,
-        kind: BlobKind::Block,
-        copy: None,
-        access_tier: None,
-        tag_count: 0,
-    }
-}
-
-fn scene<'a>(dead_account: Option<&'a str>, swept: &'a [SweptPlace]) -> Scene<'a> {
-    Scene {
-        account: "acct",
-        container: "events",
-        dead_account,
-        swept,
-    }
-}
 
 fn rule(prefix: &str, days: u64, exclude: &[&str]) -> Rule {
     Rule {

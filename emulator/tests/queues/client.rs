@@ -5,14 +5,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request};
-use http_body_util::BodyExt as _;
-use smalt::{Clock, Config, Emulator, Service, Timestamp, body};
+use http::HeaderMap;
+use smalt::{Clock, Config, Emulator, Service, Timestamp};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::{ApiVersion, uri};
 
-use crate::support::signature;
+use crate::support::{exchange, signature};
 
 pub(crate) const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
 /// The time that every test starts at.
@@ -160,15 +159,7 @@ impl Client {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Answer {
-        let mut request = Request::builder()
-            .method(Method::from_bytes(method.as_bytes()).unwrap())
-            .uri(format!("http://127.0.0.1:10001{target}"));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(body::full(body)).unwrap();
-        let (head, body) = self.emulator.call(request).await.unwrap().into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
+        let (head, body) = exchange(&self.emulator, 10001, (method, target), headers, body).await;
         Answer {
             status: head.status.as_u16(),
             headers: head.headers,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::response::Parts;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use smalt::{AccountSettings, Builder, Clock, Config, Emulator, Timestamp, body};
@@ -178,21 +179,33 @@ impl Client {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Answer {
-        let mut request = Request::builder()
-            .method(Method::from_bytes(method.as_bytes()).unwrap())
-            .uri(format!("http://127.0.0.1:10000{target}"));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(body::full(body)).unwrap();
-        let response = self.emulator.call(request).await.unwrap();
-        let (head, body) = response.into_parts();
+        let (head, body) = exchange(&self.emulator, 10000, (method, target), headers, body).await;
         Answer {
             status: head.status.as_u16(),
             headers: head.headers,
-            body: body.collect().await.unwrap().to_bytes(),
+            body,
         }
     }
+}
+
+/// Sends a request as it stands to the service at a port: method, path with query, headers,
+/// body.
+pub(crate) async fn exchange(
+    emulator: &Emulator,
+    port: u16,
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    body: Bytes,
+) -> (Parts, Bytes) {
+    let mut request = Request::builder()
+        .method(Method::from_bytes(method.as_bytes()).unwrap())
+        .uri(format!("http://127.0.0.1:{port}{target}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(body::full(body)).unwrap();
+    let (head, body) = emulator.call(request).await.unwrap().into_parts();
+    (head, body.collect().await.unwrap().to_bytes())
 }
 
 /// The `Authorization` of a request by the owner of an account, whose name and key are given;

@@ -128,20 +128,26 @@ pub(super) fn common(step: &Step, answer: &Response) -> Vec<Check> {
     let got = (!lacking.is_empty()).then(|| lacking.join(", "));
     add("common headers", Aspect::Headers, got);
     if answer.status >= 400 && step.method != "HEAD" && !states(step, "x-ms-error-code") {
-        // The Table service names the code in its document alone.
-        let document = match step.operation.service {
-            Service::Table => answer.error_code(),
-            _ => Place::parse("/Error/Code").value(answer),
-        };
-        let code = match step.operation.service {
-            Service::Table => document.clone(),
-            _ => answer.headers.get("x-ms-error-code").map(str::to_owned),
-        };
-        let got = (document != code || code.is_none())
-            .then(|| format!("{document:?} in the document, {code:?} in x-ms-error-code"));
-        add("error document", Aspect::Body, got);
+        add(
+            "error document",
+            Aspect::Body,
+            unlike_its_header(step, answer),
+        );
     }
     checks
+}
+
+/// What is wrong with the code in the document of a refusal: it must be that of the header, which
+/// the Table service alone does without.
+fn unlike_its_header(step: &Step, answer: &Response) -> Option<String> {
+    if step.operation.service == Service::Table {
+        let has_code = answer.error_code().is_some();
+        return (!has_code).then(|| "no code in the document".to_owned());
+    }
+    let document = Place::parse("/Error/Code").value(answer);
+    let code = answer.headers.get("x-ms-error-code").map(str::to_owned);
+    (document != code || code.is_none())
+        .then(|| format!("{document:?} in the document, {code:?} in x-ms-error-code"))
 }
 
 pub(super) fn blocked(step: &Step) -> Called {

@@ -337,9 +337,7 @@ impl WrittenStep {
                 .collect(),
         })
     }
-}
 
-impl WrittenStep {
     fn body(&self) -> Option<String> {
         if let Some(json) = &self.json {
             // A brace before a name or another brace is JSON's own, not one of a value's.

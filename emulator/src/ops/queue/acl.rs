@@ -11,10 +11,11 @@
 use bytes::Bytes;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
+use crate::ops::policies;
 use crate::ops::queue::name::QueueName;
 use crate::records::{QueueRecord, Record};
 use crate::reply::Reply;
@@ -86,15 +87,7 @@ impl Write for SetQueueAcl {
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
-        let policies = SignedIdentifiersDocument::read(&document)?;
-        let given = policies.iter().filter_map(|p| p.permissions.as_deref());
-        if given
-            .flat_map(str::chars)
-            .any(|letter| !PERMISSIONS.contains(letter))
-        {
-            return Err(ErrorCode::InvalidXmlDocument.into());
-        }
-        self.policies = policies;
+        self.policies = policies::read(&document, PERMISSIONS)?;
         Ok(())
     }
 

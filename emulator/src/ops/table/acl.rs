@@ -11,10 +11,11 @@
 use bytes::Bytes;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::xml::{SignedIdentifier, SignedIdentifiersDocument};
-use smalt_protocol::{ErrorCode, StorageError, Timestamp};
+use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::operation::{Read, Takes, Write};
+use crate::ops::policies;
 use crate::ops::table::name::TableRef;
 use crate::records::{Record, TableRecord};
 use crate::reply::Reply;
@@ -75,15 +76,7 @@ impl Write for SetTableAcl {
     }
 
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
-        let policies = SignedIdentifiersDocument::read(&document)?;
-        let given = policies.iter().filter_map(|p| p.permissions.as_deref());
-        if given
-            .flat_map(str::chars)
-            .any(|letter| !PERMISSIONS.contains(letter))
-        {
-            return Err(ErrorCode::InvalidXmlDocument.into());
-        }
-        self.policies = policies;
+        self.policies = policies::read(&document, PERMISSIONS)?;
         Ok(())
     }
 
