@@ -5,6 +5,7 @@
 #
 #   ci/crash.sh [rounds]                                      all of it
 #   ci/crash.sh rounds further options of `harness crash`     the rounds alone
+#   SMALT_HARNESS=FILE           a release build of the harness with the feature `failpoints`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-20}
@@ -16,12 +17,19 @@ target=${CARGO_TARGET_DIR:-target}
 "$target/release/harness" crash --rounds "$rounds" "$@"
 [ $# -eq 0 ] || exit 0
 
-# In the folder of `cargo test`: no binary of a release ever has a failpoint.
-cargo build --quiet -p smalt-harness --features failpoints
+# No binary of a release ever has a failpoint: a harness that is known to have them, or one in the
+# folder of `cargo test`.
+harness=${SMALT_HARNESS:-}
+profile=release
+if [ -z "$harness" ]; then
+    harness=$target/debug/harness
+    profile=dev
+    cargo build --quiet -p smalt-harness --features failpoints
+fi
 if [ "$(uname)" = Linux ]; then
-    cargo build --quiet -p smalt-shim
-    "$target/debug/harness" crash --failpoints --images 1 --errors
+    cargo build --quiet -p smalt-shim --profile "$profile"
+    "$harness" crash --failpoints --images 1 --errors
 else
-    "$target/debug/harness" crash --failpoints
+    "$harness" crash --failpoints
     echo "images, errors: NOT RUN, they need Linux"
 fi

@@ -39,9 +39,8 @@ soak() {
 
 crash() {
     "$harness" crash --rounds "$(of 100)" --seed "$seed"
-    cargo build --quiet -p smalt-harness --features failpoints
-    cargo build --quiet -p smalt-shim
-    target/debug/harness crash --seed "$seed" --kills "$(of 700)" --failpoints --images 4 --errors
+    cargo build --quiet -p smalt-shim --release
+    "$harness" crash --seed "$seed" --kills "$(of 700)" --failpoints --images 4 --errors
 }
 
 simulation() {
@@ -78,7 +77,9 @@ mutants() {
         echo "survivors: build/mutants/mutants.out/missed.txt"
 }
 
-bash ci/build.sh
+# As in ci/check.sh: one harness that can do all of it.
+HARNESS_FEATURES=planted,failpoints bash ci/build.sh
+export SMALT_HARNESS=$harness
 for part in $parts; do
     step "$part"
     "$part"

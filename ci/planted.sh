@@ -5,6 +5,7 @@
 #   ci/planted.sh                    all, with the control run and the canary
 #   ci/planted.sh --only ID          one of them; any option of `harness planted` goes
 #   ci/planted.sh --markdown         the table of docs/planted.md
+#   SMALT_HARNESS=FILE               a release build of the harness with the feature `planted`
 set -euo pipefail
 cd "$(dirname "$0")/.."
 products=(smalt smalt-sweeper smalt-listener)
@@ -25,14 +26,17 @@ graph --package smalt --features planted | grep --quiet '^smalt-planted ' ||
     fail "cargo tree does not show smalt-planted where it is asked for"
 
 # What both are built of is the same: it need not be built twice.
-for profile in release debug; do
+profiles=(debug)
+[ -n "${SMALT_HARNESS:-}" ] || profiles+=(release)
+for profile in "${profiles[@]}"; do
     if [ ! -d target/planted/$profile ] && [ -d target/$profile/.fingerprint ]; then
         mkdir -p target/planted/$profile
         cp -a target/$profile/{deps,build,.fingerprint} target/planted/$profile/
     fi
 done
 build() { CARGO_TARGET_DIR=target/planted CARGO_INCREMENTAL=0 cargo "$@"; }
-build build --release --quiet -p smalt-harness --features planted --bins
+harness=${SMALT_HARNESS:-target/planted/release/harness}
+[ -n "${SMALT_HARNESS:-}" ] || build build --release --quiet -p smalt-harness --features planted --bins
 # Tests of the parts, which are checks as well: few and short, and linking them for release would
 # take longer than they run. The programs that they test are built beside them, outside of deps.
 tests=()
@@ -49,7 +53,6 @@ tests_of smalt --lib
 tests_of smalt-sleeve --lib
 tests_of smalt-sweeper --lib --tests
 tests_of smalt-listener --lib --tests
-harness=target/planted/release/harness
 
 # Nor is any in a product that is built already; the harness of this folder shows that one is found.
 names=$("$harness" planted --list | cut -d' ' -f2- | sed 's/^ *//' | cut -d' ' -f1)

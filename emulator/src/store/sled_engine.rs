@@ -183,7 +183,8 @@ impl Engine for SledEngine {
         }
         let db = self.db.get()?;
         self.db.unwritten();
-        db.apply_batch(batch).map_err(to_store_error)
+        db.apply_batch(batch).map_err(to_store_error)?;
+        settle(db, writes).map_err(to_store_error)
     }
 
     fn sync(&self) -> StoreResult<()> {
@@ -195,6 +196,17 @@ impl Engine for SledEngine {
     fn disk_bytes(&self) -> u64 {
         self.db.get().map_or(0, |db| db.size_on_disk().unwrap_or(0))
     }
+}
+
+/// Has sled split the nodes that have become too large, and join those that are too small.
+///
+/// It leaves that to whoever comes to the node next, a reader too; but it is a write, and once one
+/// has failed none is taken any more. So the readers after a failed write must find nothing to do.
+fn settle(db: &sled::Db, writes: &Writes) -> sled::Result<()> {
+    for key in writes.keys() {
+        db.contains_key(key)?;
+    }
+    Ok(())
 }
 
 fn to_bytes(value: IVec) -> Bytes {

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use super::content::stream;
 use super::events::{Event, Log};
 use super::files;
-use super::model::{Model, Unique};
+use super::model::{Model, Op, Unique};
 use super::property::{Flaw, Property};
 use super::wire::Client;
 use super::{verify, worker};
@@ -70,6 +70,9 @@ pub struct ChildOptions {
     /// Call over sockets, within this process: what a client sees of a failure counts, too.
     #[arg(long)]
     pub sockets: bool,
+    /// Payloads cannot always be read: then an answer may be missing, not wrong.
+    #[arg(long)]
+    pub reads_fail: bool,
     /// Close the store at the end, instead of dying with it open.
     #[arg(long)]
     pub close: bool,
@@ -149,6 +152,7 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
             emulator: emulator.clone(),
             log: Arc::clone(&log),
             model,
+            reads_fail: options.reads_fail,
         };
         workers.spawn(one.run(options.clone()));
     }
@@ -207,6 +211,7 @@ struct Worker {
     client: Client,
     log: Arc<Log>,
     model: Model,
+    reads_fail: bool,
 }
 
 impl Worker {
@@ -242,7 +247,7 @@ impl Worker {
                     self.model.acknowledge(op, outcome, &unique);
                 }
                 Err(error) if is_writable => {
-                    is_writable = self.refused(&error).await?;
+                    is_writable = self.refused(&op, &error).await?;
                     self.look().await?;
                 }
                 // It stays so, and says it each time.
@@ -262,7 +267,7 @@ impl Worker {
     }
 
     /// After a refusal: it must be a 5xx. Whether the store still takes writes, by a write beside.
-    async fn refused(&mut self, error: &ServerError) -> anyhow::Result<bool> {
+    async fn refused(&mut self, op: &Op, error: &ServerError) -> anyhow::Result<bool> {
         let (worker, text) = (self.worker, error.to_string());
         self.judge_refusal(error)?;
         // The service may close a connection whose body it did not read.
@@ -270,8 +275,18 @@ impl Worker {
         let beside = format!("probe-{worker}");
         let mut beside = self.way.client(&self.emulator, &beside).await?;
         let is_writable = beside.create().await.is_ok();
+        // Messages are taken first, and their texts are read then.
+        let is_uncertain = self.reads_fail && *op == Op::GetMessages;
+        if is_uncertain {
+            // With receipts that nobody was told. The parent goes on expecting them.
+            self.model.messages.clear();
+        }
         self.log.tell(&if is_writable {
-            Event::Refused { worker, text }
+            Event::Refused {
+                worker,
+                text,
+                is_uncertain,
+            }
         } else {
             Event::ReadOnly { worker, text }
         })?;
@@ -301,6 +316,9 @@ impl Worker {
             let text = format!("reads do not go on: {error}");
             let flaw = Flaw::new(Property::C1, text);
             verified.flaws.push(flaw);
+        }
+        if !self.reads_fail {
+            verified.flaws.append(&mut verified.unreadable);
         }
         for flaw in verified.flaws {
             self.log.tell(&Event::Wrong(flaw))?;

@@ -114,6 +114,7 @@ fn one(
     let mut options = stage.next_child()?;
     options.operations = Some(OPERATIONS);
     options.close = true;
+    options.reads_fail = failure.call == "read" && failure.how == "eio";
     options.sockets = SOCKETS.contains(&failure.nth);
     let environment = shim::environment(&stage.location(), None, Some(failure))?;
     let death = stage.die(&options, &environment, End::OfItself)?;

@@ -41,6 +41,8 @@ pub enum Event {
         worker: usize,
         /// The answer.
         text: String,
+        /// Whether it may have happened all the same.
+        is_uncertain: bool,
     },
     /// It was refused with 5xx, and the store takes no more writes: it may have happened.
     ReadOnly {
@@ -147,10 +149,15 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
                     told.flaws.extend(flaws);
                 }
             }
-            Event::Refused { worker, .. } => {
+            Event::Refused {
+                worker,
+                is_uncertain,
+                ..
+            } => {
                 told.refused += 1;
                 if let Some(model) = models.get_mut(*worker) {
                     model.pending = None;
+                    model.uncertain_gets += u32::from(*is_uncertain);
                 }
             }
             Event::ReadOnly { worker, .. } => {

@@ -108,7 +108,7 @@ async fn look(
         model.pending = None;
         examined.blobs += verified.blobs;
         examined.messages += verified.messages;
-        flaws.extend(verified.flaws);
+        flaws.extend(verified.all_flaws());
     }
     maintain(&emulator, dir, flaws);
     let closed = emulator.close();

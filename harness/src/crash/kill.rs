@@ -214,6 +214,9 @@ fn arguments(options: &ChildOptions) -> Vec<String> {
     if options.sockets {
         arguments.push("--sockets".to_owned());
     }
+    if options.reads_fail {
+        arguments.push("--reads-fail".to_owned());
+    }
     if options.close {
         arguments.push("--close".to_owned());
     }

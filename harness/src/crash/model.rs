@@ -113,11 +113,16 @@ pub struct Model {
     pub lease: Option<String>,
     /// The operation that was sent and not answered.
     pub pending: Option<Op>,
+    /// Get Messages that were refused and may have taken messages.
+    pub uncertain_gets: u32,
 }
 
 impl Model {
     /// Whether the unanswered operation may have touched this message.
     pub fn is_uncertain(&self, message: &str) -> bool {
+        if self.uncertain_gets > 0 {
+            return true;
+        }
         match &self.pending {
             Some(Op::UpdateMessage { id, .. } | Op::DeleteMessage { id }) => id == message,
             Some(Op::GetMessages) => true,

@@ -189,7 +189,7 @@ impl Run {
             self.models.push(model);
             round.blobs += verified.blobs;
             round.messages += verified.messages;
-            round.flaws.extend(verified.flaws);
+            round.flaws.extend(verified.all_flaws());
         }
         Ok(())
     }

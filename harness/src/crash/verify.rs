@@ -15,8 +15,17 @@ pub struct Verified {
     pub blobs: u64,
     /// Messages.
     pub messages: u64,
-    /// What is wrong.
+    /// Blobs that are there and whose bytes cannot be read.
+    pub unreadable: Vec<Flaw>,
+    /// What else is wrong.
     pub flaws: Vec<Flaw>,
+}
+
+impl Verified {
+    /// Everything that is wrong, on a disk that can be read.
+    pub fn all_flaws(self) -> impl Iterator<Item = Flaw> {
+        self.unreadable.into_iter().chain(self.flaws)
+    }
 }
 
 /// What an unanswered operation would have made of a blob; the outer `None` when it touched none.
@@ -56,7 +65,7 @@ pub async fn blobs(
         let found = match client.get_blob(&name).await {
             Err(ServerError::Call(text)) => {
                 verified
-                    .flaws
+                    .unreadable
                     .push(Flaw::new(Property::C3, format!("{name}: {text}")));
                 client.reconnect().await?;
                 continue;

@@ -51,6 +51,7 @@ pub async fn messages(
         }
     }
     model.messages = there;
+    model.uncertain_gets = 0;
     Ok(())
 }
 
@@ -172,7 +173,8 @@ fn judge(model: &Model, id: &str, taken: &Taken, unique: &Unique) -> Result<Mess
         };
     };
     let least = message.dequeue_count + times;
-    let most = least + u32::from(model.pending == Some(Op::GetMessages));
+    let unanswered = u32::from(model.pending == Some(Op::GetMessages));
+    let most = least + unanswered + model.uncertain_gets;
     let is_counted = (least..=most).contains(&shown.dequeue_count);
     if !is_counted {
         let (was, is) = (message.dequeue_count, shown.dequeue_count);
