@@ -134,12 +134,15 @@ fn partition<S: Spec>(
         longest,
         reasons,
         states,
+        is_open,
     } = refuted;
     let longest: Vec<usize> = longest.into_iter().map(place).collect();
-    let mut text = format!(
-        "no order of these calls explains the answers ({states} states); one goes as far as \
-         {longest:?}, then"
-    );
+    let found = if is_open {
+        "an order that explains the answers may be there, but was not found"
+    } else {
+        "no order of these calls explains the answers"
+    };
+    let mut text = format!("{found} ({states} states); one goes as far as {longest:?}, then");
     let mut named = BTreeSet::new();
     for (at, reason) in reasons {
         if named.insert(at) {

@@ -14,6 +14,9 @@ use crate::histories::run::Answered;
 pub const CALLS_MAX: usize = 64;
 /// States after which the search gives up, and that is a failure: nothing was shown.
 pub const STATES_MAX: usize = 2_000_000;
+/// States of the first look, which lets any lost call take effect: it nearly always gets by with
+/// one state a call.
+const FIRST_LOOK: usize = 20_000;
 
 /// What operations do, one at a time.
 pub trait Spec: Clone {
@@ -60,6 +63,8 @@ pub struct Refuted {
     pub reasons: Vec<(usize, String)>,
     /// States looked at.
     pub states: usize,
+    /// Whether there may be an order all the same: the search gave up.
+    pub is_open: bool,
 }
 
 struct Search<'a, S: Spec> {
@@ -68,39 +73,77 @@ struct Search<'a, S: Spec> {
     failed: HashSet<(u64, u64)>,
     order: Vec<usize>,
     refuted: Refuted,
+    /// Calls without an answer, and how many of them may take effect.
+    lost: u64,
+    lost_max: u32,
+    states_max: usize,
 }
 
 /// Looks for an order.
 ///
+/// Each lost call that may have taken effect, or not, at any time multiplies the orders. But few of
+/// them explain anything: so after a first look with all of them come looks with none, one, two.
+///
 /// # Errors
-/// There is none, or none was found among [`STATES_MAX`] states.
+/// There is none, or none was found among [`STATES_MAX`] states of a look.
 pub fn linearize<S: Spec>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<usize>, Refuted> {
     assert!(calls.len() <= CALLS_MAX, "a burst of {} calls", calls.len());
-    let mut search = Search::<S> {
-        calls,
-        failed: HashSet::new(),
-        order: Vec::new(),
-        refuted: Refuted {
-            longest: Vec::new(),
-            reasons: Vec::new(),
-            states: 0,
-        },
+    let lost = calls.iter().filter(|call| call.returned.is_none()).count() as u32;
+    let refuted = match Search::new(calls, lost, FIRST_LOOK).run(start) {
+        Err(refuted) if refuted.is_open => refuted,
+        found => return found,
     };
-    if search.go_on(start, 0) {
-        Ok(search.order)
-    } else {
-        Err(search.refuted)
+    let mut states = refuted.states;
+    for lost_max in 0..=lost {
+        match Search::new(calls, lost_max, STATES_MAX).run(start) {
+            Err(mut refuted) => {
+                states += refuted.states;
+                refuted.states = states;
+                if refuted.is_open || lost_max == lost {
+                    return Err(refuted);
+                }
+            }
+            found => return found,
+        }
     }
+    Err(refuted)
 }
 
-impl<S: Spec> Search<'_, S> {
+impl<'a, S: Spec> Search<'a, S> {
+    fn new(calls: &'a [Call<S::Output>], lost_max: u32, states_max: usize) -> Self {
+        let lost = calls.iter().enumerate();
+        let lost = lost.filter(|(_, call)| call.returned.is_none());
+        Search {
+            calls,
+            failed: HashSet::new(),
+            order: Vec::new(),
+            refuted: Refuted {
+                longest: Vec::new(),
+                reasons: Vec::new(),
+                states: 0,
+                is_open: false,
+            },
+            lost: lost.fold(0, |set, (place, _)| set | (1 << place)),
+            lost_max,
+            states_max,
+        }
+    }
+
+    fn run(mut self, start: &S) -> Result<Vec<usize>, Refuted> {
+        if self.go_on(start, 0) {
+            return Ok(self.order);
+        }
+        self.refuted.is_open = self.refuted.states >= self.states_max;
+        Err(self.refuted)
+    }
+
     fn go_on(&mut self, state: &S, done: u64) -> bool {
         let Some(next) = self.next(done) else {
             return true;
         };
         // Most searches never turn back, and need no memory.
         let known = !self.failed.is_empty() && self.failed.contains(&(done, state.fingerprint()));
-        if known || self.refuted.states >= STATES_MAX {
+        if known || self.refuted.states >= self.states_max {
             return false;
         }
         self.refuted.states += 1;
@@ -131,7 +174,9 @@ impl<S: Spec> Search<'_, S> {
 
     /// Calls that can take effect next; `None` when every answer is explained.
     fn next(&self, done: u64) -> Option<Vec<usize>> {
-        let is_open = |place: &usize| done & (1 << place) == 0;
+        let no_more_lost = (done & self.lost).count_ones() >= self.lost_max;
+        let left_out = done | if no_more_lost { self.lost } else { 0 };
+        let is_open = |place: &usize| left_out & (1 << place) == 0;
         let open = || (0..self.calls.len()).filter(is_open);
         // Nothing can take effect that began after an open call had been answered.
         let limit = open().map(|place| self.calls[place].end()).min()?;

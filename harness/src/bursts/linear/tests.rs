@@ -129,3 +129,62 @@ fn real_time_binds_what_does_not_overlap() {
         assert_eq!(order.is_ok(), expected, "{what}: {order:?}");
     }
 }
+
+/// Remembers the order of all that was put.
+#[derive(Clone)]
+struct Order(Vec<u8>);
+
+impl Spec for Order {
+    type Output = Vec<u8>;
+
+    fn step(&self, operation: &Operation, seen: Option<&Vec<u8>>) -> Result<Self, String> {
+        let mut after = self.clone();
+        if let Operation::Blob(_, BlobOperation::Put(content, ..)) = operation {
+            after.0.push(content.seed);
+        } else if seen != Some(&self.0) {
+            return Err(format!("{:?}", self.0));
+        }
+        Ok(after)
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.0
+            .iter()
+            .fold(1, |sum, seed| sum * 16 + u64::from(*seed))
+    }
+}
+
+/// So many puts without an answer, and then somebody sees what of them there is.
+fn lost_puts(count: u8, seen: &[u8]) -> Vec<Call<Vec<u8>>> {
+    let lost = (1..=count).map(|seed| Call {
+        client: 0,
+        operation: put_of(seed),
+        called: u64::from(seed),
+        returned: None,
+    });
+    let look = Call {
+        client: 1,
+        operation: on_blob(BlobOperation::SetTags(Metadata::new(), None)),
+        called: u64::from(count) + 1,
+        returned: Some((u64::from(count) + 2, seen.to_vec())),
+    };
+    lost.chain([look]).collect()
+}
+
+fn put_of(seed: u8) -> Operation {
+    let content = Content { seed, length: 0 };
+    on_blob(BlobOperation::Put(
+        content,
+        Metadata::new(),
+        Guard::default(),
+    ))
+}
+
+/// Twelve of them have more orders than a search looks at.
+#[test]
+fn few_of_many_lost_calls_explain_an_answer() {
+    let order = linearize(&Order(Vec::new()), &lost_puts(12, &[9, 5]));
+    assert_eq!(order.unwrap(), [8, 4, 12]);
+    let refuted = linearize(&Order(Vec::new()), &lost_puts(5, &[3, 3])).unwrap_err();
+    assert!(!refuted.is_open && refuted.states > 300, "{refuted:?}");
+}
