@@ -132,6 +132,12 @@ impl Emulator {
         &self.0.faults
     }
 
+    /// Why the store takes no more writes, when one has failed: they are refused until it is opened
+    /// again, and so are [some reads](crate::store::CUT_OFF) if the cause says so.
+    pub fn store_failure(&self) -> Option<&str> {
+        self.0.store.failure()
+    }
+
     /// Does background work in at most `budget` steps: removes what is left of deleted containers
     /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile.
     ///

@@ -55,7 +55,7 @@ mod tests;
 mod view;
 
 pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
-pub use error::{OpenError, StoreError, StoreResult};
+pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
 pub use extents::Segment;
 pub use handle::Store;
 pub use keys::OWN_PREFIXES;

@@ -202,7 +202,8 @@ impl Committer {
         }
         self.shared.points.pass(Point::Masked).await;
         self.enter_segments(held);
-        self.apply(engine.as_ref(), writes).await?;
+        let applied = self.apply(engine.as_ref(), writes).await;
+        applied.map_err(StoreError::cut_off)?;
         self.shared.points.pass(Point::Applied).await;
         if self.shared.is_durable() && !planted("acknowledged-before-sync") {
             engine.sync()?;

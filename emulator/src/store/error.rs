@@ -19,6 +19,21 @@ pub enum StoreError {
     Closed,
 }
 
+/// What the cause of a [`StoreError::ReadOnly`] says when the failed write was cut off while it was
+/// being applied. The engine may then need a write to finish what it was at, and it finishes that
+/// for readers too: those that come by there are refused until the store is opened again.
+pub const CUT_OFF: &str = "in the middle of a batch: some reads may fail until it is opened again";
+
+impl StoreError {
+    /// The same, met while a batch was being applied.
+    pub(super) fn cut_off(self) -> Self {
+        match self {
+            StoreError::Io(cause) => StoreError::Io(format!("{cause}, {CUT_OFF}")),
+            other => other,
+        }
+    }
+}
+
 impl From<StoreError> for smalt_protocol::StorageError {
     fn from(error: StoreError) -> Self {
         smalt_protocol::StorageError::internal(error)

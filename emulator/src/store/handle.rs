@@ -176,6 +176,11 @@ impl Store {
         payload.reader(range)
     }
 
+    /// Why no more writes are taken, when one has failed.
+    pub fn failure(&self) -> Option<&str> {
+        self.0.shared.failure()
+    }
+
     /// Does background work in at most `budget` steps: a payload moved or a segment removed is one.
     /// It blocks while it commits.
     ///

@@ -113,6 +113,11 @@ impl Shared {
         self.clock.follows_tokio().then(|| self.clock.now())
     }
 
+    /// The failed write since which no more are taken.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
     /// Whether writes are taken.
     pub(super) fn writable(&self) -> StoreResult<()> {
         if let Some(cause) = self.failure.get() {

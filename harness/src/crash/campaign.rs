@@ -211,16 +211,17 @@ fn errors_part(
     bar.finish_and_clear();
     say(
         "failing calls                     children  acknowledged  refused  read-only  \
-         not opened  flaws",
+         cut off  not opened  flaws",
     );
     for errors in &all {
         say(&format!(
-            "{:<32}  {:>8}  {:>12}  {:>7}  {:>9}  {:>10}  {:>5}",
+            "{:<32}  {:>8}  {:>12}  {:>7}  {:>9}  {:>7}  {:>10}  {:>5}",
             errors.case,
             errors.children,
             errors.acknowledged,
             errors.refused,
             errors.read_only,
+            errors.cut_off,
             errors.not_opened,
             errors.flaws.len()
         ));

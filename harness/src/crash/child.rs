@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use smalt::http::{Listener, Patience};
+use smalt::store::CUT_OFF;
 use smalt::{Clock, Emulator, Service, Timestamp};
 use tokio::task::JoinSet;
 
@@ -275,6 +276,9 @@ impl Worker {
         let beside = format!("probe-{worker}");
         let mut beside = self.way.client(&self.emulator, &beside).await?;
         let is_writable = beside.create().await.is_ok();
+        let failure = self.emulator.store_failure();
+        let cut_off = failure.is_some_and(|cause| cause.contains(CUT_OFF));
+        self.reads_fail |= cut_off;
         // Messages are taken first, and their texts are read then.
         let is_uncertain = self.reads_fail && *op == Op::GetMessages;
         if is_uncertain {
@@ -288,7 +292,11 @@ impl Worker {
                 is_uncertain,
             }
         } else {
-            Event::ReadOnly { worker, text }
+            Event::ReadOnly {
+                worker,
+                text,
+                cut_off,
+            }
         })?;
         Ok(is_writable)
     }
@@ -312,7 +320,10 @@ impl Worker {
         let mut seen = self.model.clone();
         let unique = Unique::default();
         let looked = verify::blobs(&mut self.client, &mut seen, &unique, &mut verified).await;
-        if let Err(error) = looked {
+        let is_refused = |error: &ServerError| worker::refusal(error).is_some();
+        if let Err(error) = looked
+            && !(self.reads_fail && is_refused(&error))
+        {
             let text = format!("reads do not go on: {error}");
             let flaw = Flaw::new(Property::C1, text);
             verified.flaws.push(flaw);

@@ -1,8 +1,9 @@
 //! Full disks, failing syncs and short transfers, injected into a child under the shim.
 //!
 //! Required of the product: a write that failed is answered with a clean 5xx, and so is every one
-//! after it once the store takes no more; nothing hangs or panics; reads go on; a restart with a
-//! disk that works finds everything that was acknowledged. Short transfers are gone on with.
+//! after it once the store takes no more; nothing hangs or panics; reads go on, unless the store
+//! says that the write was cut off; a restart with a disk that works finds everything that was
+//! acknowledged. Short transfers are gone on with.
 
 use std::path::Path;
 
@@ -58,6 +59,8 @@ pub struct Errors {
     pub refused: u64,
     /// Children whose store came to take no more writes.
     pub read_only: u64,
+    /// Of these, children whose store said that it may refuse reads as well.
+    pub cut_off: u64,
     /// Children whose store did not open, and said why.
     pub not_opened: u64,
     /// What does not hold: the first failing call, the flaw.
@@ -137,6 +140,7 @@ fn one(
     errors.acknowledged += death.told.acknowledged;
     errors.refused += death.told.refused;
     errors.read_only += u64::from(death.told.read_only);
+    errors.cut_off += u64::from(death.told.cut_off);
     errors.not_opened += u64::from(death.told.cannot_open.is_some());
     errors
         .flaws

@@ -50,6 +50,8 @@ pub enum Event {
         worker: usize,
         /// The answer.
         text: String,
+        /// Whether the store says that it may refuse reads as well.
+        cut_off: bool,
     },
     /// Everything was forgotten on request, or that was begun.
     Reset {
@@ -103,6 +105,8 @@ pub struct Told {
     pub ended: bool,
     /// Whether the store came to take no more writes.
     pub read_only: bool,
+    /// Whether the store said that it may refuse reads as well.
+    pub cut_off: bool,
     /// A reset that was begun, and whether it was done.
     pub reset: Option<bool>,
     /// What the answers show to be wrong.
@@ -160,9 +164,12 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
                     model.uncertain_gets += u32::from(*is_uncertain);
                 }
             }
-            Event::ReadOnly { worker, .. } => {
+            Event::ReadOnly {
+                worker, cut_off, ..
+            } => {
                 told.refused += 1;
                 told.read_only = true;
+                told.cut_off |= cut_off;
                 refused.insert(*worker);
             }
             Event::Reset { done } => {
@@ -229,7 +236,11 @@ mod tests {
         let text = String::new();
         let events = [
             put("c"),
-            Event::ReadOnly { worker: 0, text },
+            Event::ReadOnly {
+                worker: 0,
+                text,
+                cut_off: false,
+            },
             put("d"),
             done("e2"),
         ];
