@@ -271,7 +271,7 @@ impl<'a> Player<'a> {
             version: VERSION,
             secondary: false,
         };
-        let json = [("Content-Type", "application/json".to_owned())];
+        let json = ["Content-Type", "Accept"].map(|name| (name, "application/json".to_owned()));
         let request = self.allowed(&how, &path, &json, body.into());
         self.send(request).await
     }

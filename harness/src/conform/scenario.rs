@@ -124,6 +124,8 @@ pub struct Scenario {
 pub const PLACES: [&str; 6] = ["c", "c2", "q", "q2", "t", "t2"];
 /// `x-ms-version` of steps that name none: known to every endpoint of the last years.
 pub const VERSION: &str = "2023-11-03";
+/// What is asked of the Table service when a step does not say: no client leaves it out.
+const ACCEPT: &str = "Accept: application/json";
 /// The header of a body that is written as JSON.
 const JSON: &str = "Content-Type: application/json";
 
@@ -314,17 +316,18 @@ impl WrittenStep {
         }
         let auth = self.auth.as_deref().map_or(Ok(Auth::Key), Auth::parse)?;
         let keeps = self.keep.iter();
-        let headers = self.headers.iter().cloned();
+        let mut headers = self.headers.clone();
+        if self.json.is_some() {
+            headers.insert(0, JSON.to_owned());
+        }
+        if service == Service::Table && !headers.iter().any(|one| one.starts_with("Accept: ")) {
+            headers.push(ACCEPT.to_owned());
+        }
         Ok(Step {
             operation,
             method: method(operation.verb, self.method.as_deref())?,
             path: with_query(path, operation),
-            headers: self
-                .json
-                .iter()
-                .map(|_| JSON.to_owned())
-                .chain(headers)
-                .collect(),
+            headers,
             body: self.body(),
             auth,
             version: self.version.clone().unwrap_or_else(|| VERSION.to_owned()),
