@@ -108,7 +108,7 @@ enum Role {
         #[arg(long, hide = true)]
         forget_second_look: bool,
     },
-    /// Writes blogs; goes on where it was when it died. Any number of them may run, each by its name.
+    /// Writes blogs; goes on where it was when it died. Several may run, each by its name.
     Writer {
         /// Its name: letters and digits.
         #[arg(long, default_value = "w1")]

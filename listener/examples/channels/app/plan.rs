@@ -1,5 +1,5 @@
-//! Which channels and blogs there are, which of them go, and what writers write meanwhile: all of it
-//! a function of the seed, so that anybody can say beforehand what must be left.
+//! Which channels and blogs there are, which of them go, and what writers write meanwhile: all of
+//! it a function of the seed, so that anybody can say beforehand what must be left.
 
 use std::collections::BTreeSet;
 
