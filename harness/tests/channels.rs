@@ -13,6 +13,8 @@
 mod app;
 #[path = "channels/check.rs"]
 mod check;
+#[path = "channels/client.rs"]
+mod client;
 #[path = "channels/line.rs"]
 mod line;
 #[path = "channels/orders.rs"]
@@ -306,7 +308,8 @@ async fn what_is_gone_is_done() -> Outcome {
 async fn what_is_no_name_is_put_aside() -> Outcome {
     let (account, own) = prepared(&ONE).await?;
     own.sender()?.send(b"a/b", Default::default()).await?;
-    work_off(&account, &own, MENDED).await?;
+    let report = work_off(&account, &own, MENDED).await?;
+    assert_eq!(report.received, 1);
     let poison = account.messages(&format!("{QUEUE}-poison"));
     assert_eq!(poison.all().len(), 1);
     Ok(())
