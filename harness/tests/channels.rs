@@ -197,6 +197,7 @@ async fn more_work_than_the_visibility() -> Outcome {
     assert!(blogs > 1_000, "{blogs} are too few");
     let (account, own) = prepared(&LARGE).await?;
     setup::request(&own, &LARGE).await?;
+    assert_eq!(audit::read(&own).await?.blogs["channel-000"].len(), blogs);
     let (received, renewals, took) = two_workers(&account).await?;
     assert!(took > 2 * VISIBILITY, "{took:?}");
     assert_eq!(received, 1);
@@ -284,6 +285,16 @@ async fn rivals(account: &TestAccount, plan: &Plan) -> Outcome {
     worked?;
     one?;
     other?;
+    Ok(())
+}
+
+/// Without rivals the first pass is enough, however many pages it has.
+#[tokio::test(start_paused = true)]
+async fn nobody_writes() -> Outcome {
+    let (account, own) = prepared(&LARGE).await?;
+    setup::request(&own, &LARGE).await?;
+    work_off(&account, &own, FORGETFUL).await?;
+    assert_eq!(faults(&own, &LARGE).await?, Faults::default());
     Ok(())
 }
 

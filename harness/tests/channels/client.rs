@@ -10,10 +10,10 @@ use smalt_protocol::signing::sas::build::AccountSas;
 use smalt_protocol::{AccountKey, ApiVersion};
 use smalt_sleeve::TokioClock;
 
-use crate::app::audit::Faults;
+use crate::app::audit::{self, Faults};
 use crate::app::setup;
-use crate::app::site::Site;
-use crate::app::tables::TableError;
+use crate::app::site::{BLOGS, Site};
+use crate::app::tables::{Change, TableError};
 use crate::app::worker::delete_channel;
 use crate::{MENDED, ONE, Outcome, SEVERAL, VISIBILITY, faults, prepared, site, work_off};
 
@@ -46,6 +46,23 @@ async fn a_missing_table_is_refused() -> Outcome {
         matches!(&deleted, Err(TableError::Refused { status: 404, code: told }) if told == code),
         "{deleted:?}"
     );
+    Ok(())
+}
+
+/// A transaction that is refused says why, and nothing of it is done.
+#[tokio::test(start_paused = true)]
+async fn all_or_nothing() -> Outcome {
+    let (_, own) = prepared(&ONE).await?;
+    let before = audit::read(&own).await?.blogs["channel-000"].clone();
+    let there = before.first().ok_or("no blog")?;
+    let delete = |row: &str| Change::Delete {
+        partition: "channel-000".to_owned(),
+        row: row.to_owned(),
+    };
+    let changes = [delete(there), delete("never was")];
+    let refused = own.tables.transact(BLOGS, &changes).await;
+    assert!(matches!(refused, Err(TableError::Missing)), "{refused:?}");
+    assert_eq!(audit::read(&own).await?.blogs["channel-000"], before);
     Ok(())
 }
 
