@@ -30,12 +30,12 @@
 //! # Why no blog outlives its channel
 //!
 //! Nothing takes a mark back, and each row is linearizable by itself. Let M be the moment of the
-//! mark, L that of the last look's last answer, the one that was empty (M < L). An insert comes
+//! mark, and L the one when the last pass begins, which finds nothing (M < L). An insert comes
 //! between its *before* and its *after*.
 //!
 //! - *before* comes after M: the channel is not valid or not there. Nothing is inserted.
-//! - *before* comes before M, the insert before L: a query of one partition sees one moment of it,
-//!   and at L there was nothing. So the blog had been deleted, by a pass.
+//! - *before* comes before M, the insert before L: the last pass comes by wherever the blog would
+//!   stand, and there was none. So a pass had deleted it.
 //! - *before* comes before M, the insert after L: then *after* comes after M, too, and the writer
 //!   removes the blog. If it dies before that, its next life begins with this blog; its *before*
 //!   comes after M, and it removes the blog as well.
@@ -45,9 +45,9 @@
 //! - Nobody writes a blog but by the rule, and a writer that died comes back some time, as a
 //!   message comes back. One that never does leaves a blog if it inserted it after L: the same
 //!   channel requested once more removes that one.
-//! - A request is not executed after its sender's next life has begun to ask. The service ends what
-//!   it works on within its time limit (30 s), so only a writer that lost its network, and is back
-//!   sooner, could see its own late insert.
+//! - A request is not executed after its sender has given it up and asked something else. The
+//!   service ends what it works on within its time limit (30 s); only a writer that lost its
+//!   network, and was back sooner, could be overtaken by its own late insert.
 //! - Names are not used again. A worker that has lost its message, and does not know yet, would
 //!   remove the blogs of a new channel with the old name.
 //!

@@ -6,7 +6,6 @@
 //! [`TableError::Changed`] can mean that it was executed. Whoever calls must see these three as an
 //! earlier life of his own would have left them, and has to anyway.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -196,10 +195,10 @@ impl Tables {
         let mut target = format!("/{table}()?$top={top}");
         if let Some(partition) = partition {
             let filter = format!("PartitionKey eq {}", key::quote(partition));
-            let _ = write!(target, "&$filter={}", encode_query(&filter));
+            target += &format!("&$filter={}", encode_query(&filter));
         }
         for (name, token) in after.iter().flat_map(|after| &after.0) {
-            let _ = write!(target, "&{name}={}", encode_query(token));
+            target += &format!("&{name}={}", encode_query(token));
         }
         let answer = self.send(&Request::new(Method::GET, &target)).await?;
         let token = |name| {
@@ -224,31 +223,9 @@ impl Tables {
         let mut body =
             format!("--{BATCH}\r\nContent-Type: multipart/mixed; boundary={CHANGES}\r\n");
         for change in changes {
-            let (method, (partition, row), rest) = match change {
-                Change::Put(entity) => (
-                    "PUT",
-                    keys(entity),
-                    format!(
-                        "Content-Type: application/json\r\n\r\n{}",
-                        Json::Object(entity.clone())
-                    ),
-                ),
-                Change::Delete { partition, row } => (
-                    "DELETE",
-                    (partition.as_str(), row.as_str()),
-                    "If-Match: *\r\n".to_owned(),
-                ),
-            };
-            let (endpoint, address) = (&self.endpoint, address(table, partition, row));
-            let _ = write!(
-                body,
-                "\r\n--{CHANGES}\r\nContent-Type: application/http\r\n\
-                 Content-Transfer-Encoding: binary\r\n\r\n\
-                 {method} {endpoint}{address} HTTP/1.1\r\n\
-                 Accept: application/json;odata=nometadata\r\nDataServiceVersion: 3.0\r\n{rest}\r\n"
-            );
+            body += &self.part(table, change);
         }
-        let _ = write!(body, "\r\n--{CHANGES}--\r\n--{BATCH}--\r\n");
+        body += &format!("\r\n--{CHANGES}--\r\n--{BATCH}--\r\n");
         let media = format!("multipart/mixed; boundary={BATCH}");
         let mut request = Request::new(Method::POST, "/$batch").header("content-type", &media);
         request.body = Bytes::from(body);
@@ -256,10 +233,34 @@ impl Tables {
         transacted(answer.body())
     }
 
+    /// One change of a transaction: a request within the request.
+    fn part(&self, table: &str, change: &Change) -> String {
+        let (method, address, rest) = match change {
+            Change::Put(entity) => {
+                let (partition, row) = keys(entity);
+                let document = Json::Object(entity.clone());
+                let rest = format!("Content-Type: application/json\r\n\r\n{document}");
+                ("PUT", address(table, partition, row), rest)
+            }
+            Change::Delete { partition, row } => {
+                let rest = "If-Match: *\r\n".to_owned();
+                ("DELETE", address(table, partition, row), rest)
+            }
+        };
+        let endpoint = &self.endpoint;
+        format!(
+            "\r\n--{CHANGES}\r\nContent-Type: application/http\r\n\
+             Content-Transfer-Encoding: binary\r\n\r\n\
+             {method} {endpoint}{address} HTTP/1.1\r\n\
+             Accept: application/json;odata=nometadata\r\nDataServiceVersion: 3.0\r\n{rest}\r\n"
+        )
+    }
+
     /// Sends until there is an answer that says something, and makes an error of a refusal.
     async fn send(&self, request: &Request) -> TableResult<Answer> {
         let mut pause = PAUSE;
-        for tried in 1.. {
+        let mut tries = 0;
+        loop {
             let failed = match self.transport.round_trip(self.signed(request)?).await {
                 Ok(answer) if is_transient(answer.status()) => answer.status().to_string(),
                 Ok(answer) if answer.status().is_success() => return Ok(answer),
@@ -269,13 +270,13 @@ impl Tables {
                 }
                 Err(error) => return Err(TableError::Malformed(error.to_string())),
             };
-            if tried == TRIES {
+            tries += 1;
+            if tries == TRIES {
                 return Err(TableError::Unavailable(failed));
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
         }
-        Err(TableError::Unavailable("never asked".to_owned()))
     }
 
     /// The request with its date, and with its signature or SAS.
