@@ -252,6 +252,10 @@ async fn whoever_dies_the_tables_fit_together() -> Outcome {
         setup::request(&own, &plan).await?;
         rivals(&account, &plan).await?;
         assert_eq!(faults(&own, &plan).await?, Faults::default(), "{seed}");
+        let lost = account.emulator().faults().account();
+        for lost in lost.iter().filter(|account| account.rule.times == 2) {
+            assert!(lost.fired > 0, "{seed}: {:?}", lost.rule);
+        }
         // Only writers delete blogs one by one.
         taken_back += count(&account, "Table_DeleteEntity", "/Blogs(");
     }
