@@ -121,10 +121,10 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let blogs: usize = self.blogs.values().map(BTreeSet::len).sum();
         let written: u32 = self.writers.values().sum();
-        let (channels, writers) = (self.channels.len(), self.writers.len());
+        let channels = self.channels.len();
         write!(
             f,
-            "{channels} channels with {blogs} blogs; {writers} writers tried {written} blogs"
+            "{channels} channels, {blogs} blogs; writers tried {written}"
         )
     }
 }
