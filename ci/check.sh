@@ -43,6 +43,7 @@ bash ci/quickstart.sh
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh
 bash ci/billing.sh
+bash ci/channels.sh
 
 step "random histories, and clients at once"
 "$SMALT_HARNESS" histories --histories 20000 --seed 1000

@@ -1,0 +1,99 @@
+//! The example's client of the Table service: what it repeats, what it refuses to take for an
+//! answer, and its other credential.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use smalt_harness::testing::TestAccount;
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::signing::sas::build::AccountSas;
+use smalt_protocol::{AccountKey, ApiVersion};
+use smalt_sleeve::TokioClock;
+
+use crate::app::audit::{self, Faults};
+use crate::app::setup;
+use crate::app::site::{BLOGS, Site};
+use crate::app::tables::{Change, TableError};
+use crate::app::worker::delete_channel;
+use crate::{MENDED, ONE, Outcome, SEVERAL, VISIBILITY, faults, prepared, site, work_off};
+
+/// Asked for one entity.
+const GET: &str = "Table_QueryEntityWithPartitionAndRowKey";
+
+#[tokio::test(start_paused = true)]
+async fn it_asks_again_and_gives_up() -> Outcome {
+    let (account, own) = prepared(&ONE).await?;
+    let channel = ONE.channels().remove(0);
+    account.fault(GET).times(2).server_busy(None);
+    account.fault(GET).nth(3).times(2).connection_reset();
+    assert!(own.channel(&channel).await?.is_some());
+    account.assert_faults_fired();
+    account.fault(GET).times(5).internal_error();
+    let given_up = own.channel(&channel).await;
+    assert!(matches!(given_up, Err(TableError::Unavailable(_))));
+    account.assert_faults_fired();
+    Ok(())
+}
+
+/// A table that is missing is no channel that is gone.
+#[tokio::test(start_paused = true)]
+async fn a_missing_table_is_refused() -> Outcome {
+    let account = TestAccount::open()?;
+    let own = site(&account, account.transport(), 1);
+    let deleted = delete_channel(&own, "never made", MENDED).await;
+    let code = "TableNotFound";
+    assert!(
+        matches!(&deleted, Err(TableError::Refused { status: 404, code: told }) if told == code),
+        "{deleted:?}"
+    );
+    Ok(())
+}
+
+/// A transaction that is refused says why, and nothing of it is done.
+#[tokio::test(start_paused = true)]
+async fn all_or_nothing() -> Outcome {
+    let (_, own) = prepared(&ONE).await?;
+    let before = audit::read(&own).await?.blogs["channel-000"].clone();
+    let there = before.first().ok_or("no blog")?;
+    let delete = |row: &str| Change::Delete {
+        partition: "channel-000".to_owned(),
+        row: row.to_owned(),
+    };
+    let changes = [delete(there), delete("never was")];
+    let refused = own.tables.transact(BLOGS, &changes).await;
+    assert!(matches!(refused, Err(TableError::Missing)), "{refused:?}");
+    assert_eq!(audit::read(&own).await?.blogs["channel-000"], before);
+    Ok(())
+}
+
+/// All roles with an account SAS in the place of the key.
+#[tokio::test(start_paused = true)]
+async fn a_sas_does_as_well() -> Outcome {
+    let account = TestAccount::open()?;
+    let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY).ok_or("key")?;
+    let sas = AccountSas {
+        version: ApiVersion::V2021_12_02,
+        account: EMULATOR_ACCOUNT_NAME,
+        services: "qt",
+        resource_types: "sco",
+        permissions: "rwdlacup",
+        start: None,
+        expiry: account.now().plus(Duration::from_secs(3600)),
+        ip: "",
+        protocol: "https,http",
+        encryption_scope: "",
+    };
+    let connection = format!(
+        "QueueEndpoint=http://127.0.0.1:10001/{EMULATOR_ACCOUNT_NAME};\
+         TableEndpoint=http://127.0.0.1:10002/{EMULATOR_ACCOUNT_NAME};\
+         SharedAccessSignature={}",
+        sas.sign(key.as_bytes())
+    );
+    let clock = Arc::new(TokioClock::starting_at(account.now()));
+    let own = Site::open(&connection, account.transport(), clock, VISIBILITY, 1)?;
+    setup::setup(&own, &SEVERAL).await?;
+    setup::request(&own, &SEVERAL).await?;
+    work_off(&account, &own, MENDED).await?;
+    assert_eq!(faults(&own, &SEVERAL).await?, Faults::default());
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Every order of a writer's requests and a worker's, and many of two workers'.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::app::audit::Faults;
+use crate::app::plan::Plan;
+use crate::app::setup;
+use crate::app::site::{BLOGS, CHANNELS, channel_row};
+use crate::app::tables::TableError;
+use crate::app::worker::{Manner, delete_channel};
+use crate::app::writer::{self, Written};
+use crate::line::Stepped;
+use crate::{FORGETFUL, MENDED, ONE, Outcome, faults, prepared, site, work_off};
+
+/// What a writer and a worker came to whose requests were put in an order.
+struct Interleaved {
+    /// When the worker had ended, and the writer, unless it was dead.
+    at_first: Faults,
+    /// When the writer had come back.
+    in_the_end: Faults,
+}
+
+/// A worker and a writer of one blog: `places` says how many of the worker's requests come before
+/// the writer's first look, its insert and its second look. The writer may die behind one of them.
+async fn interleave(places: &[usize], is_killed: bool, manner: Manner) -> Outcome<Interleaved> {
+    let (account, own) = prepared(&ONE).await?;
+    let channel = ONE.channels().remove(0);
+    let rival = site(&account, account.transport(), 3);
+    let deleting = Stepped::begin(account.transport(), |line| {
+        let site = site(&account, line, 2);
+        async move { delete_channel(&site, &channel, manner).await }
+    });
+    let writing = Stepped::begin(account.transport(), |line| {
+        let site = site(&account, line, 3);
+        async move { writer::run(&site, &ONE, "w1", Duration::ZERO).await }
+    });
+    // It reads which blog it is at.
+    writing.step().await;
+    let mut done = 0;
+    for place in places {
+        while done < *place {
+            deleting.step().await;
+            done += 1;
+        }
+        writing.step().await;
+    }
+    if is_killed {
+        writing.kill();
+        deleting.finish().await??;
+    } else {
+        deleting.finish().await??;
+        writing.finish().await??;
+    }
+    let at_first = faults(&own, &ONE).await?;
+    writer::run(&rival, &ONE, "w1", Duration::ZERO).await?;
+    let in_the_end = faults(&own, &ONE).await?;
+    Ok(Interleaved {
+        at_first,
+        in_the_end,
+    })
+}
+
+/// DT3: a writer looks, the worker marks and deletes all blogs, the writer inserts and dies.
+/// Without the second look the blog outlives its channel, and the check says so.
+#[tokio::test(start_paused = true)]
+async fn a_blog_between_the_last_blog_and_the_channel() -> Outcome {
+    // Read and mark the channel, read and delete its blogs: four requests.
+    let story = [0, 4];
+    let mended = interleave(&story, true, MENDED).await?;
+    assert_eq!(mended.at_first, Faults::default());
+    let forgetful = interleave(&story, true, FORGETFUL).await?;
+    assert_eq!(forgetful.at_first.orphans.len(), 1);
+    let told = forgetful.at_first.to_string();
+    assert!(
+        told.starts_with("blogs without a valid channel: 1, such as \"channel-000: 2026-01-01T"),
+        "{told}"
+    );
+    Ok(())
+}
+
+/// Every place of a writer's requests among a worker's. Where the writer lives, no blog is left,
+/// and where it dies and comes back, none is left then. What a dead writer leaves meanwhile is what
+/// it inserted behind the last look, and without the second look what it inserted behind the scan.
+#[tokio::test(start_paused = true)]
+async fn every_order_of_their_requests() -> Outcome {
+    // The mark is the worker's second request, the scan its third, the last look its fifth.
+    for (manner, blind_from) in [(MENDED, 5), (FORGETFUL, 3)] {
+        let mut left = BTreeSet::new();
+        let mut expected = BTreeSet::new();
+        for first in 0..=6 {
+            for insert in first..=6 {
+                for second in insert..=6 {
+                    let told = [first, insert, second];
+                    let lived = interleave(&told, false, manner).await?;
+                    assert_eq!(lived.at_first, Faults::default(), "{told:?} {manner:?}");
+                }
+                let died = interleave(&[first, insert], true, manner).await?;
+                assert_eq!(died.in_the_end, Faults::default(), "{first} {insert}");
+                if died.at_first != Faults::default() {
+                    assert_eq!(died.at_first.orphans.len(), 1);
+                    left.insert((first, insert));
+                }
+                if first < 2 && insert >= blind_from {
+                    expected.insert((first, insert));
+                }
+            }
+        }
+        assert_eq!(left, expected, "{manner:?}");
+    }
+    Ok(())
+}
+
+/// A writer that inserts behind the last look and never comes back: the one who leaves a blog. The
+/// same channel requested once more is the remedy.
+#[tokio::test(start_paused = true)]
+async fn what_a_writer_left_for_good() -> Outcome {
+    let (account, own) = prepared(&ONE).await?;
+    let channel = ONE.channels().remove(0);
+    delete_channel(&own, &channel, MENDED).await?;
+    let blog = ONE.written("w1", 0);
+    own.tables.insert(BLOGS, &blog.row()).await?;
+    assert_eq!(faults(&own, &ONE).await?.orphans.len(), 1);
+    setup::request(&own, &ONE).await?;
+    work_off(&account, &own, MENDED).await?;
+    assert_eq!(faults(&own, &ONE).await?, Faults::default());
+    Ok(())
+}
+
+/// Whoever makes the channel valid again before its row is deleted is seen, and the next attempt
+/// begins with the mark.
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_is_taken_back() -> Outcome {
+    let (account, own) = prepared(&ONE).await?;
+    let channel = ONE.channels().remove(0);
+    let deleting = Stepped::begin(account.transport(), |line| {
+        let site = site(&account, line, 2);
+        let channel = channel.clone();
+        async move { delete_channel(&site, &channel, MENDED).await }
+    });
+    for _ in 0..5 {
+        deleting.step().await;
+    }
+    own.tables
+        .put(CHANNELS, &channel_row(&channel, true))
+        .await?;
+    let blog = ONE.written("w1", 0);
+    assert_eq!(writer::write(&own, &blog).await?, Written::Stands);
+    let refused = deleting.finish().await?;
+    assert!(matches!(refused, Err(TableError::Changed)), "{refused:?}");
+    delete_channel(&own, &channel, MENDED).await?;
+    assert_eq!(faults(&own, &ONE).await?, Faults::default());
+    Ok(())
+}
+
+/// Two workers delete the same channel, their requests in thirty-two orders: both succeed.
+#[tokio::test(start_paused = true)]
+async fn two_workers_at_once() -> Outcome {
+    let plan = Plan {
+        blogs: 150,
+        seed: 2,
+        ..ONE
+    };
+    let channel = plan.channels().remove(0);
+    assert!(plan.blogs(&channel).len() > 100, "one page is too little");
+    for order in 0..32_u32 {
+        let (account, own) = prepared(&plan).await?;
+        let begin = |seed| {
+            let channel = channel.clone();
+            Stepped::begin(account.transport(), |line| {
+                let site = site(&account, line, seed);
+                async move { delete_channel(&site, &channel, MENDED).await }
+            })
+        };
+        let workers = [begin(2), begin(3)];
+        let mut ended = BTreeSet::new();
+        for turn in 0.. {
+            let who = (order >> (turn % 5)) as usize % 2;
+            // Where the order has one of them only, the other has its turn when that one is done.
+            let who = if ended.contains(&who) { 1 - who } else { who };
+            if !workers[who].step().await {
+                ended.insert(who);
+            }
+            if ended.len() == 2 {
+                break;
+            }
+        }
+        for worker in workers {
+            let deleted = worker.finish().await?;
+            assert!(deleted.is_ok(), "{order:b}: {deleted:?}");
+        }
+        assert_eq!(faults(&own, &plan).await?, Faults::default(), "{order:b}");
+    }
+    Ok(())
+}

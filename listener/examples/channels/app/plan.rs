@@ -1,0 +1,113 @@
+//! Which channels and blogs there are, which of them go, and what writers write meanwhile: all of
+//! it a function of the seed, so that anybody can say beforehand what must be left.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use smalt_protocol::Timestamp;
+
+use super::tables::{Row, row};
+
+/// 2026-01-01 00:00:00: when the first blog was created.
+const FIRST_UNIX_S: u64 = 1_767_225_600;
+/// Between two blogs of a channel, in seconds. Blogs of writers lie in between.
+const APART_S: u64 = 60;
+
+/// What there is.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) channels: u32,
+    /// Most blogs of a channel at first.
+    pub(crate) blogs: u32,
+    /// Channels that are to go.
+    pub(crate) requested: u32,
+    /// Blogs that each writer writes.
+    pub(crate) written: u32,
+}
+
+/// A blog: where it belongs, and what tells it from others there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Blog {
+    pub(crate) channel: String,
+    /// The RowKey.
+    pub(crate) created_on: String,
+}
+
+impl Plan {
+    /// Names of all channels. Some have characters that want care in addresses and filters.
+    pub(crate) fn channels(&self) -> Vec<String> {
+        let name = |number: u32| match number % 4 {
+            1 => format!("été {number:03}: 50 % & more"),
+            3 => format!("rock 'n' roll + {number:03}"),
+            _ => format!("channel-{number:03}"),
+        };
+        (0..self.channels).map(name).collect()
+    }
+
+    /// Names of the channels that are to go.
+    pub(crate) fn requested(&self) -> BTreeSet<String> {
+        let mut drawn: Vec<_> = (0_u64..).zip(self.channels()).collect();
+        drawn.sort_by_key(|(number, _)| self.dice(1, *number));
+        let drawn = drawn.into_iter().take(self.requested as usize);
+        drawn.map(|(_, name)| name).collect()
+    }
+
+    /// The blogs that a channel has at first.
+    pub(crate) fn blogs(&self, channel: &str) -> Vec<Blog> {
+        let named = channel
+            .bytes()
+            .fold(0, |sum, byte| mix(sum ^ u64::from(byte)));
+        let count = 1 + self.dice(2, named) % u64::from(self.blogs.max(1));
+        let blog = |number| Blog {
+            channel: channel.to_owned(),
+            created_on: at(number * APART_S),
+        };
+        (0..count).map(blog).collect()
+    }
+
+    /// The blog of this number that a writer writes. Its time is somewhere among those of the
+    /// others, so that it may stand before the place where a deletion is.
+    pub(crate) fn written(&self, writer: &str, number: u32) -> Blog {
+        let named = writer
+            .bytes()
+            .fold(3, |sum, byte| mix(sum ^ u64::from(byte)));
+        let dice = self.dice(named, u64::from(number));
+        let channel = (dice % u64::from(self.channels.max(1))) as usize;
+        let after_s = (dice >> 32) % (u64::from(self.blogs.max(1)) * APART_S);
+        Blog {
+            channel: self.channels().swap_remove(channel),
+            created_on: format!("{} {writer} {number:06}", at(after_s)),
+        }
+    }
+
+    fn dice(&self, kind: u64, number: u64) -> u64 {
+        mix(self.seed ^ mix(kind ^ mix(number)))
+    }
+}
+
+impl Blog {
+    /// Its entity.
+    pub(crate) fn row(&self) -> Row {
+        let (channel, created_on) = (&self.channel, &self.created_on);
+        let text = format!("What happened in {channel} at {created_on}");
+        row(json!({ "PartitionKey": channel, "RowKey": created_on, "Text": text }))
+    }
+
+    /// Its keys.
+    pub(crate) fn keys(&self) -> (&str, &str) {
+        (&self.channel, &self.created_on)
+    }
+}
+
+fn at(after_s: u64) -> String {
+    Timestamp::from_unix_s(FIRST_UNIX_S + after_s).iso_s()
+}
+
+/// SplitMix64.
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
