@@ -133,6 +133,9 @@ fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a N
     })
 }
 
+/// The size of a page that holds all.
+const ALL: u32 = 1_000;
+
 /// A planted breach of a query's promise: a page is put together from two looks at its partition.
 fn queries_twice<'a>(server: &'a Server, operation: &'a Operation, names: &'a Names) -> Asked<'a> {
     Box::pin(async move {
@@ -142,7 +145,7 @@ fn queries_twice<'a>(server: &'a Server, operation: &'a Operation, names: &'a Na
                 TableOperation::Page {
                     partition_key,
                     from: None,
-                    ..
+                    most: ALL,
                 },
             ) => (table, partition_key),
             _ => return Answered::to(server, operation, names).await,
@@ -162,7 +165,7 @@ fn queries_twice<'a>(server: &'a Server, operation: &'a Operation, names: &'a Na
         let Some(next) = seen.next.take() else {
             return Ok(first);
         };
-        let rest = page(Some(next.row_key), 1_000);
+        let rest = page(Some(next.row_key), ALL);
         let rest = Answered::to(server, &rest, names).await?;
         seen.rows.extend(rest.table.unwrap_or_default().rows);
         Ok(first)

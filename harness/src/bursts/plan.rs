@@ -14,6 +14,8 @@ pub const OPERATIONS: std::ops::RangeInclusive<usize> = 4..=8;
 const PRELUDE: usize = 4;
 /// The same of a burst on everything: more kinds of things have to be there.
 const PRELUDE_OF_ALL: usize = 12;
+/// Seeds of one kind that have clients and operations in common.
+const TURN: u64 = 5;
 /// Every other burst on blobs or entities has two partitions.
 const TWO_EVERY: u64 = 2;
 
@@ -89,7 +91,12 @@ impl Plan {
             turns /= of;
             usize::try_from(at).unwrap_or(0)
         };
-        let (of_kind, of_clients) = (turn(Kind::EACH.len() as u64), turn(CLIENTS_MAX as u64 - 1));
+        // A kind that is given takes the seeds as they come.
+        let of_kind = match kind {
+            Some(_) => turn(TURN),
+            None => turn(Kind::EACH.len() as u64),
+        };
+        let of_clients = turn(CLIENTS_MAX as u64 - 1);
         let of_operations = turn((OPERATIONS.end() - OPERATIONS.start()) as u64 + 1);
         Plan {
             seed,

@@ -150,7 +150,7 @@ fn table(output: &mut Output, change: impl FnMut(&mut TableExpected)) {
 
 fn row(output: &mut Output, change: impl Fn(&mut Row)) {
     table(output, |table| {
-        table.rows.iter_mut().take(1).for_each(&change)
+        table.rows.iter_mut().take(1).for_each(&change);
     });
 }
 
