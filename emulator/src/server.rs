@@ -1,6 +1,7 @@
 //! The emulator on its sockets, from bind to the last answer.
 
 use std::future::Future;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -96,23 +97,32 @@ impl Server {
             return;
         }
         let scheme = if cli.is_https() { "https" } else { "http" };
+        // A reader that has gone, as `head` goes, is no reason to end.
+        let _ = std::io::stdout().write_all(self.announcement(cli, scheme).as_bytes());
+        self.warn_of_wide_binding(cli);
+    }
+
+    fn announcement(&self, cli: &Cli, scheme: &str) -> String {
+        let mut text = format!("smalt {} is ready\n", env!("CARGO_PKG_VERSION"));
         let [blob, queue, table, control] = self.addresses;
-        println!("smalt {} is ready", env!("CARGO_PKG_VERSION"));
+        let mut line = |name: &str, value: String| text += &format!("  {name:<8} {value}\n");
         for (name, address) in [("blob", blob), ("queue", queue), ("table", table)] {
-            println!("  {name:<8} {scheme}://{address}");
+            line(name, format!("{scheme}://{address}"));
         }
-        println!("  {:<8} http://{control}", "control");
+        line("control", format!("http://{control}"));
         if cli.in_memory_persistence {
-            println!("  {:<8} in memory, gone with the process", "data");
+            line("data", "in memory, gone with the process".to_owned());
         } else {
             let shown = std::path::absolute(&cli.location).unwrap_or(cli.location.clone());
-            println!("  {:<8} {}", "data", shown.display());
+            line("data", shown.display().to_string());
         }
         if let Some(made) = &self.made {
-            announce_certificate(made);
+            text += &about_certificate(made);
         }
-        println!("\nConnection string:\n  {}", self.connection_string(scheme));
-        self.warn_of_wide_binding(cli);
+        text + &format!(
+            "\nConnection string:\n  {}\n",
+            self.connection_string(scheme)
+        )
     }
 
     /// The first account's connection string. A key that is not the public one is not shown.
@@ -184,16 +194,17 @@ fn development(cli: &Cli, emulator: &Emulator) -> anyhow::Result<Option<Developm
 }
 
 /// How to make clients trust it.
-fn announce_certificate(made: &Development) {
+fn about_certificate(made: &Development) -> String {
     let ca = std::path::absolute(made.ca()).unwrap_or(made.ca());
     let ca = ca.display();
     let state = if made.is_new { ", made just now" } else { "" };
-    println!("  {:<8} {ca}{state}", "trust");
-    println!(
-        "\nClients have to trust that file, each in its own way:\n  \
+    format!(
+        "  {:<8} {ca}{state}\n\n\
+         Clients have to trust that file, each in its own way:\n  \
          curl --cacert, SSL_CERT_FILE (Rust, Go, .NET), REQUESTS_CA_BUNDLE (Python),\n  \
-         NODE_EXTRA_CA_CERTS (Node.js), keytool -importcert (Java)"
-    );
+         NODE_EXTRA_CA_CERTS (Node.js), keytool -importcert (Java)\n",
+        "trust"
+    )
 }
 
 fn in_use(what: &str, address: SocketAddr) -> String {

@@ -10,12 +10,13 @@
 //! # Layout
 //! - [`lines`]: what is measured, and the targets. [`requests`]: the requests.
 //! - [`load`]: the generator. [`echo`]: the bare server. [`servers`]: starting each.
-//! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`]: with many messages;
-//!   [`inproc`]: without a socket.
+//! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`], [`table`]: with many
+//!   messages or entities, by [`lengths`]; [`inproc`]: without a socket.
 //! - [`report`]: the table. [`options`]: the command line.
 
 pub mod echo;
 pub mod inproc;
+pub mod lengths;
 pub mod lines;
 pub mod load;
 pub mod options;
@@ -25,5 +26,6 @@ pub mod report;
 pub mod requests;
 pub mod scale;
 pub mod servers;
+pub mod table;
 
 pub use options::{Options, run_command};

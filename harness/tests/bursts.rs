@@ -23,6 +23,7 @@ fn hold(options: &Options) -> Verdict {
     let met = sum.overlaps as u64 / options.bursts;
     assert!(met >= 4, "only {met} overlaps in a burst");
     assert!(sum.lost > 0, "no answer was lost");
+    assert_eq!(sum.undecided, 0, "the search gave up");
     assert!(
         sum.done * 3 > sum.calls,
         "{} of {} were done",

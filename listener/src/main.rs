@@ -5,5 +5,6 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    smalt_sleeve::stdout::end_when_nobody_reads();
     cli::main()
 }

@@ -226,3 +226,20 @@ fn the_documents_sums_are_printed() {
         2.0 * 86_400.0 * 30.0
     );
 }
+
+/// As before `head -n 0`: no panic, nothing on the error output.
+#[test]
+fn a_reader_that_goes_away_ends_the_command() {
+    let mut child = command("cost")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(text(&ended.stderr), "");
+    assert_eq!(
+        ended.status.code(),
+        Some(smalt_sleeve::stdout::NOBODY_READS)
+    );
+}

@@ -68,6 +68,7 @@ mod planted;
 mod policy;
 pub mod port;
 mod redact;
+pub mod stdout;
 mod storage;
 #[cfg(test)]
 mod tests;

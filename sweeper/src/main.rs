@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    smalt_sleeve::stdout::end_when_nobody_reads();
     let cli = cli::Cli::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -280,7 +280,7 @@ pub const BUGS: &[Bug] = &[
     Bug {
         id: "transaction-in-part",
         place: "emulator/src/ops/table/transaction.rs",
-        wrong: "What stands before a refused change of a transaction is done, and answered as the whole.",
+        wrong: "What stands before a refused change of a transaction is done and answered.",
         source: "Performing entity group transactions",
         caught_by: &[Detector::Bursts, Detector::Tables],
     },

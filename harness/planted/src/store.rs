@@ -112,7 +112,7 @@ pub const BUGS: &[Bug] = &[
     Bug {
         id: "scan-sees-half",
         place: "emulator/src/store/shared.rs",
-        wrong: "A scan sees what is written and not published yet: half of a transaction, or of a group.",
+        wrong: "A scan sees what is written and not published: half of a transaction.",
         source: "T9: a query sees one state of a partition",
         caught_by: &[Detector::Bursts],
     },

@@ -28,6 +28,10 @@ pub enum Rate {
     PutMessage,
     /// Set Blob Metadata.
     SetMetadata,
+    /// Query Entities for one entity by its keys.
+    GetEntity,
+    /// Insert Entity, a small one.
+    InsertEntity,
     /// Put Blob of 8 MiB.
     PutLarge,
     /// Get Blob of 8 MiB.
@@ -36,13 +40,15 @@ pub enum Rate {
 
 impl Rate {
     /// All, in the order of the table.
-    pub const ALL: [Rate; 8] = [
+    pub const ALL: [Rate; 10] = [
         Rate::Head,
         Rate::Get,
         Rate::Peek,
         Rate::Put,
         Rate::PutMessage,
         Rate::SetMetadata,
+        Rate::GetEntity,
+        Rate::InsertEntity,
         Rate::PutLarge,
         Rate::GetLarge,
     ];
@@ -56,6 +62,8 @@ impl Rate {
             Rate::Put => "put 4 KiB",
             Rate::PutMessage => "put message 1 KiB",
             Rate::SetMetadata => "set metadata",
+            Rate::GetEntity => "get entity",
+            Rate::InsertEntity => "insert entity",
             Rate::PutLarge => "put 8 MiB",
             Rate::GetLarge => "get 8 MiB",
         }
@@ -65,6 +73,7 @@ impl Rate {
     pub const fn service(self) -> Service {
         match self {
             Rate::Peek | Rate::PutMessage => Service::Queue,
+            Rate::GetEntity | Rate::InsertEntity => Service::Table,
             _ => Service::Blob,
         }
     }
@@ -91,8 +100,8 @@ impl Rate {
     /// What part of bare hyper's value must be reached (architecture, *Numbers*).
     pub const fn of_hyper_min(self) -> f64 {
         match self {
-            Rate::Head | Rate::Get | Rate::Peek => 0.60,
-            Rate::Put | Rate::PutMessage | Rate::SetMetadata => 0.35,
+            Rate::Head | Rate::Get | Rate::Peek | Rate::GetEntity => 0.60,
+            Rate::Put | Rate::PutMessage | Rate::SetMetadata | Rate::InsertEntity => 0.35,
             Rate::PutLarge | Rate::GetLarge => 0.50,
         }
     }
@@ -100,7 +109,7 @@ impl Rate {
     /// How many times Azurite's value must be reached, where that is a target.
     pub const fn of_azurite_min(self) -> Option<f64> {
         match self {
-            Rate::Put | Rate::PutMessage | Rate::SetMetadata => Some(20.0),
+            Rate::Put | Rate::PutMessage | Rate::SetMetadata | Rate::InsertEntity => Some(20.0),
             _ => None,
         }
     }

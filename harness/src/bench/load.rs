@@ -1,5 +1,6 @@
 //! The load generator: connections that send one request after another.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,33 @@ pub struct Shot {
     pub request: Request<Full<Bytes>>,
     /// The status.
     pub status: u16,
+}
+
+/// What a connection sends, one after another.
+pub enum Shots {
+    /// These again and again.
+    Cycle(Vec<Shot>),
+    /// Each once, made of its number.
+    Fresh(Box<dyn Fn(u64) -> Result<Shot, ServerError> + Send + Sync>),
+}
+
+impl Shots {
+    /// The one of this number.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn at(&self, number: u64) -> Result<Cow<'_, Shot>, ServerError> {
+        match self {
+            Shots::Fresh(make) => make(number).map(Cow::Owned),
+            Shots::Cycle(shots) => {
+                let place = number.checked_rem(shots.len() as u64);
+                let place = place.and_then(|place| usize::try_from(place).ok());
+                let shot = place.and_then(|place| shots.get(place));
+                let none = || ServerError::Call("nothing to send".to_owned());
+                shot.map(Cow::Borrowed).ok_or_else(none)
+            }
+        }
+    }
 }
 
 /// Time before counting, so that connections are open and caches warm.
@@ -88,13 +116,13 @@ impl Line {
     }
 }
 
-/// Drives a server for a time: each connection goes through its own requests again and again.
+/// Drives a server for a time: each connection sends its own requests.
 ///
 /// # Errors
 /// At the first answer that is not as it must be.
 pub async fn drive(
     address: SocketAddr,
-    shots: Vec<Vec<Shot>>,
+    shots: Vec<Shots>,
     seconds: f64,
 ) -> Result<Measured, ServerError> {
     let begin = Instant::now() + WARM_UP;
@@ -104,12 +132,13 @@ pub async fn drive(
         lines.spawn(async move {
             let mut line = Line::open(address).await?;
             let mut counted = 0;
-            for shot in own.iter().cycle() {
+            for number in 0.. {
+                let shot = own.at(number)?;
                 let started = Instant::now();
                 if started >= end {
                     break;
                 }
-                line.fire(shot).await?;
+                line.fire(&shot).await?;
                 counted += u64::from(started >= begin);
             }
             Ok::<u64, ServerError>(counted)

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
 use super::servers::{Server, Start, start_bare};
-use super::{inproc, queue, rates, scale};
+use super::{inproc, queue, rates, scale, table};
 use crate::servers::ServerError;
 use crate::servers::files;
 use crate::servers::smalt::binary;
@@ -24,7 +24,7 @@ pub struct Options {
     /// Time that each line is measured for, in seconds.
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
-    /// Only lines whose name contains this: `put`, `page`, `start`, `memory`, `in process`.
+    /// Only lines whose name contains this: `put`, `entity`, `page`, `start`, `memory`, `in process`.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
     /// Blobs, and messages, of the lines about scale.
@@ -53,6 +53,8 @@ pub struct Options {
 pub enum Part {
     /// What a message costs in a long queue, beside a short one.
     Queue(queue::Options),
+    /// What an entity costs in a long table, beside a short one.
+    Table(table::Options),
 }
 
 /// What is measured beside smalt.
@@ -188,8 +190,10 @@ fn progress(options: &Options) -> ProgressBar {
 /// When a server does not start, refuses what the lines need, or the report cannot be written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    if let Some(Part::Queue(options)) = &options.part {
-        return queue::run_command(options).await;
+    match &options.part {
+        Some(Part::Queue(options)) => return queue::run_command(options).await,
+        Some(Part::Table(options)) => return table::run_command(options).await,
+        None => {}
     }
     let temporary = tempfile::tempdir()?;
     let peer = options

@@ -1,7 +1,7 @@
 //! Operations per second, one line after another.
 
 use super::lines::{CONNECTIONS, LARGE_BYTES, Rate};
-use super::load::{self, Shot};
+use super::load::{self, Shots};
 use super::requests::Requests;
 use super::servers::Server;
 use crate::servers::ServerError;
@@ -11,7 +11,7 @@ use crate::servers::ServerError;
 /// # Errors
 /// When the server refuses.
 pub async fn prepare(server: &Server) -> Result<(), ServerError> {
-    for (rate, shot) in Requests::default().preparation(CONNECTIONS)? {
+    for (rate, shot) in Requests::default().preparation(CONNECTIONS + 1)? {
         load::once(server.address(rate.service()), &shot).await?;
     }
     Ok(())
@@ -22,11 +22,10 @@ pub async fn prepare(server: &Server) -> Result<(), ServerError> {
 /// # Errors
 /// When the server refuses.
 pub async fn answer_length(server: &Server, rate: Rate) -> Result<u64, ServerError> {
-    let shots = Requests::default().of(rate, 0, 0)?;
-    let Some(shot) = shots.first() else {
-        return Ok(0);
-    };
-    load::once(server.address(rate.service()), shot).await
+    // Of a connection that will not be there: an entity is inserted once.
+    let shots = Requests::default().of(rate, CONNECTIONS, 0)?;
+    let shot = shots.at(0)?;
+    load::once(server.address(rate.service()), &shot).await
 }
 
 /// Measures a line: operations or MiB a second.
@@ -41,7 +40,7 @@ pub async fn measure(
     seconds: f64,
 ) -> Result<f64, ServerError> {
     let requests = Requests::default();
-    let shots: Result<Vec<Vec<Shot>>, ServerError> = (0..rate.connections())
+    let shots: Result<Vec<Shots>, ServerError> = (0..rate.connections())
         .map(|connection| requests.of(rate, connection, length))
         .collect();
     let measured = load::drive(server.address(rate.service()), shots?, seconds).await?;

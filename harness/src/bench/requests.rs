@@ -7,7 +7,7 @@ use smalt_protocol::ApiVersion;
 
 use super::echo;
 use super::lines::{LARGE_BYTES, MESSAGE_BYTES, Rate, SMALL_BYTES};
-use super::load::Shot;
+use super::load::{Shot, Shots};
 use crate::servers::ServerError;
 use crate::servers::access::Access;
 
@@ -17,6 +17,25 @@ const NAME: &str = "bench";
 const BLOBS_PER_CONNECTION: usize = 64;
 /// Content of one of very many blobs.
 const TINY: &str = "One of very many.";
+/// Headers of requests about entities: the answer to an insert has no body, one to a get little.
+pub const ENTITY_HEADERS: [(&str, &str); 3] = [
+    ("accept", "application/json;odata=nometadata"),
+    ("content-type", "application/json"),
+    ("prefer", "return-no-content"),
+];
+
+/// An entity with a text, a number and a moment.
+pub fn entity(partition: &str, row: &str) -> String {
+    format!(
+        "{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row}\",\"Text\":\"{TINY}\",\"Count\":42,\
+         \"At\":\"2024-03-01T12:00:00Z\",\"At@odata.type\":\"Edm.DateTime\"}}"
+    )
+}
+
+/// The path of an entity.
+pub fn entity_path(table: &str, partition: &str, row: &str) -> String {
+    format!("{table}(PartitionKey='{partition}',RowKey='{row}')")
+}
 
 /// Makes requests.
 #[derive(Clone, Debug)]
@@ -80,6 +99,24 @@ impl Requests {
         self.shot((Method::PUT, name), &[], Bytes::new(), (201, 0))
     }
 
+    /// Create Table.
+    ///
+    /// # Errors
+    /// Never for the names used here.
+    pub fn table(&self, name: &str) -> Made {
+        let body = format!("{{\"TableName\":\"{name}\"}}").into();
+        self.shot((Method::POST, "Tables"), &ENTITY_HEADERS, body, (204, 0))
+    }
+
+    /// Insert Entity.
+    ///
+    /// # Errors
+    /// Never for the keys used here.
+    pub fn entity(&self, table: &str, partition: &str, row: &str) -> Made {
+        let body = entity(partition, row).into();
+        self.shot((Method::POST, table), &ENTITY_HEADERS, body, (204, 0))
+    }
+
     /// List Containers: the first request of a start.
     ///
     /// # Errors
@@ -133,6 +170,8 @@ impl Requests {
             (Rate::Peek, self.queue("peeked")?),
             (Rate::Peek, self.queue(NAME)?),
             (Rate::Peek, self.message("peeked", &text(), 0)?),
+            (Rate::GetEntity, self.table(NAME)?),
+            (Rate::GetEntity, self.entity(NAME, "p", "r")?),
         ];
         for connection in 0..connections {
             let path = format!("{NAME}/meta-{connection}");
@@ -145,35 +184,46 @@ impl Requests {
     ///
     /// # Errors
     /// Never.
-    pub fn of(&self, rate: Rate, connection: usize, length: u64) -> Result<Vec<Shot>, ServerError> {
+    pub fn of(&self, rate: Rate, connection: usize, length: u64) -> Result<Shots, ServerError> {
         let get =
             |path: &str, length| self.shot((Method::GET, path), &[], Bytes::new(), (200, length));
-        let of_own = |blobs: usize, body: Bytes| {
+        let of_own = |blobs: usize, body: Bytes| -> Result<Vec<Shot>, ServerError> {
             let path = |n: usize| format!("{NAME}/own-{connection}-{n}");
             (0..blobs)
                 .map(|n| self.put(&path(n), body.clone()))
                 .collect()
         };
-        match rate {
+        let shots = match rate {
             Rate::Head => {
                 let path = format!("{NAME}/small");
                 let answer = (200, SMALL_BYTES as u64);
                 let head = (Method::HEAD, path.as_str());
-                Ok(vec![self.shot(head, &[], Bytes::new(), answer)?])
+                vec![self.shot(head, &[], Bytes::new(), answer)?]
             }
-            Rate::Get => Ok(vec![get(&format!("{NAME}/small"), length)?]),
-            Rate::GetLarge => Ok(vec![get(&format!("{NAME}/large"), length)?]),
-            Rate::Peek => Ok(vec![get("peeked/messages?peekonly=true", length)?]),
-            Rate::Put => of_own(BLOBS_PER_CONNECTION, small()),
-            Rate::PutLarge => of_own(2, large()),
-            Rate::PutMessage => Ok(vec![self.message(NAME, &text(), length)?]),
+            Rate::Get => vec![get(&format!("{NAME}/small"), length)?],
+            Rate::GetLarge => vec![get(&format!("{NAME}/large"), length)?],
+            Rate::Peek => vec![get("peeked/messages?peekonly=true", length)?],
+            Rate::Put => of_own(BLOBS_PER_CONNECTION, small())?,
+            Rate::PutLarge => of_own(2, large())?,
+            Rate::PutMessage => vec![self.message(NAME, &text(), length)?],
             Rate::SetMetadata => {
                 let path = format!("{NAME}/meta-{connection}?comp=metadata");
                 let headers = [("x-ms-meta-state", "done")];
                 let put = (Method::PUT, path.as_str());
-                Ok(vec![self.shot(put, &headers, Bytes::new(), (200, 0))?])
+                vec![self.shot(put, &headers, Bytes::new(), (200, 0))?]
             }
-        }
+            Rate::GetEntity => {
+                let path = entity_path(NAME, "p", "r");
+                let get = (Method::GET, path.as_str());
+                vec![self.shot(get, &ENTITY_HEADERS, Bytes::new(), (200, length))?]
+            }
+            Rate::InsertEntity => {
+                let (requests, partition) = (self.clone(), format!("p{connection}"));
+                let make = move |n| requests.entity(NAME, &partition, &format!("{n:09}"));
+                return Ok(Shots::Fresh(Box::new(make)));
+            }
+        };
+        Ok(Shots::Cycle(shots))
     }
 }
 
@@ -198,8 +248,8 @@ mod tests {
         let requests = Requests::default();
         for rate in Rate::ALL {
             let shots = requests.of(rate, 3, 77).unwrap();
-            assert!(!shots.is_empty());
-            for shot in shots {
+            for number in [0, 1, 1_000] {
+                let shot = shots.at(number).unwrap();
                 let echo = shot.request.headers()[echo::HEADER].to_str().unwrap();
                 assert!(echo.starts_with(&shot.status.to_string()), "{echo}");
             }

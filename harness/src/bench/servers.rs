@@ -21,7 +21,7 @@ const ATTEMPT: Duration = Duration::from_millis(1);
 pub enum Server {
     /// The binary `smalt`.
     Smalt(Smalt),
-    /// A process with a blob and a queue address: the bare server, Azurite.
+    /// A process with an address of each service: the bare server, Azurite.
     Other {
         /// The process.
         process: Process,
@@ -29,6 +29,8 @@ pub enum Server {
         blob: SocketAddr,
         /// Queue.
         queue: SocketAddr,
+        /// Table.
+        table: SocketAddr,
     },
 }
 
@@ -37,8 +39,10 @@ impl Server {
     pub fn address(&self, service: Service) -> SocketAddr {
         match (self, service) {
             (Server::Smalt(smalt), Service::Queue) => smalt.queue,
+            (Server::Smalt(smalt), Service::Table) => smalt.table,
             (Server::Smalt(smalt), _) => smalt.blob,
             (Server::Other { queue, .. }, Service::Queue) => *queue,
+            (Server::Other { table, .. }, Service::Table) => *table,
             (Server::Other { blob, .. }, _) => *blob,
         }
     }
@@ -132,6 +136,7 @@ fn start_azurite(binary: &Path, location: &Path) -> Result<Server, ServerError> 
         process,
         blob,
         queue,
+        table,
     })
 }
 
@@ -149,5 +154,6 @@ pub async fn start_bare() -> Result<Server, ServerError> {
         process,
         blob: address,
         queue: address,
+        table: address,
     })
 }

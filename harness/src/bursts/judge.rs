@@ -33,6 +33,26 @@ pub struct Verdict {
     pub entries: usize,
     /// Steps of schedules.
     pub steps: usize,
+    /// Bursts of which the search found no order before it gave up.
+    pub undecided: usize,
+}
+
+/// Why a history is not explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unexplained {
+    /// What the search came upon.
+    pub reason: String,
+    /// Whether there may be an order all the same: the search gave up.
+    pub is_open: bool,
+}
+
+impl From<String> for Unexplained {
+    fn from(reason: String) -> Self {
+        Unexplained {
+            reason,
+            is_open: false,
+        }
+    }
 }
 
 impl Verdict {
@@ -44,17 +64,23 @@ impl Verdict {
         self.overlaps += other.overlaps;
         self.entries += other.entries;
         self.steps += other.steps;
+        self.undecided += other.undecided;
     }
 }
 
-/// Judges a history.
+/// Judges a history. One that the search gave up on counts as undecided.
 ///
 /// # Errors
 /// Why no order explains it.
 pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
-    let entries = match (kind, &history.start) {
-        (Kind::All, Some(start)) => partition(start, &history.calls, &history.calls).map(|()| 0)?,
-        _ => compact(kind, &history.outputs)?,
+    let explained = match (kind, &history.start) {
+        (Kind::All, Some(start)) => partition(start, &history.calls, &history.calls).map(|()| 0),
+        _ => compact(kind, &history.outputs),
+    };
+    let (entries, undecided) = match explained {
+        Ok(entries) => (entries, 0),
+        Err(unexplained) if unexplained.is_open => (0, 1),
+        Err(unexplained) => return Err(unexplained.reason),
     };
     let is_done = |call: &&Call| {
         let seen = call.returned.as_ref();
@@ -76,6 +102,7 @@ pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
         overlaps: overlaps(&history.calls),
         entries,
         steps: history.steps,
+        undecided,
     })
 }
 
@@ -83,7 +110,7 @@ pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
 ///
 /// # Errors
 /// Why no order explains it.
-pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, String> {
+pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, Unexplained> {
     let mut made = Made::default();
     for (place, call) in calls.iter().enumerate() {
         if let Some((_, seen)) = &call.returned {
@@ -104,14 +131,14 @@ pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, String> {
         Kind::Listing => {
             blobs(&tags, calls, &LISTED)?;
             let judged = listing::check(calls, &LISTED);
-            judged.map_err(|(place, reason)| format!("call {place}: {reason}"))
+            judged.map_err(|(place, reason)| format!("call {place}: {reason}").into())
         }
         Kind::Entity => entities(&tags, calls),
-        Kind::All => Err("everything is judged by the model".to_owned()),
+        Kind::All => Err("everything is judged by the model".to_owned().into()),
     }
 }
 
-fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), String> {
+fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), Unexplained> {
     for name in names {
         let is_on = |call: &&Call<Output>| match &call.operation {
             Operation::Blob(id, _) => id.blob == *name,
@@ -124,7 +151,7 @@ fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), Str
 }
 
 /// Judges each partition; the number of entities that queries show.
-fn entities(tags: &Taken, calls: &[Call<Output>]) -> Result<usize, String> {
+fn entities(tags: &Taken, calls: &[Call<Output>]) -> Result<usize, Unexplained> {
     let partition_of = |call: &Call<Output>| match &call.operation {
         Operation::Table(_, operation) => operation.partition().map(str::to_owned),
         _ => None,
@@ -148,7 +175,7 @@ fn partition<S: Spec>(
     start: &S,
     own: &[Call<S::Output>],
     all: &[Call<S::Output>],
-) -> Result<(), String> {
+) -> Result<(), Unexplained> {
     let Err(refuted) = linearize(start, own) else {
         return Ok(());
     };
@@ -177,7 +204,10 @@ fn partition<S: Spec>(
             text += &format!("\n{:>3} {reason}", place(at));
         }
     }
-    Err(text)
+    Err(Unexplained {
+        reason: text,
+        is_open,
+    })
 }
 
 fn overlaps(calls: &[Call]) -> usize {

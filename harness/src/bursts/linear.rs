@@ -6,17 +6,20 @@
 
 use std::collections::HashSet;
 
+use rand_chacha::ChaCha8Rng;
+use rand_core::{RngCore as _, SeedableRng as _};
 use smalt_model::vocabulary::Operation;
 
 use crate::histories::run::Answered;
 
 /// Most calls of one burst: the set of those done is one word.
 pub const CALLS_MAX: usize = 64;
-/// States after which the search gives up, and that is a failure: nothing was shown.
-pub const STATES_MAX: usize = 2_000_000;
-/// States of the first look, which lets any lost call take effect: it nearly always gets by with
-/// one state a call.
-const FIRST_LOOK: usize = 20_000;
+/// States after which a look gives up: nothing was shown.
+pub const STATES_MAX: usize = 300_000;
+/// States of the first look and of those that guess: nearly all get by with one state a call.
+const FIRST_LOOK: usize = 10_000;
+/// Looks that guess, with each number of lost calls.
+const GUESSES: u32 = 16;
 
 /// What operations do, one at a time.
 pub trait Spec: Clone {
@@ -69,6 +72,8 @@ pub struct Refuted {
 
 struct Search<'a, S: Spec> {
     calls: &'a [Call<S::Output>],
+    /// When each call is guessed to have taken effect: in this order they are tried.
+    guess: &'a [u64],
     /// From here there is no way on: calls done, and the state.
     failed: HashSet<(u64, u64)>,
     order: Vec<usize>,
@@ -81,40 +86,83 @@ struct Search<'a, S: Spec> {
 
 /// Looks for an order.
 ///
-/// Each lost call that may have taken effect, or not, at any time multiplies the orders. But few of
-/// them explain anything: so after a first look with all of them come looks with none, one, two.
+/// A search that went wrong early looks at everything that may follow before it thinks again. So it
+/// begins anew, many times over, and each look guesses for itself when the calls took effect. And
+/// each lost call, which may have taken effect at any time or not at all, multiplies the orders,
+/// while few of them explain anything: so there are looks with none of them, with one, with two.
 ///
 /// # Errors
 /// There is none, or none was found among [`STATES_MAX`] states of a look.
 pub fn linearize<S: Spec>(start: &S, calls: &[Call<S::Output>]) -> Result<Vec<usize>, Refuted> {
     assert!(calls.len() <= CALLS_MAX, "a burst of {} calls", calls.len());
     let lost = calls.iter().filter(|call| call.returned.is_none()).count() as u32;
-    let refuted = match Search::new(calls, lost, FIRST_LOOK).run(start) {
-        Err(refuted) if refuted.is_open => refuted,
-        found => return found,
+    let mut states = 0;
+    let mut look = |guess: &[u64], lost_max, states_max| {
+        let found = Search::new(calls, guess, lost_max, states_max).run(start);
+        found.map_err(|mut refuted| {
+            states += refuted.states;
+            refuted.states = states;
+            refuted
+        })
     };
-    let mut states = refuted.states;
+    // In the order of answers the search hardly ever turns back.
+    let by_answer: Vec<u64> = calls.iter().map(Call::end).collect();
+    let mut found = look(&by_answer, lost, FIRST_LOOK);
+    if !is_open(&found) {
+        return found;
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(0);
     for lost_max in 0..=lost {
-        match Search::new(calls, lost_max, STATES_MAX).run(start) {
-            Err(mut refuted) => {
-                states += refuted.states;
-                refuted.states = states;
-                if refuted.is_open || lost_max == lost {
-                    return Err(refuted);
-                }
+        for _ in 0..GUESSES {
+            found = look(&guess(calls, &mut random), lost_max, FIRST_LOOK);
+            if found.is_ok() {
+                return found;
             }
-            found => return found,
+            if !is_open(&found) {
+                break;
+            }
         }
     }
-    Err(refuted)
+    for lost_max in 0..=lost {
+        found = look(&by_answer, lost_max, STATES_MAX);
+        if found.is_ok() || is_open(&found) {
+            break;
+        }
+    }
+    found
+}
+
+fn is_open(found: &Result<Vec<usize>, Refuted>) -> bool {
+    matches!(found, Err(refuted) if refuted.is_open)
+}
+
+/// When each call may have taken effect: a moment at which it was under way. Half of the lost ones
+/// come last.
+fn guess<O>(calls: &[Call<O>], random: &mut ChaCha8Rng) -> Vec<u64> {
+    let answered = calls.iter().filter_map(|call| call.returned.as_ref());
+    let last = answered.map(|(at, _)| *at).max().unwrap_or_default();
+    let mut guess = |call: &Call<O>| match &call.returned {
+        None if random.next_u32().is_multiple_of(2) => u64::MAX,
+        _ => {
+            let end = call.end().min(last).max(call.called);
+            call.called + random.next_u64() % (end - call.called + 1)
+        }
+    };
+    calls.iter().map(&mut guess).collect()
 }
 
 impl<'a, S: Spec> Search<'a, S> {
-    fn new(calls: &'a [Call<S::Output>], lost_max: u32, states_max: usize) -> Self {
+    fn new(
+        calls: &'a [Call<S::Output>],
+        guess: &'a [u64],
+        lost_max: u32,
+        states_max: usize,
+    ) -> Self {
         let lost = calls.iter().enumerate();
         let lost = lost.filter(|(_, call)| call.returned.is_none());
         Search {
             calls,
+            guess,
             failed: HashSet::new(),
             order: Vec::new(),
             refuted: Refuted {
@@ -186,8 +234,7 @@ impl<'a, S: Spec> Search<'a, S> {
         let mut next: Vec<usize> = open()
             .filter(|place| self.calls[*place].called < limit)
             .collect();
-        // In the order of answers the search hardly ever turns back.
-        next.sort_by_key(|place| self.calls[*place].end());
+        next.sort_by_key(|place| self.guess[*place]);
         Some(next)
     }
 }
