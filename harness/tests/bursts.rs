@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use smalt_harness::bursts::Options;
-use smalt_harness::bursts::burst::{Failure, play, play_against};
+use smalt_harness::bursts::burst::{Ask, Failure, play, play_against};
 use smalt_harness::bursts::judge::{self, Verdict};
 use smalt_harness::bursts::options::campaign;
 use smalt_harness::bursts::plan::{Kind, Plan};
@@ -13,6 +13,7 @@ use smalt_harness::bursts::shrink::shrink;
 use smalt_harness::histories::names::Names;
 use smalt_harness::histories::run::Answered;
 use smalt_harness::histories::server::Server;
+use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{BlobOperation, Condition, Guard, Operation};
 
 /// A burst in which nobody meets anybody proves nothing.
@@ -59,6 +60,12 @@ fn calls_on_a_queue_at_once_have_an_order() {
 fn listings_show_what_was_there_at_some_moment() {
     let sum = hold(&of(Kind::Listing, 600));
     assert!(sum.entries > 600, "{} entries", sum.entries);
+}
+
+#[test]
+fn calls_on_entities_at_once_have_an_order() {
+    let sum = hold(&of(Kind::Entity, 600));
+    assert!(sum.entries > 600, "{} entities", sum.entries);
 }
 
 #[test]
@@ -127,9 +134,48 @@ fn checks_outside<'a>(server: &'a Server, operation: &'a Operation, names: &'a N
     })
 }
 
-/// What is wrong with a burst against that service.
-fn race(plan: &Plan) -> Option<Box<Failure>> {
-    let history = play_against(plan, &Server::access(), checks_outside);
+/// The size of a page that holds all.
+const ALL: u32 = 1_000;
+
+/// A planted breach of a query's promise: a page is put together from two looks at its partition.
+fn queries_twice<'a>(server: &'a Server, operation: &'a Operation, names: &'a Names) -> Asked<'a> {
+    Box::pin(async move {
+        let (table, partition_key) = match operation {
+            Operation::Table(
+                table,
+                TableOperation::Page {
+                    partition_key,
+                    from: None,
+                    most: ALL,
+                },
+            ) => (table, partition_key),
+            _ => return Answered::to(server, operation, names).await,
+        };
+        let page = |from, most| {
+            let page = TableOperation::Page {
+                partition_key: partition_key.clone(),
+                from,
+                most,
+            };
+            Operation::Table(table.clone(), page)
+        };
+        let mut first = Answered::to(server, &page(None, 1), names).await?;
+        let Some(seen) = first.table.as_mut() else {
+            return Ok(first);
+        };
+        let Some(next) = seen.next.take() else {
+            return Ok(first);
+        };
+        let rest = page(Some(next.row_key), ALL);
+        let rest = Answered::to(server, &rest, names).await?;
+        seen.rows.extend(rest.table.unwrap_or_default().rows);
+        Ok(first)
+    })
+}
+
+/// What is wrong with a burst against such a service.
+fn failure_of(plan: &Plan, ask: Ask) -> Option<Box<Failure>> {
+    let history = play_against(plan, &Server::access(), ask);
     let history = history.unwrap_or_else(|failed| unreachable!("{failed:?}"));
     let judged = judge::judge(plan.kind, &history);
     let reason = judged.err()?;
@@ -137,29 +183,38 @@ fn race(plan: &Plan) -> Option<Box<Failure>> {
 }
 
 /// The alarm rings: schedules find the race, plain order does not, and what is found gets small.
-#[test]
-fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
+fn schedules_find(ask: Ask, kind: Kind, bursts: u64) {
     let mut found = Vec::new();
-    for seed in 0..200 {
-        let plan = Plan::of(seed, Some(Kind::Blob), None, None);
+    for seed in 0..bursts {
+        let plan = Plan::of(seed, Some(kind), None, None);
         let plain = Plan {
             order: Order::Plain,
             ..plan.clone()
         };
-        assert!(race(&plain).is_none(), "{seed} in plain order");
-        if let Some(failure) = race(&plan) {
+        assert!(failure_of(&plain, ask).is_none(), "{seed} in plain order");
+        if let Some(failure) = failure_of(&plan, ask) {
             found.push((plan, failure));
         }
     }
-    assert!(found.len() >= 3, "found by {} of 200", found.len());
+    assert!(found.len() >= 3, "found by {} of {bursts}", found.len());
     let Some(first) = found.into_iter().next() else {
         return;
     };
-    let (small, failure) = shrink(first, &mut race);
+    let (small, failure) = shrink(first, &mut |plan| failure_of(plan, ask));
     let calls = failure.history.calls.len();
     assert!(
         calls <= 8,
         "{calls} calls are left\n{}",
         report(&small, &failure)
     );
+}
+
+#[test]
+fn schedules_find_a_check_outside_the_commit_and_plain_order_does_not() {
+    schedules_find(checks_outside, Kind::Blob, 200);
+}
+
+#[test]
+fn schedules_find_a_query_of_two_states_and_plain_order_does_not() {
+    schedules_find(queries_twice, Kind::Entity, 200);
 }

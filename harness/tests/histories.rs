@@ -1,12 +1,13 @@
 //! Random histories of one client, every answer judged by the model.
 #![expect(clippy::panic, reason = "a panic is how a test fails")]
 
-use smalt_harness::histories::campaign::{Campaign, Outcome};
+use smalt_harness::histories::campaign::{About, Campaign, Outcome};
 
 const OPERATIONS: usize = 50;
 
 fn judge(seed: u64, histories: u32, restarts: bool) -> Outcome {
     let campaign = Campaign {
+        about: About::Account,
         seed,
         histories,
         operations: OPERATIONS,

@@ -2,6 +2,7 @@
 
 use smalt_protocol::ErrorCode;
 
+use crate::vocabulary::tables::TableExpected;
 use crate::vocabulary::{LeaseId, MessageId, Metadata, Moment, Receipt, Tag};
 
 /// An answer.
@@ -85,6 +86,16 @@ impl From<Refusal> for Expected {
     }
 }
 
+impl From<TableExpected> for Expected {
+    fn from(expected: TableExpected) -> Self {
+        Expected {
+            status: expected.status,
+            code: expected.code,
+            facts: vec![Fact::Table(expected)],
+        }
+    }
+}
+
 /// What an operation answers, or why it is refused.
 pub type Answer = Result<Expected, Refusal>;
 
@@ -124,6 +135,8 @@ pub enum Fact {
     Messages(Vec<Shown>),
     /// `x-ms-popreceipt` of a message.
     Receipt(Receipt),
+    /// All that an answer of the Table service shows.
+    Table(TableExpected),
 }
 
 /// An entry of a listing.

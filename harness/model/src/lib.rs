@@ -18,7 +18,7 @@
 //! - [`lease`], [`conditions`]: rules that blobs and containers share.
 //! - `account`, `containers`, `blobs`, `content`, `blocks`, `copies`, `deletion`, `queues`: an area
 //!   each.
-//! - [`tables`]: tables and their entities, a model of their own beside the account's.
+//! - [`tables`]: tables and their entities, which know nothing of the rest.
 //! - `dispatch`: which rule answers which operation.
 //! - [`outcomes`]: what each operation can be answered, as a closed list.
 //! - [`hints`]: what a generator has to know.
@@ -51,14 +51,16 @@ pub use vocabulary::{Numbers, Operation};
 
 use containers::Container;
 use queues::Queue;
+use tables::Tables;
 
-/// A storage account with its blob and queue service.
+/// A storage account with its blob, queue and table service.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Model {
     now_s: u64,
     numbers: Numbers,
     containers: BTreeMap<String, Container>,
     queues: BTreeMap<String, Queue>,
+    tables: Tables,
     /// For how many days what is deleted is kept.
     retention_days: Option<u64>,
 }
@@ -82,6 +84,11 @@ impl Model {
         &self.numbers
     }
 
+    /// The tables: generators look at what there is.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// Leaves numbers out, so that none that is made up from now on was named before.
     pub fn skip_numbers(&mut self, by: u32) {
         self.numbers.skip(by);
@@ -93,6 +100,7 @@ impl Model {
             Operation::Container(name, operation) => self.container(name, operation),
             Operation::Blob(id, operation) => self.blob(id, operation),
             Operation::Queue(name, operation) => self.queue(name, operation),
+            Operation::Table(name, operation) => self.tables.step(name, operation).into(),
             Operation::Account(operation) => self.account(operation),
             Operation::Malformed(malformed) => malformed::refused(*malformed),
             Operation::Advance { seconds } => {

@@ -8,6 +8,7 @@ mod describe;
 mod groups;
 mod rows;
 mod situations;
+mod tables;
 
 use smalt_protocol::ErrorCode;
 
@@ -83,10 +84,18 @@ pub struct Cell {
     pub header: Header,
 }
 
+impl Cell {
+    /// Whether it is one of the Table service.
+    pub fn is_of_tables(&self) -> bool {
+        let mut rows = tables::ROWS.iter();
+        rows.any(|row| row.operation == self.operation)
+    }
+}
+
 /// Every cell.
 pub fn cells() -> impl Iterator<Item = Cell> {
     let headers = || (0..HEADERS.len() as u8).map(Header);
-    ROWS.iter().flat_map(move |row| {
+    ROWS.iter().chain(tables::ROWS).flat_map(move |row| {
         let outcomes = row.outcomes.iter().copied().flatten();
         outcomes.flat_map(move |(outcome, set)| {
             let headers = headers().filter(move |header| set >> header.0 & 1 == 1);

@@ -17,13 +17,13 @@ type Units = Vec<u16>;
 type Answer = Result<TableExpected, (Option<usize>, ErrorCode)>;
 
 /// The tables of an account.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Tables {
     tables: BTreeMap<String, Table>,
     tags: u32,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 struct Table(BTreeMap<(Units, Units), Row>);
 
 impl Tables {
@@ -36,14 +36,20 @@ impl Tables {
             TableOperation::Delete => self.delete(&name),
             TableOperation::Change(change) => self.batch(&name, std::slice::from_ref(change)),
             TableOperation::Batch(changes) => self.batch(&name, changes),
-            TableOperation::Get(row) => self.get(&name, row),
+            TableOperation::Get(row, _) => self.get(&name, row),
             TableOperation::Query { filter, .. } => self.query(&name, filter.as_ref()),
+            TableOperation::Page {
+                partition_key,
+                from,
+                most,
+            } => self.page(&name, partition_key, from.as_deref(), *most),
         };
-        let is_batch = matches!(operation, TableOperation::Batch(_));
+        // One change alone has no place that would have to be told.
+        let are_several = matches!(operation, TableOperation::Batch(all) if all.len() > 1);
         answer.unwrap_or_else(|(place, code)| TableExpected {
             status: code.status(),
             code: Some(code),
-            place: place.filter(|_| is_batch),
+            place: place.filter(|_| are_several),
             ..TableExpected::default()
         })
     }
@@ -51,6 +57,11 @@ impl Tables {
     /// The tags that were given out: generators choose from them.
     pub fn tags(&self) -> u32 {
         self.tags
+    }
+
+    /// The tables there are, by their names in lower case.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
     }
 
     /// The entities of a table, in the order of answers.
@@ -89,6 +100,23 @@ impl Tables {
         let chosen = all.filter(|row| filter.is_none_or(|filter| matches(filter, row)));
         Ok(TableExpected {
             rows: chosen.cloned().collect(),
+            ..ok(200)
+        })
+    }
+
+    /// What one partition has from a row on; the page ends where the next one begins.
+    fn page(&self, name: &str, partition_key: &str, from: Option<&str>, most: u32) -> Answer {
+        let from = from.map(|row_key| row_key.encode_utf16().collect::<Units>());
+        let all = self.find(name)?.0.iter();
+        let is_in = |(key, row): &(&(Units, Units), &Row)| {
+            row.id.partition_key == partition_key && from.as_ref().is_none_or(|f| key.1 >= *f)
+        };
+        let mut rows: Vec<Row> = all.filter(is_in).map(|(_, row)| row.clone()).collect();
+        let next = rows.get(most as usize).map(|row| row.id.clone());
+        rows.truncate(most as usize);
+        Ok(TableExpected {
+            rows,
+            next,
             ..ok(200)
         })
     }

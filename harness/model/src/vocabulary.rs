@@ -30,6 +30,8 @@ pub enum Operation {
     Blob(BlobId, BlobOperation),
     /// On a queue.
     Queue(String, QueueOperation),
+    /// On a table.
+    Table(String, tables::TableOperation),
     /// On the account.
     Account(AccountOperation),
     /// A request that breaks a rule of syntax.

@@ -43,7 +43,9 @@ pub struct Bug {
 pub enum Detector {
     /// Random histories of one client in memory, judged by the model.
     Histories,
-    /// The same on disk, stopped and started in between.
+    /// The same of tables.
+    Tables,
+    /// Those of blobs and queues on disk, stopped and started in between.
     Restarts,
     /// Clients at once, judged by a search for an order that the model agrees to.
     Bursts,
@@ -65,8 +67,9 @@ pub enum Detector {
 
 impl Detector {
     /// All of them.
-    pub const ALL: [Detector; 10] = [
+    pub const ALL: [Detector; 11] = [
         Detector::Histories,
+        Detector::Tables,
         Detector::Restarts,
         Detector::Bursts,
         Detector::Traces,
@@ -82,6 +85,7 @@ impl Detector {
     pub fn name(self) -> &'static str {
         match self {
             Detector::Histories => "histories",
+            Detector::Tables => "tables",
             Detector::Restarts => "restarts",
             Detector::Bursts => "bursts",
             Detector::Traces => "traces",

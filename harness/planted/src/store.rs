@@ -109,4 +109,11 @@ pub const BUGS: &[Bug] = &[
         source: "C5",
         caught_by: &[Detector::StoreCrash],
     },
+    Bug {
+        id: "scan-sees-half",
+        place: "emulator/src/store/shared.rs",
+        wrong: "A scan sees what is written and not published: half of a transaction.",
+        source: "T9: a query sees one state of a partition",
+        caught_by: &[Detector::Bursts],
+    },
 ];

@@ -161,6 +161,11 @@ impl<'a> World<'a> {
                 self.note(told.map(drop));
                 self.client(SOLO, operations, starts).await;
             }
+            Kind::Entity => {
+                let told = self.ask(&program::create_table()).await;
+                self.note(told.map(drop));
+                self.client(SOLO, operations, starts).await;
+            }
             Kind::Container | Kind::Queue => self.client(SOLO, operations, starts).await,
         }
     }
@@ -173,12 +178,7 @@ impl<'a> World<'a> {
             let answered = self.ask(&operation).await?;
             let whole = &mut *self.whole.borrow_mut();
             let expected = whole.model.step(&operation);
-            check(
-                &expected,
-                &answered.answer,
-                &answered.entries,
-                &mut whole.names,
-            )?;
+            check(&expected, &answered, &mut whole.names)?;
             self.history.borrow_mut().before += answered.transcript();
         }
         let mut start = self.whole.borrow().clone();
@@ -249,9 +249,12 @@ impl<'a> World<'a> {
         match self.plan.kind {
             Kind::Container if is_first => program::create_container(),
             Kind::Queue if is_first => program::create_queue(),
-            Kind::Blob => program::blob(&mut draw, &program::BLOBS[..self.plan.blobs()]),
+            Kind::Blob => program::blob(&mut draw, &program::BLOBS[..self.plan.partitions()]),
             Kind::Container => program::container(&mut draw),
             Kind::Listing => program::listing(&mut draw),
+            Kind::Entity => {
+                program::entity(&mut draw, &program::PARTITIONS[..self.plan.partitions()])
+            }
             Kind::Queue | Kind::All => program::queue(&mut draw),
         }
     }

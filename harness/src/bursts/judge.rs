@@ -8,12 +8,14 @@ use super::burst::History;
 use super::linear::{Call, Refuted, Spec, linearize};
 use super::listing;
 use super::plan::Kind;
-use super::program::{BLOBS, LISTED};
+use super::program::{BLOBS, LISTED, PARTITIONS};
 use super::spec::blob::Blob;
 use super::spec::container::Container;
+use super::spec::entity::Partition;
 use super::spec::output::{Made, Output};
 use super::spec::queue::Queue;
 use super::spec::value::Taken;
+use crate::histories::run::Answered;
 use crate::histories::server::START_S;
 
 /// What was looked at.
@@ -27,7 +29,7 @@ pub struct Verdict {
     pub lost: usize,
     /// Pairs of calls that overlapped.
     pub overlaps: usize,
-    /// Entries of listings.
+    /// Entries of listings, and entities of queries.
     pub entries: usize,
     /// Steps of schedules.
     pub steps: usize,
@@ -82,7 +84,12 @@ pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
     };
     let is_done = |call: &&Call| {
         let seen = call.returned.as_ref();
-        seen.is_some_and(|(_, seen)| seen.answer.status < 300)
+        // A transaction that is refused is answered by a part of a success.
+        let status = |seen: &Answered| match &seen.table {
+            Some(table) => table.status,
+            None => seen.answer.status,
+        };
+        seen.is_some_and(|(_, seen)| status(seen) < 300)
     };
     Ok(Verdict {
         calls: history.calls.len(),
@@ -126,6 +133,7 @@ pub fn compact(kind: Kind, calls: &[Call<Output>]) -> Result<usize, Unexplained>
             let judged = listing::check(calls, &LISTED);
             judged.map_err(|(place, reason)| format!("call {place}: {reason}").into())
         }
+        Kind::Entity => entities(&tags, calls),
         Kind::All => Err("everything is judged by the model".to_owned().into()),
     }
 }
@@ -140,6 +148,26 @@ fn blobs(tags: &Taken, calls: &[Call<Output>], names: &[&str]) -> Result<(), Une
         partition(&Blob::absent(tags.clone()), &own, calls)?;
     }
     Ok(())
+}
+
+/// Judges each partition; the number of entities that queries show.
+fn entities(tags: &Taken, calls: &[Call<Output>]) -> Result<usize, Unexplained> {
+    let partition_of = |call: &Call<Output>| match &call.operation {
+        Operation::Table(_, operation) => operation.partition().map(str::to_owned),
+        _ => None,
+    };
+    for (place, call) in calls.iter().enumerate() {
+        let known = partition_of(call).filter(|of| PARTITIONS.contains(&of.as_str()));
+        known.ok_or_else(|| format!("call {place} is about no partition that is judged"))?;
+    }
+    for key in PARTITIONS {
+        let is_on = |call: &&Call<Output>| partition_of(call).as_deref() == Some(key);
+        let own: Vec<Call<Output>> = calls.iter().filter(is_on).cloned().collect();
+        partition(&Partition::empty(tags.clone()), &own, calls)?;
+    }
+    let seen = calls.iter().filter_map(|call| call.returned.as_ref());
+    let tables = seen.filter_map(|(_, seen)| seen.table.as_ref());
+    Ok(tables.map(|table| table.rows.len()).sum())
 }
 
 /// Judges one partition; places in a refusal are those among all calls.

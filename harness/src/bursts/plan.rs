@@ -14,8 +14,10 @@ pub const OPERATIONS: std::ops::RangeInclusive<usize> = 4..=8;
 const PRELUDE: usize = 4;
 /// The same of a burst on everything: more kinds of things have to be there.
 const PRELUDE_OF_ALL: usize = 12;
-/// Every other burst on blobs has both.
-const TWO_BLOBS_EVERY: u64 = 2;
+/// Seeds of one kind that have clients and operations in common.
+const TURN: u64 = 5;
+/// Every other burst on blobs or entities has two partitions.
+const TWO_EVERY: u64 = 2;
 
 /// What a burst is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum)]
@@ -28,17 +30,20 @@ pub enum Kind {
     Queue,
     /// Listings in pages while blobs come, change and go.
     Listing,
-    /// Every operation that the model knows, on one name of each kind.
+    /// Entities of one or two partitions: conditions, transactions, queries.
+    Entity,
+    /// Every operation on blobs and queues that the model knows, on one name of each kind.
     All,
 }
 
 impl Kind {
     /// All of them.
-    pub const EACH: [Kind; 5] = [
+    pub const EACH: [Kind; 6] = [
         Kind::Blob,
         Kind::Container,
         Kind::Queue,
         Kind::Listing,
+        Kind::Entity,
         Kind::All,
     ];
 
@@ -49,6 +54,7 @@ impl Kind {
             Kind::Container => "container",
             Kind::Queue => "queue",
             Kind::Listing => "listing",
+            Kind::Entity => "entity",
             Kind::All => "all",
         }
     }
@@ -85,7 +91,12 @@ impl Plan {
             turns /= of;
             usize::try_from(at).unwrap_or(0)
         };
-        let (of_kind, of_clients) = (turn(Kind::EACH.len() as u64), turn(CLIENTS_MAX as u64 - 1));
+        // A kind that is given takes the seeds as they come.
+        let of_kind = match kind {
+            Some(_) => turn(TURN),
+            None => turn(Kind::EACH.len() as u64),
+        };
+        let of_clients = turn(CLIENTS_MAX as u64 - 1);
         let of_operations = turn((OPERATIONS.end() - OPERATIONS.start()) as u64 + 1);
         Plan {
             seed,
@@ -105,9 +116,9 @@ impl Plan {
         }
     }
 
-    /// How many blobs a burst on blobs has.
-    pub fn blobs(&self) -> usize {
-        if self.seed.is_multiple_of(TWO_BLOBS_EVERY) {
+    /// How many blobs, or partitions of entities, a burst on them has.
+    pub fn partitions(&self) -> usize {
+        if self.seed.is_multiple_of(TWO_EVERY) {
             1
         } else {
             2
@@ -139,7 +150,7 @@ mod tests {
     fn seeds_go_through_all_kinds_and_sizes() {
         let plans = (0..500).map(|seed| Plan::of(seed, None, None, None));
         let all: BTreeSet<_> = plans.map(|p| (p.kind, p.clients, p.operations)).collect();
-        assert_eq!(all.len(), 5 * 5 * 5);
+        assert_eq!(all.len(), 6 * 5 * 5);
         assert!(all.iter().all(|(_, clients, operations)| {
             (2..=CLIENTS_MAX).contains(clients) && OPERATIONS.contains(operations)
         }));

@@ -4,12 +4,17 @@
 //! those that others hold, receipts the last ones: most operations could succeed, and which of them
 //! do is decided by who comes first.
 
+mod entity;
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
+use smalt_model::vocabulary::tables::RowId;
 use smalt_model::vocabulary::{
     BlobId, BlobOperation, Condition, ContainerOperation, Content, Guard, LeaseAction, LeaseId,
     MessageId, Metadata, Operation, PROPOSED_LEASES, QueueOperation, Receipt, Tag,
 };
+
+pub use entity::{PARTITIONS, TABLE, create_table, entity};
 
 use super::spec::pool::{NOBODYS, Pool};
 
@@ -31,6 +36,8 @@ pub struct Known {
     pub leases: u32,
     /// Messages with receipts that were shown, oldest first.
     pub shown: Vec<(MessageId, Receipt)>,
+    /// Entities with tags that were shown, oldest first.
+    pub entities: Vec<(RowId, Tag)>,
 }
 
 impl From<&Pool> for Known {
@@ -39,6 +46,7 @@ impl From<&Pool> for Known {
             tags: pool.tags(),
             leases: pool.leases(),
             shown: pool.shown().to_vec(),
+            entities: pool.entities().to_vec(),
         }
     }
 }

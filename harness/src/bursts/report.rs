@@ -40,7 +40,7 @@ fn calls(history: &History) -> String {
     let mut text = String::new();
     for (place, call) in history.calls.iter().enumerate() {
         let told = match &call.returned {
-            Some((at, answered)) => format!("{at:<3} {}", answered.answer.summary()),
+            Some((at, answered)) => format!("{at:<3} {}", answered.summary()),
             None => "    (lost)".to_owned(),
         };
         // Writing to a string does not fail.

@@ -1,4 +1,4 @@
-//! What one blob, one container, one queue does: compact specifications, one for each kind of
+//! What one blob, one container, one queue, one partition of entities does: compact specifications, one for each kind of
 //! partition, for the search of [`linear`](super::linear).
 //!
 //! They say the same as the model does and are no part of it: a small state, values that the
@@ -8,11 +8,12 @@
 //! # Layout
 //! - [`output`]: what a client sees of an answer; [`pool`]: numbers for what the service made up.
 //! - [`value`]: a made-up value, seen or not yet.
-//! - [`blob`], [`container`], [`lease`], [`queue`]: one partition each.
+//! - [`blob`], [`container`], [`lease`], [`queue`], [`entity`]: one partition each.
 //! - [`whole`]: the model itself, for bursts over all kinds.
 
 pub mod blob;
 pub mod container;
+pub mod entity;
 pub mod lease;
 pub mod output;
 pub mod pool;

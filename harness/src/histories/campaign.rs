@@ -10,6 +10,7 @@ use proptest::strategy::{BoxedStrategy, Strategy as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
 use smalt_model::Model;
+use smalt_model::outcomes::Cell;
 use tokio::runtime::Runtime;
 
 use super::coverage::Coverage;
@@ -19,15 +20,27 @@ use super::machine::{Histories, wish};
 use super::run::{Failure, Judging, run};
 use super::server::Server;
 use super::shrink;
+use crate::table_histories::machine::TableHistories;
 
 /// Histories of a round.
 const ROUND: u32 = 250;
 /// Most histories that shrinking by proptest may run.
 const SHRINK_MAX: u32 = 3_000;
 
+/// What histories are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Containers, blobs, queues.
+    Account,
+    /// Tables and their entities.
+    Tables,
+}
+
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct Campaign {
+    /// What its histories are about.
+    pub about: About,
     /// Seed: the same one makes the same histories.
     pub seed: u64,
     /// How many histories.
@@ -73,7 +86,7 @@ impl Campaign {
             // The first round shows what comes by itself.
             wish(match left == self.histories {
                 true => Vec::new(),
-                false => outcome.coverage.unreached(),
+                false => self.wishes(&outcome.coverage),
             });
             let mut runner = self.runner(number, left.min(ROUND));
             outcome.failed = self.round(&mut runner, &mut outcome.coverage, done);
@@ -86,6 +99,13 @@ impl Campaign {
             whole: begun.elapsed(),
         };
         outcome
+    }
+
+    /// What histories can go for. Those of tables reach what there is by themselves.
+    fn wishes(&self, coverage: &Coverage) -> Vec<Cell> {
+        let mut unreached = coverage.unreached();
+        unreached.retain(|cell| !cell.is_of_tables() && self.about == About::Account);
+        unreached
     }
 
     fn runner(&self, round: u64, cases: u32) -> TestRunner {
@@ -173,10 +193,11 @@ impl Campaign {
 
     fn strategy(&self) -> BoxedStrategy<(Model, Vec<Step>, Option<Arc<AtomicUsize>>)> {
         let length = 1..=self.operations;
-        if self.restarts {
-            Histories::<true>::sequential_strategy(length).boxed()
-        } else {
-            Histories::<false>::sequential_strategy(length).boxed()
+        match (self.about, self.restarts) {
+            (About::Account, true) => Histories::<true>::sequential_strategy(length).boxed(),
+            (About::Account, false) => Histories::<false>::sequential_strategy(length).boxed(),
+            (About::Tables, true) => TableHistories::<true>::sequential_strategy(length).boxed(),
+            (About::Tables, false) => TableHistories::<false>::sequential_strategy(length).boxed(),
         }
     }
 

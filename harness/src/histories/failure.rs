@@ -163,6 +163,7 @@ impl Display for Failed {
 fn service(operation: &Operation) -> Service {
     match operation {
         Operation::Queue(..) => Service::Queue,
+        Operation::Table(..) => Service::Table,
         _ => Service::Blob,
     }
 }
@@ -170,6 +171,10 @@ fn service(operation: &Operation) -> Service {
 /// Puts what is expected in place of a wrong answer, as far as the model knows it. Whether that is
 /// all of it: a refusal, or headers of the right status.
 fn amend(seen: &mut Seen, expected: &Expected) -> bool {
+    // The Table service words its answers in documents that the model does not write.
+    if matches!(expected.facts.as_slice(), [Fact::Table(_)]) {
+        return false;
+    }
     if let Some(code) = expected.code {
         let kept = ["date", "server", "x-ms-request-id", "x-ms-version"];
         seen.response_headers

@@ -3,10 +3,12 @@
 //! - A listing of the container that was changed shows what the model has: snapshots, deleted
 //!   blobs and uncommitted ones, lengths, tags, metadata.
 //! - A queue that was changed counts and shows the messages that the model has.
+//! - A query of the table that was changed shows the entities that the model has.
 //! - ETags grow, and none comes twice, over restarts as well.
 //! - Every payload is referred to as often as the store says, and whatever nothing refers to
 //!   waits to be removed.
 
+use smalt_model::vocabulary::tables::{Level, TableOperation};
 use smalt_model::vocabulary::{
     AccountOperation, ContainerOperation, Names as Listed, Operation, QueueOperation,
 };
@@ -18,6 +20,8 @@ use super::run::Player;
 
 /// Most messages of one answer.
 const MESSAGES: u32 = 32;
+/// Most entities of one page.
+const ENTITIES: u32 = 3;
 /// Most entries of one page.
 const ENTRIES: u32 = 5_000;
 
@@ -51,6 +55,7 @@ pub fn questions(model: &Model, operation: &Operation) -> Vec<Operation> {
         Operation::Container(name, _) if model.has_container(name) => vec![list(name)],
         Operation::Blob(id, _) if model.has_container(&id.container) => vec![list(&id.container)],
         Operation::Queue(name, _) if model.has_queue(name) => of_queue(name).to_vec(),
+        Operation::Table(name, _) => vec![of_table(name)],
         _ => Vec::new(),
     }
 }
@@ -68,6 +73,7 @@ pub fn all(model: &Model) -> Vec<Operation> {
     ];
     questions.extend(model.containers().map(list));
     questions.extend(model.queues().flat_map(of_queue));
+    questions.extend(model.tables().names().map(of_table));
     questions
 }
 
@@ -89,6 +95,16 @@ fn of_queue(name: &str) -> [Operation; 2] {
         on(QueueOperation::Get),
         on(QueueOperation::Peek { most: MESSAGES }),
     ]
+}
+
+/// Every entity, over several pages. There need not be such a table.
+fn of_table(name: &str) -> Operation {
+    let query = TableOperation::Query {
+        filter: None,
+        page: ENTITIES,
+        level: Level::Minimal,
+    };
+    Operation::Table(name.to_owned(), query)
 }
 
 /// Asks these questions and compares.

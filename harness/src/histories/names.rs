@@ -43,6 +43,7 @@ impl Bound {
 #[derive(Clone, Debug, Hash)]
 pub struct Names {
     tags: Bound,
+    entity_tags: Bound,
     leases: Bound,
     moments: Bound,
     messages: Bound,
@@ -59,6 +60,7 @@ impl Default for Names {
         }
         Names {
             tags: Bound::default(),
+            entity_tags: Bound::default(),
             leases,
             moments: Bound::default(),
             messages: Bound::default(),
@@ -78,6 +80,12 @@ impl Names {
     pub fn tag(&self, Tag(number): Tag) -> String {
         let known = self.tags.texts.get(&number).cloned();
         known.unwrap_or_else(|| format!("\"0x8000000{number:08X}\""))
+    }
+
+    /// The ETag of an entity.
+    pub fn entity_tag(&self, Tag(number): Tag) -> String {
+        let known = self.entity_tags.texts.get(&number).cloned();
+        known.unwrap_or_else(|| "W/\"datetime'2001-01-01T00%3A00%3A00Z'\"".to_owned())
     }
 
     /// A lease id.
@@ -115,6 +123,11 @@ impl Names {
     /// Binds or compares an ETag.
     pub fn see_tag(&mut self, Tag(number): Tag, text: &str) -> Result<(), String> {
         self.tags.see(number, text)
+    }
+
+    /// Binds or compares the ETag of an entity.
+    pub fn see_entity_tag(&mut self, Tag(number): Tag, text: &str) -> Result<(), String> {
+        self.entity_tags.see(number, text)
     }
 
     /// Binds or compares a lease id.

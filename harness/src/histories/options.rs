@@ -7,15 +7,19 @@ use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use super::campaign::{Campaign, Outcome};
+use super::campaign::{About, Campaign, Outcome};
 use super::coverage::{Coverage, Shown};
 use super::{failure, regressions};
 use crate::replay::corpus;
 
 /// Longest list of cells in a message.
 const CELLS_SHOWN_MAX: usize = 20;
+/// One history of tables to so many others, if nothing else is asked for.
+const TABLES_EVERY: u32 = 4;
 
 /// Options of `harness histories`.
+///
+/// Histories of blobs and queues come first, and then those of tables.
 ///
 /// Every operation has an intent: done as things stand, refused for what is there, refused for its
 /// syntax. Intended and actual shares are printed at the end. While cells of the matrix operation x
@@ -28,6 +32,9 @@ pub struct Options {
     /// How many histories.
     #[arg(long, default_value_t = 2_000)]
     histories: u32,
+    /// How many histories of tables besides; a quarter of the others if it is not given.
+    #[arg(long, value_name = "HISTORIES")]
+    tables: Option<u32>,
     /// Longest history, in operations.
     #[arg(long, default_value_t = 50)]
     operations: usize,
@@ -81,11 +88,13 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::SUCCESS);
     }
-    let bar = ProgressBar::new(u64::from(options.histories));
+    let tables = options.tables.unwrap_or(options.histories / TABLES_EVERY);
+    let bar = ProgressBar::new(u64::from(options.histories) + u64::from(tables));
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    let campaign = Campaign {
+    let account = Campaign {
+        about: About::Account,
         seed: options.seed,
         histories: options.histories,
         operations: options.operations,
@@ -93,11 +102,24 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         invariants_every: options.invariants_every.get(),
         dry: options.dry,
     };
-    let outcome = campaign.run_jobs(options.jobs.get(), &|| bar.inc(1));
+    let of_tables = Campaign {
+        about: About::Tables,
+        histories: tables,
+        ..account
+    };
+    let mut outcomes = Vec::new();
+    for campaign in [account, of_tables] {
+        let outcome = campaign.run_jobs(options.jobs.get(), &|| bar.inc(1));
+        let has_failed = outcome.failed.is_some();
+        outcomes.push((campaign, outcome));
+        if has_failed {
+            break;
+        }
+    }
     bar.finish_and_clear();
-    tell(options, &outcome)?;
+    let coverage = tell(options, &outcomes)?;
     let mut good = true;
-    if let Some(failed) = &outcome.failed {
+    if let Some(failed) = outcomes.iter().find_map(|(_, one)| one.failed.as_ref()) {
         eprintln!("{failed}");
         if let Some(name) = &options.save {
             println!("{}", failed.save(&options.save_in, name)?);
@@ -105,7 +127,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         good = false;
     }
     if options.require_coverage {
-        good &= is_covered(&outcome.coverage);
+        good &= is_covered(&coverage);
     }
     Ok(if good {
         ExitCode::SUCCESS
@@ -115,8 +137,11 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
-fn tell(options: &Options, outcome: &Outcome) -> anyhow::Result<()> {
-    let coverage = &outcome.coverage;
+fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<Coverage> {
+    let mut coverage = Coverage::default();
+    for (_, outcome) in outcomes {
+        coverage.add(&outcome.coverage);
+    }
     if options.coverage {
         print!("{coverage}");
     }
@@ -124,17 +149,29 @@ fn tell(options: &Options, outcome: &Outcome) -> anyhow::Result<()> {
         let text = serde_json::to_string_pretty(&coverage.json())?;
         corpus::write(path, &(text + "\n"))?;
     }
+    for (campaign, outcome) in outcomes {
+        let what = match campaign.about {
+            About::Account => "blobs and queues",
+            About::Tables => "tables",
+        };
+        let own = &outcome.coverage;
+        println!(
+            "{what}: {} operations in {} histories, {}",
+            own.steps(),
+            campaign.histories,
+            outcome.pace
+        );
+        if campaign.about == About::Account {
+            println!("  made for: {}", own.intended());
+        }
+        println!("  came to:  {}", own.actual());
+    }
     println!(
-        "{} operations in {} histories, {} of {} outcomes reached",
-        coverage.steps(),
-        options.histories,
+        "{} of {} outcomes reached",
         coverage.reached(),
         Coverage::declared(),
     );
-    println!("made for: {}", coverage.intended());
-    println!("came to:  {}", coverage.actual());
-    println!("{}", outcome.pace);
-    Ok(())
+    Ok(coverage)
 }
 
 #[expect(clippy::print_stderr, reason = "a command talks to its caller")]

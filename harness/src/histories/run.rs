@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use smalt_model::outcomes::describe_in;
+use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{BlobOperation, Operation};
 use smalt_model::{Expected, Model};
+use smalt_protocol::Service;
 use smalt_protocol::uri::encode_query;
 
 use super::check::check;
@@ -16,6 +18,8 @@ use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::{self, Request};
 use super::server::{Answer, START_S, Server};
+use crate::table_histories::answers::{self, Seen};
+use crate::table_histories::{self, requests};
 
 /// Pages that one listing may take: more is a marker that leads in a circle.
 const PAGES_MAX: usize = 100;
@@ -29,6 +33,8 @@ pub struct Answered {
     pub answer: Answer,
     /// The entries of all pages of a listing.
     pub entries: Vec<Entry>,
+    /// What the Table service showed, all pages of a query.
+    pub table: Option<Seen>,
     /// What was sent, as commands for a shell.
     transcript: String,
 }
@@ -39,8 +45,15 @@ impl Answered {
         Answered {
             answer,
             entries: Vec::new(),
+            table: None,
             transcript: String::new(),
         }
+    }
+
+    /// Status and error code.
+    pub fn summary(&self) -> String {
+        let table = self.table.as_ref().map(Seen::summary);
+        table.unwrap_or_else(|| self.answer.summary())
     }
 
     /// What was sent, as commands for a shell.
@@ -61,9 +74,20 @@ impl Answered {
         if is_listing(operation) && answer.status == 200 {
             entries = pages(server, &request, &answer, &mut transcript).await?;
         }
+        let mut table = None;
+        if let Operation::Table(_, operation) = operation {
+            let further = match operation {
+                TableOperation::Query { .. } => {
+                    further(server, &request, &answer, &mut transcript).await?
+                }
+                _ => Vec::new(),
+            };
+            table = Some(answers::read(operation, &answer, &further)?);
+        }
         Ok(Answered {
             answer,
             entries,
+            table,
             transcript,
         })
     }
@@ -109,7 +133,7 @@ impl Player {
         let answered = Answered::to(&self.server, operation, names).await?;
         self.transcript.push_str(&answered.transcript);
         let seen = names.tags_seen();
-        check(expected, &answered.answer, &answered.entries, names)?;
+        check(expected, &answered, names)?;
         let is_new = names.tags_seen() > seen;
         self.watch.tag(is_new, answered.answer.header("etag"))
     }
@@ -227,6 +251,23 @@ async fn pages(
     Err(format!("a listing of more than {PAGES_MAX} pages"))
 }
 
+/// The pages of a query of entities after the first one.
+async fn further(
+    server: &Server,
+    first: &Request,
+    answer: &Answer,
+    transcript: &mut String,
+) -> Result<Vec<Answer>, String> {
+    let mut further: Vec<Answer> = Vec::new();
+    while let Some(next) = requests::next_page(first, further.last().unwrap_or(answer)) {
+        if further.len() == table_histories::PAGES_MAX {
+            return Err("a query that does not end".to_owned());
+        }
+        further.push(send(server, &next, transcript).await?);
+    }
+    Ok(further)
+}
+
 async fn send(
     server: &Server,
     request: &Request,
@@ -234,7 +275,14 @@ async fn send(
 ) -> Result<Answer, String> {
     note(transcript, &curl(request));
     let answer = server.send(request).await?;
-    note(transcript, &format!("# {}", answer.summary()));
+    let mut told = format!("# {}", answer.summary());
+    if request.service == Service::Table {
+        // What is wrong with an answer of the Table service stands in its body.
+        for line in String::from_utf8_lossy(&answer.body).lines() {
+            let _ = write!(told, "\n# {line}");
+        }
+    }
+    note(transcript, &told);
     Ok(answer)
 }
 
@@ -243,27 +291,41 @@ fn note(transcript: &mut String, line: &str) {
     transcript.push('\n');
 }
 
-/// The request as a command. `$BLOB`, `$QUEUE` are endpoints with the account, `$SAS` a signature.
+/// The request as a command. `$BLOB`, `$QUEUE`, `$TABLE` are endpoints with the
+/// account, `$SAS` a signature.
 fn curl(request: &Request) -> String {
     let endpoint = match request.service {
-        smalt_protocol::Service::Queue => "$QUEUE",
-        _ => "$BLOB",
+        Service::Queue => "$QUEUE",
+        Service::Table => "$TABLE",
+        Service::Blob => "$BLOB",
     };
+    // `$batch` and `$filter` are no variables of the shell's.
+    let path = request.path.replace('$', "\\$");
     let separator = if request.path.contains('?') { '&' } else { '?' };
     let mut line = format!(
-        "curl -i -X {} \"{endpoint}/{}{separator}$SAS\"",
-        request.method, request.path
+        "curl -i -X {} \"{endpoint}/{path}{separator}$SAS\"",
+        request.method
     );
     for (name, value) in &request.headers {
         // Writing to a string does not fail.
+        let value = value.replace('\'', "'\\''");
         let _ = write!(line, " -H '{name}: {value}'");
     }
     if !request.body.is_empty() {
         let text = String::from_utf8_lossy(&request.body);
-        let _ = match text.is_ascii() && request.body.len() < BODY_SHOWN_BYTES_MAX {
-            true => write!(line, " --data-binary '{text}'"),
-            false => write!(line, " --data-binary @{}-bytes", request.body.len()),
+        let is_short = text.is_ascii() && request.body.len() < BODY_SHOWN_BYTES_MAX;
+        let _ = match (request.service, is_short) {
+            // Documents and transactions: what is wrong cannot be seen without them.
+            (Service::Table, _) => write!(line, " --data-binary $'{}'", escaped(&text)),
+            (_, true) => write!(line, " --data-binary '{text}'"),
+            (_, false) => write!(line, " --data-binary @{}-bytes", request.body.len()),
         };
     }
     line
+}
+
+/// A text within `$'...'` of a shell.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('\'', "\\'");
+    text.replace('\r', "\\r").replace('\n', "\\n")
 }

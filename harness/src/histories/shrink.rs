@@ -3,6 +3,7 @@
 //! proptest has taken away what it could, one pass from the end. What it leaves is taken away
 //! here until nothing more can be: steps, then conditions, lease ids, metadata and bytes.
 
+use smalt_model::vocabulary::tables::{Action, Change, Match, TableOperation};
 use smalt_model::vocabulary::{
     BlobOperation, ContainerOperation, Content, Guard, Metadata, Operation, QueueOperation,
 };
@@ -29,10 +30,16 @@ pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>
             place -= 1;
             let mut candidate = history.clone();
             candidate.remove(place);
-            if let Some(end) = attempt(&candidate) {
-                candidate.truncate(end);
-                history = candidate;
-                place = place.min(history.len());
+            // What it would have made has no number any more; those behind it move up.
+            let mut moved = candidate.clone();
+            moved[place..].iter_mut().for_each(move_up);
+            for mut candidate in [candidate, moved] {
+                if let Some(end) = attempt(&candidate) {
+                    candidate.truncate(end);
+                    history = candidate;
+                    place = place.min(history.len());
+                    break;
+                }
             }
         }
         for place in 0..history.len() {
@@ -55,8 +62,73 @@ pub fn smallest(mut history: Vec<Step>, fails: &dyn Fn(&[Step]) -> Option<usize>
     }
 }
 
+/// Tags of entities that a step names become those before them.
+fn move_up(step: &mut Step) {
+    let Operation::Table(_, operation) = &mut step.operation else {
+        return;
+    };
+    for change in changes(operation) {
+        if let Action::Replace(_, Some(Match::Tag(tag)))
+        | Action::Merge(_, Some(Match::Tag(tag)))
+        | Action::Delete(Match::Tag(tag)) = &mut change.action
+        {
+            tag.0 = tag.0.saturating_sub(1);
+        }
+    }
+}
+
+fn changes(operation: &mut TableOperation) -> &mut [Change] {
+    match operation {
+        TableOperation::Change(change) => std::slice::from_mut(change),
+        TableOperation::Batch(changes) => changes,
+        _ => &mut [],
+    }
+}
+
+/// One change less of a transaction, or no properties.
+fn simpler_table(operation: &TableOperation) -> Vec<TableOperation> {
+    let mut found = Vec::new();
+    if let TableOperation::Batch(changes) = operation
+        && changes.len() > 1
+    {
+        for place in 0..changes.len() {
+            let mut fewer = changes.clone();
+            fewer.remove(place);
+            found.push(TableOperation::Batch(fewer));
+        }
+    }
+    if let TableOperation::Query {
+        filter: Some(_),
+        page,
+        level,
+    } = operation
+    {
+        found.push(TableOperation::Query {
+            filter: None,
+            page: *page,
+            level: *level,
+        });
+    }
+    let mut bare = operation.clone();
+    for change in changes(&mut bare) {
+        if let Action::Insert(properties)
+        | Action::Replace(properties, _)
+        | Action::Merge(properties, _) = &mut change.action
+        {
+            properties.clear();
+        }
+    }
+    found.extend((bare != *operation).then_some(bare));
+    found
+}
+
 /// The same operation with less to it, one thing at a time.
 fn simpler(operation: &Operation) -> Vec<Operation> {
+    if let Operation::Table(name, operation) = operation {
+        let simpler = simpler_table(operation).into_iter();
+        let on = |operation| Operation::Table(name.clone(), operation);
+        return simpler.map(on).collect();
+    }
     let mut found = Vec::new();
     let mut offer = |change: &dyn Fn(&mut Parts<'_>)| {
         let mut candidate = operation.clone();

@@ -20,6 +20,8 @@ use crate::scenario::sweep::Sweep;
 
 /// Histories in memory.
 const HISTORIES: u64 = 20_000;
+/// Histories of tables.
+const TABLES: u64 = 5_000;
 /// Histories on disk, with restarts.
 const RESTARTS: u64 = 200;
 /// Bursts on schedules, then some on disk whose answers wait for it.
@@ -171,6 +173,7 @@ fn one(check: Check, places: &Places, tried: &Cell<u64>) -> Result<Option<Caught
     };
     match detector {
         Detector::Histories => small::search(Judge::InMemory, HISTORIES, count),
+        Detector::Tables => small::search(Judge::Tables, TABLES, count),
         Detector::Restarts => small::search(Judge::WithRestarts, RESTARTS, count),
         Detector::Bursts => Ok(bursts(&count)),
         Detector::Traces => traces(places, &count),

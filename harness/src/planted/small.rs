@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proptest::strategy::{Strategy as _, ValueTree};
+use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine as _;
 use smalt_model::Model;
@@ -14,6 +14,7 @@ use crate::histories::coverage::Coverage;
 use crate::histories::generate::Step;
 use crate::histories::machine::Histories;
 use crate::histories::shrink;
+use crate::table_histories::machine::TableHistories;
 
 /// Longest history, in operations: as `harness histories`.
 const OPERATIONS: usize = 50;
@@ -29,6 +30,8 @@ pub enum Judge {
     InMemory,
     /// The model, on a service that is stopped and started in between.
     WithRestarts,
+    /// The model, on tables of a service in memory.
+    Tables,
     /// Nobody: every history is wrong. It shows that an alarm is heard.
     Canary,
 }
@@ -38,14 +41,25 @@ pub enum Judge {
 /// # Errors
 /// When the generator gives up.
 pub fn search(judge: Judge, histories: u64, tried: impl FnMut()) -> Result<Option<Caught>, String> {
-    if judge == Judge::WithRestarts {
-        search_in::<true>(judge, histories, tried)
-    } else {
-        search_in::<false>(judge, histories, tried)
+    let most = 1..=OPERATIONS;
+    match judge {
+        Judge::WithRestarts => {
+            let all = Histories::<true>::sequential_strategy(most);
+            search_in(all, judge, histories, tried)
+        }
+        Judge::Tables => {
+            let all = TableHistories::<false>::sequential_strategy(most);
+            search_in(all, judge, histories, tried)
+        }
+        Judge::InMemory | Judge::Canary => {
+            let all = Histories::<false>::sequential_strategy(most);
+            search_in(all, judge, histories, tried)
+        }
     }
 }
 
-fn search_in<const RESTARTS: bool>(
+fn search_in(
+    strategy: impl Strategy<Value = Case>,
     judge: Judge,
     histories: u64,
     mut tried: impl FnMut(),
@@ -54,7 +68,6 @@ fn search_in<const RESTARTS: bool>(
     bytes[..8].copy_from_slice(&SEED.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let strategy = Histories::<RESTARTS>::sequential_strategy(1..=OPERATIONS);
     for _ in 0..histories {
         tried();
         let tree = strategy.new_tree(&mut runner);
@@ -149,5 +162,6 @@ mod tests {
     #[test]
     fn nothing_is_found_where_nothing_is_wrong() {
         assert_eq!(search(Judge::InMemory, 20, || ()), Ok(None));
+        assert_eq!(search(Judge::Tables, 20, || ()), Ok(None));
     }
 }

@@ -1,12 +1,149 @@
-//! Answers against what the model says.
+//! What an answer of the Table service shows, and whether it is what the model says.
 
 use serde_json::Value as Json;
-use smalt_model::vocabulary::tables::{Properties, Row, TableExpected, TableOperation};
-use smalt_protocol::table::{BodyFormat, payload};
+use smalt_model::vocabulary::tables::{Properties, Row, RowId, TableExpected, TableOperation};
+use smalt_protocol::table::{BodyFormat, continuation, payload};
 
-use super::Bound;
-use super::requests::Exchange;
+use crate::histories::names::Names;
 use crate::histories::server::Answer;
+
+/// An answer as it was read. Tags are the texts of the wire.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Status: of a refused transaction that of its one part.
+    pub status: u16,
+    /// Error code.
+    pub code: Option<String>,
+    /// The place that the message of a refusal begins with.
+    pub place: Option<usize>,
+    /// The tag that is shown of each entity that was changed or read by its keys.
+    pub tags: Vec<Option<String>>,
+    /// Entities with their tags, those of all pages.
+    pub rows: Vec<(RowId, String, Properties)>,
+    /// The entity that the next page begins with.
+    pub next: Option<RowId>,
+}
+
+impl Seen {
+    /// Status, code and place.
+    pub fn summary(&self) -> String {
+        let code = self.code.as_deref().unwrap_or_default();
+        let place = self.place.map(|place| format!("at {place}"));
+        let place = place.unwrap_or_default();
+        format!("{} {code} {place}", self.status)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+/// Reads an answer, and those of the further pages of a query.
+///
+/// # Errors
+/// When it is nothing that the operation can be answered, whatever the state is.
+pub fn read(
+    operation: &TableOperation,
+    first: &Answer,
+    further: &[Answer],
+) -> Result<Seen, String> {
+    if matches!(operation, TableOperation::Batch(_)) && first.status == 202 {
+        return of_parts(&parts(first)?);
+    }
+    let part = Part {
+        status: first.status,
+        tag: first.header("etag").map(str::to_owned),
+        body: first.body.to_vec(),
+    };
+    let mut seen = part.seen()?;
+    if seen.code.is_some() {
+        return Ok(seen);
+    }
+    match operation {
+        TableOperation::Get(..) => seen.rows = vec![row(&json(&part.body)?)?],
+        TableOperation::Query { page, .. } => {
+            for answer in std::iter::once(first).chain(further) {
+                seen.rows.extend(rows(answer, *page)?);
+            }
+        }
+        TableOperation::Page { most, .. } => {
+            seen.rows = rows(first, *most)?;
+            seen.next = next(first)?;
+        }
+        TableOperation::Change(_) if part.tag.is_none() => seen.tags = vec![None],
+        _ => {}
+    }
+    Ok(seen)
+}
+
+/// Compares an answer with what is expected, and learns the texts of tags.
+///
+/// # Errors
+/// The first difference.
+pub fn judge(
+    expected: &TableExpected,
+    seen: Option<&Seen>,
+    names: &mut Names,
+) -> Result<(), String> {
+    let seen = seen.ok_or("no answer of the Table service")?;
+    let code = expected.code.map(|code| code.as_str().to_owned());
+    let wanted = Seen {
+        status: expected.status,
+        code,
+        place: expected.place,
+        ..Seen::default()
+    };
+    same("answer", &seen.summary(), &wanted.summary())?;
+    same("tags", &seen.tags.len(), &expected.tags.len())?;
+    for (shown, tag) in seen.tags.iter().zip(&expected.tags) {
+        match (shown, tag) {
+            (Some(text), Some(tag)) => names.see_entity_tag(*tag, text)?,
+            (None, None) => {}
+            (shown, tag) => return Err(format!("tag {shown:?} for {tag:?}")),
+        }
+    }
+    same("entities", &seen.rows.len(), &expected.rows.len())?;
+    for ((id, text, properties), row) in seen.rows.iter().zip(&expected.rows) {
+        same("entity", id, &row.id)?;
+        same("properties", properties, &row.properties)?;
+        names.see_entity_tag(row.tag, text)?;
+    }
+    same("next page", &seen.next, &expected.next)
+}
+
+/// What was read with numbers in place of the texts of tags.
+///
+/// # Errors
+/// What `number` says.
+pub fn numbered(
+    seen: &Seen,
+    mut number: impl FnMut(&RowId, &str) -> Result<smalt_model::vocabulary::Tag, String>,
+    written: &[RowId],
+) -> Result<TableExpected, String> {
+    let mut tags = Vec::new();
+    for (place, text) in seen.tags.iter().enumerate() {
+        let id = written
+            .get(place)
+            .ok_or("a tag of nothing that was asked")?;
+        let tag = text.as_deref().map(|text| number(id, text));
+        tags.push(tag.transpose()?);
+    }
+    let mut rows = Vec::new();
+    for (id, text, properties) in &seen.rows {
+        rows.push(Row {
+            id: id.clone(),
+            tag: number(id, text)?,
+            properties: properties.clone(),
+        });
+    }
+    Ok(TableExpected {
+        status: seen.status,
+        // The code stands beside it, as text.
+        code: None,
+        place: seen.place,
+        tags,
+        rows,
+        next: seen.next.clone(),
+    })
+}
 
 /// What one request of a transaction, or one alone, was answered.
 struct Part {
@@ -15,118 +152,40 @@ struct Part {
     body: Vec<u8>,
 }
 
-/// Compares, and binds the tags that are new.
-pub(super) fn judge(
-    operation: &TableOperation,
-    expected: &TableExpected,
-    exchange: &Exchange,
-    bound: &mut Bound,
-) -> Result<(), String> {
-    let (_, first) = exchange.0.first().ok_or("nothing was asked")?;
-    if let TableOperation::Batch(changes) = operation {
-        same("status", &first.status, &202)?;
-        let several = changes.len() > 1;
-        return judge_batch(expected, &parts(first)?, several, bound);
-    }
-    if let TableOperation::Query { page, .. } = operation
-        && expected.code.is_none()
-    {
-        return judge_rows(expected, exchange, *page, bound);
-    }
-    let alone = Part {
-        status: first.status,
-        tag: first.header("etag").map(str::to_owned),
-        body: first.body.to_vec(),
-    };
-    judge_part(expected, &alone, None)?;
-    if let (TableOperation::Get(_), [row]) = (operation, expected.rows.as_slice()) {
-        judge_row(row, &json(&alone.body)?, bound)?;
-    }
-    match (&expected.tags[..], &alone.tag) {
-        ([Some(tag)], Some(text)) => bound.see(*tag, text),
-        ([] | [None], None) => Ok(()),
-        (tags, text) => Err(format!("tags {tags:?} and {text:?}")),
-    }
-}
-
-fn judge_batch(
-    expected: &TableExpected,
-    parts: &[Part],
-    several: bool,
-    bound: &mut Bound,
-) -> Result<(), String> {
-    if expected.code.is_some() {
-        let [part] = parts else {
-            return Err(format!("{} parts for a refusal", parts.len()));
+impl Part {
+    /// Status and tag, and of a refusal its code and the place that its message begins with.
+    fn seen(&self) -> Result<Seen, String> {
+        let mut seen = Seen {
+            status: self.status,
+            tags: self.tag.iter().cloned().map(Some).collect(),
+            ..Seen::default()
         };
-        return judge_part(expected, part, expected.place.filter(|_| several));
-    }
-    same("parts", &parts.len(), &expected.tags.len())?;
-    for (part, tag) in parts.iter().zip(&expected.tags) {
-        same("status", &part.status, &expected.status)?;
-        match (tag, &part.tag) {
-            (Some(tag), Some(text)) => bound.see(*tag, text)?,
-            (None, None) => {}
-            (tag, text) => return Err(format!("tag {tag:?} and {text:?}")),
+        if self.status >= 400 {
+            let error = json(&self.body)?["odata.error"].take();
+            let code = error["code"].as_str().ok_or("a refusal without a code")?;
+            let message = error["message"]["value"].as_str().unwrap_or_default();
+            let digits = message.split_once(':').map(|(digits, _)| digits);
+            seen.place = digits.and_then(|digits| digits.parse().ok());
+            seen.code = Some(code.to_owned());
         }
+        Ok(seen)
     }
-    Ok(())
 }
 
-/// Status, and of a refusal its code and the place that its message begins with.
-fn judge_part(expected: &TableExpected, part: &Part, place: Option<usize>) -> Result<(), String> {
-    same("status", &part.status, &expected.status)?;
-    let Some(code) = expected.code else {
-        return Ok(());
-    };
-    let error = json(&part.body)?["odata.error"].take();
-    same("code", &error["code"].as_str(), &Some(code.as_str()))?;
-    let message = error["message"]["value"].as_str().unwrap_or_default();
-    let digits = message.split_once(':').map(|(digits, _)| digits);
-    let told = digits.and_then(|digits| digits.parse().ok());
-    same("place", &told, &place)
-}
-
-/// All pages together; none larger than was asked for.
-fn judge_rows(
-    expected: &TableExpected,
-    exchange: &Exchange,
-    page: u32,
-    bound: &mut Bound,
-) -> Result<(), String> {
-    let mut shown = Vec::new();
-    for (_, answer) in &exchange.0 {
-        same("status", &answer.status, &expected.status)?;
-        let values = json(&answer.body)?["value"].take();
-        let Json::Array(values) = values else {
-            return Err("no list".to_owned());
-        };
-        if values.len() > page as usize {
-            return Err(format!("{} entities on a page of {page}", values.len()));
-        }
-        shown.extend(values);
+/// The whole of a transaction: all of its parts, or the one that refuses.
+fn of_parts(parts: &[Part]) -> Result<Seen, String> {
+    let first = parts.first().ok_or("no part")?.seen()?;
+    if first.code.is_some() {
+        same("parts of a refusal", &parts.len(), &1)?;
+        return Ok(first);
     }
-    same("entities", &shown.len(), &expected.rows.len())?;
-    for (row, value) in expected.rows.iter().zip(&shown) {
-        judge_row(row, value, bound)?;
+    for part in parts {
+        same("status of a part", &part.status, &first.status)?;
     }
-    Ok(())
-}
-
-fn judge_row(row: &Row, shown: &Json, bound: &mut Bound) -> Result<(), String> {
-    let read = payload::read_entity(BodyFormat::Json, shown.to_string().as_bytes());
-    let read = read.map_err(|error| error.to_string())?;
-    same(
-        "partition",
-        &read.partition_key.as_ref(),
-        &Some(&row.id.partition_key),
-    )?;
-    same("row", &read.row_key.as_ref(), &Some(&row.id.row_key))?;
-    let owned = |(name, value): (&str, &_)| (name.to_owned(), Clone::clone(value));
-    let properties: Properties = read.properties.iter().map(owned).collect();
-    same("properties", &properties, &row.properties)?;
-    let tag = shown["odata.etag"].as_str().unwrap_or_default();
-    bound.see(row.tag, tag)
+    Ok(Seen {
+        tags: parts.iter().map(|part| part.tag.clone()).collect(),
+        ..first
+    })
 }
 
 /// The parts of an answer to a transaction, read by their lines.
@@ -150,6 +209,52 @@ fn parts(answer: &Answer) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
+/// The entities of a page, which is no larger than was asked for.
+fn rows(answer: &Answer, most: u32) -> Result<Vec<(RowId, String, Properties)>, String> {
+    same("status of a page", &answer.status, &200)?;
+    let Json::Array(values) = json(&answer.body)?["value"].take() else {
+        return Err("no list".to_owned());
+    };
+    if values.len() > most as usize {
+        return Err(format!("{} entities on a page of {most}", values.len()));
+    }
+    values.iter().map(row).collect()
+}
+
+fn row(shown: &Json) -> Result<(RowId, String, Properties), String> {
+    let read = payload::read_entity(BodyFormat::Json, shown.to_string().as_bytes());
+    let read = read.map_err(|error| error.to_string())?;
+    let (Some(partition_key), Some(row_key)) = (read.partition_key, read.row_key) else {
+        return Err("an entity without its keys".to_owned());
+    };
+    let owned = |(name, value): (&str, &_)| (name.to_owned(), Clone::clone(value));
+    let tag = shown["odata.etag"].as_str().unwrap_or_default();
+    Ok((
+        RowId {
+            partition_key,
+            row_key,
+        },
+        tag.to_owned(),
+        read.properties.iter().map(owned).collect(),
+    ))
+}
+
+/// Where the next page begins.
+fn next(answer: &Answer) -> Result<Option<RowId>, String> {
+    let read = |name: &str| {
+        let token = answer.header(name).map(continuation::read);
+        token.transpose().map_err(|error| error.to_string())
+    };
+    let partition_key = read("x-ms-continuation-nextpartitionkey")?;
+    let row_key = read("x-ms-continuation-nextrowkey")?;
+    Ok(partition_key
+        .zip(row_key)
+        .map(|(partition_key, row_key)| RowId {
+            partition_key,
+            row_key,
+        }))
+}
+
 fn json(body: &[u8]) -> Result<Json, String> {
     serde_json::from_slice(body).map_err(|error| format!("no JSON: {error}"))
 }
@@ -158,6 +263,6 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, is: &T, wanted: &T) -> Resul
     if is == wanted {
         Ok(())
     } else {
-        Err(format!("{what}: {is:?}, not {wanted:?}"))
+        Err(format!("{what}: {is:?} in place of {wanted:?}"))
     }
 }

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use smalt_model::tables::Tables;
-use smalt_model::vocabulary::Tag;
 use smalt_model::vocabulary::tables::{
-    Action, Change, Match, Properties, RowId, TableFilter, TableOperation,
+    Action, Change, Level, Match, Properties, RowId, TableFilter, TableOperation,
 };
+use smalt_model::vocabulary::{Operation, Tag};
 use smalt_protocol::Timestamp;
 use smalt_protocol::table::Value;
 
@@ -17,10 +17,10 @@ const NAMES: [&str; 3] = ["Age", "Name", "_x1"];
 
 /// One step: what is meant.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct Wanted {
     table: &'static str,
     meant: Meant,
-    is_full: bool,
+    level: Level,
 }
 
 #[derive(Clone, Debug)]
@@ -31,6 +31,7 @@ enum Meant {
     Batch(Vec<Wish>),
     Get(RowId),
     Query(Option<TableFilter>, u32),
+    Page(RowId, bool, u32),
 }
 
 /// A change that is meant.
@@ -61,52 +62,37 @@ enum Condition {
     Other(u32),
 }
 
-/// What a change is called in a count.
-pub(super) fn named(change: &Change) -> &'static str {
-    match &change.action {
-        Action::Insert(_) => "insert",
-        Action::Replace(_, None) => "insert or replace",
-        Action::Replace(_, Some(_)) => "update",
-        Action::Merge(_, None) => "insert or merge",
-        Action::Merge(_, Some(_)) => "merge",
-        Action::Delete(_) => "delete entity",
+impl Wanted {
+    /// A table to begin with.
+    pub fn create() -> Self {
+        Wanted {
+            table: TABLES[0],
+            meant: Meant::Create,
+            level: Level::Minimal,
+        }
     }
-}
 
-/// Histories of so many steps at most. The first makes a table.
-pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
-    let first = Step {
-        table: TABLES[0],
-        meant: Meant::Create,
-        is_full: false,
-    };
-    proptest::collection::vec(any_step(), 0..most).prop_map(move |mut steps| {
-        steps.insert(0, first.clone());
-        steps
-    })
-}
-
-impl Step {
-    /// The table and what is asked of it, as things stand.
-    pub(super) fn operation(&self, model: &Tables) -> (&'static str, TableOperation) {
+    /// What is asked, as things stand.
+    pub fn operation(&self, model: &Tables) -> Operation {
         let change = |wish: &Wish| wish.change(model, self.table);
         let operation = match &self.meant {
             Meant::Create => TableOperation::Create,
             Meant::Delete => TableOperation::Delete,
             Meant::Change(wish) => TableOperation::Change(change(wish)),
             Meant::Batch(wishes) => TableOperation::Batch(wishes.iter().map(change).collect()),
-            Meant::Get(row) => TableOperation::Get(row.clone()),
+            Meant::Get(row) => TableOperation::Get(row.clone(), self.level),
             Meant::Query(filter, page) => TableOperation::Query {
                 filter: filter.clone(),
                 page: *page,
+                level: self.level,
+            },
+            Meant::Page(row, goes_on, most) => TableOperation::Page {
+                partition_key: row.partition_key.clone(),
+                from: goes_on.then(|| row.row_key.clone()),
+                most: *most,
             },
         };
-        (self.table, operation)
-    }
-
-    /// Whether answers are asked for with all their metadata.
-    pub(super) fn is_full(&self) -> bool {
-        self.is_full
+        Operation::Table(self.table.to_owned(), operation)
     }
 }
 
@@ -138,7 +124,8 @@ impl Wish {
     }
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+/// Any step.
+pub fn any() -> impl Strategy<Value = Wanted> {
     let table = prop_oneof![
         8 => Just(TABLES[0]),
         2 => proptest::sample::select(&TABLES[..]),
@@ -149,13 +136,16 @@ fn any_step() -> impl Strategy<Value = Step> {
         12 => any_wish().prop_map(Meant::Change),
         5 => any_batch().prop_map(Meant::Batch),
         2 => any_row().prop_map(Meant::Get),
+        2 => (any_row(), proptest::bool::ANY, 1..5_u32)
+            .prop_map(|(row, goes_on, most)| Meant::Page(row, goes_on, most)),
         4 => (proptest::option::of(any_filter()), 1..5_u32)
             .prop_map(|(filter, page)| Meant::Query(filter, page)),
     ];
-    (table, meant, any::<bool>()).prop_map(|(table, meant, is_full)| Step {
+    let level = prop_oneof![Just(Level::Minimal), Just(Level::Full)];
+    (table, meant, level).prop_map(|(table, meant, level)| Wanted {
         table,
         meant,
-        is_full,
+        level,
     })
 }
 
@@ -179,7 +169,7 @@ fn any_wish() -> impl Strategy<Value = Wish> {
         2 => Just(Condition::None),
         1 => Just(Condition::Any),
         2 => Just(Condition::Current),
-        1 => any::<u32>().prop_map(Condition::Other),
+        1 => proptest::num::u32::ANY.prop_map(Condition::Other),
     ];
     let name = proptest::sample::select(&NAMES[..]).prop_map(str::to_owned);
     let properties = proptest::collection::btree_map(name, any_value(), 0..3);
@@ -216,9 +206,9 @@ fn any_value() -> impl Strategy<Value = Value> {
         (-2..3_i32).prop_map(Value::Int32),
         prop_oneof![-2..3_i64, Just(i64::MIN)].prop_map(Value::Int64),
         number.prop_map(Value::Double),
-        any::<bool>().prop_map(Value::Boolean),
+        proptest::bool::ANY.prop_map(Value::Boolean),
         (0..3_u64).prop_map(|second| Value::DateTime(Timestamp::from_unix_s(second))),
-        proptest::collection::vec(any::<u8>(), 0..3).prop_map(Value::Binary),
+        proptest::collection::vec(proptest::num::u8::ANY, 0..3).prop_map(Value::Binary),
     ]
 }
 
@@ -229,7 +219,7 @@ fn any_filter() -> impl Strategy<Value = TableFilter> {
         of_key,
         operator(),
         proptest::sample::select(&KEYS[..]),
-        any::<bool>(),
+        proptest::bool::ANY,
     )
         .prop_map(|(name, operator, key, is_mirrored)| TableFilter::Compare {
             name: name.to_owned(),
@@ -238,7 +228,7 @@ fn any_filter() -> impl Strategy<Value = TableFilter> {
             is_mirrored,
         });
     let name = proptest::sample::select(&NAMES[..]);
-    let others = (name.clone(), operator(), any_value(), any::<bool>()).prop_map(
+    let others = (name.clone(), operator(), any_value(), proptest::bool::ANY).prop_map(
         |(name, operator, value, is_mirrored)| TableFilter::Compare {
             name: name.to_owned(),
             operator,

@@ -1,57 +1,25 @@
-//! Operations on tables as requests, sent.
-
-use std::fmt::Write as _;
+//! Operations on tables as requests.
 
 use http::Method;
 use serde_json::{Map, Value as Json};
 use smalt_model::vocabulary::tables::{
-    Action, Change, Match, Properties, RowId, TableFilter, TableOperation,
+    Action, Change, Level, Match, Properties, RowId, TableFilter, TableOperation,
 };
 use smalt_protocol::Service;
-use smalt_protocol::table::{Value, key, literal};
+use smalt_protocol::table::{Value, continuation, key, literal};
 use smalt_protocol::uri::encode_query;
 
-use super::{Bound, PAGES_MAX};
+use crate::histories::names::Names;
 use crate::histories::render::Request;
-use crate::histories::server::{Answer, Server};
+use crate::histories::server::Answer;
 
 /// The boundaries of every batch.
 const BATCH: &str = "batch_0a";
 const SET: &str = "changeset_0b";
 
-/// Requests with their answers: one, but for the pages of a query.
-pub(super) struct Exchange(pub(super) Vec<(Request, Answer)>);
-
-impl Exchange {
-    /// What was said, for a failure.
-    pub(super) fn told(&self) -> String {
-        let mut told = String::new();
-        for (request, answer) in &self.0 {
-            let body = String::from_utf8_lossy(&request.body);
-            let said = String::from_utf8_lossy(&answer.body);
-            // Writing to a text cannot fail.
-            let _ = writeln!(
-                told,
-                "{} {} {:?} {body}\n  -> {} {said}",
-                request.method, request.path, request.headers, answer.status
-            );
-        }
-        told
-    }
-}
-
-/// Sends an operation; a query page by page.
-pub(super) async fn send(
-    server: &Server,
-    table: &str,
-    operation: &TableOperation,
-    bound: &Bound,
-    is_full: bool,
-) -> Result<Exchange, String> {
-    let level = if is_full { "full" } else { "minimal" };
-    let accept = format!("application/json;odata={level}metadata");
-    let asking = |method, path: String| plain(method, path).with("accept", &accept);
-    let request = match operation {
+/// The request of an operation; a query goes on from this first page with [`next_page`].
+pub fn request(table: &str, operation: &TableOperation, names: &Names) -> Request {
+    match operation {
         TableOperation::Create => {
             let body = format!("{{\"TableName\":\"{table}\"}}");
             writing(asking(Method::POST, "Tables".to_owned()), body)
@@ -59,44 +27,62 @@ pub(super) async fn send(
         TableOperation::Delete => asking(Method::DELETE, key::table_path(table)),
         TableOperation::Change(change) => {
             let (method, path) = target(table, change);
-            let request = conditional(asking(method, path), change, bound);
+            let request = conditional(asking(method, path), change, names);
             match properties(change) {
                 Some(given) => writing(request, entity(&change.row, given)),
                 None => request,
             }
         }
-        TableOperation::Batch(changes) => batch(table, changes, bound),
-        TableOperation::Get(row) => asking(Method::GET, address(table, row)),
-        TableOperation::Query { filter, page } => {
-            let filter = filter.as_ref();
-            let first = asking(Method::GET, query(table, filter, *page));
-            return pages(server, first).await;
+        TableOperation::Batch(changes) => batch(table, changes, names),
+        TableOperation::Get(row, level) => {
+            asking_at(*level, plain(Method::GET, address(table, row)))
         }
-    };
-    let answer = server.send(&request).await?;
-    Ok(Exchange(vec![(request, answer)]))
+        TableOperation::Query {
+            filter,
+            page,
+            level,
+        } => asking_at(
+            *level,
+            plain(Method::GET, query(table, filter.as_ref(), *page)),
+        ),
+        TableOperation::Page {
+            partition_key,
+            from,
+            most,
+        } => {
+            let filter = format!("PartitionKey eq {}", key::quote(partition_key));
+            let mut path = format!("{table}()?$top={most}&$filter={}", encode_query(&filter));
+            if let Some(row_key) = from {
+                let token = |text: &str| encode_query(&continuation::write(text));
+                let (partition, row) = (token(partition_key), token(row_key));
+                path += &format!("&NextPartitionKey={partition}&NextRowKey={row}");
+            }
+            asking(Method::GET, path)
+        }
+    }
 }
 
-/// Asks for page after page.
-async fn pages(server: &Server, first: Request) -> Result<Exchange, String> {
-    let mut exchanges: Vec<(Request, Answer)> = Vec::new();
-    let mut request = first.clone();
-    while exchanges.len() < PAGES_MAX {
-        let answer = server.send(&request).await?;
-        let token = |name: &str| answer.header(&format!("x-ms-continuation-{name}"));
-        let mut next = first.clone();
-        for name in ["NextPartitionKey", "NextRowKey"] {
-            if let Some(token) = token(name) {
-                next.path += &format!("&{name}={}", encode_query(token));
-            }
+/// The request for the page after this answer; `first` asked for the first one.
+pub fn next_page(first: &Request, answer: &Answer) -> Option<Request> {
+    let mut next = first.clone();
+    for name in ["NextPartitionKey", "NextRowKey"] {
+        if let Some(token) = answer.header(&format!("x-ms-continuation-{name}")) {
+            next.path += &format!("&{name}={}", encode_query(token));
         }
-        exchanges.push((request, answer));
-        if next.path == first.path {
-            return Ok(Exchange(exchanges));
-        }
-        request = next;
     }
-    Err("a query that does not end".to_owned())
+    (next.path != first.path).then_some(next)
+}
+
+fn asking(method: Method, path: String) -> Request {
+    asking_at(Level::Minimal, plain(method, path))
+}
+
+fn asking_at(level: Level, request: Request) -> Request {
+    let level = match level {
+        Level::Minimal => "minimal",
+        Level::Full => "full",
+    };
+    request.with("accept", format!("application/json;odata={level}metadata"))
 }
 
 fn plain(method: Method, path: String) -> Request {
@@ -118,11 +104,11 @@ fn writing(request: Request, body: String) -> Request {
     request
 }
 
-fn conditional(request: Request, change: &Change, bound: &Bound) -> Request {
+fn conditional(request: Request, change: &Change, names: &Names) -> Request {
     match condition(change) {
         None => request,
         Some(Match::Any) => request.with("if-match", "*"),
-        Some(Match::Tag(tag)) => request.with("if-match", bound.text(tag)),
+        Some(Match::Tag(tag)) => request.with("if-match", names.entity_tag(tag)),
     }
 }
 
@@ -188,7 +174,7 @@ fn entity(row: &RowId, properties: &Properties) -> String {
     Json::Object(object).to_string()
 }
 
-fn batch(table: &str, changes: &[Change], bound: &Bound) -> Request {
+fn batch(table: &str, changes: &[Change], names: &Names) -> Request {
     let mut body = format!("--{BATCH}\r\nContent-Type: multipart/mixed; boundary={SET}\r\n\r\n");
     for change in changes {
         let (method, path) = target(table, change);
@@ -198,7 +184,7 @@ fn batch(table: &str, changes: &[Change], bound: &Bound) -> Request {
              Content-Transfer-Encoding: binary\r\n\r\n{method} {host}/{path} HTTP/1.1\r\n\
              Accept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0\r\n"
         );
-        for (name, value) in conditional(plain(method, path), change, bound).headers {
+        for (name, value) in conditional(plain(method, path), change, names).headers {
             if name == "if-match" {
                 body += &format!("If-Match: {value}\r\n");
             }

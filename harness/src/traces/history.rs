@@ -17,7 +17,7 @@ use crate::replay::uri::Url;
 /// A history as it was played: one trace for each service that it asked something of.
 #[derive(Debug)]
 pub struct Told {
-    /// Blob before queue.
+    /// Blob before queue before table.
     pub traces: Vec<Trace>,
     /// The first step that was answered wrongly: nothing was sent after it.
     pub failure: Option<Failure>,
@@ -55,10 +55,11 @@ pub async fn tell(mut server: Server, history: &[Operation], seed: Option<u64>) 
     }
 }
 
-/// Hosts of the blob and the queue service of a history.
-const AUTHORITIES: [(Service, &str); 2] = [
+/// Hosts of the services of a history.
+const AUTHORITIES: [(Service, &str); 3] = [
     (Service::Blob, "127.0.0.1:10000"),
     (Service::Queue, "127.0.0.1:10001"),
+    (Service::Table, "127.0.0.1:10002"),
 ];
 
 fn authority(service: Service) -> &'static str {

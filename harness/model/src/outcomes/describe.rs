@@ -1,6 +1,7 @@
 //! The cell that an operation belongs to: its name and the condition that it carries.
 
 use super::Header;
+use crate::vocabulary::tables::{Action, Match, TableOperation};
 use crate::vocabulary::{
     AccountOperation, BlobOperation, Condition, ContainerOperation, LeaseAction, NewBlob,
     Operation, Position, Property, QueueOperation, Sequence,
@@ -12,6 +13,7 @@ pub fn describe(operation: &Operation) -> (&'static str, Header) {
         Operation::Container(_, operation) => describe_container(operation),
         Operation::Blob(_, operation) => of_blob(operation),
         Operation::Queue(_, operation) => (describe_queue(operation), Header::NONE),
+        Operation::Table(_, operation) => of_table(operation),
         Operation::Account(operation) => (of_account(operation), Header::NONE),
         Operation::Malformed(which) => (which.operation(), Header::NONE),
         Operation::Advance { .. } => ("advance", Header::NONE),
@@ -59,6 +61,31 @@ fn sequence(of: Option<Condition>, sequence: Option<Sequence>) -> Header {
         (None, Some(Sequence::Is(_))) => Header(17),
         _ => condition(of),
     }
+}
+
+fn of_table(operation: &TableOperation) -> (&'static str, Header) {
+    let (name, given) = match operation {
+        TableOperation::Create => ("table create", None),
+        TableOperation::Delete => ("table delete", None),
+        TableOperation::Change(change) => match &change.action {
+            Action::Insert(_) => ("entity insert", None),
+            Action::Replace(_, None) => ("entity insert or replace", None),
+            Action::Replace(_, given) => ("entity update", *given),
+            Action::Merge(_, None) => ("entity insert or merge", None),
+            Action::Merge(_, given) => ("entity merge", *given),
+            Action::Delete(given) => ("entity delete", Some(*given)),
+        },
+        TableOperation::Batch(_) => ("entity group transaction", None),
+        TableOperation::Get(..) => ("entity get", None),
+        TableOperation::Query { .. } => ("entity query", None),
+        TableOperation::Page { .. } => ("entity query one page", None),
+    };
+    let header = match given {
+        None => Header::NONE,
+        Some(Match::Tag(_)) => Header(1),
+        Some(Match::Any) => Header(2),
+    };
+    (name, header)
 }
 
 fn of_account(operation: &AccountOperation) -> &'static str {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use smalt_protocol::ErrorCode;
 use smalt_protocol::table::{Value, key, literal};
@@ -12,7 +13,7 @@ use super::Tag;
 pub type Properties = BTreeMap<String, Value>;
 
 /// An entity's address within its table.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowId {
     /// `PartitionKey`.
     pub partition_key: String,
@@ -32,14 +33,58 @@ pub enum TableOperation {
     /// Several of them in one entity group transaction.
     Batch(Vec<Change>),
     /// Query Entities, by its keys.
-    Get(RowId),
+    Get(RowId, Level),
     /// Query Entities, every page of it.
     Query {
         /// `$filter`.
         filter: Option<TableFilter>,
         /// `$top`.
         page: u32,
+        /// `odata=`.
+        level: Level,
     },
+    /// Query Entities for one partition, one page of it: what one moment shows.
+    Page {
+        /// The partition that the filter asks for.
+        partition_key: String,
+        /// `NextRowKey`: where an earlier page said that this one begins.
+        from: Option<String>,
+        /// `$top`.
+        most: u32,
+    },
+}
+
+impl TableOperation {
+    /// The entities that it names, in order.
+    pub fn rows(&self) -> Vec<RowId> {
+        match self {
+            TableOperation::Change(change) => vec![change.row.clone()],
+            TableOperation::Batch(all) => all.iter().map(|change| change.row.clone()).collect(),
+            TableOperation::Get(row, _) => vec![row.clone()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The partition that it is about, if it is about one.
+    pub fn partition(&self) -> Option<&str> {
+        match self {
+            TableOperation::Change(Change { row, .. }) | TableOperation::Get(row, _) => {
+                Some(&row.partition_key)
+            }
+            TableOperation::Batch(all) => all.first().map(|one| one.row.partition_key.as_str()),
+            TableOperation::Page { partition_key, .. } => Some(partition_key),
+            _ => None,
+        }
+    }
+}
+
+/// How much an answer says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// `odata=minimalmetadata`.
+    Minimal,
+    /// `odata=fullmetadata`.
+    Full,
 }
 
 /// What is done to an entity.
@@ -98,7 +143,7 @@ pub enum TableFilter {
 }
 
 /// An entity that an answer shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its keys.
     pub id: RowId,
@@ -108,8 +153,18 @@ pub struct Row {
     pub properties: Properties,
 }
 
+/// Values are hashed as they are written: a double has no hash of its own.
+impl Hash for Row {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.id, self.tag).hash(state);
+        for (name, value) in &self.properties {
+            (name, value.edm_type().as_str(), literal::write(value)).hash(state);
+        }
+    }
+}
+
 /// What the Table service has to answer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableExpected {
     /// Status: of a refused transaction that of its one part.
     pub status: u16,
@@ -121,6 +176,8 @@ pub struct TableExpected {
     pub tags: Vec<Option<Tag>>,
     /// The entities that were asked for, in order.
     pub rows: Vec<Row>,
+    /// The entity that the next page begins with.
+    pub next: Option<RowId>,
 }
 
 impl TableFilter {

@@ -5,15 +5,21 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use smalt_model::Model;
-use smalt_model::vocabulary::{LeaseId, MessageId, Metadata, Operation, PROPOSED_LEASES, Receipt};
+use smalt_model::vocabulary::tables::{Row, TableExpected};
+use smalt_model::vocabulary::{
+    LeaseId, MessageId, Metadata, Operation, PROPOSED_LEASES, Receipt, Tag,
+};
+use smalt_protocol::table::Value as Property;
 
 use super::blob::Blob;
 use super::container::Container;
+use super::entity::Partition;
 use super::output::{Made, Message, Output};
+use super::pool;
 use super::queue::Queue;
 use super::value::Taken;
 use crate::bursts::linear::Spec;
-use crate::bursts::program::{self, BLOBS, Draw, Known};
+use crate::bursts::program::{self, BLOBS, Draw, Known, PARTITIONS};
 use crate::histories::server::START_S;
 
 const HISTORIES: u64 = 500;
@@ -29,6 +35,15 @@ fn learn(known: &mut Known, operation: &Operation, seen: &Output) {
     known.tags = known.tags.max(seen.tag.map_or(0, |tag| tag + 1));
     known.leases = known.leases.max(seen.lease.map_or(0, |id| id + 1));
     known.leases = known.leases.max(PROPOSED_LEASES);
+    if let (Operation::Table(_, operation), Some(table)) = (operation, &seen.table) {
+        for (id, tag) in operation.rows().iter().zip(&table.tags) {
+            tag.iter()
+                .for_each(|tag| pool::learn(&mut known.entities, id, *tag));
+        }
+        for row in &table.rows {
+            pool::learn(&mut known.entities, &row.id, row.tag);
+        }
+    }
     let messages = seen.messages.iter().flatten();
     let pairs = messages.filter_map(|m| Some((MessageId(m.id), Receipt(m.receipt?))));
     known.shown.extend(pairs);
@@ -48,6 +63,7 @@ fn history(
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut model = Model::new(START_S);
     let _ = model.step(&program::create_container());
+    let _ = model.step(&program::create_table());
     if let Some(Operation::Container(..)) = first {
         model = Model::new(START_S);
     }
@@ -80,7 +96,7 @@ fn made(steps: &[(Step, bool)]) -> Made {
 }
 
 /// Ways to change one thing in an answer, if it shows that.
-const CHANGES: [fn(&mut Output); 14] = [
+const CHANGES: [fn(&mut Output); 21] = [
     |o| o.status += 1,
     |o| o.code = Some("OperationTimedOut".to_owned()),
     |o| o.tag = o.tag.map(|_| 777_777),
@@ -107,7 +123,43 @@ const CHANGES: [fn(&mut Output); 14] = [
         });
     },
     |o| first(o, |message| longer(&mut message.text)),
+    |o| table(o, |t| t.place = t.place.map(|place| place + 1)),
+    |o| {
+        table(o, |t| {
+            t.tags
+                .iter_mut()
+                .flatten()
+                .take(1)
+                .for_each(|tag| tag.0 = 777_777);
+        });
+    },
+    |o| table(o, |t| t.rows.truncate(t.rows.len() / 2)),
+    |o| row(o, |row| row.tag = Tag(777_777)),
+    |o| row(o, |row| row.id.row_key.push('1')),
+    |o| {
+        row(o, |row| {
+            row.properties.insert("a".to_owned(), Property::Int64(7));
+        });
+    },
+    |o| table(o, |t| t.next.iter_mut().for_each(|id| id.row_key.push('1'))),
 ];
+
+fn table(output: &mut Output, change: impl FnMut(&mut TableExpected)) {
+    output.table.iter_mut().for_each(change);
+}
+
+fn row(output: &mut Output, change: impl Fn(&mut Row)) {
+    table(output, |table| {
+        table.rows.iter_mut().take(1).for_each(&change);
+    });
+}
+
+/// Every tag that an answer shows.
+fn tags(output: &Output) -> Vec<Tag> {
+    let table = output.table.iter();
+    let of_table = table.flat_map(|t| t.tags.iter().flatten().chain(t.rows.iter().map(|r| &r.tag)));
+    of_table.copied().chain(output.tag.map(Tag)).collect()
+}
 
 fn longer(text: &mut Option<String>) {
     text.iter_mut().for_each(|text| text.push('1'));
@@ -140,7 +192,8 @@ fn wrong(output: &Output) -> Vec<Output> {
 fn is_made_here(operation: &Operation, output: &Output, changed: &Output) -> bool {
     let mut own = Made::default();
     let _ = own.add(operation, output);
-    changed.tag != output.tag && !own.tags.is_empty()
+    // One of several tags that are one is wrong by itself.
+    tags(changed) != tags(output) && !own.tags.is_empty() && tags(output).len() == 1
 }
 
 /// Runs a history through a specification; how many wrong answers it was shown.
@@ -155,7 +208,9 @@ fn agree<S: Spec<Output = Output>>(start: S, steps: &[(Step, bool)]) -> usize {
         let doctored = wrong(output).into_iter();
         for changed in doctored.filter(|changed| !is_made_here(operation, output, changed)) {
             // An unseen tag may be any that nobody made.
-            if *is_lost || steps.iter().any(|(_, is_lost)| *is_lost) && changed.tag != output.tag {
+            if *is_lost
+                || steps.iter().any(|(_, is_lost)| *is_lost) && tags(&changed) != tags(output)
+            {
                 continue;
             }
             let told = state.step(operation, Some(&changed));
@@ -222,6 +277,22 @@ fn a_queue_is_what_the_model_says() {
     }
     assert!(refused > 15_000, "{refused} wrong answers");
     assert!(seen.len() >= 8, "{seen:?}");
+}
+
+#[test]
+fn a_partition_is_what_the_model_says() {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut refused = 0;
+    for seed in 0..HISTORIES {
+        let steps = history(seed, None, &|draw| program::entity(draw, &PARTITIONS[..1]));
+        refused += agree(
+            Partition::empty(Taken::by_answers(made(&steps).tags)),
+            &steps,
+        );
+        codes(&steps, &mut seen);
+    }
+    assert!(refused > 15_000, "{refused} wrong answers");
+    assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
 /// Lease ids of the service's own are numbered behind those of clients.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use smalt_model::expected::Shown;
+use smalt_model::vocabulary::tables::{TableExpected, TableOperation};
 use smalt_model::vocabulary::{
     BlobOperation, ContainerOperation, Metadata, Operation, QueueOperation, Receipt,
 };
@@ -12,6 +13,7 @@ use super::pool::Pool;
 use crate::histories::check::metadata;
 use crate::histories::documents::{self, Entry};
 use crate::histories::run::Answered;
+use crate::table_histories::answers::{self, Seen};
 
 /// An answer. What it does not show is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub struct Output {
     pub receipt: Option<u32>,
     /// Blobs of a listing, all pages: name, ETag, length in bytes.
     pub entries: Option<Vec<(String, u32, u64)>>,
+    /// What the Table service shows; its code stands above.
+    pub table: Option<TableExpected>,
 }
 
 /// A message.
@@ -67,6 +71,9 @@ impl Output {
     /// # Errors
     /// When it cannot be read.
     pub fn of(operation: &Operation, answered: &Answered, pool: &mut Pool) -> Result<Self, String> {
+        if let (Operation::Table(_, operation), Some(seen)) = (operation, &answered.table) {
+            return Self::of_table(operation, seen, pool);
+        }
         let answer = &answered.answer;
         let text = |name: &str| answer.header(name).map(str::to_owned);
         let mut output = Output {
@@ -92,6 +99,17 @@ impl Output {
         output.metadata = Some(metadata(answer));
         output.read_body(operation, answered, pool)?;
         Ok(output)
+    }
+
+    fn of_table(operation: &TableOperation, seen: &Seen, pool: &mut Pool) -> Result<Self, String> {
+        let number = |id: &_, text: &str| pool.entity(id, text);
+        let table = answers::numbered(seen, number, &operation.rows())?;
+        Ok(Output {
+            status: seen.status,
+            code: seen.code.clone(),
+            table: Some(table),
+            ..Output::default()
+        })
     }
 
     fn read_body(
@@ -176,6 +194,12 @@ impl From<&Expected> for Output {
                 Fact::Metadata(metadata) => output.metadata = Some(metadata.clone()),
                 Fact::Body(body) => output.body = Some(body.clone()),
                 Fact::Tags(tags) => output.tags = Some(tags.clone()),
+                Fact::Table(table) => {
+                    output.table = Some(TableExpected {
+                        code: None,
+                        ..table.clone()
+                    });
+                }
                 Fact::Receipt(receipt) => output.receipt = Some(receipt.0),
                 Fact::Messages(shown) => {
                     output.messages = Some(shown.iter().map(Message::from).collect());
@@ -225,6 +249,15 @@ impl Made {
         };
         let messages = seen.messages.as_deref().unwrap_or_default();
         match operation {
+            Operation::Table(_, TableOperation::Change(_) | TableOperation::Batch(_)) => {
+                let tags = seen
+                    .table
+                    .iter()
+                    .flat_map(|table| table.tags.iter().flatten());
+                // One commit has one tag for all that it writes.
+                let mut tags = tags.collect::<BTreeSet<_>>().into_iter();
+                tags.try_for_each(|tag| once(&mut self.tags, "ETag", Some(tag.0)))
+            }
             Operation::Blob(_, BlobOperation::Put(..) | BlobOperation::SetMetadata(..))
             | Operation::Container(
                 _,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use smalt_model::vocabulary::tables::RowId;
 use smalt_model::vocabulary::{LeaseId, MessageId, PROPOSED_LEASES, Receipt, Tag};
 
 use crate::histories::names::Names;
@@ -19,12 +20,23 @@ pub struct Pool {
     receipts: HashMap<String, u32>,
     /// Messages with their receipts, as they were shown.
     shown: Vec<(MessageId, Receipt)>,
+    entity_tags: HashMap<String, u32>,
+    /// Entities with their tags, as they were shown.
+    entities: Vec<(RowId, Tag)>,
 }
 
 /// The number of a text; a new one is the next.
 fn number<K: std::hash::Hash + Eq>(known: &mut HashMap<K, u32>, key: K, first: u32) -> u32 {
     let next = first + u32::try_from(known.len()).unwrap_or(NOBODYS);
     *known.entry(key).or_insert(next)
+}
+
+/// Adds a tag that was shown with an entity, if it is new.
+pub fn learn(entities: &mut Vec<(RowId, Tag)>, id: &RowId, tag: Tag) {
+    let pair = (id.clone(), tag);
+    if !entities.contains(&pair) {
+        entities.push(pair);
+    }
 }
 
 impl Pool {
@@ -75,6 +87,22 @@ impl Pool {
             self.shown.push((id, receipt));
         }
         Ok(receipt)
+    }
+
+    /// The tag of an entity as it was shown with it.
+    ///
+    /// # Errors
+    /// As [`Pool::tag`].
+    pub fn entity(&mut self, id: &RowId, text: &str) -> Result<Tag, String> {
+        let tag = Tag(number(&mut self.entity_tags, text.to_owned(), 0));
+        self.names.see_entity_tag(tag, text)?;
+        learn(&mut self.entities, id, tag);
+        Ok(tag)
+    }
+
+    /// Entities with the tags that were shown with them, oldest first.
+    pub fn entities(&self) -> &[(RowId, Tag)] {
+        &self.entities
     }
 
     /// How many ETags were seen: every smaller number is one.

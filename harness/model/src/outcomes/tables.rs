@@ -1,0 +1,71 @@
+//! The rows of the Table service. Sources stand at the rules.
+
+use smalt_protocol::ErrorCode as E;
+
+use super::groups::{IF_MATCH, IF_MATCH_ANY, NONE, done, no};
+use super::{Outcome, Row, Set};
+
+const CONDITIONED: Set = IF_MATCH | IF_MATCH_ANY;
+
+/// What an operation on entities finds where there is no table.
+const TABLE: &[(Outcome, Set)] = &[(no(E::TableNotFound), NONE)];
+/// A write that may make the entity.
+const UPSERT: &[&[(Outcome, Set)]] = &[TABLE, &[(done(204), NONE)]];
+/// A write of an entity that has to be there.
+const CONDITIONAL: &[&[(Outcome, Set)]] = &[&[
+    (no(E::TableNotFound), CONDITIONED),
+    (done(204), CONDITIONED),
+    (no(E::ResourceNotFound), CONDITIONED),
+    (no(E::UpdateConditionNotSatisfied), IF_MATCH),
+]];
+
+const fn row(operation: &'static str, outcomes: &'static [&'static [(Outcome, Set)]]) -> Row {
+    Row {
+        operation,
+        outcomes,
+    }
+}
+
+/// The rows.
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "table create",
+        &[&[(done(204), NONE), (no(E::TableAlreadyExists), NONE)]],
+    ),
+    row(
+        "table delete",
+        &[&[(done(204), NONE), (no(E::ResourceNotFound), NONE)]],
+    ),
+    row(
+        "entity insert",
+        &[
+            TABLE,
+            &[(done(204), NONE), (no(E::EntityAlreadyExists), NONE)],
+        ],
+    ),
+    row("entity insert or replace", UPSERT),
+    row("entity insert or merge", UPSERT),
+    row("entity update", CONDITIONAL),
+    row("entity merge", CONDITIONAL),
+    row("entity delete", CONDITIONAL),
+    row(
+        "entity group transaction",
+        &[
+            TABLE,
+            &[
+                (done(204), NONE),
+                (no(E::EntityAlreadyExists), NONE),
+                (no(E::ResourceNotFound), NONE),
+                (no(E::UpdateConditionNotSatisfied), NONE),
+                (no(E::CommandsInBatchActOnDifferentPartitions), NONE),
+                (no(E::InvalidDuplicateRow), NONE),
+            ],
+        ],
+    ),
+    row(
+        "entity get",
+        &[TABLE, &[(done(200), NONE), (no(E::ResourceNotFound), NONE)]],
+    ),
+    row("entity query", &[TABLE, &[(done(200), NONE)]]),
+    row("entity query one page", &[TABLE, &[(done(200), NONE)]]),
+];

@@ -1,0 +1,390 @@
+//! Histories of a partition of entities that no service may make.
+
+use smalt_model::vocabulary::tables::{
+    Action, Change, Level, Match, Properties, Row, RowId, TableExpected, TableOperation,
+};
+use smalt_protocol::table::Value;
+
+use super::*;
+use crate::bursts::program::TABLE;
+
+const ROWS: [&str; 2] = ["r0", "r1"];
+
+fn id(row: usize) -> RowId {
+    RowId {
+        partition_key: PARTITIONS[0].to_owned(),
+        row_key: ROWS[row].to_owned(),
+    }
+}
+
+fn numbers(given: &[(&str, i32)]) -> Properties {
+    let owned = |(name, number): &(&str, i32)| ((*name).to_owned(), Value::Int32(*number));
+    given.iter().map(owned).collect()
+}
+
+fn on(operation: TableOperation) -> Operation {
+    Operation::Table(TABLE.to_owned(), operation)
+}
+
+fn change(row: usize, action: Action) -> Change {
+    Change {
+        row: id(row),
+        action,
+    }
+}
+
+fn one(row: usize, action: Action) -> Operation {
+    on(TableOperation::Change(change(row, action)))
+}
+
+fn upsert(value: i32) -> Action {
+    Action::Replace(numbers(&[("a", value)]), None)
+}
+
+fn update(value: i32, tag: u32) -> Action {
+    Action::Replace(numbers(&[("a", value)]), Some(Match::Tag(Tag(tag))))
+}
+
+fn insert(value: i32) -> Action {
+    Action::Insert(numbers(&[("a", value)]))
+}
+
+fn both(first: Action, second: Action) -> Operation {
+    on(TableOperation::Batch(vec![
+        change(0, first),
+        change(1, second),
+    ]))
+}
+
+fn query() -> Operation {
+    on(TableOperation::Page {
+        partition_key: PARTITIONS[0].to_owned(),
+        from: None,
+        most: 1_000,
+    })
+}
+
+fn output(status: u16, code: Option<&str>, table: TableExpected) -> Output {
+    Output {
+        code: code.map(str::to_owned),
+        table: Some(TableExpected { status, ..table }),
+        ..ok(status)
+    }
+}
+
+/// A write that left these tags.
+fn wrote(tags: &[Option<u32>]) -> Output {
+    let tags = tags.iter().map(|tag| tag.map(Tag)).collect();
+    let table = TableExpected {
+        tags,
+        ..TableExpected::default()
+    };
+    output(204, None, table)
+}
+
+fn refuses(status: u16, code: &str, place: Option<usize>) -> Output {
+    let table = TableExpected {
+        place,
+        ..TableExpected::default()
+    };
+    output(status, Some(code), table)
+}
+
+/// Entities: row, tag, value.
+fn shows(entities: &[(usize, u32, i32)]) -> Output {
+    let row = |(row, tag, value): &(usize, u32, i32)| Row {
+        id: id(*row),
+        tag: Tag(*tag),
+        properties: numbers(&[("a", *value)]),
+    };
+    let table = TableExpected {
+        rows: entities.iter().map(row).collect(),
+        ..TableExpected::default()
+    };
+    output(200, None, table)
+}
+
+/// Both entities, of one transaction.
+fn both_there() -> Told {
+    let made = wrote(&[Some(0), Some(0)]);
+    (0, (1, 2), both(insert(1), insert(1)), made)
+}
+
+#[test]
+fn wrong_reads_of_a_partition_are_refused() {
+    let get = || on(TableOperation::Get(id(0), Level::Minimal));
+    let got = |tag: u32, value: i32| {
+        let mut got = shows(&[(0, tag, value)]);
+        if let Some(table) = &mut got.table {
+            table.tags = vec![Some(Tag(tag))];
+        }
+        got
+    };
+    let second = || (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)]));
+    check(
+        Kind::Entity,
+        vec![
+            (
+                "a read",
+                vec![both_there(), (1, (3, 4), get(), got(0, 1))],
+                true,
+            ),
+            (
+                "a stale read",
+                vec![both_there(), second(), (2, (5, 6), get(), got(0, 1))],
+                false,
+            ),
+            (
+                "a new value under an old tag",
+                vec![both_there(), second(), (2, (5, 6), get(), got(0, 2))],
+                false,
+            ),
+            (
+                "a query of a state that was",
+                vec![
+                    both_there(),
+                    (1, (3, 6), one(0, upsert(2)), wrote(&[Some(1)])),
+                    (2, (4, 5), query(), shows(&[(0, 0, 1), (1, 0, 1)])),
+                ],
+                true,
+            ),
+            (
+                "a query of two states: the second write of one client without its first",
+                vec![
+                    both_there(),
+                    (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)])),
+                    (1, (6, 7), one(1, upsert(2)), wrote(&[Some(2)])),
+                    (2, (5, 8), query(), shows(&[(0, 0, 1), (1, 2, 2)])),
+                ],
+                false,
+            ),
+            (
+                "a query that misses one",
+                vec![both_there(), (2, (3, 4), query(), shows(&[(1, 0, 1)]))],
+                false,
+            ),
+            (
+                "an entity that nobody made",
+                vec![(2, (3, 4), query(), shows(&[(1, 0, 1)]))],
+                false,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_transactions_are_refused() {
+    let write = || both(upsert(2), upsert(2));
+    let seen = |first, second| (2, (4, 5), query(), shows(&[first, second]));
+    let (old, new) = ((0, 0, 1), (0, 1, 2));
+    check(
+        Kind::Entity,
+        vec![
+            (
+                "seen whole",
+                vec![
+                    both_there(),
+                    (1, (3, 6), write(), wrote(&[Some(1); 2])),
+                    seen(new, (1, 1, 2)),
+                ],
+                true,
+            ),
+            (
+                "seen in part",
+                vec![
+                    both_there(),
+                    (1, (3, 6), write(), wrote(&[Some(1); 2])),
+                    seen(new, (1, 0, 1)),
+                ],
+                false,
+            ),
+            (
+                "lost, and seen whole",
+                vec![
+                    both_there(),
+                    (1, (3, 0), write(), Output::default()),
+                    seen(new, (1, 1, 2)),
+                ],
+                true,
+            ),
+            (
+                "lost, and seen in part",
+                vec![
+                    both_there(),
+                    (1, (3, 0), write(), Output::default()),
+                    seen(old, (1, 1, 2)),
+                ],
+                false,
+            ),
+            (
+                "lost, and seen with two tags",
+                vec![
+                    both_there(),
+                    (1, (3, 0), write(), Output::default()),
+                    seen(new, (1, 2, 2)),
+                ],
+                false,
+            ),
+            (
+                "answered with two tags",
+                vec![
+                    both_there(),
+                    (1, (3, 6), write(), wrote(&[Some(1), Some(2)])),
+                ],
+                false,
+            ),
+        ],
+    );
+    let clash = || both(upsert(2), insert(2));
+    let exists = |place| refuses(409, "EntityAlreadyExists", place);
+    let refused = |place| (1, (3, 4), clash(), exists(place));
+    check(
+        Kind::Entity,
+        vec![
+            ("refused", vec![both_there(), refused(Some(1))], true),
+            (
+                "refused at another place",
+                vec![both_there(), refused(Some(0))],
+                false,
+            ),
+            (
+                "refused without a place",
+                vec![both_there(), refused(None)],
+                false,
+            ),
+            (
+                "refused, and done in part",
+                vec![
+                    both_there(),
+                    refused(Some(1)),
+                    (2, (5, 6), query(), shows(&[(0, 1, 2), (1, 0, 1)])),
+                ],
+                false,
+            ),
+            (
+                "done although one change is refused",
+                vec![both_there(), (1, (3, 4), clash(), wrote(&[Some(1); 2]))],
+                false,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn wrong_conditions_and_tags_of_entities_are_refused() {
+    let merge = Action::Merge(numbers(&[("b", 5)]), None);
+    let unmet = || refuses(412, "UpdateConditionNotSatisfied", None);
+    let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
+    let rival = || (1, (3, 6), one(0, update(2, 0)), wrote(&[Some(1)]));
+    check(
+        Kind::Entity,
+        vec![
+            (
+                "a lost update: one condition met twice",
+                vec![
+                    both_there(),
+                    rival(),
+                    (2, (4, 5), one(0, update(3, 0)), wrote(&[Some(2)])),
+                ],
+                false,
+            ),
+            (
+                "one condition met once",
+                vec![
+                    both_there(),
+                    rival(),
+                    (2, (4, 5), one(0, update(3, 0)), unmet()),
+                ],
+                true,
+            ),
+            (
+                "refused although nobody wrote",
+                vec![both_there(), (2, (4, 5), one(0, update(3, 0)), unmet())],
+                false,
+            ),
+            (
+                "deleted under a stale tag",
+                vec![
+                    both_there(),
+                    (1, (3, 4), one(0, upsert(2)), wrote(&[Some(1)])),
+                    (2, (5, 6), delete(0), wrote(&[None])),
+                ],
+                false,
+            ),
+            (
+                "deleted by two",
+                vec![
+                    both_there(),
+                    (1, (3, 6), delete(0), wrote(&[None])),
+                    (2, (4, 5), delete(0), wrote(&[None])),
+                ],
+                false,
+            ),
+            (
+                "inserted by two",
+                vec![
+                    (1, (3, 6), one(0, insert(1)), wrote(&[Some(0)])),
+                    (2, (4, 5), one(0, insert(1)), wrote(&[Some(1)])),
+                ],
+                false,
+            ),
+            (
+                "a tag of two writes",
+                vec![
+                    both_there(),
+                    (1, (3, 4), one(0, upsert(2)), wrote(&[Some(0)])),
+                ],
+                false,
+            ),
+            (
+                "a merge that drops what it does not name",
+                vec![
+                    both_there(),
+                    (1, (3, 4), one(0, merge), wrote(&[Some(1)])),
+                    (2, (5, 6), query(), shows(&[(0, 1, 1), (1, 0, 1)])),
+                ],
+                false,
+            ),
+        ],
+    );
+}
+
+/// Two clients that write one entity each: a page of one, and one that begins behind it.
+#[test]
+fn wrong_pages_are_refused() {
+    let page = |from: Option<usize>, most: u32| {
+        on(TableOperation::Page {
+            partition_key: PARTITIONS[0].to_owned(),
+            from: from.map(|row| ROWS[row].to_owned()),
+            most,
+        })
+    };
+    let ends = |mut seen: Output, next: Option<usize>| {
+        if let Some(table) = &mut seen.table {
+            table.next = next.map(id);
+        }
+        seen
+    };
+    let first = |next| (1, (3, 4), page(None, 1), ends(shows(&[(0, 0, 1)]), next));
+    let rest = |shown: &[(usize, u32, i32)]| (1, (5, 6), page(Some(1), 1), shows(shown));
+    check(
+        Kind::Entity,
+        vec![
+            (
+                "two pages",
+                vec![both_there(), first(Some(1)), rest(&[(1, 0, 1)])],
+                true,
+            ),
+            (
+                "nothing follows, it says",
+                vec![both_there(), first(None)],
+                false,
+            ),
+            (
+                "the second one is left out",
+                vec![both_there(), first(Some(1)), rest(&[])],
+                false,
+            ),
+        ],
+    );
+}
