@@ -24,7 +24,8 @@ pub struct Options {
     /// Time that each line is measured for, in seconds.
     #[arg(long, default_value_t = 3.0)]
     pub seconds: f64,
-    /// Only lines whose name contains this: `put`, `entity`, `page`, `start`, `memory`, `in process`.
+    /// Only lines whose name contains this: `put`, `entity`, `page`, `start`, `memory`,
+    /// `in process`.
     #[arg(long, value_name = "SUBSTRING")]
     pub only: Option<String>,
     /// Blobs, and messages, of the lines about scale.

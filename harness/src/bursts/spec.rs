@@ -1,5 +1,5 @@
-//! What one blob, one container, one queue, one partition of entities does: compact specifications, one for each kind of
-//! partition, for the search of [`linear`](super::linear).
+//! What one blob, one container, one queue, one partition of entities does: compact specifications
+//! for the search of [`linear`](super::linear).
 //!
 //! They say the same as the model does and are no part of it: a small state, values that the
 //! service makes up bound when they are seen first, time standing still. That they say the same is
