@@ -235,6 +235,10 @@ fn wrong_transactions_are_refused() {
             ),
         ],
     );
+}
+
+#[test]
+fn wrong_refusals_of_transactions_are_refused() {
     let clash = || both(upsert(2), insert(2));
     let exists = |place| refuses(409, "EntityAlreadyExists", place);
     let refused = |place| (1, (3, 4), clash(), exists(place));
@@ -272,7 +276,6 @@ fn wrong_transactions_are_refused() {
 
 #[test]
 fn wrong_conditions_and_tags_of_entities_are_refused() {
-    let merge = Action::Merge(numbers(&[("b", 5)]), None);
     let unmet = || refuses(412, "UpdateConditionNotSatisfied", None);
     let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
     let rival = || (1, (3, 6), one(0, update(2, 0)), wrote(&[Some(1)]));
@@ -311,6 +314,17 @@ fn wrong_conditions_and_tags_of_entities_are_refused() {
                 ],
                 false,
             ),
+        ],
+    );
+}
+
+#[test]
+fn writes_by_two_and_lost_properties_are_refused() {
+    let merge = Action::Merge(numbers(&[("b", 5)]), None);
+    let delete = |tag: u32| one(0, Action::Delete(Match::Tag(Tag(tag))));
+    check(
+        Kind::Entity,
+        vec![
             (
                 "deleted by two",
                 vec![
