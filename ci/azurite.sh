@@ -6,8 +6,6 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt smalt-sweeper smalt-listener harness
 
-account=devstoreaccount1
-key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 build=${BUILD_DIR:-build}/azurite
 
 start_azurite() {

@@ -20,13 +20,10 @@ billing=$bin/examples/billing
 plan=(--submissions 10 --transactions 40000 --chunk 400 --seed "$seed" --visibility 3s)
 
 start_smalt smalt
-account=devstoreaccount1
-key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
 connection+=";BlobEndpoint=http://$smalt_blob/$account;QueueEndpoint=http://$smalt_queue/$account;"
 export AZURE_STORAGE_CONNECTION_STRING=$connection
 
-declare -A pids
 # begin ROLE: starts a role's process; its log goes on where it was.
 begin() {
     local role=$1 flags=()
@@ -36,31 +33,14 @@ begin() {
         *) flags=(processor --work 100ms) ;;
     esac
     "$billing" "${flags[@]}" "${plan[@]}" >>"$work/$role.log" 2>&1 &
-    pids[$role]=$!
-    started+=("$!")
+    note_role "$role"
 }
 
 roles=(initiator processor1 processor2 controller)
 for role in "${roles[@]}"; do begin "$role"; done
 
-killed=0
-while [ "$killed" -lt "$kills" ]; do
-    sleep "0.$((RANDOM % 6 + 2))"
-    role=${roles[$((RANDOM % ${#roles[@]}))]}
-    kill -9 "${pids[$role]}" 2>/dev/null || true
-    wait "${pids[$role]}" 2>/dev/null || true
-    begin "$role"
-    killed=$((killed + 1))
-done
-echo "$killed processes killed"
+kill_roles "$kills" "${roles[@]}"
 
 # The initiator and the controller end by themselves.
-for role in initiator controller; do
-    for _ in $(seq 1 400); do
-        kill -0 "${pids[$role]}" 2>/dev/null || break
-        sleep 0.1
-    done
-    ! kill -0 "${pids[$role]}" 2>/dev/null || fail "$role does not end: $(tail -n 5 "$work/$role.log")"
-    wait "${pids[$role]}" || fail "$role: $(tail -n 5 "$work/$role.log")"
-done
+for role in initiator controller; do await_end "$role" 40; done
 "$billing" check "${plan[@]}" || fail "the sums"

@@ -11,7 +11,6 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt smalt-listener harness
 messages=${1:-2000}
-account=devstoreaccount1
 
 "$bin/harness" fleet --messages "$messages" --kill-every 700
 
@@ -24,8 +23,7 @@ start_smalt tls --cert "$work/tls/server.pem" --key "$work/tls/server.key"
 echo "with a thief"
 start_smalt robbed
 endpoint=http://$robbed_queue/$account
-"$bin/smalt-listener" run --endpoint "$endpoint" --account "$account" --account-key \
-    'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==' \
+"$bin/smalt-listener" run --endpoint "$endpoint" --account "$account" --account-key "$key" \
     --queue fleet --create-queue --idle-max 100ms --log-level error --exec true &
 started+=("$!")
 status=0

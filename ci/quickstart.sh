@@ -7,8 +7,6 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt smalt-sweeper smalt-listener
 
-account=devstoreaccount1
-key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 venv=${BUILD_DIR:-build}/quickstart
 
 if [ ! -e "$venv/installed" ]; then

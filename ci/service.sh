@@ -55,6 +55,47 @@ start_smalt() {
     done
 }
 
+# The account that smalt and Azurite have by themselves. Its key is public.
+# shellcheck disable=SC2034 # for those that source this
+account=devstoreaccount1
+# shellcheck disable=SC2034
+key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
+
+# Processes that are killed and begun again, each by its role. The script has `begin ROLE`, which
+# starts one in the background, with its log in $work/ROLE.log, and then calls note_role.
+declare -A role_pids
+note_role() {
+    role_pids[$1]=$!
+    started+=("$!")
+}
+
+# kill_roles COUNT ROLE...: so often kill -9 meets one of them, drawn from RANDOM.
+kill_roles() {
+    local kills=$1 killed=0 role
+    shift
+    local roles=("$@")
+    while [ "$killed" -lt "$kills" ]; do
+        sleep "0.$((RANDOM % 6 + 2))"
+        role=${roles[$((RANDOM % ${#roles[@]}))]}
+        kill -9 "${role_pids[$role]}" 2>/dev/null || true
+        wait "${role_pids[$role]}" 2>/dev/null || true
+        begin "$role"
+        killed=$((killed + 1))
+    done
+    echo "$killed processes killed"
+}
+
+# await_end ROLE SECONDS: fails unless it ends by itself in this time, and well.
+await_end() {
+    local role=$1 log=$work/$1.log
+    for _ in $(seq 1 $(($2 * 10))); do
+        kill -0 "${role_pids[$role]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    ! kill -0 "${role_pids[$role]}" 2>/dev/null || fail "$role does not end: $(tail -n 5 "$log")"
+    wait "${role_pids[$role]}" || fail "$role: $(tail -n 5 "$log")"
+}
+
 azurite_version=3.37.0
 node_version=24.11.1
 

@@ -16,8 +16,6 @@ need smalt
 adlfs_version=2026.8.0
 object_store_version=0.14
 azure_cli_version=2.91.0
-account=devstoreaccount1
-key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites" && pwd)
 venv=$build/venv
 failures=0

@@ -6,8 +6,6 @@ cd "$(dirname "$0")/.."
 . ci/service.sh
 need smalt smalt-sweeper smalt-listener harness
 
-account=devstoreaccount1
-key='Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=='
 blob_endpoint=https://$account.blob.core.windows.net
 queue_endpoint=https://$account.queue.core.windows.net
 

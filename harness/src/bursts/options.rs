@@ -228,16 +228,19 @@ fn job(options: &Options, next: &AtomicU64, done: &dyn Fn(), found: &dyn Fn(Fail
         }
         let plan = options.plan(options.seed + at);
         match burst(&plan, &access) {
-            Ok(verdict) => {
-                if verdict.undecided > 0 {
-                    eprintln!("seed {}: the search for an order gave up", plan.seed);
-                }
-                sum.add(verdict);
-            }
+            Ok(verdict) => count(&mut sum, &plan, verdict),
             Err(failure) => found((plan, failure)),
         }
         done();
     }
+}
+
+/// Adds what came of a burst, and names it if it was not decided.
+fn count(sum: &mut Verdict, plan: &Plan, verdict: Verdict) {
+    if verdict.undecided > 0 {
+        eprintln!("seed {}: the search for an order gave up", plan.seed);
+    }
+    sum.add(verdict);
 }
 
 fn on_threads(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>> {
@@ -253,7 +256,7 @@ fn on_threads(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>
             })),
         };
         match told {
-            Ok(verdict) => sum.add(verdict),
+            Ok(verdict) => count(&mut sum, &plan, verdict),
             Err(failure) => return Err(Box::new((plan, failure))),
         }
         done();

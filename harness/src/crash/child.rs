@@ -328,10 +328,11 @@ impl Worker {
             let flaw = Flaw::new(Property::C1, text);
             verified.flaws.push(flaw);
         }
-        if !self.reads_fail {
-            verified.flaws.append(&mut verified.unreadable);
-        }
-        for flaw in verified.flaws {
+        let flaws: Vec<Flaw> = match self.reads_fail {
+            true => verified.flaws,
+            false => verified.all_flaws().collect(),
+        };
+        for flaw in flaws {
             self.log.tell(&Event::Wrong(flaw))?;
         }
         Ok(())
