@@ -22,6 +22,7 @@ use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
 use crate::rules::dispatch::{self, Receipt, Settlement};
+use crate::rules::done::Finished;
 use crate::rules::renewal::min_start;
 use crate::run::{CANCEL_GRACE, Run};
 use crate::settle::Settled;
@@ -98,7 +99,7 @@ impl Owner {
 
     async fn bring_to_end(&mut self) -> Settled {
         let (body, unusable) = self.open();
-        let finished_before = self.shared.done().contains(&self.message.id);
+        let finished_before = self.shared.done().get(&self.message.id).is_some();
         let count = self.message.dequeue_count;
         let most = self.shared.config.max_dequeue;
         match dispatch::at_receipt(finished_before, count, most, body.is_some()) {
@@ -224,7 +225,8 @@ impl Owner {
             // The handler finished in that very moment: if it is done, the message is deleted when
             // it comes back.
             if run.verdict().await == Verdict::Ok {
-                self.shared.done().insert(&self.message.id);
+                let id = &self.message.id;
+                self.shared.done().insert(id, Finished::Handled);
             }
             return end;
         }

@@ -6,6 +6,7 @@ use crate::message::Owner;
 use crate::planted::planted;
 use crate::renew::Renewal;
 use crate::report::Outcome;
+use crate::rules::done::Finished;
 use crate::rules::envelope::{Poisoned, poison_text};
 use crate::rules::renewal::min_start;
 use crate::settle::{Attempts, Deleted, Settled};
@@ -19,7 +20,55 @@ impl Owner {
         if let Err(lost) = self.still_ours().await {
             return lost;
         }
-        let text = poison_text(&Poisoned {
+        let text = self.copy_text(reason);
+        let _gone = planted("deleted-before-its-copy") && self.is_deleted().await;
+        if let Err(error) = self.put_copy(&text).await
+            && !planted("deleted-without-its-copy")
+        {
+            let reason = format!("{reason}; {error}");
+            return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
+        }
+        match self.delete().await {
+            Deleted::Yes | Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
+            Deleted::Lost(error) | Deleted::Failed(error) => {
+                // Its copy exists: when it returns it needs neither a run nor a second copy.
+                let id = self.lock.id();
+                self.shared.done().insert(id, Finished::Copied);
+                Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
+            }
+        }
+    }
+
+    /// Of a message that is finished: its payload may be marked as kept, by a listener that began to
+    /// quarantine it and went away. Nobody can tell whether that one had put its copy; without a
+    /// copy the payload would be left for good, so one is put now. A second one costs little: they
+    /// have the same `id`.
+    pub(crate) async fn complete_quarantine(&mut self) -> Result<(), String> {
+        let id = self.lock.id();
+        if self.shared.done().get(id) == Some(Finished::Copied) {
+            return Ok(());
+        }
+        let Some(claimed) = &self.claimed else {
+            return Ok(());
+        };
+        let within = (self.shared.config.call_timeout).min(self.lock.remaining() / 2);
+        match claimed.is_kept(within).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) if error.is_transient() => {
+                return Err(format!("its payload is not described: {error}"));
+            }
+            // Handled it is, whatever becomes of its payload.
+            Err(_) => return Ok(()),
+        }
+        let text = self.copy_text("another listener had begun to quarantine it; handled since");
+        (self.put_copy(&text).await).map_err(|error| format!("its copy is missing: {error}"))?;
+        self.shared.done().insert(self.lock.id(), Finished::Copied);
+        Ok(())
+    }
+
+    fn copy_text(&self, reason: &str) -> String {
+        poison_text(&Poisoned {
             id: &self.message.id,
             queue: &self.shared.config.queue,
             inserted: self.message.inserted,
@@ -32,22 +81,7 @@ impl Owner {
             } else {
                 &self.message.text
             },
-        });
-        let _gone = planted("deleted-before-its-copy") && self.is_deleted().await;
-        if let Err(error) = self.put_copy(&text).await
-            && !planted("deleted-without-its-copy")
-        {
-            let reason = format!("{reason}; {error}");
-            return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
-        }
-        match self.delete().await {
-            Deleted::Yes | Deleted::Gone => Settled::new(Outcome::Poisoned, reason),
-            Deleted::Lost(error) | Deleted::Failed(error) => {
-                // Its copy exists: when it returns it needs neither a run nor a second copy.
-                self.shared.done().insert(self.lock.id());
-                Settled::new(Outcome::PoisonedUnacked, format!("{reason}; {error}"))
-            }
-        }
+        })
     }
 
     async fn is_deleted(&mut self) -> bool {

@@ -12,6 +12,7 @@ use crate::planted::planted;
 use crate::renew::means_lost;
 use crate::report::Outcome;
 use crate::rules::backoff::Backoff;
+use crate::rules::done::Finished;
 use crate::rules::retry_curve::{retry_delay, within_life};
 use crate::shared::{Phase, Shared};
 
@@ -103,9 +104,10 @@ impl Owner {
         // Before the delete: while that is tried again and again the lock may lapse, and the
         // message come back to this very process.
         if !planted("done-is-forgotten") {
-            self.shared.done().insert(self.lock.id());
+            let id = self.lock.id();
+            self.shared.done().insert(id, Finished::Handled);
         }
-        if let Err(reason) = self.schedule_payload().await {
+        if let Err(reason) = self.prepare_payload().await {
             return Settled::new(Outcome::Unacked, reason);
         }
         let (outcome, reason) = match self.delete().await {
@@ -125,7 +127,7 @@ impl Owner {
 
     /// A message that was finished before: only its delete is missing.
     pub(crate) async fn delete_duplicate(&mut self) -> Settled {
-        if let Err(reason) = self.schedule_payload().await {
+        if let Err(reason) = self.prepare_payload().await {
             return Settled::new(Outcome::DuplicateKept, reason);
         }
         match self.delete().await {
@@ -140,6 +142,12 @@ impl Owner {
                 Settled::new(Outcome::DuplicateKept, reason)
             }
         }
+    }
+
+    /// Before a finished message is deleted: nothing of it may be left for good.
+    async fn prepare_payload(&mut self) -> Result<(), String> {
+        self.schedule_payload().await?;
+        self.complete_quarantine().await
     }
 
     /// The payload of a message that never expires has no end of its own: it gets one before the

@@ -103,6 +103,11 @@ impl Aim {
     }
 }
 
+/// Kind of a fault: the answer's body breaks off.
+pub const CUT: &str = "answer cut";
+/// Kind of a fault: the answer's body is damaged.
+pub const GARBLED: &str = "answer garbled";
+
 /// What happens to one request of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mishap {
@@ -110,7 +115,8 @@ pub enum Mishap {
     Unreachable,
     /// It is executed, and the connection breaks before the answer.
     AnswerLost,
-    /// It is executed, and the connection breaks after so many bytes of the answer's body.
+    /// It is executed, and the connection breaks after so many bytes of the answer's body. Of a
+    /// refusal the head still counts.
     AnswerCut(u16),
     /// It is executed, and a byte of the answer's body, counted round and round, arrives as one
     /// that stands in no text.
@@ -148,8 +154,8 @@ impl Mishap {
         match self {
             Mishap::Unreachable => "request lost",
             Mishap::AnswerLost => "answer lost",
-            Mishap::AnswerCut(_) => "answer cut",
-            Mishap::AnswerGarbled(_) => "answer garbled",
+            Mishap::AnswerCut(_) => CUT,
+            Mishap::AnswerGarbled(_) => GARBLED,
             Mishap::Twice => "delivered twice",
             Mishap::Refused(503, Some(_)) => "503 with Retry-After",
             Mishap::Refused(..) => "refused",

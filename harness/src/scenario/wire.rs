@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::account::{self, Account};
 use super::actor::Actor;
-use super::faults::{Fault, Mishap};
+use super::faults::{CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 use crate::servers::in_process;
 
@@ -277,7 +277,7 @@ impl Wire {
             }
             Mishap::AnswerCut(_) => {
                 taken.fired();
-                return Err(io::ErrorKind::UnexpectedEof.into());
+                return cut(answer?);
             }
             Mishap::AnswerGarbled(at) => {
                 taken.fired();
@@ -347,7 +347,10 @@ impl Wire {
             Ok(response) => Fate::Answered(Answer::of(response)),
             Err(error) => Fate::NoAnswer(error.to_string()),
         };
-        exchange.delivered &= answer.is_ok();
+        exchange.delivered &= match &answer {
+            Ok(answer) => exchange.fault != Some(CUT) || is_refusal(answer.status()),
+            Err(_) => false,
+        };
         let mut state = self.lock();
         let number = state.history.len();
         state.history.push(Event {
@@ -401,8 +404,21 @@ fn about(request: &http::Request<Bytes>) -> Option<String> {
 fn is_delivered(mishap: Mishap) -> bool {
     !matches!(
         mishap,
-        Mishap::AnswerLost | Mishap::AnswerCut(_) | Mishap::CrashAfter | Mishap::LateAnswer(_)
+        Mishap::AnswerLost | Mishap::CrashAfter | Mishap::LateAnswer(_)
     )
+}
+
+/// An answer whose body breaks off, as the sleeve's transport hands it on: of a refusal the head
+/// counts.
+fn cut(answer: http::Response<Bytes>) -> io::Result<http::Response<Bytes>> {
+    if !is_refusal(answer.status()) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(answer.map(|_| Bytes::new()))
+}
+
+fn is_refusal(status: http::StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
 }
 
 /// The same request once more.

@@ -102,6 +102,17 @@ impl Claimed {
         }
     }
 
+    /// Whether it is kept for a copy of its message in a poison queue.
+    pub(crate) async fn is_kept(&self, within: Duration) -> PortResult<bool> {
+        if let Some(seen) = &*self.read() {
+            return Ok(seen.is_kept);
+        }
+        let look = tokio::time::timeout(within, self.store.look(&self.claim)).await;
+        let seen = look.unwrap_or_else(|_| Err(self.unanswered()))?;
+        *self.read() = seen;
+        Ok(self.read().as_ref().is_some_and(|seen| seen.is_kept))
+    }
+
     fn unanswered(&self) -> PortError {
         PortError {
             kind: ErrorKind::OutcomeUnknown,

@@ -250,6 +250,16 @@ impl PayloadStore {
         Ok((Bytes::from(unpacked), seen))
     }
 
+    /// Its blob as it is now; `None` when it is gone.
+    pub(crate) async fn look(&self, claim: &Claim) -> PortResult<Option<Seen>> {
+        let blob = self.blob(&claim.reference.blob);
+        let cx = self.context().await;
+        match self.storage.blob_properties(&cx, &blob).await {
+            Ok((properties, now)) => Ok(Some(Seen::of(&properties, now))),
+            Err(error) => unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
+        }
+    }
+
     /// Before a message that never expires is deleted: its payload gets a time at which the sweeper
     /// takes it, so that it is not left for good when nobody comes to drop it. `None` when it is
     /// gone, or somebody else's by now.
@@ -258,16 +268,11 @@ impl PayloadStore {
         claim: &Claim,
         seen: Option<Seen>,
     ) -> PortResult<Option<Seen>> {
-        let blob = self.blob(&claim.reference.blob);
         let seen = match seen {
             Some(seen) => seen,
-            None => match self
-                .storage
-                .blob_properties(&self.context().await, &blob)
-                .await
-            {
-                Ok((properties, now)) => Seen::of(&properties, now),
-                Err(error) => return unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
+            None => match self.look(claim).await? {
+                Some(seen) => seen,
+                None => return Ok(None),
             },
         };
         if seen.is_due || seen.is_kept {
@@ -275,6 +280,7 @@ impl PayloadStore {
         }
         let due = seen.server_now().plus(self.offload.margin);
         let metadata = Metadata::from([(TTL_KEY.to_owned(), due.iso_s())]);
+        let blob = self.blob(&claim.reference.blob);
         match self.describe(&blob, &metadata, &seen.tag).await {
             Ok(written) => Ok(Some(Seen {
                 tag: written.etag,
@@ -297,15 +303,9 @@ impl PayloadStore {
 
     /// The same where this process has not read the blob.
     pub(crate) async fn drop_unread(&self, claim: &Claim) -> PortResult<()> {
-        let blob = self.blob(&claim.reference.blob);
-        let seen = self
-            .storage
-            .blob_properties(&self.context().await, &blob)
-            .await;
-        match seen {
-            Ok((seen, _)) if metadata_value(&seen.metadata, POISONED_KEY).is_some() => Ok(()),
-            Ok((seen, _)) => self.drop_read(claim, &seen.etag).await,
-            Err(error) => unless(Err(error), &[ErrorKind::NotFound]),
+        match self.look(claim).await? {
+            Some(seen) if !seen.is_kept => self.drop_read(claim, &seen.tag).await,
+            _ => Ok(()),
         }
     }
 

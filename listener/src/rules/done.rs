@@ -4,15 +4,24 @@
 //! listener delete it then, without running the handler again. It is bounded and forgets the oldest
 //! first: it narrows duplicates and promises nothing.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Ids remembered at most; about 5 MiB.
 pub const DONE_MAX: usize = 65_536;
 
+/// How a message ended whose delete is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// Its handler succeeded.
+    Handled,
+    /// A copy of it was put into the poison queue.
+    Copied,
+}
+
 /// Ids of finished messages, bounded.
 #[derive(Debug)]
 pub struct DoneCache {
-    ids: BTreeSet<String>,
+    ids: BTreeMap<String, Finished>,
     order: VecDeque<String>,
     most: usize,
 }
@@ -27,15 +36,15 @@ impl DoneCache {
     /// A memory of at most `most` ids.
     pub fn new(most: usize) -> Self {
         DoneCache {
-            ids: BTreeSet::new(),
+            ids: BTreeMap::new(),
             order: VecDeque::new(),
             most: most.max(1),
         }
     }
 
     /// Remembers a finished message.
-    pub fn insert(&mut self, id: &str) {
-        if !self.ids.insert(id.to_owned()) {
+    pub fn insert(&mut self, id: &str, finished: Finished) {
+        if self.ids.insert(id.to_owned(), finished).is_some() {
             return;
         }
         self.order.push_back(id.to_owned());
@@ -46,14 +55,14 @@ impl DoneCache {
         }
     }
 
-    /// Whether the message was finished before.
-    pub fn contains(&self, id: &str) -> bool {
-        self.ids.contains(id)
+    /// How the message was finished before, if it was.
+    pub fn get(&self, id: &str) -> Option<Finished> {
+        self.ids.get(id).copied()
     }
 
     /// Forgets a message that is gone for good.
     pub fn remove(&mut self, id: &str) {
-        if self.ids.remove(id)
+        if self.ids.remove(id).is_some()
             // Mostly one of the last: it was remembered a moment ago.
             && let Some(at) = self.order.iter().rposition(|kept| kept == id)
         {
@@ -80,13 +89,17 @@ mod tests {
     fn forgets_the_oldest_first_and_never_grows_beyond_its_bound() {
         let mut done = DoneCache::new(2);
         for id in ["a", "b", "a", "c"] {
-            done.insert(id);
+            done.insert(id, Finished::Handled);
         }
-        assert!(!done.contains("a") && done.contains("b") && done.contains("c"));
+        assert_eq!(
+            [done.get("a"), done.get("b")],
+            [None, Some(Finished::Handled)]
+        );
         assert_eq!(done.len(), 2);
         done.remove("b");
-        done.insert("d");
-        assert!(done.contains("c") && done.contains("d"));
+        done.insert("d", Finished::Copied);
+        assert_eq!(done.get("c"), Some(Finished::Handled));
+        assert_eq!(done.get("d"), Some(Finished::Copied));
         assert_eq!(done.len(), 2);
     }
 }

@@ -157,6 +157,19 @@ async fn failures_say_whether_the_request_can_have_arrived() {
 }
 
 /// Announced or not, an answer that is too large is not read.
+/// What a refusal asks for stands in its head: a text that breaks off does not take it away.
+#[tokio::test]
+async fn a_refusal_that_breaks_off_is_a_refusal() {
+    let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 99\r\n\r\n<Error>";
+    let server = server(Box::leak(Box::new([busy])), None).await;
+    let transport = transport(|_| {});
+    let url = format!("http://{}/x", server.address);
+    let answer = transport.round_trip(get(&url)).await.unwrap();
+    assert_eq!(answer.status(), 503);
+    assert_eq!(answer.headers()["retry-after"], "7");
+    assert_eq!(transport.idle_connections(), 0);
+}
+
 #[tokio::test]
 async fn large_answers_are_refused() {
     let large: &[&str] = &[

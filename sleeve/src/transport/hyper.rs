@@ -160,10 +160,23 @@ impl Transport for HyperTransport {
         let origin = Origin::of(request.uri())?;
         let (response, sender) = self.send(&origin, origin_form(request)?).await?;
         let (head, body) = response.into_parts();
-        let body = self.read(body).await?;
-        self.pool.put(origin, sender);
-        Ok(http::Response::from_parts(head, body))
+        match self.read(body).await {
+            Ok(body) => {
+                self.pool.put(origin, sender);
+                Ok(http::Response::from_parts(head, body))
+            }
+            // The head of a refusal says everything that is acted upon, `Retry-After` above all:
+            // it counts, though the text behind it broke off.
+            Err(TransportError::NoAnswer(_)) if is_refusal(head.status) => {
+                Ok(http::Response::from_parts(head, Bytes::new()))
+            }
+            Err(error) => Err(error),
+        }
     }
+}
+
+fn is_refusal(status: http::StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
 }
 
 /// Servers are asked with path and query only; the host stands in its header.

@@ -29,11 +29,9 @@ pub(super) use self::sometimes::SOMETIMES;
 use super::plan::{ListenPlan, WAVE_FIRST, Wave};
 use super::{Behaviour, Names, Seen};
 use crate::scenario::campaign::Violation;
+use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Event, Exchange, Fate, Happening, element, elements};
 use crate::scenario::marks::{Marks, mark};
-
-/// Answers with this fault are no answers.
-const GARBLED: &str = "answer garbled";
 
 /// What is known about one message.
 #[derive(Default)]

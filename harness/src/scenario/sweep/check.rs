@@ -15,6 +15,7 @@ use super::model::{self, Deed, Key, Model, Version};
 use super::notes::Notes;
 use super::plan::{SWEPT, SweepPlan};
 use crate::scenario::campaign::Violation;
+use crate::scenario::faults::GARBLED;
 use crate::scenario::history::{Answer, Event, Exchange, Happening, elements};
 use crate::scenario::marks::Marks;
 
@@ -182,7 +183,7 @@ impl Judge<'_> {
                 let etag = unquoted(etag).to_owned();
                 self.seen.insert((actor.to_owned(), etag));
             }
-            if exchange.delivered && exchange.fault != Some("answer garbled") {
+            if exchange.delivered && exchange.fault != Some(GARBLED) {
                 self.was_listed(exchange);
             }
         } else if let Some(etag) = answer.header("etag") {
