@@ -33,6 +33,13 @@ def mutants(crate, modules):
     return json.loads(listed.stdout)
 
 
+def circle(original):
+    """The module, and those beside it that it needs and that need it: their types are one."""
+    needs = lambda name: re.findall(r"\bsuper::(\w+)", original.with_name(name + ".rs").read_text())
+    beside = [n for n in needs(original.name) if original.with_name(n + ".rs").exists()]
+    return [original.name, *{n for n in beside if original.name in needs(n)}]
+
+
 def plant(crate, number, mutant, modules):
     """Writes the mutated copy as the module m<number>."""
     source = crate / "src"
@@ -42,10 +49,12 @@ def plant(crate, number, mutant, modules):
     copy = source / f"m{number}"
     original = source / module
     copy.mkdir()
-    for beside in original.parent.glob(f"{original.name}*.rs"):
-        shutil.copy(beside, copy)
-    if original.is_dir():
-        shutil.copytree(original, copy / original.name)
+    names = circle(original)
+    for name in names:
+        for beside in original.parent.glob(f"{name}*.rs"):
+            shutil.copy(beside, copy)
+        if (original.parent / name).is_dir():
+            shutil.copytree(original.parent / name, copy / name)
     target = copy / file.relative_to(pathlib.Path(module).parent)
     if mutant["diff"]:
         patch = ["patch", "--quiet", "--no-backup-if-mismatch", str(target)]
@@ -53,7 +62,7 @@ def plant(crate, number, mutant, modules):
     siblings = f"pub use crate::{'::'.join(pathlib.Path(module).parent.parts)}::*;"
     if "/" not in module:
         siblings = ""
-    text = f"{siblings}\npub mod {original.name};\n"
+    text = siblings + "".join(f"\npub mod {name};\n" for name in names)
     (source / f"m{number}.rs").write_text(text)
 
 
@@ -71,8 +80,9 @@ def control(crate, root, modules):
         listed = subprocess.run(
             [binary, "--list", f"m{number}::"], capture_output=True, text=True, check=True
         )
-        if number in broken or judge(binary, number) != "missed" or ": test" not in listed.stdout:
-            sys.exit(f"{module}: its copy does not pass its own tests")
+        verdict = "does not compile" if number in broken else judge(binary, number)
+        if verdict != "missed" or ": test" not in listed.stdout:
+            sys.exit(f"{module}: its copy does not pass its own tests, or has none: {verdict}")
         uproot(crate, number)
 
 

@@ -153,6 +153,37 @@ fn every_total_is_the_sum_of_its_own() {
     assert_eq!((plan.cost.cycle, plan.cost.saved_per_month), (28.0, 6.0));
 }
 
+/// Columns stand under their heads, and what is freed is what is deleted and what is moved.
+#[test]
+fn the_table_is_aligned_and_sums_up() {
+    let mut plan = two_containers();
+    plan.finish(Prices::default());
+    let expected = "\
+container  pages  blobs  delete  move  attention  freed
+events         2      8       2     2          2  202 B
+logs           2      8       2     2          2  404 B
+total          4     16       4     4          4  606 B
+about 28 charged transactions, 0.0000 per cycle at 0.01 per 10,000 (a setting)
+";
+    assert_eq!(plan.table(), expected);
+}
+
+#[test]
+fn sizes_are_shown_in_the_largest_unit_that_they_fill() {
+    for (count, expected) in [
+        (0, "0 B"),
+        (1_023, "1023 B"),
+        (1_024, "1.0 KiB"),
+        (1_536, "1.5 KiB"),
+        (1 << 20, "1.0 MiB"),
+        (1 << 50, "1.0 PiB"),
+        // No unit follows.
+        (u64::MAX, "16384.0 PiB"),
+    ] {
+        assert_eq!(bytes(count), expected, "{count}");
+    }
+}
+
 #[test]
 fn rows_are_cut_only_when_there_are_too_many() {
     for (most, left, truncated) in [

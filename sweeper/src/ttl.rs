@@ -118,16 +118,13 @@ fn parse_instant(text: &str, format: &TtlFormat) -> Option<Timestamp> {
 /// Date, `T`, time with seconds, zone: all of them required, as RFC 3339 section 5.6 has it.
 fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     const SHAPE: &[u8; 19] = b"dddd-dd-ddTdd:dd:dd";
-    let bytes = text.as_bytes();
-    if bytes.len() < SHAPE.len() + 1 || !text.is_ascii() {
-        return None;
-    }
-    let fits = SHAPE.iter().zip(bytes).all(|(shape, byte)| match shape {
+    let (date_time, tail) = text.split_at_checked(SHAPE.len())?;
+    let shaped = SHAPE.iter().zip(date_time.as_bytes());
+    let fits = shaped.into_iter().all(|(shape, byte)| match shape {
         b'd' => byte.is_ascii_digit(),
         b'T' => matches!(byte, b'T' | b't'),
         literal => literal == byte,
     });
-    let tail = &text[SHAPE.len()..];
     let zone = match tail.strip_prefix('.') {
         Some(fraction) => {
             let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
@@ -210,7 +207,13 @@ mod tests {
             ("2026-11-21 10:00:00Z", None),
             ("2026-11-21T10:00:00.Z", None),
             ("2026-11-21T10:00:00+0200", None),
+            // time-numoffset: an hour from 00 to 23, a minute from 00 to 59.
+            ("2026-11-21T10:00:00+23:59", Some("2026-11-20T10:01:00Z")),
+            ("2026-11-21T10:00:00+24:00", None),
             ("2026-11-21T10:00:00+25:00", None),
+            ("2026-11-21T10:00:00-00:60", None),
+            ("2026-11-21T10:00:00é", None),
+            ("2026-11-21T10:00:0é", None),
             ("2026-02-29T10:00:00Z", None),
             ("01/02/2026 10:00:00", None),
             ("21.11.2026 10:00:00", None),
@@ -244,6 +247,30 @@ mod tests {
         }
         assert!("dd.MM".parse::<TtlFormat>().is_err());
         assert_eq!(due("21.11.2026 10:00:00x", &["dd.MM.yyyy HH:mm:ss"]), None);
+    }
+
+    /// Whole seconds and nothing else: what counts milliseconds would never be due.
+    #[test]
+    fn seconds_since_1970_are_digits_and_at_most_twelve() {
+        for (text, expected) in [
+            ("0", Some("1970-01-01T00:00:00Z")),
+            ("1795255200", Some("2026-11-21T10:00:00Z")),
+            ("001795255200", Some("2026-11-21T10:00:00Z")),
+            ("1795255200000", None),
+            ("+1795255200", None),
+            ("-1", None),
+            ("1795255200.5", None),
+            ("", None),
+        ] {
+            assert_eq!(due(text, &["unix"]).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_format_is_called_what_the_configuration_calls_it() {
+        for name in ["rfc3339", "rfc1123", "unix", "dd.MM.yyyy HH:mm:ss"] {
+            assert_eq!(name.parse::<TtlFormat>().unwrap().to_string(), name);
+        }
     }
 
     proptest! {

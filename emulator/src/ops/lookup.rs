@@ -14,7 +14,7 @@ use crate::config::AccountSettings;
 use crate::keys;
 use crate::keys::Generation;
 use crate::records::{BlobRecord, ContainerRecord, Record};
-use crate::rules::{immutability, pending_copy};
+use crate::rules::{immutability, pending_copy, tier};
 use crate::store::View;
 
 /// Query parameter of a snapshot.
@@ -262,7 +262,7 @@ pub fn moment(text: &str) -> Option<Timestamp> {
 fn at(blob: Option<BlobRecord>, now: Timestamp) -> Option<BlobRecord> {
     let mut blob = blob.filter(|blob| blob.is_there(now))?;
     blob.lease = blob.lease.at(now);
-    blob.access = blob.access.at(now);
+    blob.access = tier::settled(blob.access, now);
     blob.protection = immutability::protection(blob.immutability, blob.legal_hold, now);
     pending_copy::settle(&mut blob, now);
     Some(blob)

@@ -22,17 +22,15 @@ pub const fn unit(level: u8) -> u64 {
     PAGE_BYTES << (SLOT_BITS * level as u32)
 }
 
-impl Held {
-    /// What is held this many bytes further on.
-    #[must_use]
-    pub fn advanced(self, bytes: u64) -> Self {
-        match self {
-            Held::Data { payload, offset } => Held::Data {
-                payload,
-                offset: offset + bytes,
-            },
-            held => held,
-        }
+/// What a run holds this many bytes behind its start.
+#[must_use]
+pub fn advanced(held: Held, bytes: u64) -> Held {
+    match held {
+        Held::Data { payload, offset } => Held::Data {
+            payload,
+            offset: offset + bytes,
+        },
+        held => held,
     }
 }
 
@@ -71,7 +69,7 @@ pub fn cut(runs: &mut Vec<Run>, slots: Range<u16>, unit: u64) -> Vec<Piece> {
 
 /// Puts a run into slots that are free.
 pub fn insert(runs: &mut Vec<Run>, run: Run) {
-    let at = runs.partition_point(|other| other.first < run.first);
+    let at = runs.partition_point(|other| other.end <= run.first);
     runs.insert(at, run);
 }
 
@@ -95,7 +93,7 @@ fn part(run: &Run, slots: Range<u16>, unit: u64) -> Option<Run> {
     (first < end).then(|| Run {
         first,
         end,
-        held: run.held.advanced(u64::from(first - run.first) * unit),
+        held: advanced(run.held, u64::from(first - run.first) * unit),
     })
 }
 

@@ -101,22 +101,20 @@ pub fn judge(access: &Access, to: &str) -> Result<Move, StorageError> {
     }
 }
 
-impl Access {
-    /// The tier that holds at this time: a way back from the archive ends by itself.
-    #[must_use]
-    pub fn at(self, now: Timestamp) -> Self {
-        let Some(way) = &self.rehydration else {
-            return self;
-        };
-        let ends = way.since.plus_s(rehydration_s(&way.priority));
-        if now < ends {
-            return self;
-        }
-        Access {
-            tier: Some(way.tier.clone()),
-            changed: Some(ends),
-            rehydration: None,
-        }
+/// What holds at this time: a way back from the archive ends by itself.
+#[must_use]
+pub fn settled(access: Access, now: Timestamp) -> Access {
+    let Some(way) = &access.rehydration else {
+        return access;
+    };
+    let ends = way.since.plus_s(rehydration_s(&way.priority));
+    if now < ends {
+        return access;
+    }
+    Access {
+        tier: Some(way.tier.clone()),
+        changed: Some(ends),
+        rehydration: None,
     }
 }
 
@@ -169,8 +167,8 @@ mod tests {
         let on_the_way = access(Some(ARCHIVE), Some("Cool"));
         let ends = Timestamp::from_unix_s(1_000).plus_s(REHYDRATION_STANDARD_S);
         let before = Timestamp::from_ticks(ends.ticks() - 1);
-        assert_eq!(on_the_way.clone().at(before), on_the_way);
-        let back = on_the_way.at(ends);
+        assert_eq!(settled(on_the_way.clone(), before), on_the_way);
+        let back = settled(on_the_way, ends);
         assert_eq!(back.tier.as_deref(), Some("Cool"));
         assert_eq!((back.changed, back.rehydration), (Some(ends), None));
     }

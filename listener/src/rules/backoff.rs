@@ -120,11 +120,20 @@ mod tests {
         }
     }
 
-    /// DL24: the error curve has its own floor.
+    /// DL24: the error curve has its own floor, half of its first unit; D4: 0.8 s, doubled.
     #[test]
     fn dl24_errors_always_wait() {
-        assert!(Backoff::for_errors().delay(0, 800) >= Duration::from_millis(400));
-        assert_eq!(Backoff::for_errors().delay(u64::MAX, 1200), ERROR_MAX);
+        for (k, jitter, wanted_ms) in [
+            (0, 800, 400),
+            (0, 1200, 400),
+            (1, 1000, 1_200),
+            (2, 1000, 2_800),
+            (1, 800, 1_040),
+            (u64::MAX, 1200, 30_000),
+        ] {
+            let delay = Backoff::for_errors().delay(k, jitter);
+            assert_eq!(delay.as_millis(), wanted_ms, "{k} at {jitter}");
+        }
     }
 
     proptest! {

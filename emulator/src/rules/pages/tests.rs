@@ -23,7 +23,7 @@ fn model() -> Model {
 fn overwrite(model: &mut Model, slots: Range<u16>, held: Option<Held>) {
     for slot in slots.clone() {
         let bytes = u64::from(slot - slots.start) * UNIT;
-        model[usize::from(slot)] = held.map(|held| held.advanced(bytes));
+        model[usize::from(slot)] = held.map(|held| advanced(held, bytes));
     }
 }
 
@@ -102,9 +102,9 @@ proptest! {
                 let at = usize::from(slot);
                 prop_assert!(!marked[at]);
                 marked[at] = true;
-                let advanced = |held: Option<Held>| held.map(|held| held.advanced(slot_bytes));
-                prop_assert_eq!(advanced(difference.old), old_model[at]);
-                prop_assert_eq!(advanced(difference.new), new_model[at]);
+                let here = |held: Option<Held>| held.map(|held| advanced(held, slot_bytes));
+                prop_assert_eq!(here(difference.old), old_model[at]);
+                prop_assert_eq!(here(difference.new), new_model[at]);
             }
         }
         for slot in 0..SLOTS {
@@ -147,4 +147,20 @@ fn levels_reach_from_a_page_to_the_largest_blob() {
     assert_eq!(unit(1), 256 * 1024);
     assert_eq!(unit(2), 128 * 1024 * 1024);
     assert_eq!(unit(TOP), 64 * 1024 * 1024 * 1024);
+}
+
+/// A part of a payload begins further on in it; what is cleared or a node is the same throughout.
+#[test]
+fn what_is_held_further_on() {
+    let payload = PayloadId(7);
+    let at = |offset| Held::Data { payload, offset };
+    for (held, bytes, expected) in [
+        (at(0), 0, at(0)),
+        (at(0), 512, at(512)),
+        (at(1024), 512, at(1536)),
+        (Held::Cleared(3), 512, Held::Cleared(3)),
+        (Held::Node(3), 512, Held::Node(3)),
+    ] {
+        assert_eq!(advanced(held, bytes), expected, "{held:?} and {bytes}");
+    }
 }

@@ -23,7 +23,7 @@ pub use visit::{differences, visit};
 
 use crate::keys;
 use crate::records::{BlobContent, Held, PageNode, Record, Run};
-use crate::rules::pages::{SLOTS, TOP, cut, insert, unit};
+use crate::rules::pages::{SLOTS, TOP, advanced, cut, insert, unit};
 use crate::store::{self, PayloadId, StoreError, StoreResult, Transaction, View};
 
 /// Writes a payload over pages of a page blob's content; takes over a reference to it and the
@@ -156,7 +156,7 @@ impl Pen {
             retain_held(tx, self.held)?;
         }
         let (first, end) = (slots.start, slots.end);
-        let held = self.held.advanced(at - self.start);
+        let held = advanced(self.held, at - self.start);
         insert(&mut node.runs, Run { first, end, held });
         Ok(())
     }
