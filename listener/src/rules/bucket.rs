@@ -119,6 +119,41 @@ mod tests {
         assert!(bucket.take(ms(0), 0).unwrap_err() >= ms(1000));
     }
 
+    /// What is missing divided by the rate, and the millisecond of the rounding.
+    #[test]
+    fn a_wait_ends_when_the_token_is_there() {
+        for (at_ms, ahead, wait_ms) in [(0, 0, 101), (50, 0, 51), (50, 2, 251), (100, 1, 101)] {
+            let mut bucket = Bucket::new(10, ms(0));
+            bucket.take(ms(0), 0).expect("its burst is one token");
+            let wait = bucket.take(ms(at_ms), ahead).unwrap_err();
+            assert_eq!(wait, ms(wait_ms), "{at_ms} ms, {ahead} ahead");
+        }
+    }
+
+    #[test]
+    fn a_tenth_of_a_second_is_saved_up() {
+        for (per_second, at_once) in [(1, 1), (10, 1), (20, 2), (500, 50)] {
+            let mut bucket = Bucket::new(per_second, ms(0));
+            for rested_until_ms in [0, 60_000] {
+                let mut takes = (0..1000).map(|_| bucket.take(ms(rested_until_ms), 0));
+                let passed = takes.position(|taken| taken.is_err());
+                assert_eq!(passed, Some(at_once), "{per_second} a second");
+            }
+        }
+    }
+
+    /// DL14: a burst of 503s is one event for a second, in which 5 % of the setting come back.
+    #[test]
+    fn a_second_throttle_counts_after_a_second() {
+        for (again_ms, rate_per_s) in [(0, 250.0), (999, 274.975), (1000, 137.5)] {
+            let mut bucket = Bucket::new(500, ms(0));
+            bucket.throttled(ms(0));
+            bucket.throttled(ms(again_ms));
+            let off = (bucket.rate_per_s() - rate_per_s).abs();
+            assert!(off < 1e-9, "{again_ms}: {}", bucket.rate_per_s());
+        }
+    }
+
     proptest! {
         /// LS9: in any run of requests as fast as possible, no more pass than rate and burst allow.
         #[test]

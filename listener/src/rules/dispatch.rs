@@ -143,7 +143,10 @@ mod tests {
         assert!(!expiry_alarm(inserted, expires, t(1899)));
         assert!(expiry_alarm(inserted, expires, t(1900)));
         assert!(expiry_alarm(inserted, expires, t(5000)));
-        assert!(!expiry_alarm(inserted, Timestamp::MAX, t(5000)));
+        assert_eq!(alarm_from(inserted, expires), Some(t(1900)));
+        // What never expires is never about to.
+        assert_eq!(alarm_from(inserted, Timestamp::MAX), None);
+        assert!(!expiry_alarm(inserted, Timestamp::MAX, Timestamp::MAX));
     }
 
     #[test]

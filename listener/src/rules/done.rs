@@ -88,6 +88,7 @@ mod tests {
     #[test]
     fn forgets_the_oldest_first_and_never_grows_beyond_its_bound() {
         let mut done = DoneCache::new(2);
+        assert!(done.is_empty());
         for id in ["a", "b", "a", "c"] {
             done.insert(id, Finished::Handled);
         }
@@ -97,9 +98,13 @@ mod tests {
         );
         assert_eq!(done.len(), 2);
         done.remove("b");
+        assert_eq!((done.get("b"), done.len()), (None, 1));
         done.insert("d", Finished::Copied);
         assert_eq!(done.get("c"), Some(Finished::Handled));
         assert_eq!(done.get("d"), Some(Finished::Copied));
-        assert_eq!(done.len(), 2);
+        assert_eq!((done.len(), done.is_empty()), (2, false));
+        // What was removed is no longer in the way of the oldest.
+        done.insert("e", Finished::Copied);
+        assert_eq!((done.get("c"), done.len()), (None, 2));
     }
 }

@@ -127,13 +127,14 @@ mod tests {
         assert_eq!(text, wanted.concat());
     }
 
+    /// "Put Message": a message has 64 KiB at most.
     #[test]
     fn a_full_size_body_goes_bare_rather_than_not_at_all() {
-        let body = "x".repeat(MESSAGE_MAX_BYTES);
+        let body = "x".repeat(65_536);
         assert_eq!(poison_text(&facts(&body, "e")), body);
-        let nearly = "x".repeat(MESSAGE_MAX_BYTES - 400);
+        let nearly = "x".repeat(65_536 - 400);
         let text = poison_text(&facts(&nearly, &"long error ".repeat(200)));
-        assert!(text.len() <= MESSAGE_MAX_BYTES && text.starts_with('{'));
+        assert!(text.len() <= 65_536 && text.starts_with('{'));
     }
 
     proptest! {

@@ -129,6 +129,35 @@ mod tests {
         assert_eq!(meter.backlog(), 0, "a short get proves the queue empty");
     }
 
+    /// A full get may be followed by as much again, a short one by nothing.
+    #[test]
+    fn what_a_get_brought_tells_what_waits() {
+        for (counted, asked, got, waiting) in [
+            (0, 8, 8, 8),
+            (100, 8, 8, 92),
+            (10, 8, 8, 8),
+            (100, 8, 7, 0),
+            (100, 8, 0, 0),
+        ] {
+            let mut meter = LoadMeter::new(Duration::ZERO);
+            meter.depth(counted);
+            meter.received(asked, got);
+            let found = (meter.backlog(), meter.in_flight());
+            assert_eq!(found, (waiting, got), "{got} of {asked} and {counted}");
+        }
+    }
+
+    /// The mean of the rate before and of that since the last load, which takes half a second.
+    #[test]
+    fn arrivals_are_counted_over_the_time_that_passed() {
+        for (passed_ms, arrivals_per_s) in [(499, 0.0), (500, 32.0), (2_000, 8.0)] {
+            let mut meter = LoadMeter::new(Duration::ZERO);
+            meter.received(32, 32);
+            let load = meter.load(Duration::from_millis(passed_ms), 1, 500.0);
+            assert_eq!(load.arrivals_per_s, arrivals_per_s, "{passed_ms} ms");
+        }
+    }
+
     #[test]
     fn rates_and_times_are_smoothed() {
         let mut meter = LoadMeter::new(Duration::ZERO);

@@ -126,6 +126,51 @@ fn dl10_saturation_adds_a_task_while_busy() {
     assert_eq!(wish(Policy::Aimd, &limits(), &throttled), 4);
 }
 
+/// A task more while all slots are busy and messages wait, one less when none do, half of them when
+/// the service throttles.
+#[test]
+fn additive_increase_multiplicative_decrease() {
+    for (visible_backlog, in_flight, throttled, wanted) in [
+        (1, 64, false, 9),
+        (1, 65, false, 9),
+        (1, 63, false, 8),
+        (1, 16, false, 8),
+        (0, 64, false, 7),
+        (0, 0, false, 7),
+        (1, 64, true, 4),
+        (0, 0, true, 4),
+    ] {
+        let load = Load {
+            tasks: 8,
+            in_flight,
+            throttled,
+            ..load(0.0, visible_backlog)
+        };
+        let tasks = wish(Policy::Aimd, &limits(), &load);
+        assert_eq!(tasks, wanted, "{visible_backlog} wait, {in_flight} run");
+    }
+}
+
+/// A message may wait for its delete so that others are taken into hand sooner: where none wait,
+/// the request budget is shared without that.
+#[test]
+fn no_delete_waits_for_an_empty_queue() {
+    let limits = Limits {
+        settle_wait: Duration::from_secs(1),
+        ..limits()
+    };
+    // 8 slots / 0.1 s or 1.1 s * (1 + 1/8) requests per second and task.
+    for (visible_backlog, wanted) in [(0, 6), (1, 62)] {
+        let quick = Load {
+            handler_s: 0.1,
+            requests_per_s: 500.0,
+            ..load(0.0, visible_backlog)
+        };
+        let tasks = wish(Policy::Fixed, &limits, &quick);
+        assert_eq!(tasks, wanted, "{visible_backlog}");
+    }
+}
+
 /// DL20: a gap of seconds does not collapse the pool; a cooldown's worth does.
 #[test]
 fn dl20_down_only_after_the_cooldown() {
@@ -140,6 +185,9 @@ fn dl20_down_only_after_the_cooldown() {
     assert_eq!(scaler.target(s(16), &load(0.0, 0)), target(1, 1));
     let up = scaler.target(s(17), &load(100.0, 0));
     assert_eq!(up, target(3, 3), "up at once");
+    scaler.reset();
+    let idle = scaler.target(s(17), &load(0.0, 0));
+    assert_eq!(idle, target(1, 1), "nothing is kept of the past");
 }
 
 fn any_load() -> impl Strategy<Value = Load> {

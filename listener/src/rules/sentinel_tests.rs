@@ -18,6 +18,7 @@ fn a_lease_is_taken_kept_and_given_up() {
     assert_eq!((one.role(s(1)), one.due(s(9), true)), (Role::Holder, None));
     assert_eq!(one.due(s(10), true), Some(Ask::Renew));
     one.answered(Ask::Renew, s(10), Said::Failed, 1000);
+    assert_eq!(one.due(s(14), true), None, "not again at once");
     assert_eq!(
         one.due(s(15), true),
         Some(Ask::Renew),
@@ -50,9 +51,18 @@ fn a_follower_asks_once_in_a_lease() {
         Role::Unsure,
         "who cannot know looks by himself"
     );
+    assert_eq!(one.due(s(40), true), None, "not again at once");
     assert_eq!(one.due(s(41), true), Some(Ask::Acquire));
     one.answered(Ask::Renew, s(41), Said::Taken, 800);
     assert_eq!(one.role(s(42)), Role::Follower, "overtaken");
+}
+
+/// The holder's last lease in full, and a follower's longest wait for its next attempt.
+#[test]
+fn a_fleet_is_without_a_poller_for_a_gap_at_most() {
+    for (lease_s, gap_s) in [(15, 33), (30, 66), (60, 132)] {
+        assert_eq!(Sentinel::gap(s(lease_s)), s(gap_s), "{lease_s}");
+    }
 }
 
 /// The lease of a service that keeps it for one at a time.

@@ -62,7 +62,13 @@ mod tests {
         for text in ["", "[]", "{}", r#"{"queue":7}"#, "orders"] {
             assert!(Trigger::parse(text).is_err(), "{text}");
         }
-        let long = format!(r#"{{"queue":"{}"}}"#, "x".repeat(EVENT_MAX_BYTES));
-        assert!(Trigger::parse(&long).is_err());
+        let frame_bytes = r#"{"queue":""}"#.len();
+        for (bytes, is_event) in [(EVENT_MAX_BYTES, true), (EVENT_MAX_BYTES + 1, false)] {
+            let long = format!(r#"{{"queue":"{}"}}"#, "x".repeat(bytes - frame_bytes));
+            assert_eq!(
+                (long.len(), Trigger::parse(&long).is_ok()),
+                (bytes, is_event)
+            );
+        }
     }
 }
