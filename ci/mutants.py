@@ -138,7 +138,10 @@ def main():
     (crate / "src/lib.rs").write_text(root)
     for verdict, names in found.items():
         (crate / f"{verdict}.txt").write_text("".join(name + "\n" for name in names))
-        print(len(names), verdict)
+    print("module:", ", ".join(found))
+    for module in modules:
+        own = re.compile(rf"src/{module}[./]")
+        print(f"{module}:", ", ".join(str(sum(map(bool, map(own.match, f)))) for f in found.values()))
 
 
 if __name__ == "__main__":

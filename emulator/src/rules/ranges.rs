@@ -141,6 +141,8 @@ mod tests {
         let empty = wanted.of(0, ApiVersion::V2012_02_12).unwrap();
         assert_eq!(empty.bytes, 0..0);
         assert!(!empty.is_partial);
+        let since = wanted.of(0, ApiVersion::V2013_08_15).unwrap_err();
+        assert_eq!(since.code(), ErrorCode::InvalidRange);
     }
 
     #[test]
@@ -175,8 +177,12 @@ mod tests {
             let hash = parsed.map(|wanted| wanted.hash).map_err(|e| e.code());
             assert_eq!(hash, expected, "{range:?} {md5:?} {crc64:?}");
         }
-        let open = WantedRange::parse([Some("bytes=0-"), None], yes, None).unwrap();
-        assert!(open.of(4 * MIB, ApiVersion::LATEST).is_ok());
-        assert!(open.of(4 * MIB + 1, ApiVersion::LATEST).is_err());
+        // How long an open range is shows only with the blob.
+        for (md5, crc64, name) in [(yes, None, MD5), (None, yes, CRC64)] {
+            let open = WantedRange::parse([Some("bytes=0-"), None], md5, crc64).unwrap();
+            assert!(open.of(4 * MIB, ApiVersion::LATEST).is_ok());
+            let error = open.of(4 * MIB + 1, ApiVersion::LATEST).unwrap_err();
+            assert_eq!(error, StorageError::invalid_header(name, "true"));
+        }
     }
 }

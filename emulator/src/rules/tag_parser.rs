@@ -312,10 +312,62 @@ mod tests {
         }
     }
 
+    /// A condition knows six comparisons, a query all but `<>`, of a container `=` alone.
     #[test]
-    fn only_a_query_knows_the_container() {
-        assert!(parse("@container='c'", Dialect::Query).is_ok());
-        assert!(parse("@container='c'", Dialect::Condition).is_err());
+    fn comparisons_are_those_of_the_dialect() {
+        for (operator, in_condition, in_query, of_container) in [
+            ("=", true, true, true),
+            ("<>", true, false, false),
+            (">", true, true, false),
+            (">=", true, true, false),
+            ("<", true, true, false),
+            ("<=", true, true, false),
+        ] {
+            let is_read = |key, dialect| parse(&format!("{key} {operator} 'v'"), dialect).is_ok();
+            let found = (
+                is_read("k", Dialect::Condition),
+                is_read("k", Dialect::Query),
+                is_read(CONTAINER, Dialect::Query),
+            );
+            assert_eq!(found, (in_condition, in_query, of_container), "{operator}");
+            assert!(!is_read(CONTAINER, Dialect::Condition), "{operator}");
+        }
+    }
+
+    #[test]
+    fn only_a_query_has_parameters() {
+        for (dialect, problem) in [
+            (Dialect::Query, "unsupported parameter '@containers'"),
+            (Dialect::Condition, "unexpected '@'"),
+        ] {
+            let expected = Unexpected {
+                position: 2,
+                problem: problem.to_owned(),
+            };
+            assert_eq!(parse(" @containers = 'v'", dialect), Err(expected));
+        }
+    }
+
+    /// One comparison is no list of one; AND binds closer than OR, whatever parentheses add.
+    #[test]
+    fn an_expression_has_the_shape_that_is_written() {
+        let one = |key: &str| TagExpression::Compare {
+            key: key.to_owned(),
+            operator: Operator::Equal,
+            value: "v".to_owned(),
+        };
+        let all = |keys: &[&str]| TagExpression::All(keys.iter().copied().map(one).collect());
+        for (text, expected) in [
+            ("a='v'", one("a")),
+            ("((a='v'))", one("a")),
+            ("a='v' AND b='v' and c='v'", all(&["a", "b", "c"])),
+            (
+                "a='v' OR b='v' AND (c='v')",
+                TagExpression::Any(vec![one("a"), all(&["b", "c"])]),
+            ),
+        ] {
+            assert_eq!(parse(text, Dialect::Condition), Ok(expected), "{text}");
+        }
     }
 
     #[test]

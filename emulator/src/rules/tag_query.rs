@@ -228,6 +228,17 @@ mod tests {
         }
     }
 
+    /// "There can be at most 10 unique tags in a query": a range is of one tag, and the container
+    /// is none.
+    #[test]
+    fn ten_tags_can_be_compared() {
+        let bounds = (0..10).flat_map(|n| [format!("t{n}>='1'"), format!("t{n}<'2'")]);
+        let whole: Vec<_> = bounds.chain(["@container='c'".to_owned()]).collect();
+        let query = TagQuery::parse(&whole.join(" AND ")).unwrap();
+        assert_eq!(query.keys().count(), 20);
+        assert_eq!(query.container.as_deref(), Some("c"));
+    }
+
     #[test]
     fn what_is_no_query_is_refused_in_the_service_s_words() {
         let eleven: Vec<_> = (0..11).map(|n| format!("t{n}='1'")).collect();

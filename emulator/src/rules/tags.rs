@@ -61,6 +61,8 @@ mod tests {
 
     #[test]
     fn tags_are_taken_or_refused() {
+        let ten: Vec<String> = (0..10).map(|n| n.to_string()).collect();
+        let ten: Vec<_> = ten.iter().map(|key| (key.as_str(), "1")).collect();
         let (key, value) = ("k".repeat(128), "v".repeat(256));
         let (long_key, long_value) = ("k".repeat(129), "v".repeat(257));
         for (tags, expected) in [
@@ -69,6 +71,7 @@ mod tests {
             (&[("a", "")], None),
             (&[(key.as_str(), value.as_str())], None),
             (&[], None),
+            (ten.as_slice(), None),
             (&[("", "1")], Some(ErrorCode::EmptyTagName)),
             (
                 &[("a", "1"), ("a", "2")],

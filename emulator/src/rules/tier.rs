@@ -162,15 +162,22 @@ mod tests {
         }
     }
 
+    /// "Blob rehydration from the archive tier": up to 15 hours, under one hour with high priority.
     #[test]
     fn a_way_back_ends_by_the_clock() {
-        let on_the_way = access(Some(ARCHIVE), Some("Cool"));
-        let ends = Timestamp::from_unix_s(1_000).plus_s(REHYDRATION_STANDARD_S);
-        let before = Timestamp::from_ticks(ends.ticks() - 1);
-        assert_eq!(settled(on_the_way.clone(), before), on_the_way);
-        let back = settled(on_the_way, ends);
-        assert_eq!(back.tier.as_deref(), Some("Cool"));
-        assert_eq!((back.changed, back.rehydration), (Some(ends), None));
+        for (priority, hours) in [("Standard", 15), ("High", 1)] {
+            let mut on_the_way = access(Some(ARCHIVE), Some("Cool"));
+            let way = on_the_way.rehydration.as_mut().unwrap();
+            way.priority = priority.to_owned();
+            let ends = way.since.plus_s(hours * 3_600);
+            let before = Timestamp::from_ticks(ends.ticks() - 1);
+            assert_eq!(settled(on_the_way.clone(), before), on_the_way);
+            let back = settled(on_the_way, ends);
+            assert_eq!(back.tier.as_deref(), Some("Cool"), "{priority}");
+            assert_eq!((back.changed, back.rehydration), (Some(ends), None));
+        }
+        let at_home = access(Some("Cool"), None);
+        assert_eq!(settled(at_home.clone(), Timestamp::MAX), at_home);
     }
 
     #[test]

@@ -233,6 +233,27 @@ fn time_moves_states_before_the_action_is_judged() {
     assert_eq!((broken.time_s, broken.state), (Some(0), states()[2]));
 }
 
+/// "Approximate time remaining in the lease period, in seconds": the nearest whole number.
+#[test]
+fn what_is_left_is_told_in_whole_seconds() {
+    for (left_ms, expected_s) in [
+        (10_000, 10),
+        (9_999, 10),
+        (9_500, 10),
+        (9_499, 9),
+        (1_499, 1),
+        (500, 1),
+        (499, 0),
+        (0, 0),
+    ] {
+        let until = NOW.plus(std::time::Duration::from_millis(left_ms));
+        let state = LeaseState::Breaking { id: A, until };
+        let action = Action::Break { period_s: None };
+        let done = act(Leased::Blob, state, action, NOW).unwrap();
+        assert_eq!(done.time_s, Some(expected_s), "{left_ms} ms");
+    }
+}
+
 #[test]
 fn refusals_name_what_the_lease_is_on() {
     let absent = |of| {

@@ -61,6 +61,24 @@ fn a_copy_goes_on_with_the_clock_and_ends() {
     assert_eq!(at(&at(&blob, 10), 99), done);
 }
 
+/// "Get Blob Properties", `x-ms-copy-completion-time`: when the last copy into the blob ended; there
+/// is none while one is pending.
+#[test]
+fn a_copy_is_pending_until_it_is_completed() {
+    let blob = begun(BlobKind::Block, &hold(Some(10), None, None));
+    let mut never = blob.clone();
+    never.copy = None;
+    for (blob, expected) in [
+        (never, (false, None)),
+        (at(&blob, 0), (true, None)),
+        (at(&blob, 9), (true, None)),
+        (at(&blob, 10), (false, Some(START.plus_s(10)))),
+    ] {
+        let completed = blob.copy.as_ref().and_then(|copy| copy.completed);
+        assert_eq!((is_pending(&blob), completed), expected);
+    }
+}
+
 #[test]
 fn a_copy_fails_as_planned_or_after_two_weeks() {
     let two_weeks = 14 * DAY_S;
