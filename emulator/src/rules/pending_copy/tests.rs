@@ -61,8 +61,8 @@ fn a_copy_goes_on_with_the_clock_and_ends() {
     assert_eq!(at(&at(&blob, 10), 99), done);
 }
 
-/// "Get Blob Properties", `x-ms-copy-completion-time`: when the last copy into the blob ended; there
-/// is none while one is pending.
+/// "Get Blob Properties", `x-ms-copy-completion-time`: when the last copy into the blob ended, and
+/// nothing while one is pending.
 #[test]
 fn a_copy_is_pending_until_it_is_completed() {
     let blob = begun(BlobKind::Block, &hold(Some(10), None, None));
@@ -109,6 +109,12 @@ fn a_copy_that_takes_no_time_is_not_pending() {
     assert_eq!(plan(&hold(Some(0), None, None), 100, START), None);
     assert_eq!(plan(&hold(None, Some(1), None), 0, START), None);
     assert_eq!(plan(&hold(None, Some(u64::MAX), None), 100, START), None);
+    // The tag of the end is the last before it: after one tick, that would be the tag it began with.
+    for (ticks, is_pending) in [(1, false), (2, true)] {
+        let a_byte_a_tick = hold(None, Some(TICKS_PER_SECOND), None);
+        let planned = plan(&a_byte_a_tick, ticks, START).map(|planned| planned.ends);
+        assert_eq!(planned, is_pending.then(|| START.plus_ticks(ticks)));
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use smalt_protocol::StorageError;
 
 use super::fault_disk::Faults;
 use super::{clock, durable, durable_on, memory};
-use crate::store::{Store, StoreConfig, Transaction, VALUE_BYTES_MAX, View};
+use crate::store::{Store, StoreConfig, Transaction, View};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -135,33 +135,6 @@ proptest! {
     fn all_engines_agree_with_a_map(steps in vec(step(), 1..30)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(compare(steps));
-    }
-}
-
-/// ADR 2: sled leaks disk when values grow, so the largest is bounded in every mode; a commit with
-/// a larger one fails, and what else it wrote is not there either.
-#[tokio::test]
-async fn a_larger_value_than_the_engine_keeps_well_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    for store in [memory(), durable(dir.path())] {
-        for (value_bytes, expected) in [
-            (0, Ok(())),
-            (VALUE_BYTES_MAX - 1, Ok(())),
-            (VALUE_BYTES_MAX, Ok(())),
-            (VALUE_BYTES_MAX + 1, Err(500)),
-            (2 * VALUE_BYTES_MAX, Err(500)),
-        ] {
-            let before = super::dump(&store);
-            let job = move |tx: &mut Transaction<'_>, _: &_| {
-                tx.put(key(1), value_bytes.to_be_bytes().to_vec());
-                tx.put(key(2), vec![0; value_bytes]);
-                tx.delete(key(3));
-                Ok(())
-            };
-            let done = store.commit(job).await.map_err(|error| error.status());
-            assert_eq!(done, expected, "{value_bytes}");
-            assert_eq!(super::dump(&store) == before, done.is_err());
-        }
     }
 }
 
