@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -31,7 +31,7 @@ const EVENTS_MAX: usize = 20_000;
 
 /// What the owner does, by its number in the plan, to the blob of this path, if there is one.
 pub type OwnerActs =
-    Box<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+    Arc<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Where the service is.
 pub enum Service {
@@ -45,7 +45,7 @@ pub enum Service {
 pub struct Wire {
     service: Service,
     clock: Arc<dyn Clock>,
-    owner_acts: OnceLock<OwnerActs>,
+    owner_acts: Mutex<Option<OwnerActs>>,
     state: Mutex<State>,
 }
 
@@ -91,7 +91,7 @@ impl Wire {
         Arc::new(Wire {
             service,
             clock,
-            owner_acts: OnceLock::new(),
+            owner_acts: Mutex::default(),
             state: Mutex::default(),
         })
     }
@@ -110,10 +110,16 @@ impl Wire {
         self.lock().account = Account::new(faults);
     }
 
-    /// What the owner does when a mishap says so.
-    pub fn owner_acts(&self, acts: OwnerActs) {
-        // Set once, when the world is made.
-        let _ = self.owner_acts.set(acts);
+    /// What the owner does when a mishap says so. It asks through this wire and so holds it: when
+    /// the run is over it is taken off, or neither would ever go.
+    pub fn owner_acts(&self, acts: Option<OwnerActs>) {
+        *self.acts() = acts;
+    }
+
+    fn acts(&self) -> MutexGuard<'_, Option<OwnerActs>> {
+        self.owner_acts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the trouble: nothing new goes wrong from here on. The account of what did.
@@ -324,7 +330,8 @@ impl Wire {
     }
 
     async fn owner(&self, act: u8, about: Option<String>) {
-        if let Some(acts) = self.owner_acts.get() {
+        let acts = self.acts().clone();
+        if let Some(acts) = acts {
             acts(act, about).await;
         }
     }
