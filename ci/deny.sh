@@ -7,7 +7,7 @@ build=${BUILD_DIR:-build}
 if ! command -v cargo-deny >/dev/null; then
     export PATH="$PWD/$build/tools/bin:$PATH"
     command -v cargo-deny >/dev/null ||
-        cargo install cargo-deny --locked --quiet --root "$build/tools"
+        cargo install cargo-deny --debug --locked --quiet --root "$build/tools"
 fi
 
 cargo deny --log-level error check bans licenses sources

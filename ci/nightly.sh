@@ -9,6 +9,7 @@
 #   SKIP_AZURITE=1                without Azurite (needs npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ci/profile.sh
 
 parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff mutants}
 seed=${SEED:-$(date +%-j)000000}

@@ -8,6 +8,7 @@
 #   SMALT_HARNESS=FILE               a release build of the harness with the feature `planted`
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ci/profile.sh
 products=(smalt smalt-sweeper smalt-listener)
 
 fail() {
@@ -25,34 +26,29 @@ done
 graph --package smalt --features planted | grep --quiet '^smalt-planted ' ||
     fail "cargo tree does not show smalt-planted where it is asked for"
 
-# What both are built of is the same: it need not be built twice.
-profiles=(debug)
-[ -n "${SMALT_HARNESS:-}" ] || profiles+=(release)
-for profile in "${profiles[@]}"; do
-    if [ ! -d target/planted/$profile ] && [ -d target/$profile/.fingerprint ]; then
-        mkdir -p target/planted/$profile
-        cp -a target/$profile/{deps,build,.fingerprint} target/planted/$profile/
-    fi
-done
+# What is built already need not be built twice; links take no room.
+if [ ! -d target/planted/release ] && [ -d target/release/.fingerprint ]; then
+    mkdir -p target/planted/release
+    cp -a --link target/release/{deps,build,.fingerprint} target/planted/release/
+fi
 build() { CARGO_TARGET_DIR=target/planted CARGO_INCREMENTAL=0 cargo "$@"; }
 harness=${SMALT_HARNESS:-target/planted/release/harness}
-[ -n "${SMALT_HARNESS:-}" ] || build build --release --quiet -p smalt-harness --features planted --bins
-# Tests of the parts, which are checks as well: few and short, and linking them for release would
-# take longer than they run. The programs that they test are built beside them, outside of deps.
+# With the same features as in ci/check.sh, so that both are built of the same.
+features=planted,failpoints
+[ -n "${SMALT_HARNESS:-}" ] ||
+    build build --release --quiet -p smalt-harness --bin harness --features $features
+# Tests of the parts, which are checks as well: those of the libraries, and the listener's own. In
+# one build, or each would have its own features of what they are built of.
+named=()
+for file in listener/tests/*.rs; do
+    named+=(--test "$(basename "$file" .rs)")
+done
 tests=()
-tests_of() {
-    local package=$1 file
-    shift
-    while read -r file; do
-        tests+=(--tests "$package=$file")
-    done < <(build test --no-run --message-format=json --quiet \
-        -p "$package" --features planted "$@" |
-        grep -o '"executable":"[^"]*/deps/[^"]*"' | cut -d'"' -f4)
-}
-tests_of smalt --lib
-tests_of smalt-sleeve --lib
-tests_of smalt-sweeper --lib --tests
-tests_of smalt-listener --lib --tests
+while read -r test; do
+    tests+=(--tests "$test")
+done < <(build test --release --no-run --message-format=json --quiet --features $features \
+    -p smalt -p smalt-sleeve -p smalt-sweeper -p smalt-listener --lib "${named[@]}" |
+    sed -n 's|.*"package_id":"[^"]*#\([a-z-]*\)@.*"executable":"\([^"]*/deps/[^"]*\)".*|\1=\2|p')
 
 # Nor is any in a product that is built already; the harness of this folder shows that one is found.
 names=$("$harness" planted --list | cut -d' ' -f2- | sed 's/^ *//' | cut -d' ' -f1)

@@ -6,6 +6,8 @@
     reason = "a panic is how a test fails"
 )]
 
+#[path = "payloads/quarantine.rs"]
+mod quarantine;
 #[path = "payloads/support.rs"]
 mod support;
 
@@ -19,9 +21,7 @@ use smalt_listener::handler::Verdict;
 use smalt_listener::payload::envelope::Claim;
 use smalt_listener::payload::{Compression, Offload, PayloadStore, SendError, SendOptions};
 use smalt_listener::rules::envelope::Envelope;
-use smalt_sleeve::port::{
-    BlobId, CallContext, Conditions, DeleteSnapshots, MessageTtl, Metadata, PutBlob,
-};
+use smalt_sleeve::port::{BlobId, CallContext, Conditions, DeleteSnapshots, MessageTtl, PutBlob};
 use support::*;
 
 const MIB: usize = 1 << 20;
@@ -334,60 +334,6 @@ async fn a_queue_without_payloads_reads_no_envelopes() -> Outcome {
     world.listen_as(config, &handler, s(5)).await?;
     assert!(handler.bodies()[0].starts_with(br#"{"v":1,"enc":"zstd","ref":{"c":"payloads""#));
     assert_eq!(world.payloads().await?.len(), 1);
-    Ok(())
-}
-
-/// A poisoned message keeps its payload: the sweeper leaves it, and a year later the message is put
-/// back, handled, and its payload deleted.
-#[tokio::test(start_paused = true)]
-async fn ls6_a_poisoned_message_keeps_its_payload() -> Outcome {
-    let world = World::open().await?;
-    let sender = world.sender(Offload::into(CONTAINER))?;
-    sender.send(&body(MIB, 1), SendOptions::default()).await?;
-    assert!(ttl(&world.payloads().await?[0].1).is_some());
-    world
-        .listen(&Keep::saying(Verdict::reject("no")), s(5))
-        .await?;
-    assert_eq!(ttl(&world.payloads().await?[0].1), None);
-    tokio::time::sleep(s(365 * DAY)).await;
-    world.sweep().await?;
-    let copy: Envelope = serde_json::from_str(&world.standing(POISON)[0])?;
-    let (cx, ttl) = (CallContext::default(), MessageTtl::Never);
-    let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER));
-    store.requeued(&STANDARD.decode(&copy.body)?, ttl).await?;
-    world
-        .storage
-        .put_message(&cx, QUEUE, &copy.body, ttl, s(0))
-        .await?;
-    let handler = Keep::saying(Verdict::Ok);
-    world.listen(&handler, s(40)).await?;
-    assert_eq!(handler.bodies(), [Bytes::from(body(MIB, 1))]);
-    assert!(world.payloads().await?.is_empty());
-    Ok(())
-}
-
-/// While one consumer acknowledges, another has put a copy into the poison queue: the ack deletes
-/// the version that it read, and so leaves the copy its payload.
-#[tokio::test(start_paused = true)]
-async fn ls6_an_ack_leaves_the_payload_to_a_poison_copy() -> Outcome {
-    let world = World::open().await?;
-    let sender = world.sender(Offload::into(CONTAINER))?;
-    let sent = sender.send(&body(MIB, 1), SendOptions::default()).await?;
-    let blob = sent.payload.unwrap();
-    let handler = Keep::saying(Verdict::Ok).taking(s(10));
-    let other = async {
-        tokio::time::sleep(s(5)).await;
-        let metadata = Metadata::from([("Poisoned".to_owned(), "2026".to_owned())]);
-        let (cx, any) = (CallContext::default(), Conditions::default());
-        world
-            .storage
-            .set_blob_metadata(&cx, &blob, &metadata, &any)
-            .await
-            .unwrap();
-    };
-    let (report, ()) = tokio::join!(world.listen(&handler, s(20)), other);
-    assert_eq!(report?.count(Ended::Done), 1);
-    assert!(!is_gone(&world, &blob.name).await);
     Ok(())
 }
 

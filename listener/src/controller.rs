@@ -211,6 +211,8 @@ impl Controller {
         self.report.received += u64::from(got);
         if got == 0 {
             self.empty_gets = self.empty_gets.saturating_add(1);
+            // The watchdog's pause begins with what was seen, however long the look took.
+            self.watched_at = Instant::now();
             return;
         }
         self.empty_gets = 0;

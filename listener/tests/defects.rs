@@ -306,6 +306,37 @@ async fn dl18_triggers_and_watchdog() {
     listener.run_until(story).await.unwrap();
 }
 
+/// LS8: a look that took long, for storage was away, is followed by a whole pause.
+#[tokio::test(start_paused = true)]
+async fn ls8_a_late_look_is_followed_by_a_whole_pause() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let config = ListenerConfig {
+        idle_tasks: 0,
+        ..config()
+    };
+    let watchdog = config.watchdog;
+    let (listener, _) = listener(config, &storage, Obey::default());
+    let story = async {
+        tokio::time::sleep(s(100)).await;
+        storage.fault(Op::Get, 0..u64::MAX, Fault::Before(ErrorKind::Busy));
+        tokio::time::sleep(s(300)).await;
+        storage.heal();
+        let healed = tokio::time::Instant::now();
+        tokio::time::sleep(s(600)).await;
+        let requests = storage.requests();
+        let gets = requests
+            .iter()
+            .filter(|(at, op)| *op == Op::Get && *at > healed);
+        let gets: Vec<_> = gets.map(|(at, _)| *at).collect();
+        assert!(gets.len() > 5, "{gets:?}");
+        assert!(
+            gets.windows(2).all(|two| two[1] - two[0] >= watchdog),
+            "{gets:?}"
+        );
+    };
+    listener.run_until(story).await.unwrap();
+}
+
 /// DL18: a wake-up while the get is under way cuts the sleep after it short.
 #[tokio::test(start_paused = true)]
 async fn dl18_a_wake_up_between_check_and_sleep_counts() {

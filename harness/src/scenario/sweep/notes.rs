@@ -118,7 +118,9 @@ impl Notes {
         let (method, path) = (exchange.method.clone(), exchange.path.clone());
         let key = (event.actor.clone(), method, path);
         let before = self.not_before.remove(&key);
-        if let Fate::Answered(answer) = &exchange.fate
+        // An answer that never came asks for nothing, as that to the first of two deliveries.
+        if exchange.delivered
+            && let Fate::Answered(answer) = &exchange.fate
             && let Some(after_s) = answer.header("retry-after").and_then(|s| s.parse().ok())
         {
             self.not_before.insert(key, event.at.plus_s(after_s));
