@@ -2,7 +2,8 @@
 //!
 //! `PartitionKey eq 'a' and (Age ge 18 or not Active)`: comparisons of a property and a literal,
 //! either way round, properties that are true or false, `and`, `or`, `not` and brackets. A literal
-//! is `'text'`, `7`, `7L`, `7.5`, `true` in any case, `datetime'..'`, `guid'..'`, `X'..'`, `binary'..'` or
+//! is `'text'`, `7`, `7L`, `7.5`, `true` in any case, `datetime'..'`, `guid'..'`, `X'..'`,
+//! `binary'..'` or
 //! `null`. Source: *Querying tables and entities*; recordings for the refusal of what cannot be
 //! read.
 //!
