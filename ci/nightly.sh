@@ -29,7 +29,7 @@ histories() {
 
 bursts() {
     "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000000)"
-    "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000)" --durable
+    "$harness" bursts --seed "$seed" --bursts "$(of 1000)" --durable
 }
 
 soak() {
