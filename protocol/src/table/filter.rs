@@ -77,8 +77,8 @@ impl Filter {
     }
 
     /// Whether an entity, or a table, belongs to the answer. A comparison with a property that is
-    /// missing or of another type than the literal does not hold, whichever it is; a literal that is
-    /// an `Edm.Int32` is compared with larger numbers too.
+    /// missing or of another type than the literal does not hold, whichever it is; a literal
+    /// that is an `Edm.Int32` is compared with larger numbers too.
     pub fn matches(&self, fields: &impl Fields) -> bool {
         evaluate::holds(&self.root, fields)
     }
