@@ -9,6 +9,7 @@
 #   SKIP_AZURITE=1                without Azurite (needs npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ci/profile.sh
 
 parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff mutants}
 seed=${SEED:-$(date +%-j)000000}
@@ -28,7 +29,7 @@ histories() {
 
 bursts() {
     "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000000)"
-    "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000)" --durable
+    "$harness" bursts --seed "$seed" --bursts "$(of 1000)" --durable
 }
 
 soak() {

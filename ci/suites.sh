@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
-# `object_store` crate, rounds with Microsoft's Python SDKs of blobs, queues and tables, and the queue
-# commands of azure-cli. They come from PyPI and crates.io into build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
+# `object_store` crate, rounds with Microsoft's Python SDKs of blobs, queues and tables, and the
+# commands of azure-cli for queues and tables. They come from PyPI and crates.io into build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
 #
 #   ci/suites.sh                            all of them
 #   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue
-#                                           python_tables azure_cli
+#                                           python_tables azure_cli azure_cli_tables
 #
 # Needs: python3, ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
@@ -153,19 +153,27 @@ cli_step() {
     fi
 }
 
-suite_azure_cli() {
-    local log=$build/azure_cli.log own=$build/venv-cli passed=0 failed=0 message id receipt
-    local cli=$own/bin/az queue=orders field='import json,sys; print(json.load(sys.stdin)[0][sys.argv[1]])'
+# azure_cli NAME: brings azure-cli and lets it speak to a server of its own; sets what the suite needs.
+azure_cli() {
+    local own=$build/venv-cli blob=$1_blob queue=$1_queue table=$1_table
+    cli=$own/bin/az log=$build/azure_$1.log passed=0 failed=0
     if [ ! -e "$own/installed" ]; then
         python3 -m venv "$own"
         "$own/bin/pip" install --quiet --disable-pip-version-check "azure-cli==$azure_cli_version"
         touch "$own/installed"
     fi
-    start_smalt cli
+    start_smalt "$1"
     export AZURE_CONFIG_DIR=$work/az AZURE_CORE_COLLECT_TELEMETRY=no AZURE_CORE_ONLY_SHOW_ERRORS=1
     export AZURE_STORAGE_CONNECTION_STRING="DefaultEndpointsProtocol=http;AccountName=$account;\
-AccountKey=$key;BlobEndpoint=http://$cli_blob/$account;QueueEndpoint=http://$cli_queue/$account;"
+AccountKey=$key;BlobEndpoint=http://${!blob}/$account;QueueEndpoint=http://${!queue}/$account;\
+TableEndpoint=http://${!table}/$account;"
     : >"$log"
+}
+
+suite_azure_cli() {
+    local message id receipt queue=orders
+    local field='import json,sys; print(json.load(sys.stdin)[0][sys.argv[1]])'
+    azure_cli cli
     cli_step create '"created": true' queue create -n $queue --metadata team=billing
     cli_step exists '"exists": true' queue exists -n $queue
     cli_step list $queue queue list
@@ -192,7 +200,79 @@ AccountKey=$key;BlobEndpoint=http://$cli_blob/$account;QueueEndpoint=http://$cli
     report "azure-cli, queues" "$passed" "$failed"
 }
 
-[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli
+# cli_fails NAME PATTERN ARGUMENT...: a command of `az storage` that must be refused with this text.
+cli_fails() {
+    local name=$1 pattern=$2
+    shift 2
+    if ! "$cli" storage "$@" >"$work/cli" 2>&1 && grep -q "$pattern" "$work/cli"; then
+        passed=$((passed + 1))
+    else
+        echo "  $name: $(tail -n 3 "$work/cli")"
+        failed=$((failed + 1))
+    fi
+}
+
+suite_azure_cli_tables() {
+    local table=orders keys=(PartitionKey=north RowKey=1) signature
+    local at=(--table-name $table --partition-key north --row-key 1)
+    azure_cli cli_tables
+    cli_step create '"created": true' table create -n $table --fail-on-exist
+    cli_fails "create again" TableAlreadyExists table create -n $table --fail-on-exist
+    cli_step exists '"exists": true' table exists -n $table
+    cli_step "exists not" '"exists": false' table exists -n nothing
+    cli_step list $table table list
+    cli_step insert etag entity insert -t $table \
+        -e "${keys[@]}" Name=Ada Age=39 Age@odata.type=Edm.Int32 Big=5000000000 Big@odata.type=Edm.Int64
+    cli_fails "insert again" 'entity already exists' entity insert -t $table -e "${keys[@]}"
+    cli_step show '"Name": "Ada"' entity show "${at[@]}"
+    cli_step "show some" '"Age": 39' entity show "${at[@]}" --select Age
+    cli_fails "show nothing" ResourceNotFound entity show -t $table --partition-key a --row-key b
+    cli_step merge etag entity merge -t $table -e "${keys[@]}" City=Rome
+    cli_step "merged, not replaced" '"Name": "Ada"' entity show "${at[@]}"
+    cli_step "insert or merge" etag entity insert -t $table --if-exists merge -e "${keys[@]}" Age=40
+    cli_step "insert or replace" etag entity insert -t $table --if-exists replace \
+        -e PartitionKey=north RowKey=2 Name=Bob Open=true Open@odata.type=Edm.Boolean
+    cli_step query '"Name": "Bob"' entity query -t $table --filter "PartitionKey eq 'north'"
+    cli_step "query one" '"RowKey": "2"' entity query -t $table --num-results 1 \
+        --filter "Open eq true and (Name ge 'B' or Name eq 'Ada')" --select RowKey
+    cli_step "query a page" nextMarker entity query -t $table --num-results 1
+    cli_fails "query nonsense" InvalidInput entity query -t $table --filter 'Name is Ada'
+    cli_step replace etag entity replace -t $table -e "${keys[@]}" Only=this
+    cli_step "replaced, not merged" '"Only": "this"' entity show "${at[@]}"
+    cli_fails "merge, another tag" UpdateConditionNotSatisfied entity merge -t $table \
+        -e "${keys[@]}" Name=Eve --if-match "W/\"datetime'2020-01-01T00%3A00%3A00.1234567Z'\""
+    cli_step "policy create" '' table policy create -t $table -n reader --permissions r \
+        --expiry 2099-01-01T00:00Z
+    cli_step "policy show" '2099' table policy show -t $table -n reader
+    cli_step "policy update" '' table policy update -t $table -n reader --permissions ra
+    cli_step "policy list" reader table policy list -t $table
+    cli_step "generate-sas" 'sig=' table generate-sas -n $table --permissions r \
+        --expiry 2099-01-01T00:00Z
+    signature=$(tr -d '"\n' <"$work/cli")
+    cli_with_sas "$signature"
+    cli_step "policy delete" '' table policy delete -t $table -n reader
+    cli_step "services properties" '' cors add --services t --methods GET --origins '*' --max-age 60
+    cli_step "cors list" 'AllowedOrigins' cors list --services t
+    cli_step "logging" '' logging update --services t --log rw --retention 3
+    cli_step "logging show" '"days": 3' logging show --services t
+    cli_step delete '' entity delete "${at[@]}"
+    cli_fails "deleted" ResourceNotFound entity show "${at[@]}"
+    cli_step "delete table" '"deleted": true' table delete -n $table --fail-not-exist
+    cli_fails "delete table again" 'does not exist' table delete -n $table --fail-not-exist
+    report "azure-cli, tables" "$passed" "$failed"
+}
+
+# cli_with_sas SIGNATURE: what a signature opens to who has no key, and what it does not.
+cli_with_sas() {
+    local AZURE_STORAGE_CONNECTION_STRING=
+    local by=(--account-name "$account" --sas-token "$1")
+    by+=(--table-endpoint "http://$cli_tables_table/$account" -t "$table")
+    cli_step "query by signature" '"RowKey": "2"' entity query "${by[@]}"
+    cli_fails "insert by signature" Forbidden entity insert "${by[@]}" \
+        -e PartitionKey=north RowKey=9
+}
+
+[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli azure_cli_tables
 for suite in "$@"; do
     "suite_$suite"
 done

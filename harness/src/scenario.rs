@@ -16,6 +16,7 @@
 
 pub mod account;
 pub mod actor;
+mod answers;
 pub mod bent;
 pub mod campaign;
 pub mod faults;

@@ -39,10 +39,10 @@ impl Owner {
         }
     }
 
-    /// Of a message that is finished: its payload may be marked as kept, by a listener that began to
-    /// quarantine it and went away. Nobody can tell whether that one had put its copy; without a
-    /// copy the payload would be left for good, so one is put now. A second one costs little: they
-    /// have the same `id`.
+    /// Of a message that is finished: its payload may be marked as kept, by a listener that began
+    /// to quarantine it and went away. Nobody can tell whether that one had put its copy; without
+    /// a copy the payload would be left for good, so one is put now. A second one costs little:
+    /// they have the same `id`.
     pub(crate) async fn complete_quarantine(&mut self) -> Result<(), String> {
         let id = self.lock.id();
         if self.shared.done().get(id) == Some(Finished::Copied) {

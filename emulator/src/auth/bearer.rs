@@ -1,12 +1,13 @@
 //! Bearer tokens of Microsoft Entra ID: HTTPS only, and only where they are switched on.
 //!
 //! Who brings a valid token may do to data what the account's owner may: there are no role
-//! assignments here. What only an account key does on Azure (the access policies of containers and
-//! queues, before [`POLICIES`]) a token does not do here either. Source: "Authorize with Microsoft
+//! assignments here. What only an account key does on Azure (the access policies of containers,
+//! queues and tables, before [`POLICIES`]) a token does not do here either. Source: "Authorize
+//! with Microsoft
 //! Entra ID"; codes and details are those that Azure gives.
 
 use smalt_protocol::signing::sas::refused;
-use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
+use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};
 
 use super::delegation::DelegationSecret;
 use super::token::Claims;
@@ -33,8 +34,11 @@ pub fn authorise(
 ) -> Result<Identity, StorageError> {
     let principal = authenticate(core, call, account, token)?;
     if entry.access.is_owners() && call.version < POLICIES {
-        // Observed: as if there were no such resource.
-        return Err(ErrorCode::ResourceNotFound.into());
+        // Observed: as if there were no such resource. Of tables Azurite says that they refuse it.
+        return Err(match call.service() {
+            Service::Table => ErrorCode::AuthorizationFailure.into(),
+            Service::Blob | Service::Queue => ErrorCode::ResourceNotFound.into(),
+        });
     }
     Ok(Identity::Entra(principal))
 }

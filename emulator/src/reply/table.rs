@@ -10,6 +10,7 @@ use smalt_protocol::xml::{ErrorDocument, XmlWriter};
 use smalt_protocol::{ErrorCode, Service, StorageError};
 
 use super::{Common, Content, Reply};
+use crate::auth::NO_ACCOUNT;
 use crate::call::Call;
 use crate::ops::table::answer::{self, Preference};
 
@@ -62,6 +63,10 @@ pub(super) fn refusal(error: &StorageError, common: &Common<'_>, form: Form) -> 
         time: common.now,
     };
     let status = error.status();
+    if error.elements().iter().any(|(name, _)| *name == NO_ACCOUNT) {
+        // No service was reached that could word it in its own way.
+        return Reply::xml(status, document.render());
+    }
     match form {
         Form::Data(format, preference) if !is_early(error.code()) => {
             let reply = Reply::new(status)

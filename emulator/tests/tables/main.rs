@@ -10,4 +10,5 @@ mod signatures;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
+mod tokens;
 mod transactions;

@@ -105,6 +105,12 @@ async fn conditions_that_are_none() {
             "MERGE",
             &entity,
             &[("if-match", "\"0x1\"")],
+            "400 InvalidInput",
+        ),
+        (
+            "MERGE",
+            &entity,
+            &[("if-match", "W/\"wrong\"")],
             "412 ConditionNotMet",
         ),
         (

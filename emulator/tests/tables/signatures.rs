@@ -336,3 +336,64 @@ async fn stored_policies() {
     let revoked = send(&client, &sas, ("GET", &path), &[], "").await;
     assert_eq!(revoked.outcome(), "403 AuthenticationFailed");
 }
+
+/// As at Azurite: a signature of the query counts where the key's is wrong, and no more than that.
+#[tokio::test]
+async fn a_wrong_key_beside_a_signature() {
+    let client = Client::new().await;
+    let date = client.emulator.now().rfc1123();
+    let dated = ("x-ms-date", date.as_str());
+    let wrong = [
+        dated,
+        ("authorization", "SharedKeyLite devstoreaccount1:d3Jvbmc="),
+    ];
+    let undated = &wrong[1..];
+    let added = entity("p", "r", "v");
+    let [insert, get] = [("POST", "/tab"), ("GET", "/tab()")];
+    let may_add = of_table("a", &[]);
+    let spoiled = format!("{may_add}x");
+    for (query, request, headers, expected) in [
+        (may_add.as_str(), insert, &wrong[..], "201"),
+        (&may_add, get, &wrong, "403 AuthenticationFailed"),
+        (&spoiled, insert, &wrong, "403 AuthenticationFailed"),
+        ("", get, &wrong, "403 AuthenticationFailed"),
+        (&of_table("r", &[]), get, undated, "200"),
+    ] {
+        let answer = send(&client, query, request, headers, &added).await;
+        assert_eq!(answer.outcome(), expected, "{query} {request:?}");
+    }
+    // Where the key's is right it counts, whatever the other allows.
+    let path = with_query(&format!("/{ACCOUNT}/tab()"), &[]);
+    let target = format!("{path}{may_add}");
+    let (version, by) = (ApiVersion::V2019_02_02, (ACCOUNT, key()));
+    let headers = [dated, ("x-ms-version", "2019-02-02")];
+    let signed = crate::support::signature(Service::Table, version, by, "GET", &target, &headers);
+    let all = [headers[0], headers[1], ("authorization", signed.as_str())];
+    let answer = client.call("GET", &target, &all, Bytes::new()).await;
+    assert_eq!(answer.outcome(), "200");
+}
+
+/// An account that is not there: no service answers, and so none words it in its own way.
+#[tokio::test]
+async fn an_account_that_is_not_there() {
+    let client = Client::new().await;
+    let headers = [("authorization", "SharedKeyLite nobody:d3Jvbmc=")];
+    for target in [
+        "/nobody/Tables".to_owned(),
+        format!("/nobody/tab?{}", of_table("r", &[])),
+    ] {
+        let headers = if target.contains('?') {
+            &[][..]
+        } else {
+            &headers
+        };
+        let answer = client.call("GET", &target, headers, Bytes::new()).await;
+        assert_eq!(answer.outcome(), "404 ", "{}", answer.text);
+        assert!(
+            answer.text.contains("<Error><Code>ResourceNotFound</Code>"),
+            "{}",
+            answer.text
+        );
+        assert_eq!(answer.header("content-type"), "application/xml");
+    }
+}

@@ -219,12 +219,21 @@ pub fn matches(filter: &TableFilter, row: &Row) -> bool {
             value,
             is_mirrored,
         } => {
-            let (given, wanted) = (property(row, name), value);
-            given.is_some_and(|given| match is_mirrored {
-                false => compares(&given, operator, wanted),
-                true => compares(wanted, operator, &given),
+            let given = property(row, name);
+            given.is_some_and(|given| match (is_mirrored, &as_large(value, &given)) {
+                (false, wanted) => compares(&given, operator, wanted),
+                (true, wanted) => compares(wanted, operator, &given),
             })
         }
+    }
+}
+
+/// A small whole number is compared with larger numbers as one of them.
+fn as_large(wanted: &Value, given: &Value) -> Value {
+    match (wanted, given) {
+        (Value::Int32(number), Value::Int64(_)) => Value::Int64(i64::from(*number)),
+        (Value::Int32(number), Value::Double(_)) => Value::Double(f64::from(*number)),
+        _ => wanted.clone(),
     }
 }
 

@@ -34,7 +34,7 @@ pub enum Side {
     Smalt,
     /// Azurite, started.
     Azurite,
-    /// A running server: host and port of its blob service, queue on the next port.
+    /// A running server: host and port of its blob service, queue and table on the next ones.
     Running(String, u16),
     /// A directory of traces: what a service answered once.
     Recorded(PathBuf),
@@ -121,7 +121,8 @@ impl Standing {
             Side::Azurite => {
                 let binary = azurite::binary(binaries.azurite.as_deref())?;
                 let azurite = Azurite::start(&binary, &accounts()).await?;
-                let live = Live::at(azurite.blob.to_string(), azurite.queue.to_string());
+                let addresses = [azurite.blob, azurite.queue, azurite.table];
+                let live = Live::at(addresses.map(|address| address.to_string()));
                 Ok(Standing {
                     name: AZURITE.to_owned(),
                     keeps_time: false,
@@ -194,12 +195,12 @@ async fn running(host: &str, port: u16) -> Result<Standing, ServerError> {
             false,
         )
     };
-    let queue = format!("{host}:{}", port.saturating_add(1));
+    let next = |n: u16| format!("{host}:{}", port.saturating_add(n));
+    let (queue, table) = (next(1), next(2));
     let target: Arc<dyn Target> = if live || name == "other" {
-        Arc::new(Live::at(address, queue))
+        Arc::new(Live::at([address, queue, table]))
     } else {
-        let next = |n: u16| format!("{host}:{}", port.saturating_add(n));
-        Arc::new(OverHttp::of([address, queue, next(2), next(3)]))
+        Arc::new(OverHttp::of([address, queue, table, next(3)]))
     };
     Ok(Standing {
         name: name.to_owned(),

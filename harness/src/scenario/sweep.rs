@@ -114,10 +114,21 @@ pub async fn run_in(
     let owner = owner::Owner::new(world, plan, names)?;
     owner.put_all().await?;
     let acting = owner.clone();
-    world.wire.owner_acts(Box::new(move |act, about| {
+    world.wire.owner_acts(Some(Arc::new(move |act, about| {
         let owner = acting.clone();
         Box::pin(async move { owner.act(act, about).await })
-    }));
+    })));
+    let run = sweep_and_judge(world, plan, names, bend).await;
+    world.wire.owner_acts(None);
+    run
+}
+
+async fn sweep_and_judge(
+    world: &World,
+    plan: &SweepPlan,
+    names: &Names,
+    bend: Option<Bend>,
+) -> Result<Run, String> {
     let mut run = Run::default();
     if plan.lasts {
         with_trouble(world, plan, names, bend, &mut run).await;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::account::{self, Account};
 use super::actor::Actor;
+use super::answers::{cut, garbled, is_refusal, refusal};
 use super::faults::{CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
 use crate::servers::in_process;
@@ -31,7 +32,7 @@ const EVENTS_MAX: usize = 20_000;
 
 /// What the owner does, by its number in the plan, to the blob of this path, if there is one.
 pub type OwnerActs =
-    Box<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+    Arc<dyn Fn(u8, Option<String>) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// Where the service is.
 pub enum Service {
@@ -45,7 +46,7 @@ pub enum Service {
 pub struct Wire {
     service: Service,
     clock: Arc<dyn Clock>,
-    owner_acts: OnceLock<OwnerActs>,
+    owner_acts: Mutex<Option<OwnerActs>>,
     state: Mutex<State>,
 }
 
@@ -79,6 +80,24 @@ impl Drop for Taken<'_> {
     }
 }
 
+/// An exchange whose answer is on its way to its sender.
+struct OnItsWay<'a> {
+    wire: &'a Wire,
+    number: Option<usize>,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        // The sender gave it up, or is no more: it was never told.
+        if let Some(number) = self.number
+            && let Some(event) = self.wire.lock().history.get_mut(number)
+            && let Happening::Exchange(exchange) = &mut event.what
+        {
+            exchange.delivered = false;
+        }
+    }
+}
+
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Wire").finish_non_exhaustive()
@@ -91,18 +110,32 @@ impl Wire {
         Arc::new(Wire {
             service,
             clock,
-            owner_acts: OnceLock::new(),
+            owner_acts: Mutex::default(),
             state: Mutex::default(),
         })
     }
 
-    /// The transport of one actor.
-    pub fn transport(self: &Arc<Self>, actor: &Arc<Actor>) -> Arc<dyn Transport> {
+    /// The transport of one actor; each way takes a request `lag`.
+    pub fn transport(self: &Arc<Self>, actor: &Arc<Actor>, lag: Duration) -> Arc<dyn Transport> {
         let (wire, actor) = (Arc::clone(self), Arc::clone(actor));
         Arc::new(FnTransport::new(move |request| {
             let (wire, actor) = (Arc::clone(&wire), Arc::clone(&actor));
-            async move { wire.carry(&actor, request).await }
+            async move {
+                travel(lag).await;
+                let mut way = wire.way();
+                let answer = wire.carry(&actor, request, &mut way).await;
+                travel(lag).await;
+                way.number = None;
+                answer
+            }
         }))
+    }
+
+    fn way(&self) -> OnItsWay<'_> {
+        OnItsWay {
+            wire: self,
+            number: None,
+        }
     }
 
     /// Plans what goes wrong from now on; requests are counted anew.
@@ -110,10 +143,16 @@ impl Wire {
         self.lock().account = Account::new(faults);
     }
 
-    /// What the owner does when a mishap says so.
-    pub fn owner_acts(&self, acts: OwnerActs) {
-        // Set once, when the world is made.
-        let _ = self.owner_acts.set(acts);
+    /// What the owner does when a mishap says so. It asks through this wire and so holds it: when
+    /// the run is over it is taken off, or neither would ever go.
+    pub fn owner_acts(&self, acts: Option<OwnerActs>) {
+        *self.acts() = acts;
+    }
+
+    fn acts(&self) -> MutexGuard<'_, Option<OwnerActs>> {
+        self.owner_acts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the trouble: nothing new goes wrong from here on. The account of what did.
@@ -167,6 +206,7 @@ impl Wire {
         self: &Arc<Self>,
         actor: &Arc<Actor>,
         request: http::Request<Bytes>,
+        way: &mut OnItsWay<'_>,
     ) -> io::Result<http::Response<Bytes>> {
         let exhausted = actor.is_worker && self.lock().history.len() > EVENTS_MAX;
         if exhausted || actor.is_dead() {
@@ -197,6 +237,7 @@ impl Wire {
             _ => None,
         };
         let (number, mut answer) = self.execute(actor, request, exchange, instead).await;
+        way.number = Some(number);
         if let Some(taken) = &taken {
             answer = self.after(actor, taken, (number, about), answer).await;
         }
@@ -324,7 +365,8 @@ impl Wire {
     }
 
     async fn owner(&self, act: u8, about: Option<String>) {
-        if let Some(acts) = self.owner_acts.get() {
+        let acts = self.acts().clone();
+        if let Some(acts) = acts {
             acts(act, about).await;
         }
     }
@@ -375,7 +417,10 @@ impl Wire {
         self: &Arc<Self>,
         request: http::Request<Bytes>,
     ) -> io::Result<http::Response<Bytes>> {
-        self.carry(&Actor::owner(), request).await
+        let mut way = self.way();
+        let answer = self.carry(&Actor::owner(), request, &mut way).await;
+        way.number = None;
+        answer
     }
 
     async fn ask(&self, request: http::Request<Bytes>) -> io::Result<http::Response<Bytes>> {
@@ -388,6 +433,12 @@ impl Wire {
             }),
             Service::InProcess(emulator) => in_process::call(emulator, request).await,
         }
+    }
+}
+
+async fn travel(lag: Duration) {
+    if !lag.is_zero() {
+        tokio::time::sleep(lag).await;
     }
 }
 
@@ -408,19 +459,6 @@ fn is_delivered(mishap: Mishap) -> bool {
     )
 }
 
-/// An answer whose body breaks off, as the sleeve's transport hands it on: of a refusal the head
-/// counts.
-fn cut(answer: http::Response<Bytes>) -> io::Result<http::Response<Bytes>> {
-    if !is_refusal(answer.status()) {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(answer.map(|_| Bytes::new()))
-}
-
-fn is_refusal(status: http::StatusCode) -> bool {
-    status.is_client_error() || status.is_server_error()
-}
-
 /// The same request once more.
 fn again(request: &http::Request<Bytes>) -> http::Request<Bytes> {
     let mut again = http::Request::new(request.body().clone());
@@ -428,38 +466,6 @@ fn again(request: &http::Request<Bytes>) -> http::Request<Bytes> {
     *again.uri_mut() = request.uri().clone();
     *again.headers_mut() = request.headers().clone();
     again
-}
-
-/// What a service says that is too busy, or that has failed, before it does anything.
-fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<http::Response<Bytes>> {
-    let code = match status {
-        503 => "ServerBusy",
-        _ => "InternalError",
-    };
-    let body =
-        format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{code}</Code></Error>");
-    let answer = http::Response::builder()
-        .status(status)
-        .header("content-type", "application/xml")
-        .header("x-ms-error-code", code);
-    let answer = match retry_after_s {
-        Some(seconds) => answer.header("retry-after", seconds.to_string()),
-        None => answer,
-    };
-    answer.body(Bytes::from(body)).ok()
-}
-
-/// The answer with a byte in its body that stands in no text. Without a body the connection is of
-/// no use any more.
-fn garbled(answer: http::Response<Bytes>, at: u16) -> io::Result<http::Response<Bytes>> {
-    let (head, body) = answer.into_parts();
-    let mut bytes = body.to_vec();
-    let at = usize::from(at).checked_rem(bytes.len());
-    let Some(byte) = at.and_then(|at| bytes.get_mut(at)) else {
-        return Err(io::ErrorKind::InvalidData.into());
-    };
-    *byte = 0xFF;
-    Ok(http::Response::from_parts(head, Bytes::from(bytes)))
 }
 
 async fn sleep(seconds: u16) {

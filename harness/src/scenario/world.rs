@@ -5,10 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use azure_core::http::{ClientOptions, Url};
 use azure_storage_queue::{QueueServiceClient, QueueServiceClientOptions};
-use bytes::Bytes;
 use proptest::prelude::*;
 use smalt::config::Config;
 use smalt::faults::{Fault, Rule};
@@ -18,7 +16,6 @@ use smalt_protocol::signing::AccountKey;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Clock, Credential, RetrySettings, Settings, SystemClock, TokioClock,
-    Transport, TransportError,
 };
 
 use super::account::{self, Tally};
@@ -188,7 +185,7 @@ impl World {
             ..Settings::default()
         };
         let account = self.accounts[which as usize].clone();
-        let transport = Afar::over(self.wire.transport(actor), lag);
+        let transport = self.wire.transport(actor, lag);
         let storage =
             AzureStorage::open(account, transport, settings).map_err(|error| error.to_string())?;
         Ok(match bend.filter(|_| actor.is_worker) {
@@ -244,35 +241,6 @@ impl World {
                 .map(|what| Violation::of_run("faults", what))
                 .collect(),
         )
-    }
-}
-
-/// A way to the service that takes its time.
-#[derive(Debug)]
-struct Afar {
-    inner: Arc<dyn Transport>,
-    lag: Duration,
-}
-
-impl Afar {
-    fn over(inner: Arc<dyn Transport>, lag: Duration) -> Arc<dyn Transport> {
-        if lag.is_zero() {
-            return inner;
-        }
-        Arc::new(Afar { inner, lag })
-    }
-}
-
-#[async_trait]
-impl Transport for Afar {
-    async fn round_trip(
-        &self,
-        request: http::Request<Bytes>,
-    ) -> Result<http::Response<Bytes>, TransportError> {
-        tokio::time::sleep(self.lag).await;
-        let answer = self.inner.round_trip(request).await;
-        tokio::time::sleep(self.lag).await;
-        answer
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Azurite {
     pub blob: SocketAddr,
     /// Address of the queue service.
     pub queue: SocketAddr,
+    /// Address of the table service.
+    pub table: SocketAddr,
     _process: Process,
 }
 
@@ -55,19 +57,21 @@ impl Azurite {
         let mut command = with_own_node(binary);
         command.env("AZURITE_ACCOUNTS", accounts);
         let mut process = Process::start_in(command, binary, &arguments)?;
-        let (mut blob, mut queue) = (None, None);
-        let (blob, queue) = loop {
+        let mut found = [None; 3];
+        let [blob, queue, table] = loop {
             let line = process.line().await?;
-            blob = blob.or_else(|| announced(&line, "Blob"));
-            queue = queue.or_else(|| announced(&line, "Queue"));
-            if let (Some(blob), Some(queue)) = (blob, queue) {
-                break (blob, queue);
+            for (place, name) in found.iter_mut().zip(["Blob", "Queue", "Table"]) {
+                *place = place.or_else(|| announced(&line, name));
+            }
+            if let [Some(blob), Some(queue), Some(table)] = found {
+                break [blob, queue, table];
             }
         };
         process.ignore_output();
         Ok(Azurite {
             blob,
             queue,
+            table,
             _process: process,
         })
     }

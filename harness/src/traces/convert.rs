@@ -104,7 +104,11 @@ fn operation(service: Service, request: &Request, url: &Url) -> String {
         (Service::Queue, [_]) => "queue",
         (Service::Queue, [_, _]) => "messages",
         (Service::Queue, _) => "message",
-        (Service::Table, _) => "table",
+        (Service::Table, [one]) if one == "$batch" => "transaction",
+        (Service::Table, [one]) if one == "Tables" || one.starts_with("Tables(") => "tables",
+        (Service::Table, [one]) if one.contains("PartitionKey=") => "entity",
+        (Service::Table, [_]) if url.has_param("comp") => "table",
+        (Service::Table, _) => "entities",
     };
     let mut text = format!("{} {place}", request.method);
     if let Some(comp) = url.param("comp") {

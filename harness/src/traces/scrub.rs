@@ -9,6 +9,7 @@ use smalt_protocol::Service;
 use super::body::Body;
 use super::format::{Exchange, FORMAT, Header, Request, Response, Trace};
 use crate::replay::multipart;
+use crate::replay::settings::new_table;
 use crate::replay::uri::Url;
 
 /// What stands in place of a secret.
@@ -320,7 +321,20 @@ fn is_given(name: &str) -> bool {
     name.is_empty() || name.starts_with('$')
 }
 
-/// Containers or queues that were used with success before anything created them.
+/// The table that a request is about or, if its second part holds, makes. `Tables` itself and
+/// transactions are about none.
+fn table_of(exchange: &Exchange, segment: &str) -> Option<(String, bool)> {
+    if segment == "Tables" {
+        let body = exchange.request.body.as_ref()?.bytes().ok()?;
+        return Some((new_table(&body)?, true));
+    }
+    let named = segment.strip_prefix("Tables('");
+    let named = named.and_then(|rest| rest.strip_suffix("')"));
+    let name = named.unwrap_or_else(|| segment.split('(').next().unwrap_or(segment));
+    Some((name.to_owned(), false))
+}
+
+/// Containers, queues or tables that were used with success before anything created them.
 fn uncreated(service: Service, exchanges: &[Exchange]) -> Vec<String> {
     let mut created: Vec<String> = Vec::new();
     let mut missing: Vec<String> = Vec::new();
@@ -336,10 +350,17 @@ fn uncreated(service: Service, exchanges: &[Exchange]) -> Vec<String> {
             && segments.len() == 1
             && !url.has_param("comp")
             && (service == Service::Queue || url.has_param("restype"));
+        let about = match service {
+            Service::Table => table_of(exchange, name),
+            Service::Blob | Service::Queue => Some((name.clone(), makes)),
+        };
+        let Some((name, makes)) = about else {
+            continue;
+        };
         if makes {
-            created.push(name.clone());
-        } else if !created.contains(name) && !missing.contains(name) {
-            missing.push(name.clone());
+            created.push(name);
+        } else if !created.contains(&name) && !missing.contains(&name) {
+            missing.push(name);
         }
     }
     missing
@@ -439,5 +460,33 @@ mod tests {
     fn words_are_replaced_whole() {
         assert_eq!(replace_word("a ab a-b a", "a", "x"), "x ab x-b x");
         assert_eq!(redact_signatures("design=1&sig=2"), "design=1&sig=REDACTED");
+    }
+
+    #[test]
+    fn tables_are_made_by_a_document() {
+        let exchange = |method: &str, path: &str, body: &str| Exchange {
+            t: 0,
+            request: Request {
+                method: method.to_owned(),
+                url: format!("https://account.table.core.windows.net/{path}"),
+                headers: Vec::new(),
+                body: Body::of(body.as_bytes()),
+            },
+            response: Response {
+                status: 200,
+                headers: Vec::new(),
+                body: None,
+            },
+        };
+        let exchanges = [
+            exchange("POST", "Tables", "{\"TableName\": \"made\"}"),
+            exchange("GET", "Tables", ""),
+            exchange("POST", "made", "{}"),
+            exchange("GET", "made()?$top=1", ""),
+            exchange("POST", "$batch", "--b--"),
+            exchange("GET", "found(PartitionKey='a',RowKey='b')", ""),
+            exchange("DELETE", "Tables('gone')", ""),
+        ];
+        assert_eq!(uncreated(Service::Table, &exchanges), ["found", "gone"]);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `PartitionKey eq 'a' and (Age ge 18 or not Active)`: comparisons of a property and a literal,
 //! either way round, properties that are true or false, `and`, `or`, `not` and brackets. A literal
-//! is `'text'`, `7`, `7L`, `7.5`, `true`, `datetime'..'`, `guid'..'`, `X'..'`, `binary'..'` or
+//! is `'text'`, `7`, `7L`, `7.5`, `true` in any case, `datetime'..'`, `guid'..'`, `X'..'`,
+//! `binary'..'` or
 //! `null`. Source: *Querying tables and entities*; recordings for the refusal of what cannot be
 //! read.
 //!
@@ -76,7 +77,8 @@ impl Filter {
     }
 
     /// Whether an entity, or a table, belongs to the answer. A comparison with a property that is
-    /// missing or of another type than the literal does not hold, whichever it is.
+    /// missing or of another type than the literal does not hold, whichever it is; a literal
+    /// that is an `Edm.Int32` is compared with larger numbers too.
     pub fn matches(&self, fields: &impl Fields) -> bool {
         evaluate::holds(&self.root, fields)
     }

@@ -20,7 +20,7 @@ pub enum IfMatch {
     Any,
     /// That it has this tag.
     Tag(EntityTag),
-    /// That it has a tag of a form which the service never gives out.
+    /// That it has a weak tag of a form which the service never gives out.
     Foreign,
 }
 
@@ -57,8 +57,8 @@ impl IfMatch {
     /// Reads the header.
     ///
     /// # Errors
-    /// 400 `InvalidInput` for a text that is neither `*` nor one quoted tag, with the message that
-    /// was recorded.
+    /// 400 `InvalidInput` for a text that is neither `*` nor one weak tag, with the message that
+    /// was recorded. That a strong tag is none, and that `w/` will do, is Azurite's reading.
     pub fn parse(header: &str) -> Result<Self, StorageError> {
         let text = header.trim();
         if text == "*" {
@@ -67,8 +67,8 @@ impl IfMatch {
         if let Some(tag) = EntityTag::parse(text) {
             return Ok(IfMatch::Tag(tag));
         }
-        let bare = text.strip_prefix("W/").unwrap_or(text);
-        let inner = bare.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+        let weak = text.strip_prefix("W/").or_else(|| text.strip_prefix("w/"));
+        let inner = weak.and_then(|t| t.strip_prefix('"')?.strip_suffix('"'));
         if inner.is_some_and(|inner| !inner.contains('"')) {
             return Ok(IfMatch::Foreign);
         }
@@ -143,7 +143,20 @@ mod tests {
                 412,
                 ErrorCode::ConditionNotMet,
             ),
-            ("\"0x1\"", 412, ErrorCode::ConditionNotMet),
+            ("W/\"wrong\"", 412, ErrorCode::ConditionNotMet),
+            ("w/\"wrong\"", 412, ErrorCode::ConditionNotMet),
+            (
+                "w/\"datetime'2015-01-01T23%3A14%3A33.498Z'\"",
+                412,
+                ErrorCode::ConditionNotMet,
+            ),
+            ("\"0x1\"", 400, ErrorCode::InvalidInput),
+            (
+                "\"datetime'2015-01-01T23%3A14%3A33.498Z'\"",
+                400,
+                ErrorCode::InvalidInput,
+            ),
+            ("W/\"", 400, ErrorCode::InvalidInput),
             ("GolangRocksOnAzure", 400, ErrorCode::InvalidInput),
             ("", 400, ErrorCode::InvalidInput),
             ("\"a\",\"b\"", 400, ErrorCode::InvalidInput),

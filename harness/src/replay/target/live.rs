@@ -29,15 +29,17 @@ const VERSION: &str = "2019-02-02";
 pub struct Live {
     blob: String,
     queue: String,
+    table: String,
     clock: Clock,
 }
 
 impl Live {
-    /// A server at these addresses, `127.0.0.1:10000`.
-    pub fn at(blob: String, queue: String) -> Live {
+    /// A server at these addresses of blob, queue and table, `127.0.0.1:10000`.
+    pub fn at([blob, queue, table]: [String; 3]) -> Live {
         Live {
             blob,
             queue,
+            table,
             clock: Clock::system(),
         }
     }
@@ -68,6 +70,21 @@ impl Live {
         Ok(())
     }
 
+    /// Deletes every table of an account.
+    async fn empty_tables(&self, account: &str) -> Result<(), TargetError> {
+        let service = Service::Table;
+        let listing = self.ask(account, service, "GET", "/Tables", None).await?;
+        for name in table_names(&listing.body) {
+            let path = format!("/Tables('{name}')");
+            let answer = self.ask(account, service, "DELETE", &path, None).await?;
+            if answer.status >= 300 {
+                let problem = format!("the table {name} cannot be deleted: {answer:?}");
+                return Err(TargetError::Control(problem));
+            }
+        }
+        Ok(())
+    }
+
     async fn ask(
         &self,
         account: &str,
@@ -77,8 +94,9 @@ impl Live {
         more: Option<(&str, &str)>,
     ) -> Result<Response, TargetError> {
         let authority = match service {
+            Service::Blob => &self.blob,
             Service::Queue => &self.queue,
-            _ => &self.blob,
+            Service::Table => &self.table,
         };
         let url = format!("http://{authority}/{account}{path}");
         let host_style = format!(
@@ -92,6 +110,7 @@ impl Live {
             ("x-ms-version", VERSION.to_owned()),
             ("x-ms-date", now.rfc1123()),
             ("content-length", "0".to_owned()),
+            ("accept", "application/json;odata=nometadata".to_owned()),
         ]);
         for (name, value) in more
             .into_iter()
@@ -133,13 +152,23 @@ fn names(listing: &str) -> Vec<String> {
         .collect()
 }
 
+/// The names in a listing of tables; none where it is no such listing.
+fn table_names(listing: &[u8]) -> Vec<String> {
+    let listing: serde_json::Value = serde_json::from_slice(listing).unwrap_or_default();
+    let rows = listing["value"].as_array();
+    let names = rows.into_iter().flatten();
+    names
+        .filter_map(|row| Some(row["TableName"].as_str()?.to_owned()))
+        .collect()
+}
+
 #[async_trait]
 impl Target for Live {
     fn addressing(&self) -> Addressing {
         Addressing::Path {
             blob: self.blob.clone(),
             queue: self.queue.clone(),
-            table: self.blob.clone(),
+            table: self.table.clone(),
         }
     }
 
@@ -147,6 +176,7 @@ impl Target for Live {
         for account in &settings.accounts {
             self.empty(account, Service::Blob).await?;
             self.empty(account, Service::Queue).await?;
+            self.empty_tables(account).await?;
         }
         Ok(())
     }
@@ -182,7 +212,7 @@ mod tests {
 
     #[tokio::test]
     async fn does_not_wait_for_days() {
-        let live = Live::at("127.0.0.1:1".to_owned(), "127.0.0.1:1".to_owned());
+        let live = Live::at(["127.0.0.1:1"; 3].map(str::to_owned));
         let now = Clock::system().now();
         assert!(live.set_clock(now.plus_s(86_400)).await.is_err());
         assert!(live.set_clock(now).await.is_ok());

@@ -51,10 +51,29 @@ fn compare(
     let (Some(one), Some(other)) = (one, other) else {
         return false;
     };
+    let (one, other) = (widened(one, left, other), widened(other, right, one));
     if one.edm_type() != other.edm_type() {
         return false;
     }
     comparison.holds(one.compare(other))
+}
+
+/// A literal that is an `Edm.Int32`, as the larger type of number that it is compared with.
+///
+/// "Querying tables and entities" asks for a constant of the property's type. Reported of
+/// production by the testers of Storage Explorer, issues 5346 and 6866: a small whole number finds
+/// an `Edm.Int64` and an `Edm.Double` too, while `7L` finds neither an `Edm.Int32` nor an
+/// `Edm.Double`. Azurite does likewise.
+fn widened<'a>(value: ValueRef<'a>, operand: &Operand, with: ValueRef<'_>) -> ValueRef<'a> {
+    match (value, operand, with) {
+        (ValueRef::Int32(number), Operand::Literal(_), ValueRef::Int64(_)) => {
+            ValueRef::Int64(number.into())
+        }
+        (ValueRef::Int32(number), Operand::Literal(_), ValueRef::Double(_)) => {
+            ValueRef::Double(number.into())
+        }
+        _ => value,
+    }
 }
 
 impl Comparison {

@@ -83,8 +83,9 @@ impl<'a> Lexer<'a> {
             return self.typed(word);
         }
         Ok(match word {
-            "true" => Token::Literal(Value::Boolean(true)),
-            "false" => Token::Literal(Value::Boolean(false)),
+            // Azurite's reading of production: in any case. Its issue 1947.
+            _ if word.eq_ignore_ascii_case("true") => Token::Literal(Value::Boolean(true)),
+            _ if word.eq_ignore_ascii_case("false") => Token::Literal(Value::Boolean(false)),
             "NaN" => Token::Literal(Value::Double(f64::NAN)),
             "INF" => Token::Literal(Value::Double(f64::INFINITY)),
             _ => Token::Word(word.to_owned()),

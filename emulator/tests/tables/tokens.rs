@@ -1,0 +1,184 @@
+//! Bearer tokens of Microsoft Entra ID: what they open, and what they do not.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt;
+use smalt::{Config, OAuth, body};
+use smalt_protocol::ApiVersion;
+
+use super::client::{ACCOUNT, Answer, Client, START, entity};
+
+/// Since this version a token may read and write access policies.
+const POLICIES: &str = "2025-05-05";
+/// A version before it.
+const OLDER: &str = "2025-01-05";
+const ACL: &str = "/tab?comp=acl";
+
+/// A token for this audience that is good for an hour. Nobody checks its signature.
+fn token(audience: &str) -> String {
+    let claims = serde_json::json!({
+        "aud": audience,
+        "iss": "https://sts.windows.net/6f5c7fd5-0a1c-4a0b-8a53-2f1f7d4a0001/",
+        "nbf": START.unix_s(),
+        "exp": START.unix_s() + 3_600,
+    });
+    let encode = |text: &str| URL_SAFE_NO_PAD.encode(text);
+    let head = encode("{\"typ\":\"JWT\",\"alg\":\"RS256\"}");
+    format!("{head}.{}.c2ln", encode(&claims.to_string()))
+}
+
+async fn client() -> Client {
+    let oauth = OAuth::Basic;
+    Client::with(Config {
+        oauth,
+        ..Config::default()
+    })
+    .await
+}
+
+/// A request with a token, over this scheme.
+async fn ask(
+    client: &Client,
+    (scheme, version, token): (&str, &str, &str),
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    content: String,
+) -> Answer {
+    let url = format!("{scheme}://127.0.0.1:10002/{ACCOUNT}{path}");
+    let mut request = Request::builder()
+        .method(method)
+        .uri(url)
+        .header("authorization", format!("Bearer {token}"))
+        .header("x-ms-version", version)
+        .header("content-length", content.len());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(body::full(Bytes::from(content))).unwrap();
+    let (head, content) = client.emulator.call(request).await.unwrap().into_parts();
+    let content = content.collect().await.unwrap().to_bytes();
+    Answer {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        text: String::from_utf8(content.to_vec()).unwrap(),
+    }
+}
+
+/// "Authorize with Microsoft Entra ID": tables, entities, transactions and settings are open.
+#[tokio::test]
+async fn a_token_opens_tables_and_entities() {
+    let client = client().await;
+    let token = token("https://storage.azure.com");
+    let by = ("https", POLICIES, token.as_str());
+    let json = [("content-type", "application/json")];
+    let keyed = "/tab(PartitionKey='p',RowKey='r')";
+    let any = [("if-match", "*")];
+    for (request, headers, content, expected) in [
+        (("POST", "/tab"), &json[..], entity("p", "r", "1"), "201"),
+        (("GET", keyed), &[], String::new(), "200"),
+        (("PUT", keyed), &json, entity("p", "r", "2"), "204"),
+        (("GET", "/tab()"), &[], String::new(), "200"),
+        (("DELETE", keyed), &any, String::new(), "204"),
+        (
+            ("POST", "/Tables"),
+            &json,
+            "{\"TableName\":\"abc\"}".to_owned(),
+            "201",
+        ),
+        (("GET", "/Tables"), &[], String::new(), "200"),
+        (("DELETE", "/Tables('abc')"), &[], String::new(), "204"),
+        (
+            ("GET", "/?restype=service&comp=properties"),
+            &[],
+            String::new(),
+            "200",
+        ),
+    ] {
+        let answer = ask(&client, by, request, headers, content).await;
+        assert_eq!(answer.outcome(), expected, "{request:?} {}", answer.text);
+    }
+    let multipart = [("content-type", "multipart/mixed; boundary=b_1")];
+    let change = entity("p", "b", "3");
+    let batch = format!(
+        "--b_1\r\nContent-Type: multipart/mixed; boundary=c_1\r\n\r\n\
+         --c_1\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
+         POST /tab HTTP/1.1\r\nContent-Type: application/json\r\nPrefer: return-no-content\r\n\
+         \r\n{change}\r\n--c_1--\r\n--b_1--\r\n"
+    );
+    let answer = ask(&client, by, ("POST", "/$batch"), &multipart, batch).await;
+    assert_eq!(answer.statuses(), ["204"], "{}", answer.text);
+    assert_eq!(client.get("p", "b").await.json()["v"], "3");
+}
+
+/// Access policies are the key's alone, until a version that lets a token have them.
+#[tokio::test]
+async fn a_token_has_the_access_policies_in_newer_versions_only() {
+    let client = client().await;
+    let token = token("https://storage.azure.com");
+    let policies = "<SignedIdentifiers></SignedIdentifiers>";
+    for (version, expected) in [
+        (POLICIES, ["200", "204"]),
+        (OLDER, ["403 AuthorizationFailure"; 2]),
+        ("2019-02-02", ["403 AuthorizationFailure"; 2]),
+    ] {
+        for (request, expected) in [("GET", ACL), ("PUT", ACL)].into_iter().zip(expected) {
+            let content = if request.0 == "PUT" { policies } else { "" };
+            let by = ("https", version, token.as_str());
+            let answer = ask(&client, by, request, &[], content.to_owned()).await;
+            assert_eq!(answer.outcome(), expected, "{version} {request:?}");
+        }
+    }
+}
+
+/// A token is for all of Azure Storage or for this service of this account, and comes over HTTPS.
+#[tokio::test]
+async fn a_token_is_for_tables() {
+    let client = client().await;
+    let refused = "401 InvalidAuthenticationInfo";
+    let list = ("GET", "/Tables");
+    for (audience, expected) in [
+        ("https://storage.azure.com/", "200"),
+        ("https://devstoreaccount1.table.core.windows.net", "200"),
+        ("https://devstoreaccount1.table.core.windows.net/", "200"),
+        ("https://devstoreaccount1.queue.core.windows.net", refused),
+        ("https://other.table.core.windows.net", refused),
+        ("https://management.azure.com", refused),
+    ] {
+        let token = token(audience);
+        let by = ("https", POLICIES, token.as_str());
+        let answer = ask(&client, by, list, &[], String::new()).await;
+        assert_eq!(answer.outcome(), expected, "{audience}");
+        let is_challenged = !answer.header("www-authenticate").is_empty();
+        assert_eq!(is_challenged, expected == refused, "{audience}");
+    }
+    let good = token("https://storage.azure.com");
+    for (by, expected) in [
+        (
+            ("http", POLICIES, good.as_str()),
+            "403 AuthenticationFailed",
+        ),
+        (("https", "2017-07-29", &good), "403 AuthenticationFailed"),
+        (("https", POLICIES, "a.b"), refused),
+        (
+            ("https", POLICIES, "two words"),
+            "400 InvalidAuthenticationInfo",
+        ),
+    ] {
+        let answer = ask(&client, by, list, &[], String::new()).await;
+        assert_eq!(answer.outcome(), expected, "{by:?}");
+    }
+    client.advance_s(3_600);
+    let late = ("https", POLICIES, good.as_str());
+    let answer = ask(&client, late, list, &[], String::new()).await;
+    assert_eq!(answer.outcome(), refused);
+    let off = Client::new().await;
+    assert_eq!(
+        ask(&off, late, list, &[], String::new()).await.outcome(),
+        refused
+    );
+    assert_eq!(ApiVersion::V2025_05_05.to_string(), POLICIES);
+}

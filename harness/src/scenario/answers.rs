@@ -1,0 +1,52 @@
+//! Answers as trouble makes them.
+
+use std::io;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+
+/// An answer whose body breaks off, as the sleeve's transport hands it on: of a refusal the head
+/// counts.
+pub(super) fn cut(answer: Response<Bytes>) -> io::Result<Response<Bytes>> {
+    if !is_refusal(answer.status()) {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(answer.map(|_| Bytes::new()))
+}
+
+/// Whether an answer's status says no.
+pub(super) fn is_refusal(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
+/// What a service says that is too busy, or that has failed, before it does anything.
+pub(super) fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<Response<Bytes>> {
+    let code = match status {
+        503 => "ServerBusy",
+        _ => "InternalError",
+    };
+    let body =
+        format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><Error><Code>{code}</Code></Error>");
+    let answer = Response::builder()
+        .status(status)
+        .header("content-type", "application/xml")
+        .header("x-ms-error-code", code);
+    let answer = match retry_after_s {
+        Some(seconds) => answer.header("retry-after", seconds.to_string()),
+        None => answer,
+    };
+    answer.body(Bytes::from(body)).ok()
+}
+
+/// The answer with a byte in its body that stands in no text. Without a body the connection is of
+/// no use any more.
+pub(super) fn garbled(answer: Response<Bytes>, at: u16) -> io::Result<Response<Bytes>> {
+    let (head, body) = answer.into_parts();
+    let mut bytes = body.to_vec();
+    let at = usize::from(at).checked_rem(bytes.len());
+    let Some(byte) = at.and_then(|at| bytes.get_mut(at)) else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
+    *byte = 0xFF;
+    Ok(Response::from_parts(head, Bytes::from(bytes)))
+}
