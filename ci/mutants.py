@@ -4,7 +4,8 @@
     ci/mutants.py CRATE MODULES...     called by ci/mutants.sh
 
 A mutant costs a module's compilation in place of a crate's and a link: a tenth. Only the tests of the
-mutated module itself count, so what is missed here may be caught by another module's.
+mutated module itself count, and of those that need it and that it needs: what is missed here may be
+caught by another module's.
 """
 
 import json
@@ -35,7 +36,10 @@ def mutants(crate, modules):
 
 def circle(original):
     """The module, and those beside it that it needs and that need it: their types are one."""
-    needs = lambda name: re.findall(r"\bsuper::(\w+)", original.with_name(name + ".rs").read_text())
+
+    def needs(name):
+        return re.findall(r"\bsuper::(\w+)", original.with_name(name + ".rs").read_text())
+
     beside = [n for n in needs(original.name) if original.with_name(n + ".rs").exists()]
     return [original.name, *{n for n in beside if original.name in needs(n)}]
 
@@ -141,7 +145,8 @@ def main():
     print("module:", ", ".join(found))
     for module in modules:
         own = re.compile(rf"src/{module}[./]")
-        print(f"{module}:", ", ".join(str(sum(map(bool, map(own.match, f)))) for f in found.values()))
+        counts = (sum(own.match(name) is not None for name in names) for names in found.values())
+        print(f"{module}:", ", ".join(map(str, counts)))
 
 
 if __name__ == "__main__":
