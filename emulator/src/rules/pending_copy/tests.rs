@@ -109,7 +109,7 @@ fn a_copy_that_takes_no_time_is_not_pending() {
     assert_eq!(plan(&hold(Some(0), None, None), 100, START), None);
     assert_eq!(plan(&hold(None, Some(1), None), 0, START), None);
     assert_eq!(plan(&hold(None, Some(u64::MAX), None), 100, START), None);
-    // The tag of the end is the last before it: after one tick, that would be the tag it began with.
+    // The end has the tag of the last tick before it: one tick on, that is what it began with.
     for (ticks, is_pending) in [(1, false), (2, true)] {
         let a_byte_a_tick = hold(None, Some(TICKS_PER_SECOND), None);
         let planned = plan(&a_byte_a_tick, ticks, START).map(|planned| planned.ends);
