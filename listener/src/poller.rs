@@ -37,7 +37,7 @@ pub(crate) struct Poller {
     seen: (u64, u64),
     jitter: Jitter,
     /// Leaves by itself at the first empty get: a watchdog's look.
-    probe: bool,
+    probe: Arc<AtomicBool>,
     /// Tells the pool that no slot is free.
     is_full: Arc<AtomicBool>,
     idle: u64,
@@ -50,7 +50,7 @@ impl Poller {
         shared: Arc<Shared>,
         told: Told,
         jitter: Jitter,
-        probe: bool,
+        probe: Arc<AtomicBool>,
         is_full: Arc<AtomicBool>,
     ) -> Self {
         Poller {
@@ -91,12 +91,16 @@ impl Poller {
                 }
             };
             match pause {
-                Some(_) if self.probe && self.errors == 0 => break,
+                Some(_) if self.is_look() && self.errors == 0 => break,
                 Some(pause) => self.sleep(pause).await,
                 None => {}
             }
         }
         while self.messages.join_next().await.is_some() {}
+    }
+
+    fn is_look(&self) -> bool {
+        self.probe.load(Ordering::Relaxed)
     }
 
     /// Slots without a message.

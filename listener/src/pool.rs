@@ -29,6 +29,8 @@ struct Active {
     rest: watch::Sender<bool>,
     /// It has no free slot, and asks for nothing.
     is_full: Arc<AtomicBool>,
+    /// It leaves by itself when it finds nothing.
+    probe: Arc<AtomicBool>,
 }
 
 impl Pool {
@@ -52,8 +54,12 @@ impl Pool {
         self.started
     }
 
-    /// Starts or stops tasks until `target` of them poll.
+    /// Starts or stops tasks until `target` of them poll. They stay: a probe among them that left
+    /// and was replaced would make the next get without any pause.
     pub(crate) fn resize(&mut self, target: u32) {
+        for active in self.active.values() {
+            active.probe.store(false, Ordering::Relaxed);
+        }
         while self.active() < target {
             self.start(false);
         }
@@ -76,13 +82,16 @@ impl Pool {
             stop: stopped,
             rest: resting,
         };
-        let poller = Poller::new(Arc::clone(&self.shared), told, jitter, probe, full);
+        let probe = Arc::new(AtomicBool::new(probe));
+        let leaves = Arc::clone(&probe);
+        let poller = Poller::new(Arc::clone(&self.shared), told, jitter, leaves, full);
         let task = self.tasks.spawn(poller.run()).id();
         let active = Active {
             task,
             stop,
             rest,
             is_full,
+            probe,
         };
         self.active.insert(number, active);
     }
