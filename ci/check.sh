@@ -47,9 +47,9 @@ bash ci/billing.sh
 bash ci/channels.sh
 
 step "random histories, and clients at once"
-"$SMALT_HARNESS" histories --histories 20000 --seed 1000
-"$SMALT_HARNESS" histories --histories 200 --seed 2000 --restarts
-"$SMALT_HARNESS" bursts --bursts 3000 --seed 1000
+"$SMALT_HARNESS" histories --jobs 2 --histories 20000 --seed 1000
+"$SMALT_HARNESS" histories --jobs 2 --histories 200 --seed 2000 --restarts
+"$SMALT_HARNESS" bursts --jobs 2 --bursts 3000 --seed 1000
 
 step "simulation"
 "$SMALT_HARNESS" scenario sweep --seeds 500 --threads 2

@@ -25,16 +25,16 @@ const VERSION: &str = concat!(
     " with parts for tests (the product: cargo build --release -p smalt)"
 );
 
-/// A local Azure Storage: Blob and Queue REST, durable by default.
+/// A local Azure Storage: Blob, Queue and Table REST, durable by default.
 #[derive(Parser)]
 #[command(
     name = "smalt",
     version = VERSION,
-    about = "A local Azure Storage: Blob and Queue REST, durable by default.",
-    long_about = "A local Azure Storage: Blob and Queue REST, durable by default.\n\n\
+    about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.",
+    long_about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.\n\n\
         Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS \
-        are accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue) and \
-        10003 (control) and keeps its data in ./smalt-data.",
+        are accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue), \
+        10002 (table) and 10003 (control) and keeps its data in ./smalt-data.",
     after_help = "Examples:\n  \
         smalt                                  start with defaults\n  \
         smalt --inMemoryPersistence            keep nothing on disk\n  \

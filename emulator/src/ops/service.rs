@@ -1,4 +1,4 @@
-//! Operations on a service of an account; properties and statistics of the Blob and Queue service.
+//! Operations on a service of an account; properties and statistics of all three services.
 
 pub mod account_info;
 pub mod find_blobs;
