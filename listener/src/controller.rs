@@ -386,14 +386,18 @@ impl Controller {
                 guard.leave().await;
             }
         };
-        let drained = tokio::time::timeout(grace, self.pool.drained());
-        let (drained, ()) = tokio::join!(drained, leave);
-        let drained = drained.is_ok();
-        if !drained {
-            self.shared.phase.modify(|_| Phase::Leaving);
+        let (shared, pool) = (&self.shared, &mut self.pool);
+        let drain = async {
+            if tokio::time::timeout(grace, pool.drained()).await.is_ok() {
+                return true;
+            }
+            shared.phase.modify(|_| Phase::Leaving);
             let within = CANCEL_GRACE + LEAVE_WITHIN;
-            let _ = tokio::time::timeout(within, self.pool.drained()).await;
-        }
+            let _ = tokio::time::timeout(within, pool.drained()).await;
+            false
+        };
+        // Beside each other: giving the lease back must not take from the time to leave (LL4).
+        let (drained, ()) = tokio::join!(drain, leave);
         while let Ok(event) = self.events.try_recv() {
             if !planted("counts-lost-at-the-end") {
                 self.count(event);
