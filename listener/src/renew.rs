@@ -123,7 +123,9 @@ impl Lock {
                 self.extend(answer.at, wanted);
                 Renewal::Renewed
             }
-            Err(error) if means_lost(&error) => Renewal::Lost(error.to_string()),
+            Err(error) if means_lost(&error) || has_lost_receipt(&error) => {
+                Renewal::Lost(error.to_string())
+            }
             Err(error) if !self.holds() => Renewal::Lost(format!("lapsed: {error}")),
             Err(error) => {
                 let pause = retry_after(self.remaining(), error.retry_after);
@@ -141,6 +143,12 @@ impl Lock {
             .is_some_and(|expires| self.valid_until + Duration::from_secs(3) >= expires);
         self.renew_at = (!outlived).then(|| at + renew_after(granted));
     }
+}
+
+/// Whether an earlier try of a renewal may have happened, and took the receipt with it: the new one
+/// never came, so nothing can be done about the message any more, whoever has it.
+fn has_lost_receipt(error: &PortError) -> bool {
+    error.kind == ErrorKind::OutcomeUnknown && error.code.as_deref() == Some("PopReceiptMismatch")
 }
 
 /// Whether the answer to an update or delete says that the message is no longer ours. The service's
