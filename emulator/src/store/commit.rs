@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use smalt_protocol::{StorageError, Timestamp};
+use tokio::runtime::Handle;
 
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Segment};
@@ -18,6 +19,9 @@ pub(super) trait Work: Send {
     /// The time at which it was asked for, where only who asks can tell it.
     fn asked(&self) -> Option<Timestamp>;
 
+    /// Where who waits for the answer runs, if it is known.
+    fn runtime(&self) -> Option<&Handle>;
+
     /// Runs the operation; its answer waits. `None` when it refused.
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)>;
 
@@ -28,6 +32,7 @@ pub(super) trait Work: Send {
 /// A job, and where its result goes.
 pub(super) struct Commit<T, J, A> {
     asked: Option<Timestamp>,
+    runtime: Option<Handle>,
     job: Option<J>,
     result: Option<Result<T, StorageError>>,
     answer: A,
@@ -42,10 +47,17 @@ where
     pub(super) fn new(asked: Option<Timestamp>, job: J, answer: A) -> Self {
         Commit {
             asked,
+            runtime: None,
             job: Some(job),
             result: None,
             answer,
         }
+    }
+
+    /// Who waits for the answer runs there.
+    pub(super) fn awaited_on(mut self, runtime: Option<Handle>) -> Self {
+        self.runtime = runtime;
+        self
     }
 }
 
@@ -57,6 +69,10 @@ where
 {
     fn asked(&self) -> Option<Timestamp> {
         self.asked
+    }
+
+    fn runtime(&self) -> Option<&Handle> {
+        self.runtime.as_ref()
     }
 
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)> {
@@ -81,6 +97,42 @@ where
         (self.answer)(result);
     }
 }
+
+/// Answers of a group that are still to be given. Who drops them gives them.
+struct Answers {
+    group: Vec<Box<dyn Work>>,
+    outcome: Result<(), StoreError>,
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        for work in self.group.drain(..) {
+            work.answer(self.outcome.clone());
+        }
+    }
+}
+
+/// Answers a group. From the committer's thread each answer would be a system call that wakes a
+/// thread of the runtime: where many wait on one runtime, a task of its own gives them their
+/// answers there. A runtime that is ending drops the task, which gives them as well.
+pub(super) fn answer_all(group: Vec<Box<dyn Work>>, outcome: Result<(), StoreError>) {
+    let runtime = match group.first().and_then(|work| work.runtime()) {
+        Some(runtime) if group.len() >= ANSWERED_THERE_MIN => runtime.clone(),
+        _ => return drop(Answers { group, outcome }),
+    };
+    let (there, group) = group
+        .into_iter()
+        .partition(|work| work.runtime().map(Handle::id) == Some(runtime.id()));
+    let there = Answers {
+        group: there,
+        outcome: outcome.clone(),
+    };
+    runtime.spawn(async move { drop(there) });
+    drop(Answers { group, outcome });
+}
+
+/// A task costs about as much as waking so many.
+const ANSWERED_THERE_MIN: usize = 4;
 
 fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
     let largest = writes.values().flatten().map(Bytes::len).max();

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use futures_util::FutureExt as _;
 use smalt_protocol::Timestamp;
 
-use super::commit::{Group, Stamps, Work, read_stamp};
+use super::commit::{Group, Stamps, Work, answer_all, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::Reservation;
@@ -130,9 +130,7 @@ impl Committer {
         };
         self.shared.points.pass(Point::Published).await;
         self.shared.stats.count_group(group.len());
-        for work in group {
-            work.answer(outcome.clone());
-        }
+        answer_all(group, outcome);
     }
 
     pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> Collected {

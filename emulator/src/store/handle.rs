@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use smalt_protocol::{StorageError, Timestamp};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use super::commit::{Commit, Work};
@@ -120,6 +121,7 @@ impl Store {
             // Nobody waits any more when the client has gone; the commit stands.
             let _ = sender.send(result);
         });
+        let work = work.awaited_on(self.0.runtime());
         self.0.submit(Box::new(work));
         let closed = || Err(StoreError::Closed.into());
         match &self.0.lane {
@@ -279,6 +281,18 @@ impl Inner {
         match answer.recv() {
             Ok(result) => result.map_err(|error| StoreError::Io(error.to_string())),
             Err(_) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Where the caller's task runs, if the committer has a thread that answers it and the
+    /// runtime has threads of its own: another one may stand still.
+    fn runtime(&self) -> Option<Handle> {
+        let is_driven = |on: &Handle| on.runtime_flavor() == RuntimeFlavor::MultiThread;
+        match &self.lane {
+            Lane::Thread { .. } if !self.shared.clock.follows_tokio() => {
+                Handle::try_current().ok().filter(is_driven)
+            }
+            _ => None,
         }
     }
 

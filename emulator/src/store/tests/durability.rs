@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use smalt_protocol::{StorageError, Timestamp};
@@ -91,6 +92,46 @@ async fn a_group_keeps_its_members_apart() {
     // Each sees what its predecessors in the group did, and nothing of the two that failed.
     assert_eq!(answers, [Some(Some(0)), None, None, Some(Some(1))]);
     assert_eq!(get(&store, b"\x20last"), Some(vec![4]));
+    assert_eq!(store.stats().groups, 2);
+}
+
+/// Many answers are given by a task of the runtime that waits for them: one that has ended since
+/// gives them all the same, and those of another runtime do not wait for it.
+#[test]
+fn a_group_of_several_runtimes_is_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).build().unwrap()
+    };
+    let (ending, staying, still) = (runtime(), runtime(), runtime());
+    let submit = |on: &tokio::runtime::Runtime| {
+        let _inside = on.enter();
+        let store = store.clone();
+        let mut commit = Box::pin(async move { put(&store, b"\x20key", b"value").await });
+        let polled = commit
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+        commit
+    };
+    disk.close_gate("db");
+    let first = submit(&staying);
+    disk.wait_at_gate();
+    let group: Vec<_> = [&ending, &staying, &still]
+        .into_iter()
+        .flat_map(|on| (0..6).map(|_| submit(on)).collect::<Vec<_>>())
+        .collect();
+    ending.shutdown_background();
+    disk.open_gate();
+    staying.block_on(async {
+        first.await.unwrap();
+        for commit in group {
+            commit.await.unwrap();
+        }
+    });
     assert_eq!(store.stats().groups, 2);
 }
 
