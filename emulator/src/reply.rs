@@ -18,6 +18,9 @@ use crate::store::PayloadReader;
 
 pub use table::Form;
 
+/// Headers that an answer has room for before its map grows: properties of a blob have as many.
+const HEADERS_USUAL: usize = 24;
+
 /// A rendered outcome, before the common headers.
 #[derive(Debug)]
 pub struct Reply {
@@ -58,7 +61,7 @@ impl Reply {
     pub fn new(status: u16) -> Self {
         Reply {
             status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-            headers: HeaderMap::new(),
+            headers: HeaderMap::with_capacity(HEADERS_USUAL),
             case: HeaderCase::default(),
             content: Content::Empty,
         }

@@ -8,6 +8,10 @@ use smalt_harness::{
     pools, replay, scenario, soak, traces,
 };
 
+/// That of the server: what is measured beside it, and in this process, has the same.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Proves that smalt behaves as Azure Storage does.
 #[derive(Parser)]
 #[command(name = "harness", version, about)]
