@@ -3,21 +3,7 @@
 use std::io;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
-
-/// An answer whose body breaks off, as the sleeve's transport hands it on: of a refusal the head
-/// counts.
-pub(super) fn cut(answer: Response<Bytes>) -> io::Result<Response<Bytes>> {
-    if !is_refusal(answer.status()) {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(answer.map(|_| Bytes::new()))
-}
-
-/// Whether an answer's status says no.
-pub(super) fn is_refusal(status: StatusCode) -> bool {
-    status.is_client_error() || status.is_server_error()
-}
+use http::Response;
 
 /// What a service says that is too busy, or that has failed, before it does anything.
 pub(super) fn refusal(status: u16, retry_after_s: Option<u16>) -> Option<Response<Bytes>> {

@@ -105,6 +105,8 @@ impl Aim {
 
 /// Kind of a fault: the answer's body breaks off.
 pub const CUT: &str = "answer cut";
+/// Kind of [`Mishap::Outage`], and of what is sent while it lasts.
+pub const AWAY: &str = "service away";
 /// Kind of a fault: the answer's body is damaged.
 pub const GARBLED: &str = "answer garbled";
 
@@ -162,7 +164,7 @@ impl Mishap {
             Mishap::LateRequest(_) => "request late",
             Mishap::LateAnswer(_) => "answer late",
             Mishap::Pause(_) => "worker paused",
-            Mishap::Outage(_) => "service away",
+            Mishap::Outage(_) => AWAY,
             Mishap::CrashBefore => "crash before",
             Mishap::CrashAfter => "crash after",
             Mishap::CrashLater(_) => "crash later",

@@ -5,7 +5,7 @@ use serde::ser::SerializeMap as _;
 use smalt_protocol::Timestamp;
 use smalt_protocol::uri::{lookup, parse_query, percent_decode};
 
-use super::faults::CUT;
+use super::faults::{AWAY, CUT};
 use super::listen::Seen;
 
 /// Headers that differ between two equal runs and say nothing: the machine's name and version.
@@ -131,7 +131,7 @@ impl Exchange {
 
     /// Whether it was executed, and its sender was never told.
     pub fn is_answer_lost(&self) -> bool {
-        let lost = ["answer lost", CUT, "service away", "crash after"];
+        let lost = ["answer lost", CUT, AWAY, "crash after"];
         self.done().is_some() && self.fault.is_some_and(|fault| lost.contains(&fault))
     }
 

@@ -20,10 +20,10 @@ use tokio::time::Instant;
 
 use super::account::{self, Account};
 use super::actor::Actor;
-use super::answers::{cut, garbled, is_refusal, refusal};
-use super::faults::{CUT, Fault, Mishap};
+use super::answers::{garbled, refusal};
+use super::faults::{AWAY, CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
-use crate::servers::in_process;
+use crate::servers::in_process::{self, broken_off, is_refusal};
 
 /// Most events of a run: twice what the busiest honest ones come to, fleets of a fixed size that
 /// poll up to their budgets. One that goes round in circles gets no further answers from there on,
@@ -215,7 +215,7 @@ impl Wire {
         }
         actor.awake().await;
         if actor.is_worker && self.is_away() {
-            self.unsent(actor, &request, "service away");
+            self.unsent(actor, &request, AWAY);
             return Err(io::ErrorKind::ConnectionRefused.into());
         }
         let taken = self.take(actor, &request);
@@ -318,7 +318,8 @@ impl Wire {
             }
             Mishap::AnswerCut(_) => {
                 taken.fired();
-                return cut(answer?);
+                let (head, _) = answer?.into_parts();
+                return broken_off(head, io::ErrorKind::UnexpectedEof.into());
             }
             Mishap::AnswerGarbled(at) => {
                 taken.fired();

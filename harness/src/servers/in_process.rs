@@ -3,7 +3,8 @@
 use std::io;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::response::Parts;
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use smalt::Emulator;
 
@@ -15,6 +16,25 @@ pub async fn call(emulator: &Emulator, request: Request<Bytes>) -> io::Result<Re
     let lost = |_| io::Error::from(io::ErrorKind::ConnectionReset);
     let answer = emulator.call(request.map(smalt::body::full)).await;
     let (head, body) = answer.map_err(lost)?.into_parts();
-    let body = body.collect().await?.to_bytes();
-    Ok(Response::from_parts(head, body))
+    match body.collect().await {
+        Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
+        Err(error) => broken_off(head, error),
+    }
+}
+
+/// An answer whose body breaks off, as the sleeve's transport on sockets hands it on: of a refusal
+/// the head counts.
+///
+/// # Errors
+/// That of the body, when the answer is no refusal.
+pub fn broken_off(head: Parts, error: io::Error) -> io::Result<Response<Bytes>> {
+    if !is_refusal(head.status) {
+        return Err(error);
+    }
+    Ok(Response::from_parts(head, Bytes::new()))
+}
+
+/// Whether an answer's status says no.
+pub fn is_refusal(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
 }

@@ -8,6 +8,7 @@ use smalt_protocol::Timestamp;
 
 use super::pace::{AFTERMATH, Pace, SLACK};
 use super::taken;
+use crate::scenario::faults::AWAY;
 use crate::scenario::history::{Event, Happening};
 use crate::scenario::listen::{Mode, Seen, Stage};
 use crate::scenario::marks::{Marks, mark};
@@ -48,6 +49,8 @@ impl Pace<'_> {
             .skip(number)
             .find(is_get)
             .map(|event| event.at);
+        // An outage may reach into the quiet part: nobody can take anything before its end.
+        let away = self.away_until(number, got);
         let mut most = SLACK + 4 * self.lag;
         if !announced {
             most += self.plan.shape.longest_sleep();
@@ -55,9 +58,10 @@ impl Pace<'_> {
                 mark(marks, "watchdog woke");
             }
         }
-        if !self.is_exact(put) {
+        if away.is_some() || !self.is_exact(put) {
             most += AFTERMATH;
         }
+        let put = away.unwrap_or(put);
         match got {
             Some(at) if at <= put.plus(most) => {}
             Some(at) => {
@@ -66,6 +70,20 @@ impl Pace<'_> {
             }
             None => self.violated("LL1", number, "never taken".to_owned()),
         }
+    }
+
+    /// When a request last found the service away, of those from this event on and before then.
+    fn away_until(&self, number: usize, end: Option<Timestamp>) -> Option<Timestamp> {
+        let is_away = |event: &&Event| match &event.what {
+            Happening::Exchange(exchange) => exchange.fault == Some(AWAY),
+            _ => false,
+        };
+        let events = self.history.iter().skip(number);
+        events
+            .take_while(|event| end.is_none_or(|end| event.at < end))
+            .filter(is_away)
+            .last()
+            .map(|event| event.at)
     }
 
     /// LL3: under a constant load that can be borne the oldest message does not grow older.
