@@ -33,10 +33,8 @@ if [ ! -d target/planted/release ] && [ -d target/release/.fingerprint ]; then
 fi
 build() { CARGO_TARGET_DIR=target/planted CARGO_INCREMENTAL=0 cargo "$@"; }
 harness=${SMALT_HARNESS:-target/planted/release/harness}
-# With the same features as in ci/check.sh, so that both are built of the same.
-features=planted,failpoints
 [ -n "${SMALT_HARNESS:-}" ] ||
-    build build --release --quiet -p smalt-harness --bin harness --features $features
+    build build --release --quiet -p smalt-harness --bin harness --features $HARNESS_FEATURES
 # Tests of the parts, which are checks as well: those of the libraries, and the listener's own. In
 # one build, or each would have its own features of what they are built of.
 named=()
@@ -46,7 +44,7 @@ done
 tests=()
 while read -r test; do
     tests+=(--tests "$test")
-done < <(build test --release --no-run --message-format=json --quiet --features $features \
+done < <(build test --release --no-run --message-format=json --quiet --features $HARNESS_FEATURES \
     -p smalt -p smalt-sleeve -p smalt-sweeper -p smalt-listener --lib "${named[@]}" |
     sed -n 's|.*"package_id":"[^"]*#\([a-z-]*\)@.*"executable":"\([^"]*/deps/[^"]*\)".*|\1=\2|p')
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
 # `object_store` crate, rounds with Microsoft's Python SDKs of blobs, queues and tables, and the
-# commands of azure-cli for queues and tables. They come from PyPI and crates.io into build/suites (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
+# commands of azure-cli for queues and tables. They come from PyPI and crates.io into build/suites
+# (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
 #
 #   ci/suites.sh                            all of them
 #   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue

@@ -59,7 +59,16 @@ impl Owner {
                 return Err(format!("its payload is not described: {error}"));
             }
             // Handled it is, whatever becomes of its payload.
-            Err(_) => return Ok(()),
+            Err(error) => {
+                tracing::warn!(
+                    op = "poison",
+                    message = %id,
+                    outcome = "payload_unknown",
+                    reason = %error,
+                    "whether a copy in the poison queue needs the payload is unknown"
+                );
+                return Ok(());
+            }
         }
         let text = self.copy_text("another listener had begun to quarantine it; handled since");
         (self.put_copy(&text).await).map_err(|error| format!("its copy is missing: {error}"))?;

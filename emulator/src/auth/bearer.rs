@@ -3,8 +3,7 @@
 //! Who brings a valid token may do to data what the account's owner may: there are no role
 //! assignments here. What only an account key does on Azure (the access policies of containers,
 //! queues and tables, before [`POLICIES`]) a token does not do here either. Source: "Authorize
-//! with Microsoft
-//! Entra ID"; codes and details are those that Azure gives.
+//! with Microsoft Entra ID"; codes and details are those that Azure gives.
 
 use smalt_protocol::signing::sas::refused;
 use smalt_protocol::{ApiVersion, ErrorCode, Service, StorageError};

@@ -156,7 +156,6 @@ async fn failures_say_whether_the_request_can_have_arrived() {
     );
 }
 
-/// Announced or not, an answer that is too large is not read.
 /// What a refusal asks for stands in its head: a text that breaks off does not take it away.
 #[tokio::test]
 async fn a_refusal_that_breaks_off_is_a_refusal() {
@@ -170,6 +169,7 @@ async fn a_refusal_that_breaks_off_is_a_refusal() {
     assert_eq!(transport.idle_connections(), 0);
 }
 
+/// Announced or not, an answer that is too large is not read.
 #[tokio::test]
 async fn large_answers_are_refused() {
     let large: &[&str] = &[
