@@ -12,7 +12,12 @@ use crate::traces::format::{Exchange, Note, Trace};
 use crate::traces::scrub::{self, About, Seen, account_of_host};
 
 /// Ports of emulators, by which an address in path style tells its service.
-const PORTS: [(&str, Service); 2] = [(":10000", Service::Blob), (":10001", Service::Queue)];
+const PORTS: [(&str, Service); 3] = [
+    (":10000", Service::Blob),
+    (":10001", Service::Queue),
+    (":10002", Service::Table),
+];
+const SERVICES: [Service; 3] = [Service::Blob, Service::Queue, Service::Table];
 
 /// Where a URL leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +36,7 @@ impl Host {
     fn of(url: &Url) -> Host {
         if let Some(account) = account_of_host(&url.authority) {
             let service = url.account_and_service().map(|(_, service)| service);
-            let known = [Service::Blob, Service::Queue];
-            let service = known.into_iter().find(|s| Some(s.as_str()) == service);
+            let service = SERVICES.into_iter().find(|s| Some(s.as_str()) == service);
             return match service {
                 Some(_) if account.ends_with("-secondary") => Host::Secondary,
                 Some(service) => Host::Azure(service),
@@ -58,9 +62,8 @@ pub fn traces(exchanges: &[Raw]) -> Result<Vec<Trace>, Wrong> {
         let url = Url::parse(&raw.url).ok_or_else(wrong)?;
         placed.push((raw, Host::of(&url), url));
     }
-    let services = [Service::Blob, Service::Queue];
     let mut traces = Vec::new();
-    for service in services {
+    for service in SERVICES {
         let is_of = |host| host == Host::Azure(service) || host == Host::Emulator(service);
         let own = placed.iter().filter(|(_, host, _)| is_of(*host));
         let own: Vec<&(&Raw, Host, Url)> = own.collect();

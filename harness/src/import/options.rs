@@ -22,7 +22,7 @@ pub struct Options {
     /// A recording, or a directory with recordings in it.
     #[arg(required = true, value_name = "PATH")]
     pub from: Vec<PathBuf>,
-    /// Where the traces go: `DIR/blob/NAME.ndjson`, `DIR/queue/NAME.ndjson`.
+    /// Where the traces go: `DIR/blob/NAME.ndjson`, and beside it `queue` and `table`.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }
