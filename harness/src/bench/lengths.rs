@@ -15,8 +15,9 @@ use smalt_protocol::{ApiVersion, Service};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::lines::CONNECTIONS;
 use super::report::{self, Row};
-use super::servers::{Server, Start};
+use super::servers::{PeerOptions, Server, Start};
 use crate::servers::ServerError;
 use crate::servers::access::Access;
 use crate::servers::smalt::binary;
@@ -42,6 +43,9 @@ pub struct Options {
     /// The binary to measure, durable; without it the `smalt` beside this one.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
+    /// What is measured beside smalt, with as many.
+    #[command(flatten)]
+    pub peer: PeerOptions,
 }
 
 /// What there are many of.
@@ -50,6 +54,8 @@ pub trait Many: Sync {
     const SERVICE: Service;
     /// What they are called.
     const NAME: &'static str;
+    /// How many times as many as the peer it puts a second, where that is a target.
+    const PEER_MIN: Option<f64>;
     /// The steps of a round. There are as many of the last as things that went through.
     const STEPS: &'static [&'static str];
 
@@ -131,24 +137,42 @@ impl Spent {
     }
 }
 
+/// What was found of a server with many things.
+struct Found {
+    count: u64,
+    /// How long it took to put them there, in seconds.
+    filled_s: f64,
+    spent: Spent,
+    /// The most that was seen.
+    memory_mib: Option<f64>,
+}
+
+impl Found {
+    /// What was put a second.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    fn filled_per_second(&self) -> f64 {
+        self.count as f64 / self.filled_s
+    }
+}
+
 /// A server with many things.
 struct Loaded {
     server: Server,
-    count: u64,
-    spent: Spent,
-    memory_mib: Option<f64>,
+    found: Found,
 }
 
 impl Loaded {
     async fn start<M: Many>(start: &Start, dir: &Path, count: u64) -> Result<Self, ServerError> {
         let (server, _) = start.start(dir).await?;
+        let begun = Instant::now();
         M::fill(server.address(M::SERVICE), count).await?;
-        let mut loaded = Loaded {
-            server,
+        let found = Found {
             count,
+            filled_s: begun.elapsed().as_secs_f64(),
             spent: Spent::of(M::STEPS.len()),
             memory_mib: None,
         };
+        let mut loaded = Loaded { server, found };
         loaded.look();
         Ok(loaded)
     }
@@ -156,7 +180,7 @@ impl Loaded {
     /// Keeps the most memory that was seen.
     fn look(&mut self) {
         let seen = self.server.resident_mib();
-        self.memory_mib = match (self.memory_mib, seen) {
+        self.found.memory_mib = match (self.found.memory_mib, seen) {
             (Some(most), Some(seen)) => Some(most.max(seen)),
             (most, seen) => most.or(seen),
         };
@@ -173,7 +197,7 @@ impl Loaded {
                 turn,
                 address: self.server.address(M::SERVICE),
                 access: Arc::clone(&access),
-                count: self.count,
+                count: self.found.count,
                 end,
             };
             rounders.spawn(async move {
@@ -182,18 +206,16 @@ impl Loaded {
             });
         }
         while let Some(done) = rounders.join_next().await {
-            self.spent.add(done.map_err(ServerError::call)??);
+            self.found.spent.add(done.map_err(ServerError::call)??);
         }
         let now = self.server.cpu_time();
         let cpu = now.zip(before).map(|(now, then)| now - then);
-        self.spent.cpu = cpu.map(|cpu| cpu + self.spent.cpu.unwrap_or_default());
+        let spent = &mut self.found.spent;
+        spent.cpu = cpu.map(|cpu| cpu + spent.cpu.unwrap_or_default());
         self.look();
         Ok(())
     }
 }
-
-/// What was found of one server: times, and the most memory in MiB.
-type Found<'a> = (&'a Spent, Option<f64>);
 
 /// A value among many that may be at most so many times that among few.
 fn cost(line: String, unit: &'static str, few: f64, many: f64) -> Row {
@@ -208,29 +230,51 @@ fn cost(line: String, unit: &'static str, few: f64, many: f64) -> Row {
     }
 }
 
-fn judged<M: Many>(count: u64, few: Found<'_>, many: Found<'_>) -> Vec<Row> {
-    let mut rows: Vec<Row> = M::STEPS
-        .iter()
-        .enumerate()
-        .map(|(step, name)| {
-            let line = format!("{name} of {count}, median");
-            cost(line, "ms", few.0.median_ms(step), many.0.median_ms(step))
-        })
-        .collect();
-    if let (Some(few), Some(many)) = (few.0.cpu_us(), many.0.cpu_us()) {
+fn judged<M: Many>(few: &Found, many: &Found, peer: Option<&Found>) -> Vec<Row> {
+    let count = many.count;
+    let mut rows = vec![filled::<M>(many, peer)];
+    rows.extend(M::STEPS.iter().enumerate().map(|(step, name)| Row {
+        azurite: peer.map(|peer| peer.spent.median_ms(step)),
+        ..cost(
+            format!("{name} of {count}, median"),
+            "ms",
+            few.spent.median_ms(step),
+            many.spent.median_ms(step),
+        )
+    }));
+    if let (Some(few), Some(many)) = (few.spent.cpu_us(), many.spent.cpu_us()) {
         let line = format!("CPU for one through all, of {count}");
-        rows.push(cost(line, "us", few, many));
+        rows.push(Row {
+            azurite: peer.and_then(|peer| peer.spent.cpu_us()),
+            ..cost(line, "us", few, many)
+        });
     }
     rows.push(Row {
         line: format!("memory, {count} {}, at most", M::NAME),
         unit: "MiB",
-        smalt: many.1,
-        reference: few.1,
+        smalt: many.memory_mib,
+        reference: few.memory_mib,
+        azurite: peer.and_then(|peer| peer.memory_mib),
         target: format!("< {MEMORY_MIB_MAX} MiB"),
-        reached: many.1.map(|mib| mib < MEMORY_MIB_MAX),
+        reached: many.memory_mib.map(|mib| mib < MEMORY_MIB_MAX),
         ..Row::default()
     });
     rows
+}
+
+/// How fast they were put there, by many connections.
+fn filled<M: Many>(many: &Found, peer: Option<&Found>) -> Row {
+    let (own, peer) = (many.filled_per_second(), peer.map(Found::filled_per_second));
+    let least = M::PEER_MIN.zip(peer);
+    Row {
+        line: format!("{} {}, {CONNECTIONS} at a time", many.count, M::NAME),
+        unit: "op/s",
+        smalt: Some(own),
+        azurite: peer,
+        target: M::PEER_MIN.map_or_else(|| "-".to_owned(), |times| format!(">= {times} x Azurite")),
+        reached: least.map(|(times, peer)| own >= times * peer),
+        ..Row::default()
+    }
 }
 
 /// Measures, and prints the lines. Exit 1 when a target is missed.
@@ -241,31 +285,39 @@ fn judged<M: Many>(count: u64, few: Found<'_>, many: Found<'_>) -> Vec<Row> {
 pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
     let start = Start::Smalt(binary(options.smalt.as_deref())?);
+    let peer = options.peer.start()?;
     let bar = ProgressBar::new_spinner();
     if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message(format!("putting {count} {}", M::NAME));
-    let begun = Instant::now();
     let dir = |name: &str| temporary.path().join(name);
     let mut few = Loaded::start::<M>(&start, &dir("few"), FEW.min(count)).await?;
     let mut many = Loaded::start::<M>(&start, &dir("many"), count).await?;
-    let filled_s = begun.elapsed().as_secs_f64();
+    let mut peer = match &peer {
+        Some(peer) => {
+            bar.set_message(format!("putting {count} {} to the peer", M::NAME));
+            Some(Loaded::start::<M>(peer, &dir("peer"), count).await?)
+        }
+        None => None,
+    };
     for turn in 1..=TURNS {
         bar.set_message(format!("turn {turn} of {TURNS}"));
         let seconds = options.seconds / f64::from(TURNS);
-        few.turn::<M>(turn, seconds).await?;
-        many.turn::<M>(turn, seconds).await?;
+        let loaded = [Some(&mut few), Some(&mut many), peer.as_mut()];
+        for loaded in loaded.into_iter().flatten() {
+            loaded.turn::<M>(turn, seconds).await?;
+        }
     }
     bar.finish_and_clear();
-    let of_few = (&few.spent, few.memory_mib);
-    let rows = judged::<M>(count, of_few, (&many.spent, many.memory_mib));
-    few.server.kill().await?;
-    many.server.kill().await?;
+    let of_peer = peer.as_ref().map(|peer| &peer.found);
+    let rows = judged::<M>(&few.found, &many.found, of_peer);
+    for loaded in [Some(few), Some(many), peer].into_iter().flatten() {
+        loaded.server.kill().await?;
+    }
     print!("{}", report::heading().replace("hyper*", "of few"));
     rows.iter().for_each(|row| print!("{}", report::line(row)));
-    println!("{count} {} were put in {filled_s:.0} s", M::NAME);
     let missed = rows.iter().any(|row| row.reached == Some(false));
     Ok(if missed {
         ExitCode::FAILURE
@@ -283,6 +335,7 @@ mod tests {
     impl Many for Things {
         const SERVICE: Service = Service::Queue;
         const NAME: &'static str = "things";
+        const PEER_MIN: Option<f64> = Some(20.0);
         const STEPS: &'static [&'static str] = &["put", "delete"];
 
         async fn fill(_: SocketAddr, _: u64) -> Result<(), ServerError> {
@@ -317,16 +370,25 @@ mod tests {
 
     #[test]
     fn what_costs_more_among_many_is_told() {
-        let loaded = |put_ms: u64, mib: f64| {
+        let found = |put_ms: u64, mib: f64, filled_s: f64| {
             let mut spent = Spent::of(2);
             spent.took(0, Duration::from_millis(put_ms));
-            (spent, Some(mib))
+            Found {
+                count: 1_000_000,
+                filled_s,
+                spent,
+                memory_mib: Some(mib),
+            }
         };
-        let (few, many) = (loaded(10, 20.0), loaded(14, 151.0));
-        let found = judged::<Things>(1_000_000, (&few.0, few.1), (&many.0, many.1));
-        let missed = found.iter().filter(|row| row.reached == Some(false));
-        assert_eq!(missed.count(), 2, "{found:?}");
-        let same = judged::<Things>(1_000_000, (&few.0, few.1), (&few.0, few.1));
-        assert!(same.iter().all(|row| row.reached != Some(false)));
+        let missed = |few: &Found, many: &Found, peer: Option<&Found>| {
+            let rows = judged::<Things>(few, many, peer);
+            let missed = rows.iter().filter(|row| row.reached == Some(false));
+            missed.count()
+        };
+        let (few, many) = (found(10, 20.0, 10.0), found(14, 151.0, 10.0));
+        assert_eq!(missed(&few, &many, None), 2);
+        assert_eq!(missed(&few, &few, None), 0);
+        assert_eq!(missed(&few, &few, Some(&found(99, 999.0, 200.0))), 0);
+        assert_eq!(missed(&few, &few, Some(&found(99, 999.0, 199.0))), 1);
     }
 }

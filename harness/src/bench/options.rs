@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
-use super::servers::{Server, Start, start_bare};
+use super::servers::{PeerOptions, Server, Start, start_bare};
 use super::{inproc, queue, rates, scale, table};
 use crate::servers::ServerError;
 use crate::servers::files;
@@ -31,16 +31,9 @@ pub struct Options {
     /// Blobs, and messages, of the lines about scale.
     #[arg(long, default_value_t = 100_000)]
     pub blobs: u64,
-    /// Measure this one beside smalt.
-    #[arg(long, value_enum)]
-    pub peer: Option<Peer>,
-    /// Azurite's command line.
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "build/azurite/node_modules/.bin/azurite"
-    )]
-    pub azurite_bin: PathBuf,
+    /// What is measured beside smalt.
+    #[command(flatten)]
+    pub peer: PeerOptions,
     /// The binary to measure; without it the `smalt` beside this one.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
@@ -56,13 +49,6 @@ pub enum Part {
     Queue(queue::Options),
     /// What an entity costs in a long table, beside a short one.
     Table(table::Options),
-}
-
-/// What is measured beside smalt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Peer {
-    /// Azurite on disk.
-    Azurite,
 }
 
 /// Blobs of the peer at most: it takes minutes beyond, and its page and start grow with them.
@@ -197,13 +183,10 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         None => {}
     }
     let temporary = tempfile::tempdir()?;
-    let peer = options
-        .peer
-        .map(|Peer::Azurite| binary(Some(&options.azurite_bin)).map(Start::Azurite));
     let mut bench = Bench {
         options,
         smalt: Start::Smalt(binary(options.smalt.as_deref())?),
-        peer: peer.transpose()?,
+        peer: options.peer.start()?,
         bar: progress(options),
         rows: Vec::new(),
     };

@@ -44,6 +44,7 @@ const DELETE: usize = 2;
 impl Many for Messages {
     const SERVICE: Service = Service::Queue;
     const NAME: &'static str = "messages";
+    const PEER_MIN: Option<f64> = None;
     const STEPS: &'static [&'static str] = &["put", "get 32", "delete"];
 
     async fn fill(address: SocketAddr, count: u64) -> Result<(), ServerError> {

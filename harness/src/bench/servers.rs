@@ -12,7 +12,7 @@ use super::requests::Requests;
 use crate::servers::ServerError;
 use crate::servers::azurite::with_own_node;
 use crate::servers::process::{Process, READY_TIMEOUT, free_address};
-use crate::servers::smalt::{Launch, Smalt};
+use crate::servers::smalt::{Launch, Smalt, binary};
 
 /// Between two attempts to get a first answer.
 const ATTEMPT: Duration = Duration::from_millis(1);
@@ -74,6 +74,41 @@ impl Server {
             Server::Smalt(smalt) => smalt.kill().await,
             Server::Other { process, .. } => process.kill().await,
         }
+    }
+}
+
+/// Options about what is measured beside smalt.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PeerOptions {
+    /// Measure this one beside smalt.
+    #[arg(long, value_enum)]
+    peer: Option<Peer>,
+    /// Azurite's command line.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "build/azurite/node_modules/.bin/azurite"
+    )]
+    azurite_bin: PathBuf,
+}
+
+/// What is measured beside smalt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Peer {
+    /// Azurite on disk.
+    Azurite,
+}
+
+impl PeerOptions {
+    /// How the one that is asked for is started.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn start(&self) -> Result<Option<Start>, ServerError> {
+        let peer = self
+            .peer
+            .map(|Peer::Azurite| binary(Some(&self.azurite_bin)).map(Start::Azurite));
+        peer.transpose()
     }
 }
 

@@ -57,6 +57,7 @@ fn keys(number: u64) -> (String, String) {
 impl Many for Entities {
     const SERVICE: Service = Service::Table;
     const NAME: &'static str = "entities";
+    const PEER_MIN: Option<f64> = Some(20.0);
     const STEPS: &'static [&'static str] = &["insert", "get", "query 100", "delete"];
 
     async fn fill(address: SocketAddr, count: u64) -> Result<(), ServerError> {
