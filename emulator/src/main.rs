@@ -8,8 +8,7 @@ use smalt::cli::{Cli, Durability};
 use smalt::log;
 use smalt::server::{self, Server};
 
-/// The C library's allocator costs a third of the server's speed, and makes what lives among a
-/// million messages dear: docs/queues.md.
+/// Why not the C library's: docs/adr/0016-mimalloc.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
