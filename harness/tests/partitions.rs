@@ -17,10 +17,10 @@ use smalt_listener::ListenerConfig;
 use smalt_listener::config::Encoding;
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::partition::{
-    PartitionSender, PartitionSettings, PartitionedListener, Partitions,
+    PartitionError, PartitionSender, PartitionSettings, PartitionedListener, Partitions,
 };
 use smalt_listener::payload::SendOptions;
-use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
+use smalt_sleeve::port::{BlobId, CallContext, MessageTtl, PutBlob, Storage};
 use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
@@ -320,5 +320,39 @@ async fn what_is_current_again_is_not_retired() -> Outcome {
     account.assert_faults_fired();
     assert!(retired?.is_empty());
     assert_eq!(partitions.map().await?, grown?);
+    Ok(())
+}
+
+/// A map may be damaged on its way to a listener that starts: it is asked for again. One that is
+/// stored so ends the listener, and the reason says so.
+#[tokio::test(start_paused = true)]
+async fn a_map_without_sense_is_asked_for_again() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let partitions = orders(&storage)?;
+    let good = partitions.map().await?;
+    let write = async |content: String| {
+        let blob = BlobId::new("ops", "orders.partitions.json");
+        let put = PutBlob::default();
+        let cx = CallContext::default();
+        storage.put_blob(&cx, &blob, content.into(), &put).await
+    };
+    write("{\"version\": ".to_owned()).await?;
+    let seen = Seen::default();
+    let listener = listener(&partitions, &seen)?;
+    let mending = async {
+        tokio::time::sleep(Duration::from_millis(2_500)).await;
+        write(good.document()).await
+    };
+    let (ran, mended) = tokio::join!(listener.run_until(tokio::time::sleep(s(60))), mending);
+    mended?;
+    assert_eq!(ran?.len(), 4);
+    write("{\"version\": ".to_owned()).await?;
+    let ended = listener.run_until(std::future::pending::<()>()).await;
+    assert!(
+        matches!(ended, Err(PartitionError::Map(_))),
+        "{:?}",
+        ended.err()
+    );
     Ok(())
 }

@@ -31,6 +31,9 @@ type Change = dyn Fn(Listener) -> Listener + Send + Sync;
 /// Pause before the map is asked for again at the start.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
+/// Maps without sense at the start after which the next one is believed to be what is stored.
+const SENSELESS_MAX: u32 = 3;
+
 /// How the listener of one queue ended.
 type Ended = (String, Result<Report, ListenerError>);
 
@@ -163,19 +166,24 @@ impl PartitionedListener {
         Ok(all.await)
     }
 
-    /// The map at the start: what storage fails at is asked for again.
+    /// The map at the start: what storage fails at is asked for again, and what makes no sense a
+    /// few times, for it may have been damaged on its way.
     async fn first_map(&self) -> Result<super::Map, PartitionError> {
+        let mut senseless = 0;
         loop {
-            match self.partitions.map().await {
-                Err(error @ (PartitionError::Storage(_) | PartitionError::Contended)) => {
-                    tracing::warn!(
-                        op = "partitions", queue = %self.config.queue, reason = %error,
-                        "no map yet"
-                    );
-                    tokio::time::sleep(ASK_AGAIN).await;
+            let error = match self.partitions.map().await {
+                Err(error @ (PartitionError::Storage(_) | PartitionError::Contended)) => error,
+                Err(error @ PartitionError::Map(_)) if senseless < SENSELESS_MAX => {
+                    senseless += 1;
+                    error
                 }
                 map => return map,
-            }
+            };
+            tracing::warn!(
+                op = "partitions", queue = %self.config.queue, reason = %error,
+                "no map yet"
+            );
+            tokio::time::sleep(ASK_AGAIN).await;
         }
     }
 
