@@ -64,6 +64,7 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
         }
     };
     note(core, &document);
+    lock(&core.spending).read(document.spent);
     Ok(Session {
         core,
         storage,
@@ -222,8 +223,20 @@ impl Session<'_> {
 
     /// Writes the stamped document on condition that nobody has written since it was read. `false`
     /// when it did not arrive: nothing was changed, and nothing may be done on the strength of it.
-    pub(crate) async fn commit(&mut self, document: Document) -> Result<bool, SweepError> {
-        let content = Bytes::from(state::write(&document)?);
+    pub(crate) async fn commit(&mut self, mut document: Document) -> Result<bool, SweepError> {
+        let own = self.core.calls.charged();
+        if self.core.config.budget.is_some() || document.spent.is_some() {
+            document.spent = Some(self.core.spent_today());
+        }
+        let written = self.write(&document).await?;
+        if let Some(spent) = document.spent.filter(|_| written) {
+            lock(&self.core.spending).written(spent, own);
+        }
+        Ok(written)
+    }
+
+    async fn write(&self, document: &Document) -> Result<bool, SweepError> {
+        let content = Bytes::from(state::write(document)?);
         let put = PutBlob {
             content_type: Some(CONTENT_TYPE.to_owned()),
             conditions: Conditions {
@@ -241,7 +254,7 @@ impl Session<'_> {
                 self.core.observe(written.server_time)?;
                 Ok(true)
             }
-            Err(error) => self.after_failed_write(&document, error).await,
+            Err(error) => self.after_failed_write(document, error).await,
         }
     }
 
