@@ -382,7 +382,7 @@ mod tests {
             let end = whole.len() - "</EnumerationResults>".len();
             let at = at.min(end);
             prop_assume!(whole.is_char_boundary(at));
-            prop_assert!(read(&call(), whole[..at].as_bytes()).is_err());
+            prop_assert!(read(&call(), &whole.as_bytes()[..at]).is_err());
         }
 
         #[test]
