@@ -1,10 +1,10 @@
-//! The money budget: when the day's charged calls would cost more, a sweep starts nothing more until
-//! the next day. Pure.
+//! The money budget: when the day's charged calls would cost more, a sweep starts nothing more
+//! until the next day. Pure.
 //!
-//! The day is the service's, in UTC. The fleet has one budget: the calls of all workers are summed up
-//! in the state document, and each adds its own with every write of it. What a worker has called
-//! since its last write only that worker knows, so a fleet may go beyond by what its workers have in
-//! hand at that moment; each of them stops within its page.
+//! The day is the service's, in UTC. The fleet has one budget: the calls of all workers are summed
+//! up in the state document, and each adds its own with every write of it. What a worker has called
+//! since its last write only that worker knows, so a fleet may go beyond by what its workers have
+//! in hand at that moment; each of them stops within its page.
 
 use std::time::Duration;
 
@@ -143,7 +143,9 @@ mod tests {
     proptest! {
         /// Two workers that write in turns: each call is counted once.
         #[test]
-        fn calls_are_counted_once(writes in proptest::collection::vec((0_usize..2, 0_u64..50), 0..40)) {
+        fn calls_are_counted_once(
+            writes in proptest::collection::vec((0_usize..2, 0_u64..50), 0..40),
+        ) {
             let now = at("2026-11-21T12:00:00Z");
             let mut workers = [(Spending::default(), 0_u64); 2];
             let mut document = None;

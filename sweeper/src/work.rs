@@ -56,8 +56,8 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
     let mut tally = Tally::default();
     let (mut handled, mut denied) = (0, 0);
     {
-        // A worker that is to stop finishes the blobs it has begun and begins no other (SL5); so does
-        // one that has spent the day's money.
+        // A worker that is to stop finishes the blobs it has begun and begins no other (SL5); so
+        // does one that has spent the day's money.
         let goes_on = |_: &&_| !core.stop.is_set() && !core.exceeds_budget(CALLS_PER_MOVE);
         let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)

@@ -2,8 +2,8 @@
 //! client that does nothing but ask with hyper and read the XML with quick-xml.
 //!
 //! All three list the same container of the same service, 5,000 blobs a page, by turns: the bare
-//! client, the sleeve's listing, and the sweeper's plan, which lists by the sleeve and decides about
-//! every blob.
+//! client, the sleeve's listing, and the sweeper's plan, which lists by the sleeve and decides
+//! about every blob.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

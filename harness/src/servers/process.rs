@@ -100,8 +100,8 @@ impl Process {
         }
     }
 
-    /// Waits for its end: its exit code, and the output that was kept. A process that a signal ended
-    /// has no code.
+    /// Waits for its end: its exit code, and the output that was kept. A process that a signal
+    /// ended has no code.
     ///
     /// # Errors
     /// When it cannot be waited for.

@@ -1,8 +1,8 @@
 //! Bodies that the sleeve reads itself.
 //!
-//! The SDK reads a page of a listing twice: for its marker, and then into its model, by serde. For a
-//! page of 5,000 blobs that costs four times what a reader does that takes only what the port has a
-//! use for. So the body of such a call is set aside here, and the SDK gets an empty page.
+//! The SDK reads a page of a listing twice: for its marker, and then into its model, by serde. For
+//! a page of 5,000 blobs that costs four times what a reader does that takes only what the port has
+//! a use for. So the body of such a call is set aside here, and the SDK gets an empty page.
 
 use std::sync::Arc;
 

@@ -1,19 +1,21 @@
 //! Every order in which two workers, an owner and a service can meet over one blob.
 //!
 //! The simulation draws histories at random; here all of a small world are gone through
-//! (`stateright`). Each call to the service is one step, and between any two steps anything else may
-//! happen: the other worker's step, a tick of the service's clock, the owner who writes, extends or
-//! deletes the blob, a copy that ends well or badly, an answer that is lost before or after the
-//! service did what was asked. A worker that is not chosen for long is one that was paused, or died.
+//! (`stateright`). Each call to the service is one step, and between any two steps anything else
+//! may happen: the other worker's step, a tick of the service's clock, the owner who writes,
+//! extends or deletes the blob, a copy that ends well or badly, an answer that is lost before or
+//! after the service did what was asked. A worker that is not chosen for long is one that was
+//! paused, or died.
 //!
-//! What a worker decides is the product's own: [`decide`](smalt_sweeper::decide) about the blob, the
-//! [`ledger`](smalt_sweeper::state::ledger) about the state document, the
+//! What a worker decides is the product's own: [`decide`](smalt_sweeper::decide) about the blob,
+//! the [`ledger`](smalt_sweeper::state::ledger) about the state document, the
 //! [origin](smalt_sweeper::provenance::Origin) by which a copy is recognised. What stands here
-//! beside that is the order of the calls, as `claim`, `store`, `work` and `mover` have it, with ETags
-//! alone: the lease on the document only takes orders away.
+//! beside that is the order of the calls, as `claim`, `store`, `work` and `mover` have it, with
+//! ETags alone: the lease on the document only takes orders away.
 //!
 //! - SS1: what a worker deletes is a version whose time is over.
-//! - SS4: a version that is to be kept elsewhere is deleted only when a whole copy of it stands there.
+//! - SS4: a version that is to be kept elsewhere is deleted only when a whole copy of it stands
+//!   there.
 //! - SS6: every write of the state document builds on the one before, and raises the fence.
 //!
 //! Each has to hold in every state. That the world is not empty is shown by states that have to be

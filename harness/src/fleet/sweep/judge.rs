@@ -245,8 +245,8 @@ pub fn share(worker: &Worker, workers: &[Worker]) -> f64 {
     worker.handled as f64 * workers.len() as f64 / (all.max(1) as f64)
 }
 
-/// A copy has the bytes of its source and the owner's metadata; of what the sweeper reads nothing is
-/// left but in its history (docs/sweeper.md).
+/// A copy has the bytes of its source and the owner's metadata; of what the sweeper reads nothing
+/// is left but in its history (docs/sweeper.md).
 fn judge_copy(
     blobs: &Blobs,
     number: Number,

@@ -106,7 +106,8 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
     let per_s = |count: f64, seconds: f64| count / seconds.max(f64::EPSILON);
     let count = blobs.count as f64;
     let mut text = format!(
-        "put {:.0}/s; swept in {:.1} s: {:.0} blobs/s; the service took {:.1} s of processor time\n",
+        "put {:.0}/s; swept in {:.1} s: {:.0} blobs/s; the service took {:.1} s of processor \
+         time\n",
         per_s(count, times.fill_s),
         times.sweep_s,
         per_s(count, times.sweep_s),
