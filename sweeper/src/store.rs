@@ -18,6 +18,9 @@ use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, ledger};
 
 /// Waits for a lease that somebody holds: first, and longest.
 const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// So many waits are of the first length, about that of a claim: who comes away empty-handed must
+/// not wait ever longer while those that had the lease ask again at once, or they get all the work.
+const EVEN_WAITS: u32 = 5;
 /// Part of the lease that is kept back for writing the document (D1).
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
 /// Longest time for what is done between reading and writing the document (D1).
@@ -107,7 +110,9 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
                 attempts += 1;
                 tracing::debug!(attempts, "the state document is leased, waiting");
                 tokio::time::sleep(wait.mul_f64(0.5 + core.entropy.fraction())).await;
-                wait = (wait * 2).min(wait_max);
+                if attempts >= EVEN_WAITS {
+                    wait = (wait * 2).min(wait_max);
+                }
             }
             ErrorKind::NotFound => create(core, storage).await?,
             _ => return Err(error.into()),
