@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A fleet of listeners that are killed at random, and an account of every message (`harness fleet`):
 # against a durable smalt, and over TLS. Then a thief takes messages from the same queue, which the
-# account has to tell.
+# account has to tell. And a fleet of sweepers that share a sweep, with an account of every blob: at
+# peace, and killed at random.
 #
 #   ci/fleet.sh [messages]
 #
@@ -9,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
-need smalt smalt-listener harness
+need smalt smalt-listener smalt-sweeper harness
 messages=${1:-2000}
 
 "$bin/harness" fleet --messages "$messages" --kill-every 700
@@ -30,4 +31,7 @@ status=0
 "$bin/harness" fleet --messages 500 --patience 20 --endpoint "$endpoint" >"$work/robbed" || status=$?
 grep 'lost: put' "$work/robbed" || fail "the theft was not told: $(cat "$work/robbed")"
 [ "$status" = 1 ] || fail "the theft was told with exit $status"
+echo "sweepers"
+"$bin/harness" fleet sweep --blobs 5000
+"$bin/harness" fleet sweep --blobs 5000 --kill-every 150 --seed 1 -- --state-backend etag
 echo "fleet: as it should be"

@@ -12,6 +12,7 @@
 //! - [`load`]: the generator. [`echo`]: the bare server. [`servers`]: starting each.
 //! - [`rates`]: operations per second; [`scale`]: with many blobs; [`queue`], [`table`]: with many
 //!   messages or entities, by [`lengths`]; [`inproc`]: without a socket.
+//! - [`page`]: what a page of a listing costs the sweeper.
 //! - [`report`]: the table. [`options`]: the command line.
 
 pub mod echo;
@@ -20,6 +21,7 @@ pub mod lengths;
 pub mod lines;
 pub mod load;
 pub mod options;
+pub mod page;
 pub mod queue;
 pub mod rates;
 pub mod report;

@@ -11,6 +11,7 @@
 //! - [`account`]: the judge, without IO. [`ledger`]: what is noted while it runs.
 //! - [`handler`]: where the messages are posted to. [`herd`]: the processes and their deaths.
 //! - [`place`]: the service that is asked. [`run`]: one run. [`options`]: the command line.
+//! - [`sweep`]: the same of sweepers, and an account of every blob.
 
 pub mod account;
 pub mod handler;
@@ -19,5 +20,6 @@ pub mod ledger;
 pub mod options;
 pub mod place;
 pub mod run;
+pub mod sweep;
 
 pub use options::{Options, run_command};

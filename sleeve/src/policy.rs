@@ -1,17 +1,20 @@
 //! What one call carries through the SDK's pipeline, and the policies that act on it.
 //!
-//! The order is: per call [`query`] (spaces, SAS), then [`retry`]; per try [`stamp`] (date, request
+//! The order is: per call [`keep`] (bodies that are read here), [`query`] (spaces, SAS), then
+//! [`retry`]; per try [`stamp`] (date, request
 //! id, extra headers, signature). The SDK's own retries are switched off: they repeat Put Message.
 
 pub(crate) mod backoff;
+pub(crate) mod keep;
 pub(crate) mod query;
 pub(crate) mod retry;
 pub(crate) mod stamp;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use azure_core::http::{ClientMethodOptions, Context};
+use bytes::Bytes;
 
 /// May an operation be repeated, and how is the answer to a repetition to be read?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,10 @@ pub(crate) struct Call {
     pub(crate) request_id: Option<String>,
     /// Headers that the SDK has no option for.
     pub(crate) headers: Vec<(&'static str, &'static str)>,
+    /// Whether the body of the answer is read here, and not by the SDK.
+    pub(crate) keeps_body: bool,
+    /// That body.
+    body: OnceLock<Bytes>,
     maybe_done: AtomicBool,
     unanswered: AtomicBool,
 }
@@ -57,6 +64,8 @@ impl Call {
             repeat,
             request_id,
             headers: Vec::new(),
+            keeps_body: false,
+            body: OnceLock::new(),
             maybe_done: AtomicBool::new(false),
             unanswered: AtomicBool::new(false),
         }
@@ -65,6 +74,11 @@ impl Call {
     pub(crate) fn with_header(mut self, name: &'static str, value: &'static str) -> Self {
         self.headers.push((name, value));
         self
+    }
+
+    /// The body of the answer, when it was kept.
+    pub(crate) fn body(&self) -> Option<&Bytes> {
+        self.body.get()
     }
 
     /// Some try may have been executed although nothing said so.

@@ -10,6 +10,7 @@ mod leases;
 mod listing;
 mod messages;
 mod open;
+mod page;
 
 use std::fmt;
 use std::sync::Arc;

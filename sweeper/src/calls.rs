@@ -20,6 +20,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Of these calls those that cost something: Azure does not charge deletes.
+pub(crate) fn charged(counts: &BTreeMap<&'static str, u64>) -> u64 {
+    let charged = counts.iter().filter(|(op, _)| **op != "delete_blob");
+    charged.map(|(_, count)| count).sum()
+}
+
 /// The calls of one worker.
 pub(crate) struct Calls {
     interval: Duration,
@@ -109,6 +115,11 @@ impl Calls {
             slot
         };
         tokio::time::sleep_until(slot).await;
+    }
+
+    /// Calls so far that cost something.
+    pub(crate) fn charged(&self) -> u64 {
+        charged(&lock(&self.counts))
     }
 
     /// Calls so far, by operation.

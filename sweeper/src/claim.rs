@@ -10,11 +10,13 @@ use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobItem, ErrorKind, PortError};
 
 use crate::accounts::Place;
+use crate::budget;
 use crate::decide::Decision;
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
 use crate::listing::{self, Found};
 use crate::outcome::Outcome;
+use crate::plan::CALLS_PER_PAGE;
 use crate::report::{self, BlobRecord, GUARD_TRIPPED};
 use crate::schedule;
 use crate::shared::Core;
@@ -43,6 +45,8 @@ pub(crate) enum Step {
     Wait(Duration),
     /// No cycle is due for this long.
     Idle(Duration),
+    /// The day's budget leaves no room for another page.
+    Spent(Timestamp),
     /// This worker closed the cycle.
     Closed(ClosedCycle, usize),
     /// The cycle that was the goal has been closed by somebody else.
@@ -133,6 +137,9 @@ async fn step_in(
         _ if overtaken => Step::Overtaken,
         Choice::Idle { until } => Step::Idle(until.since(now)),
         Choice::Wait { until } => Step::Wait(until.since(now)),
+        Choice::Reclaim { .. } | Choice::List { .. } if core.exceeds_budget(CALLS_PER_PAGE) => {
+            Step::Spent(budget::next_day(now))
+        }
         Choice::Close => {
             let next = schedule::next_mark(&core.config.schedule, document.next_due, now);
             let closed = ledger::close(&mut document, now, next);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
+use crate::budget::Budget;
 use crate::decide::Policy;
 use crate::guard::Guard;
 use crate::schedule::Schedule;
@@ -52,6 +53,8 @@ pub struct SweeperConfig {
     pub snapshots: DeleteSnapshots,
     /// The circuit breaker.
     pub guard: Guard,
+    /// What a day may cost; no limit when absent.
+    pub budget: Option<Budget>,
     /// Most storage calls per second; 0 for no limit.
     pub rate_per_s: f64,
     /// Repeats of a call that failed for a passing reason, after the client's own.
@@ -158,6 +161,7 @@ impl Default for SweeperConfig {
             dead: DeadConfig::default(),
             snapshots: DeleteSnapshots::Refuse,
             guard: Guard::default(),
+            budget: None,
             rate_per_s: 0.0,
             retries: 1,
             stop_grace: Duration::from_secs(30),
@@ -171,6 +175,9 @@ impl SweeperConfig {
     pub fn check(&self) -> Result<(), String> {
         let every = self.schedule.every;
         let fraction = self.guard.max_fraction;
+        let is_money = |money: f64| money.is_finite() && money >= 0.0;
+        let is_budget =
+            |b: Budget| is_money(b.max_cost_per_day) && is_money(b.per_10k_transactions);
         let checks = [
             (!LEASE_S.contains(&self.lease_s), "lease must be 15s to 60s"),
             (
@@ -189,6 +196,10 @@ impl SweeperConfig {
             (
                 !(0.0..=1.0).contains(&fraction),
                 "guard.max_fraction must be 0.0 to 1.0",
+            ),
+            (
+                !self.budget.is_none_or(is_budget),
+                "guard.max_cost_per_day and the price must be 0 or more",
             ),
             (
                 !self.rate_per_s.is_finite() || self.rate_per_s < 0.0,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use smalt_protocol::Timestamp;
 use tokio::time::Instant;
 
 use crate::calls::lock;
@@ -69,6 +70,18 @@ async fn drive_steps(
                 tracing::debug!(next_s = span.as_secs(), "sleeping until the next mark");
                 core.stop.sleep(span + jitter).await;
             }
+            Step::Spent(until) => {
+                let spent = over_budget(core, until);
+                if matches!(goal, Goal::Once(_)) {
+                    return Err(spent);
+                }
+                tracing::warn!("{spent}");
+                let jitter = core.entropy.up_to(core.config.schedule.jitter);
+                let span = until.since(core.now()) + jitter;
+                let until = until.iso_s();
+                lock(&core.gauges).enter(Phase::Idle { until });
+                core.stop.sleep(span).await;
+            }
             Step::Closed(closed, containers) => {
                 tracing::info!(
                     op = "cycle",
@@ -87,6 +100,18 @@ async fn drive_steps(
         }
     }
     Ok(())
+}
+
+/// What is said when the day's money is spent.
+fn over_budget(core: &Core, until: Timestamp) -> SweepError {
+    let calls = core.spent_today().calls;
+    let budget = core.config.budget;
+    SweepError::BudgetSpent {
+        max: budget.map_or(0.0, |budget| budget.max_cost_per_day),
+        calls,
+        cost: budget.map_or(0.0, |budget| budget.cost(calls)),
+        until: until.iso_s(),
+    }
 }
 
 /// A time in which the state document is out of reach.

@@ -16,7 +16,7 @@ pub mod exit {
     pub const DENIED: u8 = 3;
     /// Storage or the state document cannot be reached or read.
     pub const STATE: u8 = 4;
-    /// The circuit breaker stopped the sweep.
+    /// The circuit breaker or the budget stopped the sweep.
     pub const GUARD: u8 = 5;
     /// This machine's clock and the service's differ too much.
     pub const CLOCK_SKEW: u8 = 6;
@@ -50,6 +50,21 @@ pub enum SweepError {
     /// Work was still open when the time for stopping was over. Its pages stay in the ledger.
     #[error("work was still open when the time for stopping was over; its pages will be reclaimed")]
     GraceExceeded,
+    /// The day's budget is spent.
+    #[error(
+        "the day's budget of {max} is spent: {calls} charged calls of all workers cost {cost:.6}; \
+         sweep again after {until}, or raise guard.max_cost_per_day"
+    )]
+    BudgetSpent {
+        /// The budget.
+        max: f64,
+        /// Charged calls of the day.
+        calls: u64,
+        /// What they cost.
+        cost: f64,
+        /// The beginning of the next day.
+        until: String,
+    },
     /// The worker was asked to stop while it waited.
     #[error("stopped")]
     Stopped,
@@ -66,6 +81,7 @@ impl SweepError {
                 _ => exit::STATE,
             },
             SweepError::State(_) | SweepError::StateMissing(_) => exit::STATE,
+            SweepError::BudgetSpent { .. } => exit::GUARD,
             SweepError::ClockSkew(_) => exit::CLOCK_SKEW,
             SweepError::BlobMissing(_) => exit::FAILED_ITEMS,
             SweepError::GraceExceeded => exit::GRACE,

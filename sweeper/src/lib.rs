@@ -25,8 +25,8 @@
 //!
 //! # Layout
 //! - Pure: [`decide`] (may this blob go?), [`explain`] (why?), [`ttl`], [`destination`],
-//!   [`provenance`], [`guard`], [`schedule`], [`plan`], [`cost`], [`summary`], and [`state`] with
-//!   its [`ledger`](state::ledger).
+//!   [`provenance`], [`guard`], [`budget`], [`schedule`], [`plan`], [`cost`], [`summary`], and
+//!   [`state`] with its [`ledger`](state::ledger).
 //! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
 //!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`]; beside them [`inspect`] (look at
 //!   one blob), [`mark`], [`undo`] and [`upkeep`] for the operator.
@@ -40,6 +40,7 @@
 //! - The lease on the state document saves work; safety needs only ETags (DS11).
 
 mod accounts;
+pub mod budget;
 mod calls;
 mod carried;
 mod claim;

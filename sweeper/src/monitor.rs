@@ -9,7 +9,7 @@ use serde::Serialize;
 use smalt_protocol::Timestamp;
 use tokio::time::Instant;
 
-use crate::calls::lock;
+use crate::calls::{self, lock};
 use crate::outcome::Class;
 use crate::plan::Prices;
 use crate::report::Report;
@@ -253,8 +253,7 @@ fn counters(text: &mut String, look: &Look, prices: Prices) {
     let calls = calls.map(|(op, count)| (format!("{{op=\"{op}\"}}"), *count as f64));
     let calls: Vec<_> = calls.collect();
     metric(text, "tx_total", "counter", "Storage calls.", &calls);
-    let charged = look.calls.iter().filter(|(op, _)| **op != "delete_blob");
-    let charged: u64 = charged.map(|(_, count)| count).sum();
+    let charged = calls::charged(&look.calls);
     let cost = charged as f64 / 10_000.0 * prices.per_10k_transactions;
     let help = "Estimated cost of the calls, by the configured price.";
     metric(

@@ -5,6 +5,7 @@
 
 mod effective;
 mod schema;
+mod secret;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,8 @@ use crate::config::SweeperConfig;
 use crate::plan::Prices;
 
 pub use effective::{Setting, Source, effective};
-pub use schema::{AccountSettings, Secret};
+pub use schema::AccountSettings;
+pub use secret::Secret;
 
 /// Prefix of the environment's variables.
 pub const ENV_PREFIX: &str = "SWEEPER_";
@@ -60,7 +62,7 @@ enum Kind {
 }
 
 /// Options that the environment may set: name after the prefix, path in the file, kind.
-const OPTIONS: [(&str, &str, Kind); 31] = [
+const OPTIONS: [(&str, &str, Kind); 32] = [
     (
         "CONNECTION_STRING",
         "account.default.connection_string",
@@ -99,6 +101,11 @@ const OPTIONS: [(&str, &str, Kind); 31] = [
     ("INDEX_TAGS", "sweeper.dead.index_tags", Kind::Text),
     ("SNAPSHOTS", "sweeper.delete.snapshots", Kind::Text),
     ("MAX_PER_CYCLE", "sweeper.guard.max_per_cycle", Kind::Number),
+    (
+        "MAX_COST_PER_DAY",
+        "sweeper.guard.max_cost_per_day",
+        Kind::Number,
+    ),
     ("APPROVE", "sweeper.guard.approve", Kind::Flag),
 ];
 

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
+use crate::budget::{Spending, Spent};
 use crate::calls::{Calls, lock};
 use crate::config::SweeperConfig;
 use crate::decide::Policy;
@@ -46,6 +47,8 @@ pub(crate) struct Core {
     /// For whoever looks on.
     pub(crate) gauges: Mutex<Gauges>,
     pub(crate) began: Instant,
+    /// What is known of the day's calls of the fleet.
+    pub(crate) spending: Mutex<Spending>,
     policy: PolicyCell,
     clock: Mutex<Option<(Timestamp, Instant)>>,
 }
@@ -69,6 +72,7 @@ impl Core {
             made: Mutex::new(BTreeSet::new()),
             clock: Mutex::new(None),
             gauges: Mutex::default(),
+            spending: Mutex::default(),
             began: Instant::now(),
             policy,
             config,
@@ -111,6 +115,17 @@ impl Core {
             Some((observed, at)) => observed.plus(at.elapsed()),
             None => Timestamp::MIN,
         }
+    }
+
+    /// The day's charged calls of all workers, as far as this one knows.
+    pub(crate) fn spent_today(&self) -> Spent {
+        lock(&self.spending).today(self.now(), self.calls.charged())
+    }
+
+    /// Whether so many calls more would cost more than the day may.
+    pub(crate) fn exceeds_budget(&self, next: u64) -> bool {
+        let budget = self.config.budget;
+        budget.is_some_and(|budget| budget.is_exceeded(self.spent_today().calls, next))
     }
 
     /// Context of a call: who asks and for which page. All that a sweeper does is muted (G8).

@@ -57,6 +57,11 @@ pub(crate) fn state(document: &Document) -> String {
         },
         document.purged
     );
+    if let Some(spent) = document.spent {
+        let (day, calls) = (spent.day.iso_s(), spent.calls);
+        let day = day.split('T').next().unwrap_or_default();
+        text.push_str(&format!("{calls} charged calls of all workers on {day}\n"));
+    }
     for container in &document.containers {
         let tally = &container.tally;
         text.push_str(&printable(&format!(

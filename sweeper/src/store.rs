@@ -18,6 +18,9 @@ use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, ledger};
 
 /// Waits for a lease that somebody holds: first, and longest.
 const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// So many waits are of the first length, about that of a claim: who comes away empty-handed must
+/// not wait ever longer while those that had the lease ask again at once, or they get all the work.
+const EVEN_WAITS: u32 = 5;
 /// Part of the lease that is kept back for writing the document (D1).
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
 /// Longest time for what is done between reading and writing the document (D1).
@@ -64,6 +67,7 @@ pub(crate) async fn open(core: &Core, patience: Patience) -> Result<Session<'_>,
         }
     };
     note(core, &document);
+    lock(&core.spending).read(document.spent);
     Ok(Session {
         core,
         storage,
@@ -106,7 +110,9 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
                 attempts += 1;
                 tracing::debug!(attempts, "the state document is leased, waiting");
                 tokio::time::sleep(wait.mul_f64(0.5 + core.entropy.fraction())).await;
-                wait = (wait * 2).min(wait_max);
+                if attempts >= EVEN_WAITS {
+                    wait = (wait * 2).min(wait_max);
+                }
             }
             ErrorKind::NotFound => create(core, storage).await?,
             _ => return Err(error.into()),
@@ -222,8 +228,20 @@ impl Session<'_> {
 
     /// Writes the stamped document on condition that nobody has written since it was read. `false`
     /// when it did not arrive: nothing was changed, and nothing may be done on the strength of it.
-    pub(crate) async fn commit(&mut self, document: Document) -> Result<bool, SweepError> {
-        let content = Bytes::from(state::write(&document)?);
+    pub(crate) async fn commit(&mut self, mut document: Document) -> Result<bool, SweepError> {
+        let own = self.core.calls.charged();
+        if self.core.config.budget.is_some() || document.spent.is_some() {
+            document.spent = Some(self.core.spent_today());
+        }
+        let written = self.write(&document).await?;
+        if let Some(spent) = document.spent.filter(|_| written) {
+            lock(&self.core.spending).written(spent, own);
+        }
+        Ok(written)
+    }
+
+    async fn write(&self, document: &Document) -> Result<bool, SweepError> {
+        let content = Bytes::from(state::write(document)?);
         let put = PutBlob {
             content_type: Some(CONTENT_TYPE.to_owned()),
             conditions: Conditions {
@@ -241,7 +259,7 @@ impl Session<'_> {
                 self.core.observe(written.server_time)?;
                 Ok(true)
             }
-            Err(error) => self.after_failed_write(&document, error).await,
+            Err(error) => self.after_failed_write(document, error).await,
         }
     }
 

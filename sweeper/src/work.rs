@@ -16,6 +16,7 @@ use crate::error::SweepError;
 use crate::listing;
 use crate::mover;
 use crate::outcome::Outcome;
+use crate::plan::CALLS_PER_MOVE;
 use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::shared::Core;
@@ -55,8 +56,10 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
     let mut tally = Tally::default();
     let (mut handled, mut denied) = (0, 0);
     {
-        // A worker that is to stop finishes the blobs it has begun and begins no other (SL5).
-        let begun = page.actions.iter().take_while(|_| !core.stop.is_set());
+        // A worker that is to stop finishes the blobs it has begun and begins no other (SL5); so
+        // does one that has spent the day's money.
+        let goes_on = |_: &&_| !core.stop.is_set() && !core.exceeds_budget(CALLS_PER_MOVE);
+        let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)
             .map(|(item, decision)| handle(core, page, item, decision.clone()))
             .buffer_unordered(core.config.parallelism);

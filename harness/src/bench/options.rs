@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::lines::{IN_PROCESS, Rate, Scale};
 use super::report::{self, Row};
 use super::servers::{PeerOptions, Server, Start, start_bare};
-use super::{inproc, queue, rates, scale, table};
+use super::{inproc, page, queue, rates, scale, table};
 use crate::servers::ServerError;
 use crate::servers::files;
 use crate::servers::smalt::binary;
@@ -49,6 +49,8 @@ pub enum Part {
     Queue(queue::Options),
     /// What an entity costs in a long table, beside a short one.
     Table(table::Options),
+    /// What a page of 5,000 blobs costs the sweeper, beside a bare client.
+    Page(page::Options),
 }
 
 /// Blobs of the peer at most: it takes minutes beyond, and its page and start grow with them.
@@ -180,6 +182,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.part {
         Some(Part::Queue(options)) => return queue::run_command(options).await,
         Some(Part::Table(options)) => return table::run_command(options).await,
+        Some(Part::Page(options)) => return page::run_command(options).await,
         None => {}
     }
     let temporary = tempfile::tempdir()?;

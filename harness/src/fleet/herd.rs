@@ -1,29 +1,24 @@
-//! The listener processes: started, killed at random, started again.
+//! The processes of a fleet: started, killed at random, started again.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use tokio::process::Command;
 
-use super::ledger::Ledger;
 use crate::servers::ServerError;
 use crate::servers::process::Process;
-
-/// Where a listener looks for the key of its account.
-const KEY_VARIABLE: &str = "LISTENER_ACCOUNT_KEY";
 
 /// How the processes are started, and how often one dies.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The binary `smalt-listener`.
+    /// The worker's binary.
     pub binary: PathBuf,
     /// What every process is told.
     pub arguments: Vec<String>,
-    /// The account's key, for their environment.
-    pub key: String,
+    /// Secrets, for their environment: name and value.
+    pub environment: Vec<(&'static str, String)>,
     /// Processes at once.
     pub processes: usize,
     /// Mean time between two deaths; nobody is killed without one.
@@ -37,7 +32,6 @@ pub struct Herd {
     plan: Plan,
     running: Vec<Process>,
     random: ChaCha8Rng,
-    ledger: Arc<Ledger>,
     /// Processes killed so far.
     pub killed: u64,
     /// Processes started so far.
@@ -49,19 +43,15 @@ impl Herd {
     ///
     /// # Errors
     /// When the binary cannot be started.
-    pub fn start(plan: Plan, ledger: Arc<Ledger>) -> Result<Self, ServerError> {
+    pub fn start(plan: Plan) -> Result<Self, ServerError> {
         let mut herd = Herd {
             random: ChaCha8Rng::seed_from_u64(plan.seed),
             running: Vec::with_capacity(plan.processes),
-            ledger,
             killed: 0,
             started: 0,
             plan,
         };
-        for _ in 0..herd.plan.processes {
-            let process = herd.another()?;
-            herd.running.push(process);
-        }
+        herd.fill_up()?;
         Ok(herd)
     }
 
@@ -69,11 +59,11 @@ impl Herd {
         self.started += 1;
         let mut arguments = self.plan.arguments.clone();
         arguments.extend(["--worker-id".to_owned(), format!("fleet-{}", self.started)]);
-        arguments.extend(["--seed".to_owned(), self.random.next_u64().to_string()]);
+        arguments.extend(["--seed".to_owned(), self.random.next_u32().to_string()]);
         let mut command = Command::new(&self.plan.binary);
-        command.env(KEY_VARIABLE, &self.plan.key);
+        command.envs(self.plan.environment.iter().cloned());
         let mut process = Process::start_in(command, &self.plan.binary, &arguments)?;
-        process.ignore_output();
+        process.keep_output();
         Ok(process)
     }
 
@@ -93,37 +83,51 @@ impl Herd {
     /// # Errors
     /// When one cannot be killed or started.
     pub async fn kill_one(&mut self) -> Result<(), ServerError> {
-        let at = self.random.next_u64() % (self.running.len().max(1) as u64);
-        let at = usize::try_from(at).unwrap_or(0);
-        let mut next = self.another()?;
-        if let Some(place) = self.running.get_mut(at) {
-            std::mem::swap(place, &mut next);
+        if self.running.is_empty() {
+            return Ok(());
         }
-        next.kill().await?;
+        let at = self.random.next_u64() % (self.running.len() as u64);
+        let at = usize::try_from(at).unwrap_or(0);
+        let next = self.another()?;
+        let killed = std::mem::replace(&mut self.running[at], next);
+        killed.kill().await?;
         self.killed += 1;
         Ok(())
     }
 
-    /// Notes those that ended by themselves, and starts others in their place.
+    /// Those that run, or have ended since [`Herd::take_ended`] was asked last.
+    pub fn running(&self) -> &[Process] {
+        &self.running
+    }
+
+    /// Takes out those that ended by themselves.
+    pub fn take_ended(&mut self) -> Vec<Process> {
+        let mut ended = Vec::new();
+        for at in (0..self.running.len()).rev() {
+            if !self.running[at].is_running() {
+                ended.push(self.running.swap_remove(at));
+            }
+        }
+        ended
+    }
+
+    /// Starts as many as are missing.
     ///
     /// # Errors
     /// When one cannot be started.
-    pub fn look_after(&mut self) -> Result<(), ServerError> {
-        for at in 0..self.running.len() {
-            if !self.running[at].is_running() {
-                self.ledger.note_ended();
-                self.running[at] = self.another()?;
-            }
+    pub fn fill_up(&mut self) -> Result<(), ServerError> {
+        while self.running.len() < self.plan.processes {
+            let process = self.another()?;
+            self.running.push(process);
         }
         Ok(())
     }
 
-    /// Kills all.
+    /// Kills all that still run.
     ///
     /// # Errors
     /// When one cannot be killed.
-    pub async fn end(mut self) -> Result<(), ServerError> {
-        self.look_after()?;
+    pub async fn end(self) -> Result<(), ServerError> {
         for process in self.running {
             process.kill().await?;
         }

@@ -17,11 +17,19 @@ use super::herd::{Herd, Plan};
 use super::ledger::Ledger;
 use super::place::{Address, start_smalt};
 use super::run::{self, Queues, Times};
-use crate::servers::smalt::binary;
+use super::sweep;
+use crate::servers::smalt::{binary, named_or_beside};
+
+/// Where a listener looks for the key of its account.
+const KEY_VARIABLE: &str = "LISTENER_ACCOUNT_KEY";
 
 /// Options of `harness fleet`.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// A fleet of another kind, in place of listeners.
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Messages to work off.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     messages: u64,
@@ -74,6 +82,13 @@ pub struct Options {
     connect_to: Option<SocketAddr>,
 }
 
+/// A fleet by itself.
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Part {
+    /// Sweepers that share a sweep, and an account of every blob.
+    Sweep(sweep::Options),
+}
+
 impl Options {
     fn queues(&self) -> Queues {
         Queues {
@@ -83,13 +98,6 @@ impl Options {
     }
 
     fn plan(&self, address: &Address, handler: SocketAddr) -> anyhow::Result<Plan> {
-        let listener = match &self.listener {
-            Some(path) => path.clone(),
-            None => {
-                let own = std::env::current_exe()?;
-                own.with_file_name(format!("smalt-listener{}", std::env::consts::EXE_SUFFIX))
-            }
-        };
         let mut arguments = vec!["run".to_owned()];
         arguments.extend(address.flags());
         let queues = self.queues();
@@ -107,9 +115,9 @@ impl Options {
             arguments.extend([flag.to_owned(), value]);
         }
         Ok(Plan {
-            binary: binary(Some(&listener))?,
+            binary: named_or_beside(self.listener.as_deref(), "smalt-listener")?,
             arguments,
-            key: address.key.clone(),
+            environment: vec![(KEY_VARIABLE, address.key.clone())],
             processes: usize::try_from(self.processes)?,
             kill_every: (self.kill_every > 0).then(|| Duration::from_millis(self.kill_every)),
             seed: self.seed,
@@ -117,8 +125,8 @@ impl Options {
     }
 }
 
-fn bar(messages: u64, what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new(messages);
+pub(super) fn bar(total: u64, what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new(total);
     let template = "{prefix:6} {bar:30} {pos}/{len} {msg} ({elapsed}, {eta} to go)";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
@@ -144,7 +152,7 @@ async fn go(options: &Options, address: &Address) -> anyhow::Result<(Evidence, T
     let put_s = begun.elapsed().as_secs_f64();
 
     let begun = Instant::now();
-    let mut herd = Herd::start(plan, ledger.clone())?;
+    let mut herd = Herd::start(plan)?;
     let patience = Duration::from_secs(options.patience);
     let works = bar(options.messages, "work");
     let notes = (ledger.as_ref(), patience);
@@ -155,6 +163,7 @@ async fn go(options: &Options, address: &Address) -> anyhow::Result<(Evidence, T
         work_s: begun.elapsed().as_secs_f64(),
         killed: herd.killed,
     };
+    run::look_after(&mut herd, &ledger)?;
     herd.end().await?;
     let closing = (ledger.as_ref(), left);
     let evidence = run::close(storage.as_ref(), &queues.poison, closing).await?;
@@ -168,6 +177,9 @@ async fn go(options: &Options, address: &Address) -> anyhow::Result<(Evidence, T
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    if let Some(Part::Sweep(options)) = &options.part {
+        return sweep::run_command(options).await;
+    }
     let temporary = tempfile::tempdir()?;
     let (smalt, address) = match &options.endpoint {
         Some(endpoint) => {

@@ -120,7 +120,7 @@ pub async fn work_off(
             biased;
             () = sleep_until(next_look) => {
                 next_look = Instant::now() + LOOK_EVERY;
-                herd.look_after()?;
+                look_after(herd, ledger)?;
                 let count = storage.queue_properties(&cx, queue).await;
                 let left = count.map_err(ServerError::call)?.approximate_count;
                 let progress = ledger.progress();
@@ -139,6 +139,17 @@ pub async fn work_off(
             }
         }
     }
+}
+
+/// Notes the processes that ended by themselves, and starts others in their place.
+///
+/// # Errors
+/// When one cannot be started.
+pub fn look_after(herd: &mut Herd, ledger: &Ledger) -> Result<(), ServerError> {
+    for _ in herd.take_ended() {
+        ledger.note_ended();
+    }
+    herd.fill_up()
 }
 
 /// Reads the poison queue into the ledger and closes it.

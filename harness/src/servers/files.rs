@@ -9,8 +9,18 @@ use std::time::Duration;
 
 /// Resident memory of a process in bytes; `None` where the system does not tell by `/proc`.
 pub fn resident_bytes(process_id: u32) -> Option<u64> {
+    memory(process_id, "VmRSS:")
+}
+
+/// The most resident memory that a process ever had in bytes; `None` where the system does not tell
+/// by `/proc`.
+pub fn peak_resident_bytes(process_id: u32) -> Option<u64> {
+    memory(process_id, "VmHWM:")
+}
+
+fn memory(process_id: u32, field: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process_id}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
 use super::ServerError;
 use super::files;
@@ -18,8 +19,10 @@ pub const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// A child process. Dropped, it is killed.
 pub struct Process {
     name: String,
+    id: Option<u32>,
     child: Child,
     lines: Option<Lines<BufReader<ChildStdout>>>,
+    kept: Option<JoinHandle<String>>,
 }
 
 impl Process {
@@ -51,7 +54,13 @@ impl Process {
             .spawn();
         let mut child = started.map_err(|error| ServerError::Start(name.clone(), error))?;
         let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
-        Ok(Process { name, child, lines })
+        Ok(Process {
+            name,
+            id: child.id(),
+            child,
+            lines,
+            kept: None,
+        })
     }
 
     /// The next line of its output.
@@ -77,19 +86,52 @@ impl Process {
         }
     }
 
-    /// Its id.
+    /// Reads the rest of its output as it comes; [`Process::ended`] hands it out.
+    pub fn keep_output(&mut self) {
+        if let Some(mut lines) = self.lines.take() {
+            self.kept = Some(tokio::spawn(async move {
+                let mut text = String::new();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+                text
+            }));
+        }
+    }
+
+    /// Waits for its end: its exit code, and the output that was kept. A process that a signal
+    /// ended has no code.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub async fn ended(mut self) -> Result<(Option<i32>, String), ServerError> {
+        let status = self.child.wait().await.map_err(ServerError::call)?;
+        let text = match self.kept.take() {
+            Some(kept) => kept.await.map_err(ServerError::call)?,
+            None => String::new(),
+        };
+        Ok((status.code(), text))
+    }
+
+    /// Its id, also when it has ended.
     pub fn id(&self) -> Option<u32> {
-        self.child.id()
+        self.id
     }
 
     /// Resident memory in bytes, where the system tells.
     pub fn resident_bytes(&self) -> Option<u64> {
-        files::resident_bytes(self.id()?)
+        files::resident_bytes(self.child.id()?)
+    }
+
+    /// The most resident memory that it ever had in bytes, where the system tells.
+    pub fn peak_resident_bytes(&self) -> Option<u64> {
+        files::peak_resident_bytes(self.child.id()?)
     }
 
     /// Time that it has spent on processors, where the system tells.
     pub fn cpu_time(&self) -> Option<Duration> {
-        files::cpu_time(self.id()?)
+        files::cpu_time(self.child.id()?)
     }
 
     /// Whether it still runs.

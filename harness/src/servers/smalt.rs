@@ -39,11 +39,19 @@ pub struct Smalt {
 /// # Errors
 /// When it is not there.
 pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
+    named_or_beside(named, "smalt")
+}
+
+/// The binary that was named, or the one of this name beside this executable.
+///
+/// # Errors
+/// When it is not there.
+pub fn named_or_beside(named: Option<&Path>, name: &str) -> Result<PathBuf, ServerError> {
     let path = match named {
         Some(path) => path.to_owned(),
         None => {
             let own = std::env::current_exe().map_err(ServerError::call)?;
-            own.with_file_name(format!("smalt{}", std::env::consts::EXE_SUFFIX))
+            own.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX))
         }
     };
     if path.is_file() {

@@ -166,14 +166,16 @@ pub(super) fn copy_status(call: &Call, text: &str) -> Result<CopyStatus, PortErr
     }
 }
 
-fn lease(status: Option<&str>) -> LeaseState {
+/// A lease status; what is not said is unlocked.
+pub(super) fn lease(status: Option<&str>) -> LeaseState {
     match status {
         Some("locked") => LeaseState::Locked,
         _ => LeaseState::Unlocked,
     }
 }
 
-fn kind(text: Option<&str>) -> Option<BlobKind> {
+/// A blob type that is known.
+pub(super) fn kind(text: Option<&str>) -> Option<BlobKind> {
     match text? {
         "BlockBlob" => Some(BlobKind::Block),
         "PageBlob" => Some(BlobKind::Page),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use azure_core::http::{RequestContent, XmlFormat};
+use azure_core::time::OffsetDateTime;
 use azure_storage_queue::QueueClient;
 use azure_storage_queue::models::{
     PeekedMessage, QueueClientClearOptions, QueueClientCreateOptions,
@@ -16,7 +17,6 @@ use smalt_protocol::{Timestamp, limits};
 
 use super::AzureStorage;
 use super::answer::{Answer, time};
-use super::listing::timestamp;
 use crate::error::{ErrorKind, PortError};
 use crate::policy::{Call, Repeat, options};
 use crate::port::{
@@ -376,4 +376,9 @@ fn expiry(told: Timestamp) -> Timestamp {
     } else {
         told
     }
+}
+
+/// A time of the SDK; those before the year 1970 do not occur.
+fn timestamp(time: OffsetDateTime) -> Timestamp {
+    u64::try_from(time.unix_timestamp()).map_or(Timestamp::MIN, Timestamp::from_unix_s)
 }

@@ -15,6 +15,7 @@ use crate::account::{Account, AccountError, Credential};
 use crate::ambient::{self, SystemClock};
 use crate::clock::Clock;
 use crate::policy::backoff::RetrySettings;
+use crate::policy::keep::KeepPolicy;
 use crate::policy::query::QueryPolicy;
 use crate::policy::retry::RetryPolicy;
 use crate::policy::stamp::{Signer, StampPolicy};
@@ -135,7 +136,7 @@ impl Pipeline<'_> {
         let stamp = Arc::new(StampPolicy::new(clock(), signer));
         let transport = Arc::new(SdkClient::new(Arc::clone(&self.transport)));
         ClientOptions {
-            per_call_policies: vec![query, retry],
+            per_call_policies: vec![Arc::new(KeepPolicy), query, retry],
             per_try_policies: vec![stamp],
             retry: RetryOptions::none(),
             transport: Some(SdkTransport::new(transport)),

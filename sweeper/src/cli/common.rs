@@ -98,6 +98,9 @@ pub(crate) struct Common {
     /// Most storage calls per second.
     #[arg(long, value_name = "N", help_heading = "Worker")]
     rate: Option<f64>,
+    /// Start nothing more on a day whose charged calls would cost more; go on the next day (UTC).
+    #[arg(long, value_name = "MONEY", help_heading = "Worker")]
+    max_cost_per_day: Option<f64>,
     /// How long a stop may take.
     #[arg(long, value_name = "SPAN", help_heading = "Worker")]
     grace: Option<String>,
@@ -189,6 +192,8 @@ impl Common {
                 .filter_map(|(p, v)| v.map(|v| (*p, Value::from(v)))),
         );
         flags.extend(self.rate.map(|rate| ("sweeper.rate", Value::Float(rate))));
+        let budget = self.max_cost_per_day;
+        flags.extend(budget.map(|max| ("sweeper.guard.max_cost_per_day", Value::Float(max))));
         if !self.containers.is_empty() {
             let containers = self.containers.iter().map(text).collect();
             flags.push(("sweeper.containers", Value::Array(containers)));

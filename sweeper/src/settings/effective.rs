@@ -257,6 +257,13 @@ fn policy(config: &SweeperConfig) -> Vec<(&'static str, String)> {
             guard.max_per_cycle.to_string(),
         ),
         ("sweeper.guard.max_fraction", guard.max_fraction.to_string()),
+        (
+            "sweeper.guard.max_cost_per_day",
+            config
+                .budget
+                .map_or(0.0, |b| b.max_cost_per_day)
+                .to_string(),
+        ),
         ("sweeper.guard.min_age", span::format(policy.min_age)),
         ("sweeper.guard.protect", policy.protect.join(", ")),
     ]

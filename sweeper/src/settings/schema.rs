@@ -1,14 +1,14 @@
 //! The shape of the configuration file, and what it becomes.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
-use super::{Settings, SettingsError, wrong};
+use super::{Secret, Settings, SettingsError, wrong};
+use crate::budget::Budget;
 use crate::config::{
     Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
 };
@@ -23,56 +23,6 @@ use crate::ttl::TtlFormat;
 
 /// Blobs per page in the original design (S21).
 const COMPAT_PAGE_SIZE: u32 = 100;
-
-/// A value that must not be shown, or where it stands.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Secret {
-    /// The value itself.
-    Inline(String),
-    /// In this environment variable.
-    Env(String),
-    /// In this file, white space around it ignored.
-    File(String),
-}
-
-impl Secret {
-    /// Reads `env:NAME`, `file:/path` or the value itself.
-    pub fn parse(text: &str) -> Self {
-        if let Some(name) = text.strip_prefix("env:") {
-            Secret::Env(name.to_owned())
-        } else if let Some(path) = text.strip_prefix("file:") {
-            Secret::File(path.to_owned())
-        } else {
-            Secret::Inline(text.to_owned())
-        }
-    }
-
-    /// Whether the text itself is secret. The development account's key is public.
-    pub(super) fn is_inline_secret(&self) -> bool {
-        let Secret::Inline(text) = self else {
-            return false;
-        };
-        let lower = text.to_ascii_lowercase();
-        let public = lower.starts_with("usedevelopmentstorage=true");
-        !text.is_empty() && (!public || lower.contains("key=") || lower.contains("sig="))
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Secret::Inline(_) => f.write_str("***"),
-            Secret::Env(name) => write!(f, "env:{name}"),
-            Secret::File(path) => write!(f, "file:{path}"),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Secret {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Ok(Secret::parse(&String::deserialize(from)?))
-    }
-}
 
 /// How an account is opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -178,6 +128,7 @@ struct Delete {
 struct GuardEntry {
     max_per_cycle: Option<u64>,
     max_fraction: Option<f64>,
+    max_cost_per_day: Option<f64>,
     min_age: Option<Span>,
     protect: Vec<String>,
     approve: bool,
@@ -269,14 +220,7 @@ fn or(span: Option<Span>, default: Duration) -> Duration {
 impl File {
     pub(super) fn settings(self) -> Result<Settings, SettingsError> {
         let _ = self.allow_inline_secrets;
-        let prices = Prices::default();
-        let entry = &self.sweeper.prices;
-        let prices = Prices {
-            per_10k_transactions: entry
-                .per_10k_transactions
-                .unwrap_or(prices.per_10k_transactions),
-            per_gib_month: entry.per_gib_month.unwrap_or(prices.per_gib_month),
-        };
+        let prices = self.sweeper.prices.prices();
         let connect_to = self
             .connection
             .connect_to
@@ -342,6 +286,7 @@ impl Sweeper {
         let containers = self.swept()?;
         let policy = self.policy()?;
         let guard = self.guard.guard();
+        let budget = self.budget();
         let state_blob = match &self.state {
             Some(text) => state_place(text)?,
             None => base.state_blob.clone(),
@@ -373,10 +318,20 @@ impl Sweeper {
                 _ => DeleteSnapshots::Refuse,
             },
             guard,
+            budget,
             rate_per_s: self.rate.unwrap_or(base.rate_per_s),
             retries: self.retries.unwrap_or(base.retries),
             stop_grace: or(self.stop_grace, base.stop_grace),
             state_patience: or(self.state_patience, base.state_patience),
+        })
+    }
+
+    /// A budget of 0 is none.
+    fn budget(&self) -> Option<Budget> {
+        let max_cost_per_day = self.guard.max_cost_per_day.filter(|max| *max != 0.0)?;
+        Some(Budget {
+            max_cost_per_day,
+            per_10k_transactions: self.prices.prices().per_10k_transactions,
         })
     }
 
@@ -460,6 +415,17 @@ impl Dead {
             create_container: self.create_container.unwrap_or(base.create_container),
             add_metadata: self.add_metadata.unwrap_or(base.add_metadata),
             copy_deadline: or(self.copy_deadline, base.copy_deadline),
+        }
+    }
+}
+
+impl PricesEntry {
+    fn prices(&self) -> Prices {
+        let base = Prices::default();
+        let per_10k = self.per_10k_transactions;
+        Prices {
+            per_10k_transactions: per_10k.unwrap_or(base.per_10k_transactions),
+            per_gib_month: self.per_gib_month.unwrap_or(base.per_gib_month),
         }
     }
 }

@@ -205,3 +205,23 @@ fn compat_is_the_original_design() {
     let settings = gather(None, [], said).unwrap();
     assert_eq!(settings.sweeper.dead.on_collision, Collision::Fail);
 }
+
+/// A budget of nothing is none; the price is that of all other sums.
+#[test]
+fn a_budget_has_the_configured_price() {
+    let file = "[sweeper.guard]\nmax_cost_per_day = 0.5\n\
+                [sweeper.prices]\nper_10k_transactions = 0.05";
+    let read = |file: &str, flags: Vec<(&'static str, Value)>| {
+        let none: [(String, String); 0] = [];
+        gather(Some(file), none, flags).map(|settings| settings.sweeper.budget)
+    };
+    let budget = read(file, vec![]).unwrap().unwrap();
+    assert_eq!(budget.max_cost_per_day, 0.5);
+    assert_eq!(budget.per_10k_transactions, 0.05);
+    let flag = |max| vec![("sweeper.guard.max_cost_per_day", Value::Float(max))];
+    let lower = read(file, flag(0.25)).unwrap().unwrap();
+    assert_eq!(lower.max_cost_per_day, 0.25);
+    assert_eq!(read(file, flag(0.0)).unwrap(), None);
+    let refused = read(file, flag(-1.0)).unwrap_err().to_string();
+    assert!(refused.contains("max_cost_per_day"), "{refused}");
+}

@@ -19,6 +19,7 @@ pub use read::read;
 pub use write::write;
 
 use self::xml::Node;
+use crate::budget::Spent;
 
 /// Newest version that is understood.
 pub const VERSION_NEWEST: u32 = 2;
@@ -81,6 +82,9 @@ pub struct Document {
     pub next_due: Option<Timestamp>,
     /// Blobs removed by the last completed cycle.
     pub purged: u64,
+    /// Charged calls of all workers on the last day that anything was written, where a budget
+    /// counts them.
+    pub spent: Option<Spent>,
     /// What is swept, in the order of the document.
     pub containers: Vec<Container>,
     /// Unknown parts.

@@ -6,6 +6,7 @@ use super::xml::{self, Element, Node};
 use super::{
     Container, DOCUMENT_BYTES_MAX, Document, Extra, Page, StateError, Status, Tally, VERSION_NEWEST,
 };
+use crate::budget::Spent;
 
 /// Reads a document of version 1 or 2.
 pub fn read(text: &str) -> Result<Document, StateError> {
@@ -32,6 +33,7 @@ pub fn read(text: &str) -> Result<Document, StateError> {
         timestamp: attributes.text("timestamp"),
         next_due: attributes.time("nextDue")?,
         purged: attributes.number("purged")?.unwrap_or(0),
+        spent: spent(&mut attributes)?,
         ..Document::default()
     };
     document.extra.attributes = attributes.0;
@@ -44,6 +46,13 @@ pub fn read(text: &str) -> Result<Document, StateError> {
         }
     }
     Ok(document)
+}
+
+/// A day without a number is one without calls.
+fn spent(attributes: &mut Attributes) -> Result<Option<Spent>, StateError> {
+    let calls = attributes.number("spentCalls")?.unwrap_or(0);
+    let day = attributes.time("spentDay")?;
+    Ok(day.map(|day| Spent { day, calls }))
 }
 
 fn container(element: Element, version: u32) -> Result<Container, StateError> {

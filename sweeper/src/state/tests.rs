@@ -220,12 +220,13 @@ proptest! {
     #[test]
     fn what_is_written_reads_back(
         version in 1u32..=2, numbers: (u64, u64, u64), words in (text(), text()),
-        next_due in time(), extra in extra(),
+        next_due in time(), spent in (time(), any::<u64>()), extra in extra(),
         containers in proptest::collection::vec(container(), 0..4),
     ) {
         let document = Document {
             version, cycle: numbers.0, fence: numbers.1, purged: numbers.2,
             writer: words.0, timestamp: words.1, next_due, containers, extra,
+            spent: spent.0.map(|day| Spent { day, calls: spent.1 }),
         };
         let text = write(&document).unwrap();
         prop_assert_eq!(read(&text).unwrap(), document);

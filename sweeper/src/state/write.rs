@@ -18,6 +18,8 @@ pub fn write(document: &Document) -> Result<String, StateError> {
     root.text("timestamp", &document.timestamp);
     root.time("nextDue", document.next_due);
     root.number("purged", document.purged);
+    root.time("spentDay", document.spent.map(|spent| spent.day));
+    root.number("spentCalls", document.spent.map_or(0, |spent| spent.calls));
     let containers = document.containers.iter().map(container);
     let element = root.finish(&document.extra, containers);
     let text = xml::write(&element)?;

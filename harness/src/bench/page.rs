@@ -1,0 +1,283 @@
+//! What a page of a listing costs the sweeper: processor time of this process beside that of a
+//! client that does nothing but ask with hyper and read the XML with quick-xml.
+//!
+//! All three list the same container of the same service, 5,000 blobs a page, by turns: the bare
+//! client, the sleeve's listing, and the sweeper's plan, which lists by the sleeve and decides
+//! about every blob.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use indicatif::ProgressBar;
+use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::Event;
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::{ApiVersion, Service, Timestamp};
+use smalt_sleeve::port::{CallContext, ListBlobs, Storage};
+use smalt_sweeper::{Accounts, Prices, Sweeper, SweeperConfig, SweptContainer};
+
+use super::servers::Start;
+use crate::fleet::place::Address;
+use crate::fleet::sweep::{ask, blobs::Blobs};
+use crate::servers::access::Access;
+use crate::servers::connection::Connection;
+use crate::servers::smalt::binary;
+use crate::servers::{ServerError, files};
+
+/// Blobs of a page: the most that Azure gives.
+const PAGE: u32 = 5_000;
+/// The sweeper may cost so many times what the bare client does.
+const RATIO_MAX: f64 = 2.0;
+
+/// Options of `harness bench page`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Pages of the container.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    pages: u64,
+    /// Times that each lists the container.
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..))]
+    turns: u32,
+    /// The binary `smalt`; without it the one beside this one.
+    #[arg(long, value_name = "FILE")]
+    smalt: Option<PathBuf>,
+}
+
+/// A blob, as far as the sweeper looks at it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Item {
+    name: String,
+    etag: String,
+    last_modified: String,
+    length: u64,
+    metadata: Vec<(String, String)>,
+}
+
+/// Reads a page the shortest way.
+fn parse(page: &str) -> Result<(Vec<Item>, String), ServerError> {
+    let mut reader = Reader::from_str(page);
+    let (mut items, mut marker): (Vec<Item>, String) = (Vec::new(), String::new());
+    let (mut element, mut text) = (String::new(), String::new());
+    let mut in_metadata = false;
+    loop {
+        match reader.read_event().map_err(ServerError::call)? {
+            Event::Start(start) => {
+                text.clear();
+                element.clear();
+                element.push_str(start.name().as_ref());
+                match element.as_str() {
+                    "Blob" => items.push(Item::default()),
+                    "Metadata" => in_metadata = true,
+                    _ => {}
+                }
+            }
+            Event::Text(part) => text.push_str(&part),
+            Event::GeneralRef(part) => {
+                text.push_str(resolve_predefined_entity(&part).unwrap_or(""));
+            }
+            Event::End(end) => {
+                let name = end.name();
+                let is = |wanted: &str| name.as_ref() == wanted;
+                match items.last_mut() {
+                    _ if is("NextMarker") => marker.clone_from(&text),
+                    _ if is("Metadata") => in_metadata = false,
+                    Some(item) if in_metadata => {
+                        item.metadata.push((element.clone(), text.clone()));
+                    }
+                    Some(item) if is("Name") => item.name.clone_from(&text),
+                    Some(item) if is("Etag") => item.etag.clone_from(&text),
+                    Some(item) if is("Last-Modified") => item.last_modified.clone_from(&text),
+                    Some(item) if is("Content-Length") => {
+                        item.length = text.parse().map_err(ServerError::call)?;
+                    }
+                    _ => {}
+                }
+            }
+            Event::Eof => return Ok((items, marker)),
+            _ => {}
+        }
+    }
+}
+
+/// Who lists.
+struct Listers {
+    connection: Connection,
+    access: Access,
+    storage: Arc<dyn Storage>,
+    sweeper: Sweeper,
+    container: String,
+}
+
+impl Listers {
+    async fn open(address: SocketAddr, container: String) -> anyhow::Result<Self> {
+        let storage = open(address)?;
+        let config = SweeperConfig {
+            containers: vec![SweptContainer {
+                account: "default".to_owned(),
+                container: container.clone(),
+                prefix: String::new(),
+            }],
+            page_size: PAGE,
+            ..SweeperConfig::default()
+        };
+        let accounts = Accounts::new().with("default", storage.clone());
+        Ok(Listers {
+            connection: Connection::open(address).await?,
+            access: Access::full(ApiVersion::V2021_12_02),
+            storage,
+            sweeper: Sweeper::new(config, accounts, 0)?,
+            container,
+        })
+    }
+
+    async fn bare(&mut self) -> anyhow::Result<u64> {
+        let (mut marker, mut blobs) = (String::new(), 0);
+        loop {
+            let path = self.access.path(&format!(
+                "{}?restype=container&comp=list&include=copy,metadata&maxresults={PAGE}&marker={}",
+                self.container,
+                smalt_protocol::uri::encode_query(&marker)
+            ));
+            let answer = self.connection.send(Method::GET, &path, &[], "").await?;
+            let body = answer.expect(200)?.body;
+            let (items, next) = parse(std::str::from_utf8(&body)?)?;
+            blobs += items.len() as u64;
+            marker = next;
+            if marker.is_empty() {
+                return Ok(blobs);
+            }
+        }
+    }
+
+    async fn sleeve(&self) -> anyhow::Result<u64> {
+        let mut list = ListBlobs {
+            page_size: PAGE,
+            ..ListBlobs::default()
+        };
+        let mut blobs = 0;
+        loop {
+            let cx = CallContext::default();
+            let page = self.storage.list_blobs(&cx, &self.container, &list).await?;
+            blobs += page.blobs.len() as u64;
+            list.marker = page.next_marker;
+            if list.marker.is_none() {
+                return Ok(blobs);
+            }
+        }
+    }
+
+    async fn sweeper(&self) -> anyhow::Result<u64> {
+        let plan = self.sweeper.plan(Prices::default(), 0, |_| {}).await?;
+        Ok(plan.total.seen)
+    }
+}
+
+fn open(address: SocketAddr) -> Result<Arc<dyn Storage>, ServerError> {
+    let place = Address {
+        endpoint: format!("http://{address}/{EMULATOR_ACCOUNT_NAME}"),
+        account: EMULATOR_ACCOUNT_NAME.to_owned(),
+        key: EMULATOR_ACCOUNT_KEY.to_owned(),
+        ca_file: None,
+        connect_to: None,
+    };
+    place.open()
+}
+
+/// Processor time of this process so far.
+fn spent() -> anyhow::Result<Duration> {
+    let spent = files::cpu_time(std::process::id());
+    spent.ok_or_else(|| anyhow::anyhow!("this system does not tell processor time by /proc"))
+}
+
+/// Adds the processor time of a listing of so many blobs.
+async fn timed(
+    total: &mut Duration,
+    expected: u64,
+    listing: impl Future<Output = anyhow::Result<u64>>,
+) -> anyhow::Result<()> {
+    let before = spent()?;
+    let blobs = listing.await?;
+    anyhow::ensure!(blobs == expected, "{blobs} blobs in place of {expected}");
+    *total += spent()?.saturating_sub(before);
+    Ok(())
+}
+
+/// The command: prints a line of each, and fails where the sweeper costs too much.
+///
+/// # Errors
+/// When the service does not start or answer, or the system does not tell processor time.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let temporary = tempfile::tempdir()?;
+    let smalt = Start::Smalt(binary(options.smalt.as_deref())?);
+    let (server, _) = smalt.start(temporary.path()).await?;
+    let address = server.address(Service::Blob);
+    let mut blobs = Blobs {
+        count: options.pages * u64::from(PAGE),
+        containers: 1,
+        due_percent: 10,
+        moved_percent: 25,
+        seed: 0,
+        now: Timestamp::MIN,
+    };
+    blobs.now = ask::prepare(open(address)?.as_ref(), blobs.containers()).await?;
+    ask::fill(address, &blobs, &ProgressBar::hidden()).await?;
+    let container = blobs.place(0).container;
+    let mut listers = Listers::open(address, container).await?;
+    let (mut bare, mut sleeve, mut sweeper) = Default::default();
+    // Once before anything counts, so that connections are open.
+    for turn in 0..=options.turns {
+        if turn == 1 {
+            (bare, sleeve, sweeper) = Default::default();
+        }
+        timed(&mut bare, blobs.count, listers.bare()).await?;
+        timed(&mut sleeve, blobs.count, listers.sleeve()).await?;
+        timed(&mut sweeper, blobs.count, listers.sweeper()).await?;
+    }
+    server.kill().await?;
+    let pages = f64::from(options.turns) * (options.pages as f64);
+    let ratio = |total: Duration| total.as_secs_f64() / bare.as_secs_f64().max(f64::EPSILON);
+    println!("a page of {PAGE} blobs, {pages} pages each: processor time");
+    for (name, total) in [
+        ("hyper and quick-xml", bare),
+        ("the sleeve's listing", sleeve),
+        ("the sweeper's page", sweeper),
+    ] {
+        let per_page_ms = total.as_secs_f64() * 1_000.0 / pages;
+        println!("{name:22} {per_page_ms:7.2} ms {:6.2} times", ratio(total));
+    }
+    if ratio(sweeper) <= RATIO_MAX {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("the sweeper's page costs more than {RATIO_MAX} times the bare one");
+    Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_read() {
+        let page = "<?xml version=\"1.0\"?><EnumerationResults><Blobs><Blob><Name>a &amp; b</Name>\
+            <Properties><Last-Modified>then</Last-Modified><Etag>0x1</Etag>\
+            <Content-Length>7</Content-Length></Properties><Metadata><Note>n</Note>\
+            <TimeToLive>P1D</TimeToLive></Metadata></Blob></Blobs><NextMarker>m</NextMarker>\
+            </EnumerationResults>";
+        let (items, marker) = parse(page).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let expected = Item {
+            name: "a & b".to_owned(),
+            etag: "0x1".to_owned(),
+            last_modified: "then".to_owned(),
+            length: 7,
+            metadata: vec![pair("Note", "n"), pair("TimeToLive", "P1D")],
+        };
+        assert_eq!((items, marker.as_str()), (vec![expected], "m"));
+    }
+}

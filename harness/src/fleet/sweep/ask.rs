@@ -1,0 +1,166 @@
+//! Filling the service, and looking at what is there.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt as _};
+use http::{Method, Request};
+use http_body_util::Full;
+use indicatif::ProgressBar;
+use smalt_protocol::{ApiVersion, Timestamp};
+use smalt_sleeve::port::{BlobId, BlobItem, CallContext, ListBlobs, Storage, Tag};
+
+use super::blobs::{Blobs, DEAD_CONTAINER, Number};
+use super::judge::Copy;
+use crate::bench::load::{self, Shot};
+use crate::servers::ServerError;
+use crate::servers::access::Access;
+
+/// Blobs that are put, or containers and copies that are read, at the same time.
+const AT_ONCE: usize = 32;
+/// Blobs of a page that is looked at.
+const PAGE: u32 = 5_000;
+/// Most bytes of a copy: far more than any content has.
+const CONTENT_MAX: u64 = 64 * 1024;
+
+/// Makes the containers, and reads the service's time.
+///
+/// # Errors
+/// When the service refuses.
+pub async fn prepare(
+    storage: &dyn Storage,
+    containers: impl Iterator<Item = String>,
+) -> Result<Timestamp, ServerError> {
+    let cx = CallContext::default();
+    for container in containers.chain([DEAD_CONTAINER.to_owned()]) {
+        let made = storage.create_container(&cx, &container).await;
+        made.map_err(ServerError::call)?;
+    }
+    let list = ListBlobs::default();
+    let listed = storage.list_blobs(&cx, DEAD_CONTAINER, &list).await;
+    Ok(listed.map_err(ServerError::call)?.server_time)
+}
+
+/// Puts every blob.
+///
+/// # Errors
+/// When the service refuses one.
+pub async fn fill(
+    address: SocketAddr,
+    blobs: &Blobs,
+    bar: &ProgressBar,
+) -> Result<(), ServerError> {
+    let access = Access::full(ApiVersion::V2021_12_02);
+    let (blobs, count, bar) = (blobs.clone(), blobs.count, bar.clone());
+    let put = move |number| {
+        bar.inc(1);
+        put(&access, &blobs, number)
+    };
+    load::send_all(address, AT_ONCE, count, put).await
+}
+
+fn put(access: &Access, blobs: &Blobs, number: Number) -> Result<Shot, ServerError> {
+    let (place, body) = (blobs.place(number), blobs.content(number));
+    let path = format!("{}/{}", place.container, place.name.replace(' ', "%20"));
+    let mut request = Request::builder()
+        .method(Method::PUT)
+        .uri(access.path(&path))
+        .header("host", "127.0.0.1")
+        .header("content-length", body.len())
+        .header("x-ms-blob-type", "BlockBlob");
+    for (name, value) in blobs.metadata(number) {
+        request = request.header(format!("x-ms-meta-{name}"), value);
+    }
+    let request = request.body(Full::new(body.into()));
+    Ok(Shot {
+        request: request.map_err(ServerError::call)?,
+        status: 201,
+    })
+}
+
+/// Hands every blob of a container to `take`.
+///
+/// # Errors
+/// When the service refuses a page.
+async fn each(
+    storage: &dyn Storage,
+    container: &str,
+    mut take: impl FnMut(BlobItem),
+) -> Result<(), ServerError> {
+    let cx = CallContext::default();
+    let mut list = ListBlobs {
+        page_size: PAGE,
+        ..ListBlobs::default()
+    };
+    loop {
+        let page = storage.list_blobs(&cx, container, &list).await;
+        let page = page.map_err(ServerError::call)?;
+        page.blobs.into_iter().for_each(&mut take);
+        list.marker = page.next_marker;
+        if list.marker.is_none() {
+            return Ok(());
+        }
+    }
+}
+
+/// The version of each blob that is there, and the places of those that are none of these.
+///
+/// # Errors
+/// When the service refuses a page.
+pub async fn versions(
+    storage: &dyn Storage,
+    blobs: &Blobs,
+) -> Result<(Vec<Option<Tag>>, Vec<String>), ServerError> {
+    let mut tags = vec![None; usize::try_from(blobs.count).map_err(ServerError::call)?];
+    let mut foreign = Vec::new();
+    for container in blobs.containers() {
+        let take = |item: BlobItem| {
+            let place = BlobId::new(&container, item.name);
+            let number = blobs.number(&place).and_then(|n| usize::try_from(n).ok());
+            match number.and_then(|number| tags.get_mut(number)) {
+                Some(tag) => *tag = Some(item.properties.etag),
+                None => foreign.push(format!("{}/{}", place.container, place.name)),
+            }
+        };
+        each(storage, &container, take).await?;
+    }
+    Ok((tags, foreign))
+}
+
+/// The copies among the dead blobs with their contents, and the names of those that are none.
+///
+/// # Errors
+/// When the service refuses.
+pub async fn copies(
+    storage: &Arc<dyn Storage>,
+    blobs: &Blobs,
+) -> Result<(BTreeMap<Number, Copy>, Vec<String>), ServerError> {
+    let mut found = Vec::new();
+    let mut foreign = Vec::new();
+    let take = |item: BlobItem| match blobs.dead_number(&item.name) {
+        Some(number) => found.push((number, item)),
+        None => foreign.push(format!("{DEAD_CONTAINER}/{}", item.name)),
+    };
+    each(storage.as_ref(), DEAD_CONTAINER, take).await?;
+    let read = |(number, item): (Number, BlobItem)| async move {
+        let (cx, place) = (
+            CallContext::default(),
+            BlobId::new(DEAD_CONTAINER, item.name),
+        );
+        let got = storage.get_blob(&cx, &place, CONTENT_MAX).await;
+        let got = got.map_err(ServerError::call)?;
+        let copy = Copy {
+            content: got.content,
+            metadata: item.properties.metadata,
+        };
+        Ok::<_, ServerError>((number, copy))
+    };
+    let mut reads = stream::iter(found).map(read).buffer_unordered(AT_ONCE);
+    let mut copies = BTreeMap::new();
+    while let Some(copy) = reads.next().await {
+        let (number, copy) = copy?;
+        copies.insert(number, copy);
+    }
+    Ok((copies, foreign))
+}

@@ -1,0 +1,165 @@
+//! The command `harness fleet sweep`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use smalt_protocol::Timestamp;
+
+use super::blobs::Blobs;
+use super::judge::{self, Account, Evidence};
+use super::round::{Round, Times};
+use crate::bench::servers::Start;
+use crate::fleet::options::bar;
+use crate::servers::azurite;
+use crate::servers::smalt::{binary, named_or_beside};
+
+/// Options of `harness fleet sweep`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Blobs to put.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
+    blobs: u64,
+    /// Containers that they lie in.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    containers: u64,
+    /// Of a hundred blobs so many are due.
+    #[arg(long, default_value_t = 10, value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=100))]
+    due: u64,
+    /// Of a hundred due ones so many are to be moved to another container.
+    #[arg(long, default_value_t = 25, value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=100))]
+    moved: u64,
+    /// Sweeper processes at once.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    workers: u32,
+    /// One of them is killed about every so many milliseconds; 0 kills nobody. Where some are
+    /// killed there are two sweeps, and what is due has to be gone after the second.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    kill_every: u64,
+    /// Runs, each on a service of its own.
+    #[arg(long, default_value_t = 1)]
+    rounds: u64,
+    /// Decides which blobs are due, and who is killed when; the next run takes the next number.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A sweep that takes longer than so many seconds is stuck.
+    #[arg(long, default_value_t = 1_800, value_name = "S")]
+    patience: u64,
+    /// The service.
+    #[arg(long, value_enum, default_value_t = Target::Smalt)]
+    target: Target,
+    /// The binary `smalt`; without it the one beside this one. It is durable, on free ports.
+    #[arg(long, value_name = "FILE")]
+    smalt: Option<PathBuf>,
+    /// Azurite's command line; without it the one that `ci/azurite.sh` installed.
+    #[arg(long, value_name = "FILE")]
+    azurite_bin: Option<PathBuf>,
+    /// The binary `smalt-sweeper`; without it the one beside this one.
+    #[arg(long, value_name = "FILE")]
+    sweeper: Option<PathBuf>,
+    /// Further options of the sweepers, as --page-size 5000.
+    #[arg(last = true)]
+    flags: Vec<String>,
+}
+
+/// The service that is swept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Target {
+    /// The binary `smalt`.
+    Smalt,
+    /// Azurite, on disk.
+    Azurite,
+}
+
+impl Options {
+    fn round(&self, number: u64) -> anyhow::Result<Round> {
+        let service = match self.target {
+            Target::Smalt => Start::Smalt(binary(self.smalt.as_deref())?),
+            Target::Azurite => Start::Azurite(azurite::binary(self.azurite_bin.as_deref())?),
+        };
+        let kill_every = (self.kill_every > 0).then(|| Duration::from_millis(self.kill_every));
+        Ok(Round {
+            blobs: Blobs {
+                count: self.blobs,
+                containers: self.containers,
+                due_percent: self.due,
+                moved_percent: self.moved,
+                seed: self.seed.wrapping_add(number),
+                now: Timestamp::MIN,
+            },
+            service,
+            sweeper: named_or_beside(self.sweeper.as_deref(), "smalt-sweeper")?,
+            flags: self.flags.clone(),
+            workers: usize::try_from(self.workers)?,
+            kill_every,
+            sweeps: if kill_every.is_some() { 2 } else { 1 },
+            patience: Duration::from_secs(self.patience),
+        })
+    }
+}
+
+/// The figures of a run.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
+    let per_s = |count: f64, seconds: f64| count / seconds.max(f64::EPSILON);
+    let count = blobs.count as f64;
+    let mut text = format!(
+        "put {:.0}/s; swept in {:.1} s: {:.0} blobs/s; the service took {:.1} s of processor \
+         time\n",
+        per_s(count, times.fill_s),
+        times.sweep_s,
+        per_s(count, times.sweep_s),
+        times.service_cpu_s,
+    );
+    if evidence.killed > 0 {
+        let peak = evidence.workers.iter().map(|w| w.peak_bytes).max();
+        let peak_mib = peak.unwrap_or(0) as f64 / f64::from(1 << 20);
+        return text + &format!("{peak_mib:.1} MiB at most in those that ended by themselves\n");
+    }
+    let calls: u64 = evidence.workers.iter().map(|worker| worker.calls).sum();
+    let per_thousand = calls as f64 * 1_000.0 / count;
+    text += &format!("{calls} calls, {per_thousand:.2} for 1,000 blobs\n");
+    text += "worker     pages    blobs  of even  removed   calls  peak MiB   cpu s\n";
+    for worker in &evidence.workers {
+        text += &format!(
+            "{:9} {:6} {:8} {:8.2} {:8} {:7} {:9.1} {:7.1}\n",
+            worker.name,
+            worker.pages,
+            worker.handled,
+            judge::share(worker, &evidence.workers),
+            worker.removed,
+            worker.calls,
+            worker.peak_bytes as f64 / f64::from(1 << 20),
+            worker.cpu_s,
+        );
+    }
+    text
+}
+
+/// The command.
+///
+/// # Errors
+/// When a binary is missing, or the service does not answer.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
+pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut failed = 0;
+    for number in 0..options.rounds {
+        let temporary = tempfile::tempdir()?;
+        let mut round = options.round(number)?;
+        let bar = bar(options.blobs, "put");
+        let ran = round.run(temporary.path(), &bar).await;
+        bar.finish_and_clear();
+        let (evidence, times) = ran?;
+        let account = Account::of(&round.blobs, &evidence);
+        println!("seed {}: {account}", round.blobs.seed);
+        print!("{}", figures(&round.blobs, &evidence, &times));
+        failed += u64::from(!account.is_clean());
+    }
+    if failed == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{failed} of {} runs broke a promise", options.rounds);
+    Ok(ExitCode::FAILURE)
+}

@@ -1,0 +1,151 @@
+//! One run: a service of its own is filled, swept, and looked at.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use tokio::time::Instant;
+
+use super::blobs::Blobs;
+use super::judge::Evidence;
+use super::{ask, crew};
+use crate::bench::servers::Start;
+use crate::fleet::herd::Plan;
+use crate::fleet::place::Address;
+use crate::servers::ServerError;
+
+use smalt_protocol::Service;
+
+/// Where a sweeper looks for the account that it sweeps.
+const ACCOUNT_VARIABLE: &str = "SWEEPER_CONNECTION_STRING";
+/// The lease of the state document: a dead worker's hinders the others until it ends.
+const LEASE: (&str, &str) = ("SWEEPER_LEASE", "15s");
+/// Others take the page of a dead worker after this long.
+const PAGE_DEADLINE: &str = "20s";
+
+/// What a run is about.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// The blobs; the time is the service's.
+    pub blobs: Blobs,
+    /// The service.
+    pub service: Start,
+    /// The binary `smalt-sweeper`.
+    pub sweeper: PathBuf,
+    /// Further options of the sweepers.
+    pub flags: Vec<String>,
+    /// Sweepers at once.
+    pub workers: usize,
+    /// Mean time between two deaths; nobody is killed without one.
+    pub kill_every: Option<Duration>,
+    /// Sweeps until everything that is due has to be gone.
+    pub sweeps: u32,
+    /// How long a sweep may take.
+    pub patience: Duration,
+}
+
+/// What a run took, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Times {
+    /// Putting the blobs.
+    pub fill_s: f64,
+    /// The first sweep, from the start of the processes.
+    pub sweep_s: f64,
+    /// Processor time of the service during all sweeps.
+    pub service_cpu_s: f64,
+}
+
+impl Round {
+    /// Runs it in this directory.
+    ///
+    /// # Errors
+    /// When service or workers do not start, or the service refuses.
+    pub async fn run(
+        &mut self,
+        dir: &Path,
+        bar: &ProgressBar,
+    ) -> Result<(Evidence, Times), ServerError> {
+        let (service, _) = self.service.start(dir).await?;
+        let address = service.address(Service::Blob);
+        let endpoint = format!("http://{address}/{EMULATOR_ACCOUNT_NAME}");
+        let storage = Address {
+            endpoint: endpoint.clone(),
+            account: EMULATOR_ACCOUNT_NAME.to_owned(),
+            key: EMULATOR_ACCOUNT_KEY.to_owned(),
+            ca_file: None,
+            connect_to: None,
+        };
+        let storage = storage.open()?;
+        self.blobs.now = ask::prepare(storage.as_ref(), self.blobs.containers()).await?;
+        let begun = Instant::now();
+        ask::fill(address, &self.blobs, bar).await?;
+        let mut times = Times {
+            fill_s: begun.elapsed().as_secs_f64(),
+            ..Times::default()
+        };
+        let (before, _) = ask::versions(storage.as_ref(), &self.blobs).await?;
+        let mut evidence = Evidence {
+            before,
+            endpoint,
+            ..Evidence::default()
+        };
+        let spent = service.cpu_time().unwrap_or_default();
+        for number in 0..self.sweeps {
+            let swept = crew::sweep(self.plan(&evidence.endpoint, number), self.patience).await?;
+            if number == 0 {
+                times.sweep_s = swept.seconds;
+            }
+            evidence.killed += swept.killed;
+            evidence.stuck += u64::from(swept.is_stuck);
+            evidence.workers.extend(swept.workers);
+        }
+        let spent = service.cpu_time().unwrap_or_default().saturating_sub(spent);
+        times.service_cpu_s = spent.as_secs_f64();
+        let (after, foreign) = ask::versions(storage.as_ref(), &self.blobs).await?;
+        let (dead, dead_foreign) = ask::copies(&storage, &self.blobs).await?;
+        evidence.after = after;
+        evidence.dead = dead;
+        evidence.foreign = foreign.into_iter().chain(dead_foreign).collect();
+        service.kill().await?;
+        Ok((evidence, times))
+    }
+
+    fn plan(&self, endpoint: &str, number: u32) -> Plan {
+        let mut arguments: Vec<String> = [
+            "once",
+            "--dead-account",
+            "default",
+            "--page-deadline",
+            PAGE_DEADLINE,
+            "--log-level",
+            "error",
+        ]
+        .map(str::to_owned)
+        .into();
+        for container in self.blobs.containers() {
+            arguments.extend(["--container".to_owned(), container]);
+        }
+        arguments.extend(self.flags.iter().cloned());
+        let connection = format!(
+            "DefaultEndpointsProtocol=http;AccountName={EMULATOR_ACCOUNT_NAME};\
+             AccountKey={EMULATOR_ACCOUNT_KEY};BlobEndpoint={endpoint};"
+        );
+        Plan {
+            binary: self.sweeper.clone(),
+            arguments,
+            environment: vec![
+                (ACCOUNT_VARIABLE, connection),
+                (LEASE.0, LEASE.1.to_owned()),
+            ],
+            processes: self.workers,
+            kill_every: self.kill_every,
+            // Each sweep has deaths of its own.
+            seed: self
+                .blobs
+                .seed
+                .wrapping_mul(1_000)
+                .wrapping_add(u64::from(number)),
+        }
+    }
+}
