@@ -249,6 +249,20 @@ async fn uncommitted_blocks_are_forgotten_after_a_week() {
     assert_eq!(lists(&client, "").await.1, "C[] U[bb1]");
 }
 
+/// `x-ms-delete-snapshots: only` leaves the blob: also one that is nothing but blocks yet.
+#[tokio::test]
+async fn to_delete_snapshots_only_leaves_uncommitted_blocks() {
+    let client = with_container().await;
+    put_block(&client, "a", "12").await;
+    let only = [("x-ms-delete-snapshots", "only")];
+    let answer = client.send("DELETE", "/box/b", &only, "").await;
+    assert_eq!(answer.status, 202);
+    assert_eq!(lists(&client, "").await.1, "C[] U[a2]");
+    let answer = client.send("DELETE", "/box/b", &[], "").await;
+    assert_eq!(answer.status, 202);
+    assert_eq!(lists(&client, "").await.0.status, 404);
+}
+
 #[tokio::test]
 async fn a_blob_put_whole_has_no_blocks_and_drops_uncommitted_ones() {
     let client = with_container().await;

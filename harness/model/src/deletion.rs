@@ -113,11 +113,14 @@ impl Model {
         let container = self.find(&id.container)?;
         let Some(blob) = container.blobs.get(&id.blob) else {
             // Since 2013-08-15 a blob of uncommitted blocks only can be deleted.
-            let open = container.uncommitted.remove(&id.blob);
-            return match open.is_some_and(|open| open.is_kept(now_s)) {
-                true => Ok(deleted(None)),
-                false => Err(ErrorCode::BlobNotFound.into()),
-            };
+            let open = container.uncommitted.get(&id.blob);
+            if !open.is_some_and(|open| open.is_kept(now_s)) {
+                return Err(ErrorCode::BlobNotFound.into());
+            }
+            if snapshots != Some(Snapshots::Only) {
+                container.uncommitted.remove(&id.blob);
+            }
+            return Ok(deleted(None));
         };
         check_write(blob, guard, now_s)?;
         let state = blob.state.clone();

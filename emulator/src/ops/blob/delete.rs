@@ -182,7 +182,11 @@ impl DeleteBlob {
             let (generation, name) = (place.container.generation, &self.address.name.blob);
             let blocks = uncommitted::record(view, generation, name, now)?;
             if self.version >= DELETES_UNCOMMITTED && blocks.is_some() {
-                return Ok(Part::Uncommitted);
+                // `only` leaves the blob, and so its blocks. It has no snapshots.
+                return Ok(match self.snapshots {
+                    Snapshots::Only => Part::Snapshots,
+                    Snapshots::Refuse | Snapshots::Include => Part::Uncommitted,
+                });
             }
             return Err(ErrorCode::BlobNotFound.into());
         };
