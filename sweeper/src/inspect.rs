@@ -67,8 +67,7 @@ impl Sweeper {
     /// [`SweepError::BlobMissing`] when there is none, [`SweepError::Config`] when no account has
     /// it, else those of the calls.
     pub async fn explain(&self, target: &Target) -> Result<Explained, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let document = self.document_or_none(&core).await?;
         let located = core.accounts.locate(&document, target);
         let (storage, blob) = located.map_err(SweepError::Config)?;
@@ -168,8 +167,7 @@ impl Sweeper {
     /// # Errors
     /// When the state document cannot be read although it is there.
     pub async fn probe(&self) -> Result<Vec<Answer>, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let document = self.document_or_none(&core).await?;
         let mut answers = Vec::new();
         for element in document

@@ -168,8 +168,7 @@ impl Sweeper {
         marking: &Marking,
         dry_run: bool,
     ) -> Result<Marks, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let (marker, blob) = self.marker(&core, target, marking, dry_run).await?;
         // The listing has the names of the metadata as they were written; HEAD has them in lower
         // case. The exact name is the first of those that begin with it.
@@ -200,8 +199,7 @@ impl Sweeper {
             let why = format!("`{container}` is no container name");
             return Err(SweepError::Config(why));
         }
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let start = Target::Path(BlobId::new(container, prefix));
         let (marker, start) = self.marker(&core, &start, marking, dry_run).await?;
         let mut marks: Option<Marks> = None;

@@ -1,12 +1,14 @@
 //! What the executors of one worker share.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::CallContext;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
@@ -139,27 +141,38 @@ impl Core {
     }
 }
 
-/// Asks a worker to stop, and lets it wait without missing that.
-#[derive(Clone)]
-pub(crate) struct Stop(watch::Receiver<bool>);
+/// Asks a worker to stop, and lets it wait without missing that. Who waits is woken in the order in
+/// which the waits began; that of a `watch` channel is random, and a seed must run the same twice.
+#[derive(Clone, Default)]
+pub(crate) struct Stop(Arc<Told>);
+
+#[derive(Default)]
+struct Told {
+    is_set: AtomicBool,
+    set: Notify,
+}
 
 impl Stop {
-    pub(crate) fn new() -> (watch::Sender<bool>, Stop) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, Stop(receiver))
+    pub(crate) fn set(&self) {
+        self.0.is_set.store(true, Ordering::SeqCst);
+        self.0.set.notify_waiters();
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        *self.0.borrow()
+        self.0.is_set.load(Ordering::SeqCst)
     }
 
     /// Sleeps, at most until the stop.
     pub(crate) async fn sleep(&self, span: Duration) {
-        let mut receiver = self.0.clone();
+        let mut told = pin!(self.0.set.notified());
+        // From here on a stop is not missed.
+        told.as_mut().enable();
+        if self.is_set() {
+            return;
+        }
         tokio::select! {
             biased;
-            // A sender that is gone cannot ask any more: then only the time counts.
-            Ok(_) = receiver.wait_for(|stop| *stop) => {}
+            () = told => {}
             () = tokio::time::sleep(span) => {}
         }
     }

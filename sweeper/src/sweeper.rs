@@ -117,8 +117,8 @@ impl Sweeper {
     }
 
     async fn drive(&self, goal: Goal, shutdown: impl Future<Output = ()>) -> Finished {
-        let (stopper, stop) = Stop::new();
-        let core = Arc::new(self.core(stop));
+        let stop = Stop::default();
+        let core = Arc::new(self.core(stop.clone()));
         self.monitor.watch(&core);
         let result = {
             let mut work = std::pin::pin!(cycle::drive(&core, goal));
@@ -126,8 +126,7 @@ impl Sweeper {
                 biased;
                 result = &mut work => result,
                 () = shutdown => {
-                    // The receiver lives in `core`, so this cannot fail.
-                    let _ = stopper.send(true);
+                    stop.set();
                     tracing::info!("stopping: finishing the blobs in hand");
                     match tokio::time::timeout(self.config.stop_grace, work).await {
                         Ok(result) => result,
@@ -151,8 +150,7 @@ impl Sweeper {
         rows_max: usize,
         progress: impl Fn(&Plan) + Send,
     ) -> Result<Plan, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let document = self.document(&core).await?;
         let swept = core.accounts.swept(&document);
         let mut plan = Plan::default();
@@ -189,16 +187,14 @@ impl Sweeper {
 
     /// Reads the state document.
     pub async fn state(&self) -> Result<Document, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         Ok(store::read(&core, self.state_account()?.as_ref()).await?.0)
     }
 
     /// Writes a new state document from the configuration's containers. `false` when one is there
     /// already and `replace` is not set.
     pub async fn init_state(&self, replace: bool) -> Result<bool, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         store::write_new(&core, self.state_account()?.as_ref(), replace).await
     }
 

@@ -154,8 +154,7 @@ impl Sweeper {
         undo: &Undo,
         progress: impl Fn(&UndoReport) + Send,
     ) -> Result<UndoReport, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let document = self.document_or_none(&core).await?;
         let mut report = UndoReport {
             dry_run: undo.dry_run,

@@ -40,8 +40,7 @@ impl Sweeper {
     /// # Errors
     /// [`SweepError::Config`] when an element carries a SAS of an account that is not configured.
     pub async fn migrate_state(&self) -> Result<Migrated, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         // A document that is not there is not made for the sake of its migration.
         store::read(&core, self.state_account()?.as_ref()).await?;
         for _ in 0..TRIES_MAX {
@@ -75,8 +74,7 @@ impl Sweeper {
     /// # Errors
     /// Those of the calls.
     pub async fn unlock_state(&self, force: bool) -> Result<Unlocked, SweepError> {
-        let (_stopper, stop) = Stop::new();
-        let core = self.core(stop);
+        let core = self.core(Stop::default());
         let storage = self.state_account()?;
         let (document, _) = store::read(&core, storage.as_ref()).await?;
         let alive = pages_alive(&core, &document);
