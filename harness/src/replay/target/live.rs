@@ -20,6 +20,8 @@ use crate::replay::wire::{Headers, Request, Response};
 
 /// The longest wait for real time: the shortest lease, and a little.
 const WAIT_S_MAX: u64 = 90;
+/// How the refusal to wait longer ends.
+pub const TOO_LONG_TO_WAIT: &str = "too long to wait";
 /// Between two looks at the clock.
 const STEP: Duration = Duration::from_millis(20);
 /// The version of the requests that empty an account.
@@ -185,7 +187,7 @@ impl Target for Live {
         let now = self.clock.now();
         if time > now && time.since(now).as_secs() > WAIT_S_MAX {
             let ahead_s = time.since(now).as_secs();
-            let problem = format!("the next request lies {ahead_s} s ahead, too long to wait");
+            let problem = format!("the next request lies {ahead_s} s ahead, {TOO_LONG_TO_WAIT}");
             return Err(TargetError::Control(problem));
         }
         while self.clock.now() < time {
