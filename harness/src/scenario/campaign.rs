@@ -12,6 +12,8 @@ use super::marks::{self, Marks};
 
 /// Most attempts at making a failing plan smaller.
 const SHRINKS_MAX: usize = 100;
+/// Events of those plans together: a worker that goes round in circles makes each of them long.
+const SHRINK_EVENTS_MAX: usize = 200_000;
 /// Events of the history that a failure shows.
 const EVENTS_SHOWN: usize = 40;
 
@@ -277,12 +279,13 @@ fn compare(one: &[Event], other: &[Event]) -> Result<(), String> {
 fn shrink<S: Scenario>(seed: u64) -> Result<Failure, String> {
     let mut tree = tree::<S>(seed)?;
     let mut smallest = (tree.current(), S::run(&tree.current(), None));
-    let mut tries = 0;
+    let (mut tries, mut events) = (0, 0);
     let mut smaller = tree.simplify();
-    while smaller && tries < SHRINKS_MAX {
+    while smaller && tries < SHRINKS_MAX && events < SHRINK_EVENTS_MAX {
         tries += 1;
         let plan = tree.current();
         let run = S::run(&plan, None);
+        events += run.history.len();
         smaller = if run.violations.is_empty() {
             tree.complicate()
         } else {
