@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
+use crate::plan::cost_of;
+
 /// Length of a day.
 const DAY_S: u64 = 24 * 3_600;
 
@@ -33,9 +35,8 @@ pub struct Spent {
 
 impl Budget {
     /// What so many charged calls cost.
-    #[expect(clippy::cast_precision_loss, reason = "calls are far below 2^52")]
     pub fn cost(&self, calls: u64) -> f64 {
-        calls as f64 / 10_000.0 * self.per_10k_transactions
+        cost_of(calls, self.per_10k_transactions)
     }
 
     /// Whether `next` calls more than today's would cost too much.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::calls::{self, lock};
 use crate::outcome::Class;
-use crate::plan::Prices;
+use crate::plan::{Prices, cost_of};
 use crate::report::Report;
 use crate::shared::Core;
 
@@ -254,7 +254,7 @@ fn counters(text: &mut String, look: &Look, prices: Prices) {
     let calls: Vec<_> = calls.collect();
     metric(text, "tx_total", "counter", "Storage calls.", &calls);
     let charged = calls::charged(&look.calls);
-    let cost = charged as f64 / 10_000.0 * prices.per_10k_transactions;
+    let cost = cost_of(charged, prices.per_10k_transactions);
     let help = "Estimated cost of the calls, by the configured price.";
     metric(
         text,

@@ -21,6 +21,12 @@ pub struct Prices {
     pub per_gib_month: f64,
 }
 
+/// What so many charged transactions cost.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+pub(crate) fn cost_of(transactions: u64, per_10k_transactions: f64) -> f64 {
+    transactions as f64 / 10_000.0 * per_10k_transactions
+}
+
 impl Default for Prices {
     fn default() -> Self {
         Prices {
@@ -191,7 +197,7 @@ impl Plan {
         let gib = total.delete_bytes as f64 / (1u64 << 30) as f64;
         self.cost = Cost {
             prices,
-            cycle: total.transactions as f64 / 10_000.0 * prices.per_10k_transactions,
+            cycle: cost_of(total.transactions, prices.per_10k_transactions),
             saved_per_month: gib * prices.per_gib_month,
         };
     }

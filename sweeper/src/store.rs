@@ -231,7 +231,8 @@ impl Session<'_> {
     pub(crate) async fn commit(&mut self, mut document: Document) -> Result<bool, SweepError> {
         let own = self.core.calls.charged();
         if self.core.config.budget.is_some() || document.spent.is_some() {
-            document.spent = Some(self.core.spent_today());
+            let now = self.core.now();
+            document.spent = Some(lock(&self.core.spending).today(now, own));
         }
         let written = self.write(&document).await?;
         if let Some(spent) = document.spent.filter(|_| written) {
