@@ -1,8 +1,8 @@
 //! What one call carries through the SDK's pipeline, and the policies that act on it.
 //!
 //! The order is: per call [`keep`] (bodies that are read here), [`query`] (spaces, SAS), then
-//! [`retry`]; per try [`stamp`] (date, request
-//! id, extra headers, signature). The SDK's own retries are switched off: they repeat Put Message.
+//! [`retry`]; per try [`stamp`] (date, request id, extra headers, signature). The SDK's own retries
+//! are switched off: they repeat Put Message.
 
 pub(crate) mod backoff;
 pub(crate) mod keep;

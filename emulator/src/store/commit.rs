@@ -14,6 +14,9 @@ use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merg
 use crate::clock::Clock;
 use crate::planted::planted;
 
+/// A task that gives answers costs about as much as waking so many.
+const ANSWERED_THERE_MIN: usize = 4;
+
 /// A commit that waits for its turn and then for its answer.
 pub(super) trait Work: Send {
     /// The time at which it was asked for, where only who asks can tell it.
@@ -130,9 +133,6 @@ pub(super) fn answer_all(group: Vec<Box<dyn Work>>, outcome: Result<(), StoreErr
     runtime.spawn(async move { drop(there) });
     drop(Answers { group, outcome });
 }
-
-/// A task costs about as much as waking so many.
-const ANSWERED_THERE_MIN: usize = 4;
 
 fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
     let largest = writes.values().flatten().map(Bytes::len).max();

@@ -7,9 +7,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use azure_core::error::{Error, ErrorKind};
 use azure_core::http::policies::{Policy, PolicyResult};
 use azure_core::http::{AsyncRawResponse, Context, Request};
+
+use super::query::incomplete;
 
 /// A page that has nothing in it and none behind it.
 const EMPTY_PAGE: &[u8] = b"<EnumerationResults/>";
@@ -27,10 +28,7 @@ impl Policy for KeepPolicy {
         next: &[Arc<dyn Policy>],
     ) -> PolicyResult {
         let [first, rest @ ..] = next else {
-            return Err(Error::with_message(
-                ErrorKind::Other,
-                "the pipeline ends before its transport",
-            ));
+            return Err(incomplete());
         };
         let answer = first.send(ctx, request, rest).await?;
         let keeping = super::call(ctx).filter(|call| call.keeps_body);
