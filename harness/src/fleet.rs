@@ -8,7 +8,8 @@
 //! allowed, and counted.
 //!
 //! # Layout
-//! - [`account`]: the judge, without IO. [`ledger`]: what is noted while it runs.
+//! - [`account`]: the judge, without IO; [`wrongs`]: what it found. [`ledger`]: what is noted while
+//!   it runs.
 //! - [`handler`]: where the messages are posted to. [`herd`]: the processes and their deaths.
 //! - [`place`]: the service that is asked. [`run`]: one run. [`options`]: the command line.
 //! - [`sweep`]: the same of sweepers, and an account of every blob.
@@ -21,5 +22,6 @@ pub mod options;
 pub mod place;
 pub mod run;
 pub mod sweep;
+pub mod wrongs;
 
 pub use options::{Options, run_command};

@@ -16,7 +16,6 @@ use indicatif::ProgressBar;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
-use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 use smalt_sleeve::port::{CallContext, ListBlobs, Storage};
 use smalt_sweeper::{Accounts, Prices, Sweeper, SweeperConfig, SweptContainer};
@@ -178,14 +177,7 @@ impl Listers {
 }
 
 fn open(address: SocketAddr) -> Result<Arc<dyn Storage>, ServerError> {
-    let place = Address {
-        endpoint: format!("http://{address}/{EMULATOR_ACCOUNT_NAME}"),
-        account: EMULATOR_ACCOUNT_NAME.to_owned(),
-        key: EMULATOR_ACCOUNT_KEY.to_owned(),
-        ca_file: None,
-        connect_to: None,
-    };
-    place.open()
+    Address::of_emulator(address).open()
 }
 
 /// Processor time of this process so far.

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::load;
 use super::requests::Requests;
 use crate::servers::ServerError;
-use crate::servers::azurite::with_own_node;
+use crate::servers::azurite::{self, with_own_node};
 use crate::servers::process::{Process, READY_TIMEOUT, free_address};
-use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::servers::smalt::{Launch, Smalt};
 
 /// Between two attempts to get a first answer.
 const ATTEMPT: Duration = Duration::from_millis(1);
@@ -83,13 +83,9 @@ pub struct PeerOptions {
     /// Measure this one beside smalt.
     #[arg(long, value_enum)]
     peer: Option<Peer>,
-    /// Azurite's command line.
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "build/azurite/node_modules/.bin/azurite"
-    )]
-    azurite_bin: PathBuf,
+    /// Azurite's command line; without it the one that `ci/azurite.sh` installs.
+    #[arg(long, value_name = "FILE")]
+    azurite_bin: Option<PathBuf>,
 }
 
 /// What is measured beside smalt.
@@ -105,10 +101,13 @@ impl PeerOptions {
     /// # Errors
     /// When it is not there.
     pub fn start(&self) -> Result<Option<Start>, ServerError> {
-        let peer = self
-            .peer
-            .map(|Peer::Azurite| binary(Some(&self.azurite_bin)).map(Start::Azurite));
-        peer.transpose()
+        match self.peer {
+            Some(Peer::Azurite) => {
+                let binary = azurite::binary(self.azurite_bin.as_deref())?;
+                Ok(Some(Start::Azurite(binary)))
+            }
+            None => Ok(None),
+        }
     }
 }
 

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::wrongs::{self, Wrongs};
+
 /// A message by its number: what its text ends with.
 pub type Number = u64;
-
-/// Numbers that a finding names, at most.
-const NAMED_MAX: usize = 10;
 
 /// What a run left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,7 +75,7 @@ pub struct Account {
     /// died too often.
     pub innocent: usize,
     /// How often each wrong thing happened, and the first numbers of it.
-    pub wrong: BTreeMap<Wrong, (u64, Vec<Number>)>,
+    pub wrong: Wrongs<Wrong>,
 }
 
 impl Account {
@@ -136,14 +135,8 @@ impl Account {
         self.find(wrong, numbers.len() as u64, numbers);
     }
 
-    fn find(&mut self, wrong: Wrong, times: u64, mut numbers: Vec<Number>) {
-        if times == 0 {
-            return;
-        }
-        numbers.truncate(NAMED_MAX);
-        let found = self.wrong.entry(wrong).or_default();
-        found.0 += times;
-        found.1.append(&mut numbers);
+    fn find(&mut self, wrong: Wrong, times: u64, numbers: Vec<Number>) {
+        wrongs::note(&mut self.wrong, wrong, times, numbers);
     }
 }
 
@@ -167,13 +160,7 @@ impl fmt::Display for Account {
         if self.is_clean() {
             return write!(out, "; none lost");
         }
-        for (wrong, (times, numbers)) in &self.wrong {
-            write!(out, "\n{times} {}", wrong.words())?;
-            if !numbers.is_empty() {
-                write!(out, ", like {numbers:?}")?;
-            }
-        }
-        Ok(())
+        wrongs::write(out, &self.wrong, Wrong::words)
     }
 }
 

@@ -193,9 +193,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
             (None, address)
         }
         None => {
-            let owner = (EMULATOR_ACCOUNT_NAME, EMULATOR_ACCOUNT_KEY);
             let binary = binary(options.smalt.as_deref())?;
-            let (smalt, address) = start_smalt(binary, temporary.path(), owner).await?;
+            let (smalt, address) = start_smalt(binary, temporary.path()).await?;
             (Some(smalt), address)
         }
     };

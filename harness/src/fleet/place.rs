@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http::Uri;
+use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Settings,
@@ -30,6 +31,17 @@ pub struct Address {
 }
 
 impl Address {
+    /// An emulator's service: its own account and key.
+    pub fn of_emulator(address: SocketAddr) -> Self {
+        Address {
+            endpoint: format!("http://{address}/{EMULATOR_ACCOUNT_NAME}"),
+            account: EMULATOR_ACCOUNT_NAME.to_owned(),
+            key: EMULATOR_ACCOUNT_KEY.to_owned(),
+            ca_file: None,
+            connect_to: None,
+        }
+    }
+
     /// A client of it.
     ///
     /// # Errors
@@ -78,7 +90,6 @@ impl Address {
 pub async fn start_smalt(
     binary: PathBuf,
     location: &Path,
-    (account, key): (&str, &str),
 ) -> Result<(Smalt, Address), ServerError> {
     let launch = Launch {
         binary,
@@ -86,12 +97,6 @@ pub async fn start_smalt(
         flags: Vec::new(),
     };
     let smalt = launch.start().await?;
-    let address = Address {
-        endpoint: format!("http://{}/{account}", smalt.queue),
-        account: account.to_owned(),
-        key: key.to_owned(),
-        ca_file: None,
-        connect_to: None,
-    };
+    let address = Address::of_emulator(smalt.queue);
     Ok((smalt, address))
 }

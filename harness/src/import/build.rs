@@ -17,7 +17,6 @@ const PORTS: [(&str, Service); 3] = [
     (":10001", Service::Queue),
     (":10002", Service::Table),
 ];
-const SERVICES: [Service; 3] = [Service::Blob, Service::Queue, Service::Table];
 
 /// Where a URL leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,9 @@ impl Host {
     fn of(url: &Url) -> Host {
         if let Some(account) = account_of_host(&url.authority) {
             let service = url.account_and_service().map(|(_, service)| service);
-            let service = SERVICES.into_iter().find(|s| Some(s.as_str()) == service);
+            let service = Service::ALL
+                .into_iter()
+                .find(|s| Some(s.as_str()) == service);
             return match service {
                 Some(_) if account.ends_with("-secondary") => Host::Secondary,
                 Some(service) => Host::Azure(service),
@@ -63,7 +64,7 @@ pub fn traces(exchanges: &[Raw]) -> Result<Vec<Trace>, Wrong> {
         placed.push((raw, Host::of(&url), url));
     }
     let mut traces = Vec::new();
-    for service in SERVICES {
+    for service in Service::ALL {
         let is_of = |host| host == Host::Azure(service) || host == Host::Emulator(service);
         let own = placed.iter().filter(|(_, host, _)| is_of(*host));
         let own: Vec<&(&Raw, Host, Url)> = own.collect();

@@ -9,9 +9,8 @@ use smalt_sleeve::port::{Metadata, Tag};
 use smalt_sweeper::provenance;
 
 use super::blobs::{Blobs, Fate, Number};
+use crate::fleet::wrongs::{self, Wrongs};
 
-/// Numbers that a finding names, at most.
-const NAMED_MAX: usize = 10;
 /// A worker's part may be so far from the even one, in parts of it.
 pub const UNEVEN_MAX: f64 = 0.2;
 /// From so many pages for each worker on the parts are judged: of few pages one is much.
@@ -138,7 +137,7 @@ pub struct Account {
     /// Processes that were killed.
     pub killed: u64,
     /// How often each wrong thing happened, and the first numbers of it.
-    pub wrong: BTreeMap<Wrong, (u64, Vec<Number>)>,
+    pub wrong: Wrongs<Wrong>,
 }
 
 impl Account {
@@ -229,12 +228,7 @@ impl Account {
     }
 
     fn find(&mut self, wrong: Wrong, times: u64, number: Option<Number>) {
-        if times == 0 {
-            return;
-        }
-        let found = self.wrong.entry(wrong).or_default();
-        found.0 += times;
-        found.1.extend(number.filter(|_| found.1.len() < NAMED_MAX));
+        wrongs::note(&mut self.wrong, wrong, times, number);
     }
 }
 
@@ -306,13 +300,7 @@ impl fmt::Display for Account {
         if self.is_clean() {
             return write!(out, "; every blob is where it should be");
         }
-        for (wrong, (times, numbers)) in &self.wrong {
-            write!(out, "\n{times} {}", wrong.words())?;
-            if !numbers.is_empty() {
-                write!(out, ", like {numbers:?}")?;
-            }
-        }
-        Ok(())
+        wrongs::write(out, &self.wrong, Wrong::words)
     }
 }
 

@@ -68,15 +68,8 @@ impl Round {
     ) -> Result<(Evidence, Times), ServerError> {
         let (service, _) = self.service.start(dir).await?;
         let address = service.address(Service::Blob);
-        let endpoint = format!("http://{address}/{EMULATOR_ACCOUNT_NAME}");
-        let storage = Address {
-            endpoint: endpoint.clone(),
-            account: EMULATOR_ACCOUNT_NAME.to_owned(),
-            key: EMULATOR_ACCOUNT_KEY.to_owned(),
-            ca_file: None,
-            connect_to: None,
-        };
-        let storage = storage.open()?;
+        let place = Address::of_emulator(address);
+        let storage = place.open()?;
         self.blobs.now = ask::prepare(storage.as_ref(), self.blobs.containers()).await?;
         let begun = Instant::now();
         ask::fill(address, &self.blobs, bar).await?;
@@ -87,7 +80,7 @@ impl Round {
         let (before, _) = ask::versions(storage.as_ref(), &self.blobs).await?;
         let mut evidence = Evidence {
             before,
-            endpoint,
+            endpoint: place.endpoint,
             ..Evidence::default()
         };
         let spent = service.cpu_time().unwrap_or_default();
