@@ -243,6 +243,7 @@ impl Controller {
         match error.kind {
             ErrorKind::Denied => Err(ListenerError::Denied(error)),
             ErrorKind::NotFound => Err(ListenerError::QueueMissing(error)),
+            ErrorKind::Untrusted => Err(ListenerError::Unreachable(error)),
             _ if !error.is_transient() => Err(ListenerError::Refused(error)),
             _ if self.failed_gets >= ONCE_FAILED_GETS => Err(ListenerError::Unreachable(error)),
             _ => Ok(()),

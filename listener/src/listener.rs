@@ -29,7 +29,8 @@ pub enum ListenerError {
     /// The queue is not there (`once`; `run` waits for it).
     #[error("the queue does not exist: {0}")]
     QueueMissing(PortError),
-    /// Storage does not answer well, several times in a row (`once`; `run` goes on asking).
+    /// Storage does not answer well, several times in a row, or it is not trusted (`once`; `run`
+    /// goes on asking).
     #[error("storage cannot be reached: {0}")]
     Unreachable(PortError),
     /// Storage refuses the request itself (`once`; `run` goes on asking).

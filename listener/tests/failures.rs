@@ -362,6 +362,19 @@ async fn an_outage() {
     assert_eq!(log.outcomes(), [Outcome::Done]);
 }
 
+/// A certificate that is not trusted does not become so by asking again.
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_not_trusted() {
+    let storage = storage();
+    storage.fault(Op::Get, 0..u64::MAX, Fault::Before(ErrorKind::Untrusted));
+    let (listener, _) = listener(config(), &storage, Obey::default());
+    assert!(matches!(
+        listener.once().await,
+        Err(ListenerError::Unreachable(_))
+    ));
+    assert_eq!(storage.calls(Op::Get), 1);
+}
+
 /// A request that never answers is given up; the listener goes on.
 #[tokio::test(start_paused = true)]
 async fn a_get_that_never_answers() {

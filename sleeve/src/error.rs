@@ -35,6 +35,8 @@ pub enum ErrorKind {
     OutcomeUnknown,
     /// Never reached the service (refused connection, unknown host, TLS).
     Unreachable,
+    /// Nothing was sent: the certificate of whoever answers is not trusted.
+    Untrusted,
     /// The request was wrong before it was sent (name, size, configuration).
     Invalid,
     /// Any other refusal of the service.

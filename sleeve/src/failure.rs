@@ -132,6 +132,7 @@ impl Call {
         let kind = match (transport_error(error), error.kind()) {
             // What fails on the way to a token never reached the storage service.
             (Some(TransportError::Malformed(_)), _) => ErrorKind::Invalid,
+            (Some(TransportError::Untrusted(_)), _) => ErrorKind::Untrusted,
             (Some(too_large @ TransportError::AnswerTooLarge(_)), _) => {
                 return self.unreadable(&too_large.to_string());
             }
@@ -151,7 +152,9 @@ impl Call {
             (Repeat::Read, _) => false,
             // A message may have been put: nobody may put it again blindly.
             (_, ErrorKind::Busy) if self.repeat == Repeat::Never => self.maybe_done(),
-            (_, ErrorKind::Busy | ErrorKind::Unreachable) => self.unanswered(),
+            (_, ErrorKind::Busy | ErrorKind::Unreachable | ErrorKind::Untrusted) => {
+                self.unanswered()
+            }
             // The version, blob or receipt that is there now may be the work of our own first try.
             (Repeat::Conditional, ErrorKind::ConditionNotMet) => {
                 self.maybe_done() && failed.code.as_deref() != Some("SourceConditionNotMet")

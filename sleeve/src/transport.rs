@@ -37,6 +37,10 @@ pub enum TransportError {
     /// The request surely did not reach the service: refused connection, unknown host, TLS.
     #[error("not reached: {0}")]
     Unreachable(String),
+    /// Nothing was sent to whoever answers there: its certificate is not of an authority that is
+    /// trusted, not of this host, or not of this time. Asking again brings the same one.
+    #[error("its certificate is not trusted: {0}")]
+    Untrusted(String),
     /// The request was sent, at least in part, and no whole answer came.
     #[error("no answer: {0}")]
     NoAnswer(String),

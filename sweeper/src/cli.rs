@@ -16,6 +16,7 @@ mod validate;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
+use smalt_sleeve::ErrorKind;
 use smalt_sweeper::SweepError;
 use smalt_sweeper::error::exit;
 
@@ -85,6 +86,21 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<SweepError>() {
         Some(error) => error.exit_code(),
         None => exit::USAGE,
+    }
+}
+
+/// What may help.
+pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    let SweepError::Storage(error) = error.downcast_ref()? else {
+        return None;
+    };
+    match error.kind {
+        ErrorKind::Unreachable => Some("is the endpoint right, and the emulator running?"),
+        ErrorKind::Untrusted => {
+            Some("is the endpoint right? --ca-file FILE trusts another authority's certificates")
+        }
+        ErrorKind::Denied => Some("check the key, or what the SAS permits"),
+        _ => None,
     }
 }
 

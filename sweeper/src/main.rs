@@ -34,5 +34,8 @@ fn wrong(error: &anyhow::Error) -> u8 {
     } else {
         eprintln!("error: {text}");
     }
+    if let Some(hint) = cli::hint(error) {
+        eprintln!("hint: {hint}");
+    }
     cli::exit_code(error)
 }

@@ -273,7 +273,10 @@ pub(crate) fn failed(error: &PortError) -> Done {
         ErrorKind::Archived => Outcome::Archived,
         ErrorKind::CopyPending => Outcome::Changed,
         ErrorKind::Denied => Outcome::Denied,
-        ErrorKind::Busy | ErrorKind::OutcomeUnknown | ErrorKind::Unreachable => Outcome::Deferred,
+        ErrorKind::Busy
+        | ErrorKind::OutcomeUnknown
+        | ErrorKind::Unreachable
+        | ErrorKind::Untrusted => Outcome::Deferred,
         ErrorKind::Invalid
         | ErrorKind::Refused
         | ErrorKind::AlreadyExists

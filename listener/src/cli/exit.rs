@@ -79,6 +79,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 }
 
 const UNREACHABLE_HINT: &str = "is the endpoint right, and the emulator running?";
+const UNTRUSTED_HINT: &str =
+    "is the endpoint right? --ca-file FILE trusts another authority's certificates";
 const DENIED_HINT: &str =
     "check the key; a SAS needs process (p) and, to poison, add (a) and create (c)";
 
@@ -89,6 +91,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return match error.kind {
             ErrorKind::Unreachable => Some(UNREACHABLE_HINT),
+            ErrorKind::Untrusted => Some(UNTRUSTED_HINT),
             ErrorKind::Denied => Some("check the key, or what the SAS permits"),
             _ => None,
         };
@@ -96,7 +99,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     match cause.downcast_ref::<ListenerError>()? {
         ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
         ListenerError::Denied(_) => Some(DENIED_HINT),
-        ListenerError::Unreachable(_) => Some(UNREACHABLE_HINT),
+        ListenerError::Unreachable(error) => hint(error),
         ListenerError::Refused(_) => None,
     }
 }

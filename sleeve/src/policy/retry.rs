@@ -54,7 +54,9 @@ impl Attempt {
         match error {
             TransportError::Unreachable(_) => Attempt::Unsent,
             TransportError::NoAnswer(_) => Attempt::Unanswered,
-            TransportError::AnswerTooLarge(_) | TransportError::Malformed(_) => Attempt::Answered,
+            TransportError::AnswerTooLarge(_)
+            | TransportError::Malformed(_)
+            | TransportError::Untrusted(_) => Attempt::Answered,
         }
     }
 
@@ -222,6 +224,21 @@ mod tests {
                 expected,
                 "{status} {code:?}"
             );
+        }
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        let text = String::new;
+        let table = [
+            (TransportError::Unreachable(text()), Attempt::Unsent),
+            (TransportError::NoAnswer(text()), Attempt::Unanswered),
+            (TransportError::Untrusted(text()), Attempt::Answered),
+            (TransportError::Malformed(text()), Attempt::Answered),
+            (TransportError::AnswerTooLarge(1), Attempt::Answered),
+        ];
+        for (error, expected) in table {
+            assert_eq!(Attempt::from_error(&error), expected, "{error:?}");
         }
     }
 

@@ -14,7 +14,11 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::{HyperTransport, HyperTransportSettings, Transport, TransportError};
+use crate::port::{CallContext, Storage as _};
+use crate::{
+    Account, AzureStorage, Credential, ErrorKind, HyperTransport, HyperTransportSettings, Settings,
+    Transport, TransportError,
+};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -266,6 +270,7 @@ async fn tls_with_own_authority_and_address() {
     let server = server(&[OK], Some(acceptor)).await;
     let resolve = HashMap::from([
         (host.to_owned(), server.address),
+        ("acct.queue.core.windows.net".to_owned(), server.address),
         ("other.example".to_owned(), server.address),
     ]);
     let trusting = transport(|settings| {
@@ -276,13 +281,23 @@ async fn tls_with_own_authority_and_address() {
     assert_eq!(answer.unwrap().body(), "ok");
     let error = trusting.round_trip(get("https://other.example/c")).await;
     assert!(
-        matches!(error, Err(TransportError::Unreachable(_))),
+        matches!(error, Err(TransportError::Untrusted(_))),
         "{error:?}"
     );
     let wary = transport(|settings| settings.resolve = resolve);
     let error = wary.round_trip(get(&format!("https://{host}/c"))).await;
     assert!(
-        matches!(error, Err(TransportError::Unreachable(_))),
+        matches!(error, Err(TransportError::Untrusted(_))),
         "{error:?}"
     );
+    let before = server.connections.load(Ordering::SeqCst);
+    let queues = Some("https://acct.queue.core.windows.net");
+    let credential = Credential::key(super::service::KEY).unwrap();
+    let account = Account::new("acct", None, queues, credential).unwrap();
+    let storage = AzureStorage::open(account, Arc::new(wary), Settings::default()).unwrap();
+    let cx = CallContext::default();
+    let error = storage.queue_properties(&cx, "jobs").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Untrusted);
+    let asked = server.connections.load(Ordering::SeqCst) - before;
+    assert_eq!(asked, 1, "it stays untrusted however often it is asked");
 }

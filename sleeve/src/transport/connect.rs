@@ -75,7 +75,10 @@ impl Connector {
         }
         let name = tls::server_name(&origin.host)?;
         let stream = self.tls.connect(name, stream).await;
-        let stream = stream.map_err(|error| unreachable(origin, error))?;
+        let stream = stream.map_err(|error| match tls::is_distrust(&error) {
+            true => TransportError::Untrusted(named(origin, error)),
+            false => unreachable(origin, error),
+        })?;
         shake(origin, TokioIo::new(stream)).await
     }
 
@@ -107,5 +110,9 @@ where
 }
 
 fn unreachable(origin: &Origin, why: impl Display) -> TransportError {
-    TransportError::Unreachable(format!("{}:{}: {why}", origin.host, origin.port))
+    TransportError::Unreachable(named(origin, why))
+}
+
+fn named(origin: &Origin, why: impl Display) -> String {
+    format!("{}:{}: {why}", origin.host, origin.port)
 }

@@ -35,7 +35,7 @@ impl HttpClient for SdkClient {
 /// The error keeps its type inside, so that the retry policy and the error mapping find it again.
 fn to_sdk_error(error: TransportError) -> azure_core::Error {
     let kind = match error {
-        TransportError::Unreachable(_) => ErrorKind::Connection,
+        TransportError::Unreachable(_) | TransportError::Untrusted(_) => ErrorKind::Connection,
         TransportError::NoAnswer(_) => ErrorKind::Io,
         TransportError::AnswerTooLarge(_) | TransportError::Malformed(_) => ErrorKind::Other,
     };

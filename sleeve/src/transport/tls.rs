@@ -37,6 +37,12 @@ pub(super) fn server_name(host: &str) -> Result<ServerName<'static>, TransportEr
         .map_err(|_| TransportError::Malformed(format!("{host} is not a host name")))
 }
 
+/// Whether a connection failed because the server's certificate is not trusted.
+pub(super) fn is_distrust(error: &std::io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
