@@ -9,12 +9,19 @@ use std::time::Duration;
 use smalt_planted::Detector;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
+use tokio::time::{Instant, timeout_at};
 
 use super::detect::{Caught, Shrunk, Tests};
 
 /// Longest that a program of tests may take, in place of some ten seconds: a bug can leave a test
 /// waiting for ever, and those after it unasked.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Longest that the others may take once one has failed: the bug is caught, and only what the
+/// failed one has to tell comes at the end of all.
+const LIMIT_AFTER_FAILURE: Duration = Duration::from_secs(10);
+
+/// How a test says that it failed.
+const FAILED: &str = "FAILED";
 
 /// Runs the programs that belong to the check until one of them fails; each test is a case.
 ///
@@ -79,21 +86,31 @@ async fn told(program: &Path, filter: &str) -> std::io::Result<(String, Option<E
         .take()
         .map(|out| BufReader::new(out).split(b'\n'));
     let mut told = String::new();
-    let ended = tokio::time::timeout(LIMIT, async {
-        while let Some(lines) = &mut lines {
-            let Some(line) = lines.next_segment().await? else {
-                break;
-            };
-            told.push_str(&String::from_utf8_lossy(&line));
-            told.push('\n');
+    let mut end = Instant::now() + LIMIT;
+    while let Some(lines) = &mut lines {
+        let Ok(line) = timeout_at(end, lines.next_segment()).await else {
+            break;
+        };
+        let Some(line) = line? else {
+            break;
+        };
+        let line = String::from_utf8_lossy(&line);
+        if result_of(&line).is_some_and(|(_, result)| result == FAILED) {
+            end = end.min(Instant::now() + LIMIT_AFTER_FAILURE);
         }
-        child.wait().await
-    });
-    let status = ended.await.ok().transpose()?;
+        told.push_str(&line);
+        told.push('\n');
+    }
+    let status = timeout_at(end, child.wait()).await.ok().transpose()?;
     if status.is_none() {
         child.kill().await?;
     }
     Ok((told, status))
+}
+
+/// A test and its result, where a line tells them.
+fn result_of(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("test ")?.rsplit_once(" ... ")
 }
 
 /// What the tests said.
@@ -106,16 +123,10 @@ struct Read {
 
 fn read(told: &str, filter: &str) -> Read {
     let mut read = Read::default();
-    for line in told.lines() {
-        let Some((name, result)) = line
-            .strip_prefix("test ")
-            .and_then(|rest| rest.rsplit_once(" ... "))
-        else {
-            continue;
-        };
+    for (name, result) in told.lines().filter_map(result_of) {
         match result {
             "ok" => read.ran += 1,
-            "FAILED" => {
+            FAILED => {
                 read.ran += 1;
                 read.failed.push(name.trim_start_matches(filter).to_owned());
             }
