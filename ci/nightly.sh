@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff mutants}
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets mutants costs}
 seed=${SEED:-$(date +%-j)000000}
 scale=${SCALE:-1}
 harness=target/release/harness
@@ -68,6 +68,13 @@ diff() {
     "$harness" diff --left smalt --azurite "$azurite" --traces fixtures/traces
 }
 
+# Sweepers and listeners that are killed while they share a hundred thousand.
+fleets() {
+    "$harness" fleet --messages "$(of 100000)" --seed "$seed"
+    "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 --rounds 2 \
+        --seed "$seed"
+}
+
 # A fourteenth of the mutants each night: .cargo/mutants.toml says of what.
 mutants() {
     command -v cargo-mutants >/dev/null || {
@@ -76,6 +83,14 @@ mutants() {
     }
     cargo mutants --shard "$((seed / 1000000 % 14))/14" --output build/mutants --no-times ||
         echo "survivors: build/mutants/mutants.out/missed.txt"
+}
+
+# What a page costs, and one of a million beside one of a thousand. The last part: a target that is
+# missed ends the night.
+costs() {
+    "$harness" bench page
+    "$harness" bench table --entities "$(of 1000000)"
+    "$harness" bench queue --messages "$(of 1000000)"
 }
 
 bash ci/build.sh
