@@ -93,6 +93,10 @@ fn selected(options: &Options) -> anyhow::Result<Vec<Scenario>> {
         let is_named = scenario.area.contains(only) || scenario.name.contains(only);
         is_named && options.service.is_none_or(|of| of == scenario.service)
     });
+    anyhow::ensure!(
+        !scenarios.is_empty(),
+        "no scenario is of this name and service"
+    );
     Ok(scenarios)
 }
 

@@ -4,6 +4,8 @@
 //! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a
 //! container in a path of the blob service), `{sas}` (everything permitted), `{sas:read}`.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use smalt::faults::Rule;
 use smalt_protocol::{Service, Timestamp};
@@ -11,7 +13,7 @@ use smalt_protocol::{Service, Timestamp};
 use super::auth::{Auth, EVERYTHING, redacted};
 use super::checks::Outcome;
 use super::checks::{Called, Check, blocked, brief, check, common, failed, shown};
-use super::scenario::{Scenario, Step, VERSION};
+use super::scenario::{PLACES, Scenario, Step, VERSION};
 use super::target::{Target, TargetError};
 use super::values::Values;
 use crate::replay::wire::{Headers, Request, Response};
@@ -23,6 +25,8 @@ const SECONDARY: &str = "-secondary";
 pub struct Player<'a> {
     target: &'a dyn Target,
     scenario: &'a Scenario,
+    /// What is made and removed, by place: nothing that an answer says gets in here.
+    own: BTreeMap<&'static str, String>,
     /// What the steps keep.
     pub values: Values,
 }
@@ -32,11 +36,11 @@ impl<'a> Player<'a> {
     pub fn new(target: &'a dyn Target, scenario: &'a Scenario, prefix: &str) -> Player<'a> {
         let about = target.about();
         let mut values = Values::default();
-        for place in super::scenario::PLACES {
-            let name = match place.starts_with('t') {
-                true => table_name(prefix, place),
-                false => format!("{prefix}-{place}"),
-            };
+        let own = PLACES.map(|place| match scenario.service {
+            Service::Table => (place, table_name(prefix, place)),
+            _ => (place, format!("{prefix}-{place}")),
+        });
+        for (place, name) in &own {
             values.keep(place, name);
         }
         values.keep("account", &about.account.name);
@@ -50,8 +54,22 @@ impl<'a> Player<'a> {
         Player {
             target,
             scenario,
+            own: own.into(),
             values,
         }
+    }
+
+    /// Removes what has this name, of the kind that stands at this place.
+    ///
+    /// # Errors
+    /// In words, why it could not be removed.
+    pub(super) async fn remove(&mut self, place: &'static str, name: String) -> Result<(), String> {
+        self.own.insert(place, name);
+        self.clean_up().await
+    }
+
+    fn own(&self, place: &str) -> &str {
+        self.own.get(place).map_or("", String::as_str)
     }
 
     /// What is asked.
@@ -257,7 +275,7 @@ impl<'a> Player<'a> {
         method: &'static str,
         place: &str,
     ) -> Result<Response, TargetError> {
-        let name = self.values.get(place);
+        let name = self.own(place);
         let (method, path, body) = match method {
             "PUT" => {
                 let body = serde_json::json!({ "TableName": name }).to_string();
@@ -287,7 +305,7 @@ impl<'a> Player<'a> {
             Service::Blob => "?restype=container",
             _ => "?",
         };
-        let path = format!("{}{kind}{query}", self.values.get(place));
+        let path = format!("{}{kind}{query}", self.own(place));
         let path = path.trim_end_matches('?').to_owned();
         let how = How {
             method,

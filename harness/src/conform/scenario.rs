@@ -122,6 +122,17 @@ pub struct Scenario {
 
 /// Containers, queues and tables that scenarios name.
 pub const PLACES: [&str; 6] = ["c", "c2", "q", "q2", "t", "t2"];
+/// Other values that every scenario has ([`super::play`]).
+const GIVEN: [&str; 8] = [
+    "account",
+    "blob",
+    "queue",
+    "table",
+    "path",
+    "sas",
+    "sas:read",
+    "properties",
+];
 /// `x-ms-version` of steps that name none: known to every endpoint of the last years.
 pub const VERSION: &str = "2023-11-03";
 /// What is asked of the Table service when a step does not say: no client leaves it out.
@@ -315,6 +326,10 @@ impl WrittenStep {
             return Err(format!("not a header: {header}"));
         }
         let auth = self.auth.as_deref().map_or(Ok(Auth::Key), Auth::parse)?;
+        let given = |name: &&String| PLACES.contains(&name.as_str()) || GIVEN.contains(&&name[..]);
+        if let Some(name) = self.keep.keys().find(given) {
+            return Err(format!("{name} is a value that every scenario has"));
+        }
         let keeps = self.keep.iter();
         let mut headers = self.headers.clone();
         if self.json.is_some() {
@@ -460,6 +475,16 @@ mod tests {
                 "blob, queue or table",
             ),
             ("wait_s", "weight_s", "unknown field"),
+            (
+                "wait_s = 1",
+                "keep = { t = \"etag\" }",
+                "step 1: t is a value that every scenario has",
+            ),
+            (
+                "wait_s = 1",
+                "keep = { sas = \"etag\" }",
+                "step 1: sas is a value that every scenario has",
+            ),
         ] {
             let error = parse("a", &TEXT.replace(right, wrong)).unwrap_err();
             assert!(error.to_string().contains(said), "{error}");

@@ -167,10 +167,12 @@ pub async fn sweep(target: &dyn Target, prefix: &str) -> Result<usize, String> {
         let count = Place::parse(all).count(&answer);
         for number in 1..=count {
             let name = Place::parse(&format!("{all}[{number}]/{name}")).value(&answer);
-            for place in &scenario.removes {
-                player.values.keep(place, name.clone().unwrap_or_default());
+            let name = name.unwrap_or_default();
+            // Whatever the target takes a prefix for: nothing else is removed.
+            if !name.starts_with(prefix) && !name.starts_with(&letters) {
+                return Err(format!("{name} was listed where {prefix} was asked for"));
             }
-            player.clean_up().await?;
+            player.remove(place, name).await?;
             removed += 1;
         }
     }
