@@ -198,6 +198,10 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     bench.scale(temporary.path()).await?;
     bench.in_process().await?;
     bench.bar.finish_and_clear();
+    if bench.rows.is_empty() {
+        let only = options.only.as_deref().unwrap_or_default();
+        anyhow::bail!("no line's name contains {only:?}");
+    }
     println!(
         "* bare hyper with smalt's settings, answering as many bytes; for a page, one of 10,000 \
          blobs"

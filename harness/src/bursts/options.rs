@@ -34,7 +34,7 @@ pub struct Options {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// How many bursts, from there on.
-    #[arg(long, default_value_t = 3_000)]
+    #[arg(long, default_value_t = 3_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub bursts: u64,
     /// What they are about; by turns if it is not given.
     #[arg(long, value_enum)]

@@ -69,10 +69,20 @@ pub struct Pace {
 pub struct Outcome {
     /// What was reached.
     pub coverage: Coverage,
-    /// The smallest history that was answered wrongly.
+    /// How many histories ran.
+    pub histories: u32,
+    /// The smallest history that was answered wrongly, or why not all could be run.
     pub failed: Option<Failed>,
     /// How fast.
     pub pace: Pace,
+}
+
+/// What a round has come to so far.
+#[derive(Default)]
+struct Round {
+    coverage: Coverage,
+    histories: u32,
+    has_failed: bool,
 }
 
 impl Campaign {
@@ -89,7 +99,7 @@ impl Campaign {
                 false => self.wishes(&outcome.coverage),
             });
             let mut runner = self.runner(number, left.min(ROUND));
-            outcome.failed = self.round(&mut runner, &mut outcome.coverage, done);
+            outcome.failed = self.round(&mut runner, &mut outcome, done);
             left = left.saturating_sub(ROUND);
             number += 1;
         }
@@ -135,12 +145,19 @@ impl Campaign {
             let start = |number| scope.spawn(move || job(number).run(done));
             let threads: Vec<_> = (0..jobs).map(start).collect();
             let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
-            ended.map(Result::unwrap_or_default).collect()
+            ended
+                .map(|job| job.unwrap_or_else(|_| self.gave_up()))
+                .collect()
         });
         let mut all = Outcome::default();
         for outcome in outcomes {
             all.coverage.add(&outcome.coverage);
+            all.histories += outcome.histories;
             all.failed = all.failed.or(outcome.failed);
+        }
+        if all.failed.is_none() && all.histories != self.histories {
+            let why = format!("{} of {} histories ran", all.histories, self.histories);
+            all.failed = Some(Failed::before(self.seed, why));
         }
         all.pace = Pace {
             operations: all.coverage.steps(),
@@ -149,17 +166,21 @@ impl Campaign {
         all
     }
 
-    fn round(
-        &self,
-        runner: &mut TestRunner,
-        coverage: &mut Coverage,
-        done: &dyn Fn(),
-    ) -> Option<Failed> {
+    /// What came of a job that panicked: what it had found is gone with it.
+    fn gave_up(&self) -> Outcome {
+        let why = "a thread of the campaign panicked".to_owned();
+        Outcome {
+            failed: Some(Failed::before(self.seed, why)),
+            ..Outcome::default()
+        }
+    }
+
+    fn round(&self, runner: &mut TestRunner, all: &mut Outcome, done: &dyn Fn()) -> Option<Failed> {
         let runtime = match runtime() {
             Ok(runtime) => runtime,
             Err(error) => return Some(Failed::before(self.seed, error)),
         };
-        let reached = RefCell::new((Coverage::default(), false));
+        let reached = RefCell::new(Round::default());
         let judge = |history: &[Step], seen: Option<Arc<AtomicUsize>>| {
             let mut cells = Coverage::default();
             let judged = self.one(&runtime, history, &mut cells);
@@ -167,18 +188,21 @@ impl Campaign {
             if let (Err(failure), Some(seen)) = (&judged, seen) {
                 seen.store(failure.step + 1, Ordering::SeqCst);
             }
-            let (all, failed) = &mut *reached.borrow_mut();
+            let round = &mut *reached.borrow_mut();
             // What shrinking runs is no history of its own.
-            if !*failed {
-                all.add(&cells);
+            if !round.has_failed {
+                round.coverage.add(&cells);
+                round.histories += 1;
                 done();
             }
-            *failed |= judged.is_err();
+            round.has_failed |= judged.is_err();
             let told = judged.map(drop);
             told.map_err(|failure| TestCaseError::fail(failure.difference.clone()))
         };
         let outcome = runner.run(&self.strategy(), |(_, history, seen)| judge(&history, seen));
-        coverage.add(&reached.into_inner().0);
+        let round = reached.into_inner();
+        all.coverage.add(&round.coverage);
+        all.histories += round.histories;
         match outcome {
             Ok(()) => None,
             Err(TestError::Fail(reason, (_, history, _))) => {
@@ -288,5 +312,29 @@ impl Display for Pace {
         let seconds = self.whole.as_secs_f64();
         let pace = self.operations as f64 / seconds.max(0.001);
         write!(f, "{seconds:.1} s, {pace:.0} operations a second")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing ran where a job gave up: that is no success.
+    #[test]
+    fn a_job_that_panics_is_a_failure() {
+        let campaign = Campaign {
+            about: About::Account,
+            seed: 0,
+            histories: 4,
+            // There is no such history: the generator panics.
+            operations: 0,
+            restarts: false,
+            invariants_every: 1,
+            dry: true,
+        };
+        for jobs in [1, 2] {
+            let outcome = campaign.run_jobs(jobs, &|| ());
+            assert!(outcome.failed.is_some(), "{jobs}");
+        }
     }
 }

@@ -36,8 +36,8 @@ pub struct Options {
     #[arg(long, value_name = "HISTORIES")]
     tables: Option<u32>,
     /// Longest history, in operations.
-    #[arg(long, default_value_t = 50)]
-    operations: usize,
+    #[arg(long, default_value = "50")]
+    operations: NonZeroUsize,
     /// Keep the state on disk, and stop and start the service in between.
     #[arg(long)]
     restarts: bool,
@@ -89,6 +89,9 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let tables = options.tables.unwrap_or(options.histories / TABLES_EVERY);
+    if options.histories == 0 && tables == 0 {
+        anyhow::bail!("no history is to be run: --histories or --tables says how many");
+    }
     let bar = ProgressBar::new(u64::from(options.histories) + u64::from(tables));
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -97,7 +100,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         about: About::Account,
         seed: options.seed,
         histories: options.histories,
-        operations: options.operations,
+        operations: options.operations.get(),
         restarts: options.restarts,
         invariants_every: options.invariants_every.get(),
         dry: options.dry,
@@ -158,7 +161,7 @@ fn tell(options: &Options, outcomes: &[(Campaign, Outcome)]) -> anyhow::Result<C
         println!(
             "{what}: {} operations in {} histories, {}",
             own.steps(),
-            campaign.histories,
+            outcome.histories,
             outcome.pace
         );
         if campaign.about == About::Account {
