@@ -57,7 +57,8 @@ pub struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub show: usize,
     /// Fail when a rate is below this: `interactions=97.5`, `recordings=90`, `status=99`, also
-    /// `code`, `header-names`, `header-values`, `body`, `relations`. May be given often.
+    /// `code`, `header-names`, `header-values`, `body`, `relations`. May be given often; without it
+    /// every recording must pass whole.
     #[arg(long, value_name = "RATE=PERCENT", value_parser = threshold)]
     pub require: Vec<Threshold>,
 }
@@ -90,6 +91,12 @@ pub struct Threshold {
     /// In percent.
     pub percent_min: f64,
 }
+
+/// What is required when nothing else is.
+const EVERYTHING: [Threshold; 1] = [Threshold {
+    rate: Rate::Recordings,
+    percent_min: 100.0,
+}];
 
 fn threshold(text: &str) -> Result<Threshold, String> {
     let (name, percent) = text.split_once('=').ok_or("RATE=PERCENT")?;
@@ -250,7 +257,11 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.json {
         corpus::write(path, &serde_json::to_string_pretty(&report)?)?;
     }
-    let misses = missed(&report, &options.require);
+    anyhow::ensure!(report.recordings > 0, "there is no such recording");
+    let misses = match &options.require[..] {
+        [] => missed(&report, &EVERYTHING),
+        required => missed(&report, required),
+    };
     for miss in &misses {
         eprintln!("{miss}");
     }
@@ -283,6 +294,17 @@ mod tests {
         assert!(
             misses[0].contains("75.00 % where 100 % is required"),
             "{misses:?}"
+        );
+        assert_eq!(missed(&report, &EVERYTHING).len(), 1);
+        assert_eq!(
+            missed(
+                &Report {
+                    recordings: 1,
+                    ..report.clone()
+                },
+                &EVERYTHING
+            ),
+            [""; 0]
         );
         // A call without an answer agrees in no aspect.
         report.total.failed.insert(Aspect::Call, 1);
