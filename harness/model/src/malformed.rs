@@ -4,23 +4,31 @@ use smalt_protocol::ErrorCode;
 
 use crate::expected::{Expected, Refusal};
 use crate::vocabulary::Malformed;
+use crate::vocabulary::tables::TableMalformed;
 
 /// The one answer to each.
 pub(crate) fn refused(malformed: Malformed) -> Expected {
     let code = match malformed {
         Malformed::ContainerName => ErrorCode::InvalidResourceName,
-        Malformed::LeaseId
-        | Malformed::Date
-        | Malformed::LeaseDuration
-        | Malformed::LeaseAction
-        | Malformed::PageRange
-        | Malformed::PageBlobLength => ErrorCode::InvalidHeaderValue,
         Malformed::TwoConditions => ErrorCode::MultipleConditionHeadersNotSupported,
         Malformed::BlockId | Malformed::TimeToLive => ErrorCode::InvalidQueryParameterValue,
         Malformed::BlobType => ErrorCode::MissingRequiredHeader,
         Malformed::PageOfNone | Malformed::TooManyMessages | Malformed::VisibilityTimeout => {
             ErrorCode::OutOfRangeQueryParameterValue
         }
+        _ => ErrorCode::InvalidHeaderValue,
     };
     Refusal::from(code).into()
+}
+
+/// The same of the Table service: syntax is looked at before anything that is there.
+pub(crate) fn refused_by_tables(malformed: TableMalformed) -> ErrorCode {
+    match malformed {
+        TableMalformed::TableName => ErrorCode::InvalidResourceName,
+        TableMalformed::RowKey => ErrorCode::PropertiesNeedValue,
+        TableMalformed::PropertyName => ErrorCode::PropertyNameInvalid,
+        TableMalformed::Filter | TableMalformed::Top | TableMalformed::Document => {
+            ErrorCode::InvalidInput
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smalt_protocol::ErrorCode;
 use smalt_protocol::table::Value;
 
+use crate::malformed::refused_by_tables;
 use crate::vocabulary::Tag;
 use crate::vocabulary::tables::{
     Action, Change, Match, Row, RowId, TableExpected, TableFilter, TableOperation,
@@ -43,6 +44,7 @@ impl Tables {
                 from,
                 most,
             } => self.page(&name, partition_key, from.as_deref(), *most),
+            TableOperation::Malformed(which) => Err((None, refused_by_tables(*which))),
         };
         // One change alone has no place that would have to be told.
         let are_several = matches!(operation, TableOperation::Batch(all) if all.len() > 1);

@@ -17,6 +17,7 @@ mod queues;
 
 use smalt_model::hints::Alone;
 use smalt_model::outcomes::{Cell, Situation};
+use smalt_model::vocabulary::tables::TableOperation;
 use smalt_model::vocabulary::{ContainerOperation, Malformed, Metadata, Operation};
 use smalt_model::{Expected, Model};
 
@@ -67,7 +68,9 @@ impl Intent {
     pub fn of(operation: &Operation, expected: &Expected) -> Self {
         match operation {
             Operation::Advance { .. } | Operation::Restart => Intent::Time,
-            Operation::Malformed(_) => Intent::Malformed,
+            Operation::Malformed(_) | Operation::Table(_, TableOperation::Malformed(_)) => {
+                Intent::Malformed
+            }
             _ if expected.is_done() => Intent::Valid,
             _ => Intent::NearMiss,
         }

@@ -48,7 +48,8 @@ struct Args {
     seed: u64,
     /// How many seeds, from there on: 200 in process, each of them run twice; 3 over sockets, where
     /// time is real. From 200 on the campaign fails, too, when it has never seen what it must see.
-    #[arg(long, alias = "cases", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, alias = "cases", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
     /// How many run at a time, each on its thread.
     #[arg(long, default_value_t = 1, value_name = "N")]

@@ -1,9 +1,11 @@
 //! What a history does.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use smalt_model::tables::Tables;
 use smalt_model::vocabulary::tables::{
-    Action, Change, Level, Match, Properties, RowId, TableFilter, TableOperation,
+    Action, Change, Level, Match, Properties, RowId, TableFilter, TableMalformed, TableOperation,
 };
 use smalt_model::vocabulary::{Operation, Tag};
 use smalt_protocol::Timestamp;
@@ -13,6 +15,10 @@ use smalt_protocol::table::Value;
 const TABLES: [&str; 3] = ["Orders", "orders", "Blogs"];
 /// Keys that meet each other, and those with characters that escape differently.
 const KEYS: [&str; 7] = ["", "a", "b c", "O'Neil", "+,$:@=&%", "\u{ffff}", "😀"];
+/// So many changes in one are such as can be done.
+const CAREFUL: f64 = 0.75;
+/// So many transactions in one name an entity twice, if they happen to.
+const REPEATING: f64 = 0.3;
 const NAMES: [&str; 3] = ["Age", "Name", "_x1"];
 
 /// One step: what is meant.
@@ -32,6 +38,7 @@ enum Meant {
     Get(RowId),
     Query(Option<TableFilter>, u32),
     Page(RowId, bool, u32),
+    Malformed(TableMalformed),
 }
 
 /// A change that is meant.
@@ -41,6 +48,8 @@ struct Wish {
     kind: Kind,
     properties: Properties,
     condition: Condition,
+    /// What cannot be done as things stand gives way to what can.
+    is_careful: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +100,7 @@ impl Wanted {
                 from: goes_on.then(|| row.row_key.clone()),
                 most: *most,
             },
+            Meant::Malformed(which) => TableOperation::Malformed(*which),
         };
         Operation::Table(self.table.to_owned(), operation)
     }
@@ -101,9 +111,14 @@ impl Wish {
         let rows = model.rows(table);
         let current = rows.iter().find(|row| row.id == self.row);
         let current = current.map(|row| row.tag);
+        // Where there is no table nothing can be done.
+        let is_there = model.names().any(|name| name.eq_ignore_ascii_case(table));
+        let is_careful = self.is_careful && is_there;
         let condition = match self.condition {
             Condition::None => None,
+            _ if is_careful && current.is_none() => None,
             Condition::Any => Some(Match::Any),
+            Condition::Other(_) if is_careful => current.map(Match::Tag),
             Condition::Current => current.map(Match::Tag),
             Condition::Other(number) => {
                 let tag = Tag(number % (model.tags() + 1));
@@ -111,7 +126,12 @@ impl Wish {
             }
         };
         let properties = self.properties.clone();
-        let action = match self.kind {
+        let kind = match self.kind {
+            Kind::Insert if is_careful && current.is_some() => Kind::Merge,
+            Kind::Delete if is_careful && current.is_none() => Kind::Insert,
+            kind => kind,
+        };
+        let action = match kind {
             Kind::Insert => Action::Insert(properties),
             Kind::Replace => Action::Replace(properties, condition),
             Kind::Merge => Action::Merge(properties, condition),
@@ -131,14 +151,15 @@ pub fn any() -> impl Strategy<Value = Wanted> {
         2 => proptest::sample::select(&TABLES[..]),
     ];
     let meant = prop_oneof![
-        1 => Just(Meant::Create),
-        1 => Just(Meant::Delete),
-        12 => any_wish().prop_map(Meant::Change),
-        5 => any_batch().prop_map(Meant::Batch),
-        2 => any_row().prop_map(Meant::Get),
-        2 => (any_row(), proptest::bool::ANY, 1..5_u32)
+        2 => Just(Meant::Create),
+        2 => Just(Meant::Delete),
+        24 => any_wish().prop_map(Meant::Change),
+        10 => any_batch().prop_map(Meant::Batch),
+        4 => any_row().prop_map(Meant::Get),
+        4 => (any_row(), proptest::bool::ANY, 1..5_u32)
             .prop_map(|(row, goes_on, most)| Meant::Page(row, goes_on, most)),
-        4 => (proptest::option::of(any_filter()), 1..5_u32)
+        3 => proptest::sample::select(&TableMalformed::ALL[..]).prop_map(Meant::Malformed),
+        8 => (proptest::option::of(any_filter()), 1..5_u32)
             .prop_map(|(filter, page)| Meant::Query(filter, page)),
     ];
     let level = prop_oneof![Just(Level::Minimal), Just(Level::Full)];
@@ -173,22 +194,30 @@ fn any_wish() -> impl Strategy<Value = Wish> {
     ];
     let name = proptest::sample::select(&NAMES[..]).prop_map(str::to_owned);
     let properties = proptest::collection::btree_map(name, any_value(), 0..3);
-    (any_row(), kind, properties, condition).prop_map(|(row, kind, properties, condition)| Wish {
-        row,
-        kind,
-        properties,
-        condition,
-    })
+    let is_careful = proptest::bool::weighted(CAREFUL);
+    (any_row(), kind, properties, condition, is_careful).prop_map(
+        |(row, kind, properties, condition, is_careful)| Wish {
+            row,
+            kind,
+            properties,
+            condition,
+            is_careful,
+        },
+    )
 }
 
 /// Changes of one partition mostly, and of one entity twice now and then.
 fn any_batch() -> impl Strategy<Value = Vec<Wish>> {
     let is_mixed = proptest::bool::weighted(0.15);
-    (proptest::collection::vec(any_wish(), 1..5), is_mixed).prop_map(|(mut wishes, is_mixed)| {
+    let is_repeating = proptest::bool::weighted(REPEATING);
+    let wishes = proptest::collection::vec(any_wish(), 1..5);
+    (wishes, is_mixed, is_repeating).prop_map(|(mut wishes, is_mixed, is_repeating)| {
         let partition_key = wishes[0].row.partition_key.clone();
         for wish in wishes.iter_mut().filter(|_| !is_mixed) {
             wish.row.partition_key.clone_from(&partition_key);
         }
+        let mut named = BTreeSet::new();
+        wishes.retain(|wish| named.insert(wish.row.clone()) || is_repeating);
         wishes
     })
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Map, Value as Json};
 use smalt_model::vocabulary::tables::{
-    Action, Change, Level, Match, Properties, RowId, TableFilter, TableOperation,
+    Action, Change, Level, Match, Properties, RowId, TableFilter, TableMalformed, TableOperation,
 };
 use smalt_protocol::Service;
 use smalt_protocol::table::{Value, continuation, key, literal};
@@ -58,6 +58,28 @@ pub fn request(table: &str, operation: &TableOperation, names: &Names) -> Reques
                 path += &format!("&NextPartitionKey={partition}&NextRowKey={row}");
             }
             asking(Method::GET, path)
+        }
+        TableOperation::Malformed(which) => malformed(table, *which),
+    }
+}
+
+fn malformed(table: &str, which: TableMalformed) -> Request {
+    let insert = |body: &str| {
+        let request = asking(Method::POST, table.to_owned());
+        writing(request, body.to_owned())
+    };
+    let query = |query: &str| asking(Method::GET, format!("{table}()?{query}"));
+    match which {
+        TableMalformed::TableName => {
+            let request = asking(Method::POST, "Tables".to_owned());
+            writing(request, "{\"TableName\":\"1st\"}".to_owned())
+        }
+        TableMalformed::Filter => query("$filter=Age%20gt"),
+        TableMalformed::Top => query("$top=1001"),
+        TableMalformed::Document => insert("{\"PartitionKey\":\"a\",\"RowKey\":"),
+        TableMalformed::RowKey => insert("{\"PartitionKey\":\"a\"}"),
+        TableMalformed::PropertyName => {
+            insert("{\"PartitionKey\":\"a\",\"RowKey\":\"a\",\"first-name\":1}")
         }
     }
 }

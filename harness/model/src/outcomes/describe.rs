@@ -79,6 +79,7 @@ fn of_table(operation: &TableOperation) -> (&'static str, Header) {
         TableOperation::Get(..) => ("entity get", None),
         TableOperation::Query { .. } => ("entity query", None),
         TableOperation::Page { .. } => ("entity query one page", None),
+        TableOperation::Malformed(which) => (which.operation(), None),
     };
     let header = match given {
         None => Header::NONE,

@@ -19,6 +19,9 @@ const CONDITIONAL: &[&[(Outcome, Set)]] = &[&[
     (no(E::UpdateConditionNotSatisfied), IF_MATCH),
 ]];
 
+/// What is no request of the Table service.
+const INPUT: &[&[(Outcome, Set)]] = &[&[(no(E::InvalidInput), NONE)]];
+
 const fn row(operation: &'static str, outcomes: &'static [&'static [(Outcome, Set)]]) -> Row {
     Row {
         operation,
@@ -68,4 +71,16 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row("entity query", &[TABLE, &[(done(200), NONE)]]),
     row("entity query one page", &[TABLE, &[(done(200), NONE)]]),
+    row(
+        "malformed table name",
+        &[&[(no(E::InvalidResourceName), NONE)]],
+    ),
+    row("malformed filter", INPUT),
+    row("malformed top", INPUT),
+    row("malformed entity", INPUT),
+    row("malformed keys", &[&[(no(E::PropertiesNeedValue), NONE)]]),
+    row(
+        "malformed property name",
+        &[&[(no(E::PropertyNameInvalid), NONE)]],
+    ),
 ];

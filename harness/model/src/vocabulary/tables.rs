@@ -52,6 +52,49 @@ pub enum TableOperation {
         /// `$top`.
         most: u32,
     },
+    /// A request that breaks a rule of syntax: refused whatever is there.
+    Malformed(TableMalformed),
+}
+
+/// A rule of syntax that a request breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableMalformed {
+    /// Create Table with a name that begins with a digit.
+    TableName,
+    /// Query Entities with a filter that ends too early.
+    Filter,
+    /// Query Entities, 1,001 of them.
+    Top,
+    /// Insert Entity with half a document.
+    Document,
+    /// Insert Entity without a row key.
+    RowKey,
+    /// Insert Entity with a dash in a property's name.
+    PropertyName,
+}
+
+impl TableMalformed {
+    /// All of them.
+    pub const ALL: [TableMalformed; 6] = [
+        TableMalformed::TableName,
+        TableMalformed::Filter,
+        TableMalformed::Top,
+        TableMalformed::Document,
+        TableMalformed::RowKey,
+        TableMalformed::PropertyName,
+    ];
+
+    /// What it is called among operations.
+    pub fn operation(self) -> &'static str {
+        match self {
+            TableMalformed::TableName => "malformed table name",
+            TableMalformed::Filter => "malformed filter",
+            TableMalformed::Top => "malformed top",
+            TableMalformed::Document => "malformed entity",
+            TableMalformed::RowKey => "malformed keys",
+            TableMalformed::PropertyName => "malformed property name",
+        }
+    }
 }
 
 impl TableOperation {
