@@ -180,6 +180,11 @@ async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<trac
     let addresses = [server.blob, server.queue, server.table, server.control];
     let target = Arc::new(OverHttp::of(addresses.map(|address| address.to_string())));
     let rows = traces::replay(&options.traces, target).await?;
+    let dir = options.traces.display();
+    anyhow::ensure!(
+        !rows.is_empty(),
+        "no trace in {dir}: --no-traces leaves them out"
+    );
     server.kill().await?;
     Ok(rows)
 }

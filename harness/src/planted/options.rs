@@ -46,7 +46,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR", default_value = "fixtures/traces")]
     traces: PathBuf,
     /// Run this one check in this process and say what it found, with the bug that SMALT_PLANTED
-    /// names, if any: histories, restarts, bursts, traces, store-crash, sleeve-tests,
+    /// names, if any: histories, tables, restarts, bursts, traces, store-crash, sleeve-tests,
     /// sweeper-tests, listener-tests, sweep, listen, canary.
     #[arg(long, value_name = "CHECK", value_parser = Check::parse)]
     check: Option<Check>,
