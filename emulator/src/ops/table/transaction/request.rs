@@ -62,6 +62,7 @@ impl Part {
             secure: outer.secure,
         };
         let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
+        call.target.secondary = outer.target.secondary;
         call.version = outer.version;
         call.version_given = outer.version_given;
         call.version_known = outer.version_known;
@@ -93,7 +94,7 @@ impl Part {
         let outcome = match self.routed() {
             Ok((call, entry)) if QUERIES.contains(&entry.id) => match auth::permit(call, entry) {
                 Ok(()) => match entry.run {
-                    Run::Built(run) => run(core, call, &mut body::empty()).await,
+                    Run::Built(_, run) => run(core, call, &mut body::empty()).await,
                     Run::NotBuilt => Err(ErrorCode::NotImplemented.into()),
                 },
                 Err(error) => Err(error),
