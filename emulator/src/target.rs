@@ -97,7 +97,8 @@ pub struct Target {
 /// Container that blobs without a container live in.
 pub const ROOT_CONTAINER: &str = "$root";
 
-const SECONDARY: &str = "-secondary";
+/// What the secondary endpoint adds to the account's name.
+pub const SECONDARY: &str = "-secondary";
 
 /// What of the request line and the socket decides about the target.
 pub struct Address<'a> {

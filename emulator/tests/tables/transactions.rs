@@ -216,6 +216,42 @@ async fn what_is_no_batch_is_refused() {
     );
 }
 
+/// A request inside names a resource of the account that the batch came to, whatever its host; it
+/// does not reach another account, or what no table has below it.
+#[tokio::test]
+async fn requests_stay_within_the_account() {
+    let client = Client::new().await;
+    let count = async || client.send("GET", "/tab()", "").await.texts("RowKey").len();
+    let at = |address: &str, row: &str| batch(&[insert("p", row)]).replace(ENDPOINT, address);
+    for (n, address) in [
+        "http://127.0.0.1:10002/devstoreaccount1/",
+        "http://azurite:10002/devstoreaccount1//",
+        "https://devstoreaccount1.table.core.windows.net/",
+        "https://another.table.core.windows.net/",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let answer = send(&client, at(address, &n.to_string())).await;
+        assert_eq!(answer.statuses(), ["204"], "{address} {}", answer.text);
+    }
+    assert_eq!(count().await, 4);
+    for address in [
+        "http://127.0.0.1:10002/otheraccount/",
+        "http://127.0.0.1:10002/devstoreaccount/",
+        "http://127.0.0.1:10002/devstoreaccount1/tab/",
+        "http://127.0.0.1:10002/x/devstoreaccount1/",
+        "/otheraccount/",
+        "/x/y/z/",
+    ] {
+        let answer = send(&client, at(address, "other")).await;
+        assert_eq!(answer.outcome(), "202", "{address}");
+        assert_eq!(answer.statuses(), ["400"], "{address}");
+        assert!(answer.text.contains("\"InvalidInput\""), "{}", answer.text);
+    }
+    assert_eq!(count().await, 4);
+}
+
 /// Requests may name their resource from the slash on, with and without the account.
 #[tokio::test]
 async fn addresses_may_be_relative() {
