@@ -59,7 +59,7 @@ impl Read for QueryEntities {
     type Output = (Page, Timestamp);
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        parameters::check_supported(call)?;
+        parameters::check_options(call)?;
         Ok(QueryEntities {
             format: answer::format(call)?,
             table: TableRef::of(call)?,
