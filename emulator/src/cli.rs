@@ -15,6 +15,9 @@ use crate::fetch::SourceRule;
 /// it for one account at run time.
 const ACCOUNTS: &str = "Settings of the accounts";
 
+/// Longest time that a deleted name can stay taken: a day.
+const BEING_DELETED_S_MAX: u64 = 24 * 3_600;
+
 /// What `--version` says. A binary that has parts for tests says so: a build together with the
 /// harness has, and ci/build.sh sees to it that what ships has not.
 #[cfg(not(any(feature = "schedule", feature = "failpoints", feature = "planted")))]
@@ -120,6 +123,11 @@ pub struct Cli {
     /// Let blobs be given an expiry, in every account: Azure does with a hierarchical namespace.
     #[arg(long, help_heading = ACCOUNTS)]
     pub blob_expiry: bool,
+    /// For so many seconds the name of a deleted container, queue or table stays taken, as it does
+    /// for half a minute and more on Azure: 409 `...BeingDeleted`.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=BEING_DELETED_S_MAX))]
+    pub being_deleted_seconds: u64,
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
@@ -201,6 +209,7 @@ impl Cli {
             oauth: self
                 .oauth
                 .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
+            being_deleted_s: self.being_deleted_seconds,
             ..Config::default()
         };
         if let Some(accounts) = self
@@ -367,6 +376,17 @@ mod tests {
         for days in ["0", "366", "many"] {
             let bad = Cli::try_parse_from(["smalt", "--containerRetentionDays", days]);
             assert!(bad.is_err(), "{days}");
+        }
+    }
+
+    #[test]
+    fn names_stay_taken_as_long_as_asked_for() {
+        let parse = |more: &[&str]| Cli::try_parse_from([&["smalt"], more].concat());
+        let seconds = |more: &[&str]| parse(more).unwrap().config().unwrap().being_deleted_s;
+        assert_eq!(seconds(&[]), 0);
+        assert_eq!(seconds(&["--beingDeletedSeconds", "40"]), 40);
+        for bad in ["-1", "86401", "long"] {
+            assert!(parse(&["--beingDeletedSeconds", bad]).is_err(), "{bad}");
         }
     }
 
