@@ -102,7 +102,14 @@ pub struct Cli {
     pub dev_cert: Option<PathBuf>,
     /// Take bearer tokens, over https: audience, issuer and lifetime are checked. The signature of
     /// a token is not, so that anybody who reaches smalt can make one: this is no protection.
-    #[arg(long, value_enum, ignore_case = true)]
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "LEVEL",
+        num_args = 0..=1,
+        default_missing_value = "basic"
+    )]
     pub oauth: Option<OAuthLevel>,
     /// Accounts in place of Azurite's: `name:key[:key];name:key`.
     #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
@@ -350,6 +357,9 @@ mod tests {
             assert_eq!(parse(https).unwrap().config().unwrap().oauth, OAuth::Basic);
         }
         assert!(parse(&["--cert", "c", "--key", "k", "--devCert", "d"]).is_err());
+        let alone = Cli::try_parse_from(["smalt", "--oauth", "--devCert"]).unwrap();
+        assert_eq!(alone.config().unwrap().oauth, OAuth::Basic);
+        assert!(Cli::try_parse_from(["smalt", "--oauth", "full", "--devCert"]).is_err());
         let cli = parse(&["--accounts", "one:c2VjcmV0", "--controlToken", "hidden"]).unwrap();
         let shown = format!("{cli:?} {:?}", parse_accounts("one:c2VjcmV0").unwrap());
         assert!(
