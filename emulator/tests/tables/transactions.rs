@@ -180,6 +180,29 @@ async fn a_batch_may_be_one_query() {
     assert!(answer.text.contains("\"v\":\"v\""), "{}", answer.text);
 }
 
+/// On the secondary a query of a batch is served, a change is not.
+#[tokio::test]
+async fn a_batch_reads_the_secondary_and_does_not_write_it() {
+    let client = Client::new().await;
+    client.insert("p", "r", "v").await;
+    let query = format!(
+        "--b_1\r\nContent-Type: application/http\r\n\r\n\
+         GET {ENDPOINT}tab(PartitionKey='p',RowKey='r') HTTP/1.1\r\n\
+         Accept: application/json\r\n\r\n\r\n--b_1--\r\n"
+    );
+    let headers = [("content-type", "multipart/mixed; boundary=b_1")];
+    for (body, status) in [(query, "200"), (batch(&[insert("p", "new")]), "403")] {
+        let path = "-secondary/$batch";
+        let answer = client.send_with("POST", path, &headers, body).await;
+        assert_eq!(answer.outcome(), "202");
+        assert_eq!(answer.statuses(), [status], "{}", answer.text);
+        let is_refused = answer.text.contains("InsufficientAccountPermissions");
+        assert_eq!(is_refused, status == "403", "{}", answer.text);
+    }
+    let rows = client.send("GET", "/tab()", "").await.texts("RowKey");
+    assert_eq!(rows, ["r"]);
+}
+
 /// 100 changes are the most, and what is no batch is refused as a whole.
 #[tokio::test]
 async fn what_is_no_batch_is_refused() {
