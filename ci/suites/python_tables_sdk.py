@@ -217,6 +217,9 @@ def service(_table):
     assert properties["analytics_logging"].write
     assert properties["hour_metrics"].retention_policy.days == 5
     assert properties["cors"][0].allowed_origins == ["https://example.com"]
+    replication = SERVICE.get_service_stats()["geo_replication"]
+    assert replication["status"] == "live"
+    assert replication["last_sync_time"] is not None
 
 
 def asynchronous(table):

@@ -15,6 +15,9 @@ use crate::fetch::SourceRule;
 /// it for one account at run time.
 const ACCOUNTS: &str = "Settings of the accounts";
 
+/// Longest time that a deleted name can stay taken: a day.
+const BEING_DELETED_S_MAX: u64 = 24 * 3_600;
+
 /// What `--version` says. A binary that has parts for tests says so: a build together with the
 /// harness has, and ci/build.sh sees to it that what ships has not.
 #[cfg(not(any(feature = "schedule", feature = "failpoints", feature = "planted")))]
@@ -99,7 +102,14 @@ pub struct Cli {
     pub dev_cert: Option<PathBuf>,
     /// Take bearer tokens, over https: audience, issuer and lifetime are checked. The signature of
     /// a token is not, so that anybody who reaches smalt can make one: this is no protection.
-    #[arg(long, value_enum, ignore_case = true)]
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "LEVEL",
+        num_args = 0..=1,
+        default_missing_value = "basic"
+    )]
     pub oauth: Option<OAuthLevel>,
     /// Accounts in place of Azurite's: `name:key[:key];name:key`.
     #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
@@ -120,6 +130,11 @@ pub struct Cli {
     /// Let blobs be given an expiry, in every account: Azure does with a hierarchical namespace.
     #[arg(long, help_heading = ACCOUNTS)]
     pub blob_expiry: bool,
+    /// For so many seconds the name of a deleted container, queue or table stays taken, as it does
+    /// for half a minute and more on Azure: 409 `...BeingDeleted`.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=BEING_DELETED_S_MAX))]
+    pub being_deleted_seconds: u64,
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
@@ -201,6 +216,7 @@ impl Cli {
             oauth: self
                 .oauth
                 .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
+            being_deleted_s: self.being_deleted_seconds,
             ..Config::default()
         };
         if let Some(accounts) = self
@@ -341,6 +357,9 @@ mod tests {
             assert_eq!(parse(https).unwrap().config().unwrap().oauth, OAuth::Basic);
         }
         assert!(parse(&["--cert", "c", "--key", "k", "--devCert", "d"]).is_err());
+        let alone = Cli::try_parse_from(["smalt", "--oauth", "--devCert"]).unwrap();
+        assert_eq!(alone.config().unwrap().oauth, OAuth::Basic);
+        assert!(Cli::try_parse_from(["smalt", "--oauth", "full", "--devCert"]).is_err());
         let cli = parse(&["--accounts", "one:c2VjcmV0", "--controlToken", "hidden"]).unwrap();
         let shown = format!("{cli:?} {:?}", parse_accounts("one:c2VjcmV0").unwrap());
         assert!(
@@ -367,6 +386,17 @@ mod tests {
         for days in ["0", "366", "many"] {
             let bad = Cli::try_parse_from(["smalt", "--containerRetentionDays", days]);
             assert!(bad.is_err(), "{days}");
+        }
+    }
+
+    #[test]
+    fn names_stay_taken_as_long_as_asked_for() {
+        let parse = |more: &[&str]| Cli::try_parse_from([&["smalt"], more].concat());
+        let seconds = |more: &[&str]| parse(more).unwrap().config().unwrap().being_deleted_s;
+        assert_eq!(seconds(&[]), 0);
+        assert_eq!(seconds(&["--beingDeletedSeconds", "40"]), 40);
+        for bad in ["-1", "86401", "long"] {
+            assert!(parse(&["--beingDeletedSeconds", bad]).is_err(), "{bad}");
         }
     }
 

@@ -29,23 +29,41 @@ use crate::store::Stamp;
 /// A request in flight.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, StorageError>> + Send + 'a>>;
 
+/// Runs an operation.
+pub type Runner = for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>;
+
 /// How an operation of the register runs.
 #[derive(Clone, Copy)]
 pub enum Run {
     /// Named, and answered with 501.
     NotBuilt,
     /// Built.
-    Built(for<'a> fn(&'a Core, &'a Call, &'a mut Body) -> Running<'a>),
+    Built(Effect, Runner),
+}
+
+/// What an operation does to the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It changes something.
+    Writes,
+    /// What the requests inside of it do: they are asked one by one.
+    OfItsRequests,
 }
 
 /// Runs an operation that changes nothing.
 pub const fn read<O: Read>() -> Run {
-    Run::Built(|core, call, body| Box::pin(run_read::<O>(core, call, body)))
+    Run::Built(Effect::Reads, |core, call, body| {
+        Box::pin(run_read::<O>(core, call, body))
+    })
 }
 
 /// Runs an operation that changes state.
 pub const fn write<O: Write>() -> Run {
-    Run::Built(|core, call, body| Box::pin(run_write::<O>(core, call, body)))
+    Run::Built(Effect::Writes, |core, call, body| {
+        Box::pin(run_write::<O>(core, call, body))
+    })
 }
 
 /// No answer: a fault rule cut the connection.
@@ -120,14 +138,28 @@ async fn run(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     call.identity = auth::authorise(core, call, entry)?;
+    check_endpoint(call, entry)?;
     check_timeout(call)?;
     auth::bring_scope(call)?;
     match entry.run {
-        Run::Built(run) => run(core, call, body).await,
+        Run::Built(_, run) => run(core, call, body).await,
         Run::NotBuilt => Err(StorageError::new(ErrorCode::NotImplemented)
             .with_message(format!("smalt does not implement {} yet.", entry.title))
             .with_element("Operation", entry.id)),
     }
+}
+
+/// The secondary is there to be read. *Common REST API error codes* has the code and the text;
+/// production answers a write so, as reported with microsoft/AzureStorageExplorer, issue 4806.
+///
+/// # Errors
+/// 403 `InsufficientAccountPermissions` for what writes.
+pub fn check_endpoint(call: &Call, entry: &Entry) -> Result<(), StorageError> {
+    if !call.target.secondary || !entry.writes() {
+        return Ok(());
+    }
+    let code = ErrorCode::InsufficientAccountPermissions;
+    Err(StorageError::new(code).with_message("Write operations are not allowed."))
 }
 
 /// `timeout` is how long the service may take, in seconds. Nothing here takes long; only what is no

@@ -16,7 +16,7 @@ use smalt_protocol::{ErrorCode, Service, StorageError};
 pub use access::{Access, Anonymous, Scope};
 
 use crate::call::Call;
-use crate::pipeline::Run;
+use crate::pipeline::{Effect, Run};
 use crate::target::{Kind, Resource};
 
 /// One operation.
@@ -171,7 +171,12 @@ fn unmatched(call: &Call, other_verb: bool, comp: &str) -> StorageError {
 impl Entry {
     /// Whether it is built; those that are not answer 501.
     pub const fn is_built(&self) -> bool {
-        matches!(self.run, Run::Built(_))
+        matches!(self.run, Run::Built(..))
+    }
+
+    /// Whether it changes something, whatever the request.
+    pub const fn writes(&self) -> bool {
+        matches!(self.run, Run::Built(Effect::Writes, _))
     }
 }
 
@@ -184,6 +189,37 @@ impl std::fmt::Debug for Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::blob::testing;
+    use crate::pipeline::check_endpoint;
+
+    /// By method, and what is otherwise than its method says: a dequeue hides messages; a query
+    /// with a body, a key that is derived and the requests of a transaction change nothing by
+    /// themselves.
+    fn is_to_write(entry: &Entry) -> bool {
+        match entry.id {
+            "Messages_Dequeue" => true,
+            "Blob_Query" | "Service_GetUserDelegationKey" | "Table_SubmitTransaction" => false,
+            _ => !matches!(
+                entry.verb,
+                Verb::Get | Verb::Head | Verb::GetOrHead | Verb::Options
+            ),
+        }
+    }
+
+    #[test]
+    fn the_secondary_takes_reads_only() {
+        let mut call = testing::call(&[], &[]);
+        for secondary in [true, false] {
+            call.target.secondary = secondary;
+            for entry in all() {
+                let refusal = check_endpoint(&call, entry).err();
+                let code = refusal.map(|error| error.code());
+                let expected = (secondary && is_to_write(entry))
+                    .then_some(ErrorCode::InsufficientAccountPermissions);
+                assert_eq!(code, expected, "{entry:?}");
+            }
+        }
+    }
 
     #[test]
     fn every_operation_stands_once() {

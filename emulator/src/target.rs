@@ -97,7 +97,8 @@ pub struct Target {
 /// Container that blobs without a container live in.
 pub const ROOT_CONTAINER: &str = "$root";
 
-const SECONDARY: &str = "-secondary";
+/// What the secondary endpoint adds to the account's name.
+pub const SECONDARY: &str = "-secondary";
 
 /// What of the request line and the socket decides about the target.
 pub struct Address<'a> {
@@ -152,12 +153,17 @@ pub fn resolve(
         Some(primary) if !is_account(&account) => (primary.to_owned(), true),
         _ => (account, false),
     };
+    let twice = (secondary && service == Service::Table)
+        .then(|| behind_account(rest, &account))
+        .flatten();
     let resource = match service {
         Service::Blob => blob_resource(rest, address.names_container)?,
         Service::Queue => queue_resource(rest)?,
-        Service::Table => Resource::Table(address::parse_path(rest)),
+        Service::Table => Resource::Table(address::parse_path(twice.unwrap_or(rest))),
     };
-    let raw_path = if address.raw_path.is_empty() {
+    let raw_path = if twice.is_some() {
+        format!("/{rest}")
+    } else if address.raw_path.is_empty() {
         "/".to_owned()
     } else {
         address.raw_path.to_owned()
@@ -169,6 +175,14 @@ pub fn resolve(
         resource,
         raw_path,
     })
+}
+
+/// What stands behind the account where a path of the table service's secondary names it once more:
+/// `/devstoreaccount1-secondary/devstoreaccount1/Tables`. Microsoft's SDK for Python asks an
+/// emulator so, and signs what follows the first segment. No resource has a path of two segments,
+/// and a table of the account's name is a first segment without a slash behind it.
+fn behind_account<'a>(rest: &'a str, account: &str) -> Option<&'a str> {
+    rest.strip_prefix(account)?.strip_prefix('/')
 }
 
 /// `account.blob.example` with a configured account in front.
@@ -320,6 +334,37 @@ mod tests {
         ] {
             assert_eq!(target(host, path, false).ok().map(|t| t.resource), expected);
         }
+    }
+
+    #[test]
+    fn the_secondary_of_tables_may_be_named_twice() {
+        let table = |name: &str| address::Resource::Entities(name.to_owned());
+        for (path, expected) in [
+            ("-secondary/devstoreaccount1/", address::Resource::Service),
+            ("-secondary/", address::Resource::Service),
+            (
+                "-secondary/devstoreaccount1/Tables",
+                address::Resource::Tables,
+            ),
+            ("-secondary/devstoreaccount1/tab()", table("tab")),
+            // A table can have the account's name.
+            ("-secondary/devstoreaccount1", table("devstoreaccount1")),
+            ("-secondary/devstoreaccount1()", table("devstoreaccount1")),
+            ("/devstoreaccount1/", table("devstoreaccount1")),
+        ] {
+            let path = format!("/devstoreaccount1{path}");
+            let found = target("127.0.0.1:10002", &path, false).unwrap();
+            assert_eq!(found.resource, Resource::Table(Ok(expected)), "{path}");
+        }
+        let path = "/devstoreaccount1-secondary/devstoreaccount1/tab";
+        let signed = target("127.0.0.1:10002", path, false).unwrap();
+        assert_eq!(signed.raw_path, "/devstoreaccount1/tab");
+        let twice = target(
+            "127.0.0.1:10002",
+            "/devstoreaccount1/devstoreaccount1/tab",
+            false,
+        );
+        assert!(matches!(twice.unwrap().resource, Resource::Table(Err(_))));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::pipeline::part::{Answer, Part};
-use crate::pipeline::{Run, refuse};
+use crate::pipeline::{Effect, Run, refuse};
 use crate::reply::{self, Common, Content, Reply};
 use crate::stage;
 
@@ -45,7 +45,9 @@ const OPERATIONS: [&str; 2] = ["Blob_Delete", "Blob_SetTier"];
 
 /// Runs a batch.
 pub const fn batch() -> Run {
-    Run::Built(|core, call, body| Box::pin(run(core, call, body)))
+    Run::Built(Effect::Writes, |core, call, body| {
+        Box::pin(run(core, call, body))
+    })
 }
 
 async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {

@@ -70,3 +70,46 @@ async fn statistics_are_the_secondary_s() {
     assert_eq!(found.elements("Status"), ["live"]);
     assert_eq!(found.elements("LastSyncTime"), [START.rfc1123()]);
 }
+
+/// "Common REST API error codes": the secondary is read, and not written to.
+#[tokio::test]
+async fn the_secondary_is_only_read() {
+    let client = Client::new();
+    let block = [("x-ms-blob-type", "BlockBlob")];
+    for (method, path, headers, expected) in [
+        (
+            "PUT",
+            "/box?restype=container",
+            &[][..],
+            "403 InsufficientAccountPermissions",
+        ),
+        (
+            "PUT",
+            "/box/b",
+            &block,
+            "403 InsufficientAccountPermissions",
+        ),
+        (
+            "DELETE",
+            "/box/b",
+            &[],
+            "403 InsufficientAccountPermissions",
+        ),
+        (
+            "POST",
+            "/?comp=batch",
+            &[],
+            "403 InsufficientAccountPermissions",
+        ),
+        ("GET", "/box/b", &[], "404 ContainerNotFound"),
+        ("GET", "/?comp=list", &[], "200"),
+    ] {
+        let target = format!("/devstoreaccount1-secondary{path}");
+        let answer = client.ask_at(method, &target, headers, "").await;
+        assert_eq!(answer.outcome(), expected, "{method} {path}");
+        if expected.starts_with("403") {
+            assert_eq!(answer.elements("Message").len(), 1);
+            assert!(answer.text.contains("Write operations are not allowed."));
+        }
+    }
+}

@@ -105,3 +105,32 @@ async fn browsers_ask_first() {
     let got = client.send_with("GET", "/que/messages", &origin, "").await;
     assert_eq!(got.header("access-control-allow-origin"), "http://a");
 }
+
+/// "Common REST API error codes": the secondary is read, and not written to; a message that is
+/// taken is hidden, which is a write.
+#[tokio::test]
+async fn the_secondary_is_only_read() {
+    let client = Client::new().await;
+    let message = "<QueueMessage><MessageText>a</MessageText></QueueMessage>";
+    let sas = super::signatures::account_sas(&client, "q", "sco", "rwdlacup");
+    let headers = [("x-ms-version", "2021-12-02")];
+    let ask = async |method: &str, path: &str, body: &'static str| {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let target = format!("/{ACCOUNT}-secondary{path}{mark}{sas}");
+        let answer = client.call(method, &target, &headers, body.into()).await;
+        answer.outcome()
+    };
+    for (method, path, body) in [
+        ("PUT", "/other", ""),
+        ("DELETE", "/other", ""),
+        ("POST", "/other/messages", message),
+        ("GET", "/other/messages", ""),
+        ("DELETE", "/other/messages/id?popreceipt=r", ""),
+    ] {
+        let expected = "403 InsufficientAccountPermissions";
+        assert_eq!(ask(method, path, body).await, expected, "{method} {path}");
+    }
+    let peeked = ask("GET", "/other/messages?peekonly=true", "").await;
+    assert_eq!(peeked, "404 QueueNotFound");
+    assert_eq!(ask("GET", "/?comp=list", "").await, "200");
+}

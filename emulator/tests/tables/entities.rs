@@ -54,6 +54,29 @@ async fn an_insert_can_be_quiet() {
     assert!(!quiet.header("etag").is_empty() && !quiet.header("dataserviceid").is_empty());
 }
 
+/// The address of an update says which entity it is, whatever the body says. The first pair of keys
+/// is recorded: `python/test_table_entity.
+/// test_operations_on_entity_with_partition_key_having_single_quote`.
+#[tokio::test]
+async fn the_address_of_an_update_counts() {
+    let client = Client::new().await;
+    for (key, said) in [("a''b", "a''''b"), ("p", "other"), ("p", "")] {
+        for method in ["PUT", "PATCH", "MERGE"] {
+            let body = entity(said, said, method);
+            let done = client.send(method, &address(key, key), body).await;
+            assert_eq!(done.outcome(), "204", "{method} {said}");
+            let read = client.get(key, key).await.json();
+            assert_eq!(
+                (&read["PartitionKey"], &read["RowKey"]),
+                (&json!(key), &json!(key))
+            );
+            assert_eq!(read["v"], method);
+        }
+        let other = client.get(said, said).await;
+        assert_eq!(other.outcome(), "404 ResourceNotFound", "{said}");
+    }
+}
+
 /// T1, T2: an update under a tag is refused when somebody else wrote since.
 #[tokio::test]
 async fn a_tag_guards_an_update() {

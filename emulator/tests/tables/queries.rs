@@ -82,6 +82,56 @@ async fn pages_follow_one_another() {
     assert_eq!(all.len(), 1_003);
 }
 
+/// Who asks for nothing is not led on to it.
+#[tokio::test]
+async fn a_page_of_nothing_is_the_last() {
+    let client = numbered(2).await;
+    for path in ["/tab()?$top=0", "/Tables?$top=0"] {
+        let page = client.send("GET", path, "").await;
+        assert_eq!(page.outcome(), "200", "{path}");
+        assert_eq!(page.json()["value"].as_array().unwrap().len(), 0, "{path}");
+        let names: Vec<_> = page.headers.keys().map(ToString::to_string).collect();
+        let leads_on = names.iter().any(|name| name.contains("continuation"));
+        assert!(!leads_on, "{path} {names:?}");
+    }
+    let missing = client.send("GET", "/none()?$top=0", "").await;
+    assert_eq!(missing.outcome(), "404 TableNotFound");
+}
+
+/// OData: no option of a query is specified more than once.
+#[tokio::test]
+async fn an_option_is_given_once() {
+    let client = numbered(2).await;
+    for resource in ["/tab()", "/Tables"] {
+        for query in [
+            "$top=1&$top=2",
+            "$top=1&$TOP=1",
+            "$filter=true&$filter=false",
+            "$select=n&$select=m",
+            "$format=json&$format=atom",
+        ] {
+            let path = format!("{resource}?{query}");
+            let refused = client.send("GET", &path, "").await;
+            assert_eq!(refused.outcome(), "400 InvalidInput", "{path}");
+        }
+    }
+}
+
+/// Since there is JSON alone no data service version is asked for, and none is refused.
+#[tokio::test]
+async fn data_service_versions_do_not_matter_any_more() {
+    let client = numbered(1).await;
+    for version in ["1.0", "2.0;NetFx", "3.0", "9.0", "x", ""] {
+        let headers = [
+            ("accept", "application/json"),
+            ("dataserviceversion", version),
+            ("maxdataserviceversion", version),
+        ];
+        let page = client.send_with("GET", "/tab()", &headers, "").await;
+        assert_eq!(page.outcome(), "200", "{version}");
+    }
+}
+
 /// T8: a token is where the next page starts; what is written before it is not seen any more, what
 /// is written behind it is, and what it named may be gone.
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Properties and statistics of the service, access policies, cross-origin requests.
 
-use super::client::{ACCOUNT, Client};
+use super::client::{ACCOUNT, Client, address};
 
 const XML: [(&str, &str); 1] = [("content-type", "application/xml")];
 
@@ -51,6 +51,34 @@ async fn the_secondary_tells_how_far_it_is() {
     let client = Client::new().await;
     let path = "/?restype=service&comp=stats";
     assert_eq!(client.send("GET", path, "").await.status, 400);
+}
+
+/// "Common REST API error codes": the secondary is read, and not written to. A transaction does
+/// what the requests inside of it do.
+#[tokio::test]
+async fn the_secondary_is_only_read() {
+    let client = Client::new().await;
+    assert_eq!(client.insert("p", "1", "kept").await.outcome(), "201");
+    let refused = "403 InsufficientAccountPermissions";
+    let entity = address("p", "1");
+    for (method, path, body) in [
+        ("POST", "/Tables", r#"{"TableName":"other"}"#),
+        ("DELETE", "/Tables('tab')", ""),
+        ("POST", "/tab", r#"{"PartitionKey":"p","RowKey":"2"}"#),
+        ("PUT", &entity, r#"{"v":"other"}"#),
+        ("MERGE", &entity, r#"{"v":"other"}"#),
+        ("DELETE", &entity, ""),
+        ("PUT", "/?restype=service&comp=properties", "<x/>"),
+        ("PUT", "/tab?comp=acl", ""),
+    ] {
+        let path = format!("-secondary{path}");
+        let answer = client.send(method, &path, body).await;
+        assert_eq!(answer.outcome(), refused, "{method} {path}");
+    }
+    let answer = client.send("GET", &format!("-secondary{entity}"), "").await;
+    assert_eq!((answer.status, &answer.json()["v"]), (200, &"kept".into()));
+    let tables = client.send("GET", "-secondary/Tables", "").await;
+    assert_eq!(tables.texts("TableName"), ["tab"]);
 }
 
 /// "Set Table ACL": five policies at most, of rights that tables have.

@@ -180,6 +180,29 @@ async fn a_batch_may_be_one_query() {
     assert!(answer.text.contains("\"v\":\"v\""), "{}", answer.text);
 }
 
+/// On the secondary a query of a batch is served, a change is not.
+#[tokio::test]
+async fn a_batch_reads_the_secondary_and_does_not_write_it() {
+    let client = Client::new().await;
+    client.insert("p", "r", "v").await;
+    let query = format!(
+        "--b_1\r\nContent-Type: application/http\r\n\r\n\
+         GET {ENDPOINT}tab(PartitionKey='p',RowKey='r') HTTP/1.1\r\n\
+         Accept: application/json\r\n\r\n\r\n--b_1--\r\n"
+    );
+    let headers = [("content-type", "multipart/mixed; boundary=b_1")];
+    for (body, status) in [(query, "200"), (batch(&[insert("p", "new")]), "403")] {
+        let path = "-secondary/$batch";
+        let answer = client.send_with("POST", path, &headers, body).await;
+        assert_eq!(answer.outcome(), "202");
+        assert_eq!(answer.statuses(), [status], "{}", answer.text);
+        let is_refused = answer.text.contains("InsufficientAccountPermissions");
+        assert_eq!(is_refused, status == "403", "{}", answer.text);
+    }
+    let rows = client.send("GET", "/tab()", "").await.texts("RowKey");
+    assert_eq!(rows, ["r"]);
+}
+
 /// 100 changes are the most, and what is no batch is refused as a whole.
 #[tokio::test]
 async fn what_is_no_batch_is_refused() {
@@ -214,6 +237,42 @@ async fn what_is_no_batch_is_refused() {
         client.send("GET", "/tab()", "").await.texts("RowKey").len(),
         100
     );
+}
+
+/// A request inside names a resource of the account that the batch came to, whatever its host; it
+/// does not reach another account, or what no table has below it.
+#[tokio::test]
+async fn requests_stay_within_the_account() {
+    let client = Client::new().await;
+    let count = async || client.send("GET", "/tab()", "").await.texts("RowKey").len();
+    let at = |address: &str, row: &str| batch(&[insert("p", row)]).replace(ENDPOINT, address);
+    for (n, address) in [
+        "http://127.0.0.1:10002/devstoreaccount1/",
+        "http://azurite:10002/devstoreaccount1//",
+        "https://devstoreaccount1.table.core.windows.net/",
+        "https://another.table.core.windows.net/",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let answer = send(&client, at(address, &n.to_string())).await;
+        assert_eq!(answer.statuses(), ["204"], "{address} {}", answer.text);
+    }
+    assert_eq!(count().await, 4);
+    for address in [
+        "http://127.0.0.1:10002/otheraccount/",
+        "http://127.0.0.1:10002/devstoreaccount/",
+        "http://127.0.0.1:10002/devstoreaccount1/tab/",
+        "http://127.0.0.1:10002/x/devstoreaccount1/",
+        "/otheraccount/",
+        "/x/y/z/",
+    ] {
+        let answer = send(&client, at(address, "other")).await;
+        assert_eq!(answer.outcome(), "202", "{address}");
+        assert_eq!(answer.statuses(), ["400"], "{address}");
+        assert!(answer.text.contains("\"InvalidInput\""), "{}", answer.text);
+    }
+    assert_eq!(count().await, 4);
 }
 
 /// Requests may name their resource from the slash on, with and without the account.

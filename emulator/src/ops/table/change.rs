@@ -75,8 +75,9 @@ pub struct Written {
 }
 
 impl Change {
-    /// The keys that a write names: those of its address, whatever its body says, as recorded; else
-    /// those of its body.
+    /// The keys that a write names: those of its address, whatever its body says; else those of its
+    /// body. Recorded of an address whose keys have half the quotes of the body's:
+    /// `python/test_table_entity.test_operations_on_entity_with_partition_key_having_single_quote`.
     ///
     /// # Errors
     /// 400 `PropertiesNeedValue` where one is missing, and those of [`check_key`].

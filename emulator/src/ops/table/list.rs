@@ -86,7 +86,7 @@ impl Read for QueryTables {
     type Output = Page;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        parameters::check_supported(call)?;
+        parameters::check_options(call)?;
         let is_one = matches!(
             &call.target.resource,
             Resource::Table(Ok(Address::Table(_)))
@@ -113,6 +113,8 @@ impl Read for QueryTables {
                 let found = table.find_or(view, ErrorCode::ResourceNotFound)?;
                 page.tables.push(found);
             }
+            // Nothing is asked for: see `scan::page`.
+            None if self.most == 0 => {}
             None => self.scan(view, &mut page)?,
         }
         Ok(page)

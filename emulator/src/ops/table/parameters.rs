@@ -20,6 +20,9 @@ const UNSUPPORTED: [&str; 6] = [
     "$skiptoken",
 ];
 
+/// Options that there are. OData: none may be specified more than once.
+const OPTIONS: [&str; 4] = ["$filter", "$format", "$select", "$top"];
+
 /// `$select`, if given.
 ///
 /// # Errors
@@ -40,13 +43,18 @@ pub fn top(call: &Call) -> Result<usize, StorageError> {
     Ok(most as usize)
 }
 
-/// Refuses options that there are not.
+/// Refuses options that there are not, and those that are given twice.
 ///
 /// # Errors
-/// 501 `NotImplemented`.
-pub fn check_supported(call: &Call) -> Result<(), StorageError> {
+/// 501 `NotImplemented`, 400 `InvalidInput`.
+pub fn check_options(call: &Call) -> Result<(), StorageError> {
     if UNSUPPORTED.iter().any(|name| call.query(name).is_some()) {
         return Err(ErrorCode::NotImplemented.into());
+    }
+    let is = |given: &(String, String), name: &str| given.0.eq_ignore_ascii_case(name);
+    let count = |name: &str| call.query.iter().filter(|given| is(given, name)).count();
+    if OPTIONS.iter().any(|name| count(name) > 1) {
+        return Err(ErrorCode::InvalidInput.into());
     }
     Ok(())
 }

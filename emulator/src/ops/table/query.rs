@@ -11,7 +11,7 @@
 //! x-ms-continuation-NextRowKey: 1!4!MTg-
 //! ```
 
-use smalt_protocol::table::filter::{self, Filter};
+use smalt_protocol::table::filter::Filter;
 use smalt_protocol::table::format::Kind;
 use smalt_protocol::table::query::Select;
 use smalt_protocol::table::{Entity, Format, continuation, payload};
@@ -45,17 +45,13 @@ impl QueryEntities {
         let Some(filter) = &self.filter else {
             return vec![Span::whole(self.range.clone())];
         };
-        let ranges = filter.key_ranges();
-        let span = |range: &filter::KeyRange| Span {
-            range: KeyRange::of_filter(range).and(&self.range),
-            rows: range.row_key.clone(),
-        };
+        let spans = Span::of_filter(filter, &self.range);
         let most = if planted("one-range-of-a-filter") {
             1
         } else {
-            ranges.len()
+            spans.len()
         };
-        ranges.iter().take(most).map(span).collect()
+        spans.into_iter().take(most).collect()
     }
 }
 
@@ -63,7 +59,7 @@ impl Read for QueryEntities {
     type Output = (Page, Timestamp);
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
-        parameters::check_supported(call)?;
+        parameters::check_options(call)?;
         Ok(QueryEntities {
             format: answer::format(call)?,
             table: TableRef::of(call)?,

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use smalt_protocol::table::filter;
+use smalt_protocol::table::filter::Interval;
 
 use crate::auth::Identity;
 use crate::call::Call;
@@ -38,24 +38,24 @@ impl KeyRange {
         KeyRange { from, to }
     }
 
-    /// What a filter leaves to look at in one of its ranges. With several partitions row keys bound
-    /// nothing here: [`scan`](super::scan) leaps over what they exclude.
-    pub fn of_filter(range: &filter::KeyRange) -> Self {
-        let (partitions, rows) = (&range.partition_key, &range.row_key);
-        let Some(partition) = partitions.single() else {
-            return KeyRange {
-                from: match &partitions.lower {
-                    Bound::Unbounded => Vec::new(),
-                    Bound::Included(first) => keys::partition(first),
-                    Bound::Excluded(before) => keys::after(keys::partition(before)),
-                },
-                to: match &partitions.upper {
-                    Bound::Unbounded => None,
-                    Bound::Included(last) => Some(keys::after(keys::partition(last))),
-                    Bound::Excluded(end) => Some(keys::partition(end)),
-                },
-            };
-        };
+    /// All of some partitions.
+    pub fn of_partitions(partitions: &Interval) -> Self {
+        KeyRange {
+            from: match &partitions.lower {
+                Bound::Unbounded => Vec::new(),
+                Bound::Included(first) => keys::partition(first),
+                Bound::Excluded(before) => keys::after(keys::partition(before)),
+            },
+            to: match &partitions.upper {
+                Bound::Unbounded => None,
+                Bound::Included(last) => Some(keys::after(keys::partition(last))),
+                Bound::Excluded(end) => Some(keys::partition(end)),
+            },
+        }
+    }
+
+    /// Some rows of a partition.
+    pub fn of_rows(partition: &str, rows: &Interval) -> Self {
         let place = |row: &str| keys::position(partition, row);
         KeyRange {
             from: match &rows.lower {
@@ -149,7 +149,17 @@ mod tests {
                 &[("b", ""), ("b", "z")],
                 &[("a", "z"), ("ba", "")],
             ),
-            (&[("tn", "t"), ("srk", "2")], &[("a", "1")], &[]),
+            // A row key bounds nothing without its partition key.
+            (
+                &[("tn", "t"), ("srk", "2"), ("erk", "3")],
+                &[("a", "1"), ("z", "9")],
+                &[],
+            ),
+            (
+                &[("tn", "t"), ("srk", "2"), ("epk", "b"), ("erk", "3")],
+                &[("a", "1"), ("b", "3")],
+                &[("b", "4"), ("c", "")],
+            ),
             // Without a table it is the signature of an account.
             (&[("spk", "b")], &[("a", "")], &[]),
         ] {
@@ -180,33 +190,29 @@ mod tests {
         prop::sample::select(vec!["", "a", "ab", "b", "c"]).prop_map(str::to_owned)
     }
 
-    fn comparison() -> impl Strategy<Value = String> {
-        let key = prop::sample::select(vec!["PartitionKey", "RowKey"]);
-        let operator = prop::sample::select(vec!["eq", "ne", "gt", "ge", "lt", "le"]);
-        (key, operator, text())
-            .prop_map(|(key, operator, text)| format!("{key} {operator} '{text}'"))
+    fn bound() -> impl Strategy<Value = Bound<String>> {
+        (0..3, text()).prop_map(|(kind, text)| match kind {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(text),
+            _ => Bound::Excluded(text),
+        })
     }
 
     proptest! {
-        /// What a filter accepts lies in one of its ranges, and with one partition nothing else.
+        /// Places are in the order of keys.
         #[test]
-        fn filters_bound_what_is_looked_at(
-            one in comparison(),
-            other in comparison(),
-            joined in prop::sample::select(vec!["and", "or"]),
+        fn intervals_of_keys_are_ranges_of_places(
+            lower in bound(),
+            upper in bound(),
             partition in text(),
             row in text(),
         ) {
-            let filter = filter::Filter::parse(&format!("{one} {joined} {other}")).unwrap();
-            let ranges = filter.key_ranges();
-            let holds = ranges.iter().any(|range| range.contains(&partition, &row));
-            let within = |range: &filter::KeyRange| {
-                KeyRange::of_filter(range).contains(&partition, &row)
-            };
-            prop_assert!(!holds || ranges.iter().any(within));
-            for range in ranges.iter().filter(|range| range.partition_key.single().is_some()) {
-                prop_assert_eq!(within(range), range.contains(&partition, &row));
-            }
+            let interval = Interval { lower, upper };
+            let partitions = KeyRange::of_partitions(&interval);
+            prop_assert_eq!(partitions.contains(&partition, &row), interval.contains(&partition));
+            let rows = KeyRange::of_rows(&partition, &interval);
+            prop_assert_eq!(rows.contains(&partition, &row), interval.contains(&row));
+            prop_assert!(!rows.contains("other", &row));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::ops::{Bound, ControlFlow};
 
 use smalt_protocol::limits::TABLE_PAGE_BYTES_MAX;
 use smalt_protocol::table::Entity;
-use smalt_protocol::table::filter::Interval;
+use smalt_protocol::table::filter::{self, Filter, Interval};
 
 use super::range::KeyRange;
 use crate::keys::{self, Generation};
@@ -30,8 +30,8 @@ const PASSED_MAX: usize = 16;
 pub struct Span {
     /// Its places.
     pub range: KeyRange,
-    /// The row keys that are wanted in each partition.
-    pub rows: Interval,
+    /// The row keys that are wanted in each partition, in order.
+    pub rows: Vec<Interval>,
 }
 
 impl Span {
@@ -39,8 +39,29 @@ impl Span {
     pub fn whole(range: KeyRange) -> Self {
         Span {
             range,
-            rows: Interval::EVERYTHING,
+            rows: vec![Interval::EVERYTHING],
         }
+    }
+
+    /// What a filter leaves of a range, in order: of a single partition its rows, stretch by
+    /// stretch; of several all that lies between, in which the scan leaps to the rows.
+    pub fn of_filter(filter: &Filter, within: &KeyRange) -> Vec<Self> {
+        let ranges = filter.key_ranges().into_iter();
+        ranges
+            .flat_map(|range| Self::of_keys(range, within))
+            .collect()
+    }
+
+    fn of_keys(keys: filter::KeyRange, within: &KeyRange) -> Vec<Self> {
+        let Some(partition) = keys.partition_key.single() else {
+            return vec![Span {
+                range: KeyRange::of_partitions(&keys.partition_key).and(within),
+                rows: keys.row_keys,
+            }];
+        };
+        let rows = keys.row_keys.iter();
+        rows.map(|rows| Self::whole(KeyRange::of_rows(partition, rows).and(within)))
+            .collect()
     }
 }
 
@@ -65,6 +86,10 @@ pub fn page(
     most: usize,
     accepts: impl Fn(&Entity) -> bool,
 ) -> StoreResult<Page> {
+    if most == 0 {
+        // Whoever asks for nothing has all of it: a way on would lead here again for ever.
+        return Ok(Page::default());
+    }
     let mut scan = Scan {
         view,
         most,
@@ -113,7 +138,7 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
         generation: Generation,
         from: &[u8],
         to: &[u8],
-        rows: &Interval,
+        rows: &[Interval],
     ) -> StoreResult<Stop> {
         if from >= to {
             return Ok(Stop::End);
@@ -128,12 +153,13 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
                 return ControlFlow::Break(());
             }
             self.seen += 1;
-            if !rows.contains(&names.1) {
+            let wanted = first_wanted(rows, &names.1);
+            if !wanted.is_some_and(|wanted| wanted.contains(&names.1)) {
                 passed += 1;
                 if passed < PASSED_MAX {
                     return ControlFlow::Continue(());
                 }
-                outcome = Ok(Stop::Leap(leap(generation, key, &names, rows)));
+                outcome = Ok(Stop::Leap(leap(generation, key, &names.0, wanted)));
                 return ControlFlow::Break(());
             }
             passed = 0;
@@ -183,28 +209,24 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
     }
 }
 
-/// Where the next entity can be whose row key is wanted, behind one whose row key is not.
-fn leap(
-    generation: Generation,
-    key: &[u8],
-    (partition, row): &(String, String),
-    rows: &Interval,
-) -> Vec<u8> {
-    let first = match &rows.lower {
-        Bound::Included(first) | Bound::Excluded(first) => first.as_str(),
-        Bound::Unbounded => "",
+/// The first of the stretches, which are in order, that does not lie before a row.
+fn first_wanted<'a>(rows: &'a [Interval], row: &str) -> Option<&'a Interval> {
+    rows.get(rows.partition_point(|rows| rows.ends_before(row)))
+}
+
+/// Where the next entity can be whose row key is wanted, behind one whose row key is not: where the
+/// next stretch of wanted rows begins, or the next partition.
+fn leap(generation: Generation, key: &[u8], partition: &str, wanted: Option<&Interval>) -> Vec<u8> {
+    let Some(wanted) = wanted else {
+        let place = keys::after(keys::partition(partition));
+        return [keys::entities(generation), place].concat();
     };
-    let wanted = keys::entity(generation, partition, first);
-    if wanted.as_slice() > key {
-        return wanted;
+    match &wanted.lower {
+        Bound::Included(first) => keys::entity(generation, partition, first),
+        // It can be that row which the bound leaves out.
+        Bound::Excluded(before) => keys::after(keys::entity(generation, partition, before)),
+        Bound::Unbounded => keys::after(key.to_vec()),
     }
-    // A row key before the bound that excludes it, or behind the last one.
-    let is_before = matches!(&rows.lower, Bound::Excluded(first) if first == row);
-    if is_before {
-        return keys::after(key.to_vec());
-    }
-    let place = keys::after(keys::partition(partition));
-    [keys::entities(generation), place].concat()
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ use crate::core::Core;
 use crate::operation::Write as _;
 use crate::ops::table::change::{Change, Written};
 use crate::ops::table::write::WriteEntity;
-use crate::pipeline::Run;
+use crate::pipeline::{Effect, Run, check_endpoint};
 use crate::planted::planted;
 use crate::reply::Reply;
 use crate::stage;
@@ -51,7 +51,9 @@ use request::Part;
 
 /// Runs a transaction.
 pub const fn transaction() -> Run {
-    Run::Built(|core, call, body| Box::pin(run(core, call, body)))
+    Run::Built(Effect::OfItsRequests, |core, call, body| {
+        Box::pin(run(core, call, body))
+    })
 }
 
 /// A refusal of one request, by its place.
@@ -173,6 +175,7 @@ impl Part {
         if !request::CHANGES.contains(&entry.id) {
             return Err(ErrorCode::InvalidInput.into());
         }
+        check_endpoint(call, entry)?;
         crate::auth::permit(call, entry)?;
         WriteEntity::parse(call)?.change(self.body())
     }

@@ -1,7 +1,8 @@
 //! The keys that a filter leaves: what a query has to look at.
 //!
-//! Each part of a filter is reduced to a list of ranges that contains everything it can match.
-//! What is said of other properties, and what is negated, leaves all keys.
+//! Each part of a filter is reduced to a region that contains everything it can match: stretches of
+//! partitions, and in each of them stretches of rows. `not` is carried inwards to the comparisons,
+//! which it turns round. What is said of other properties leaves all keys.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -10,8 +11,10 @@ use crate::table::entity::{PARTITION_KEY, ROW_KEY};
 use crate::table::filter::{Comparison, Condition, Operand};
 use crate::table::value::{Value, compare_text};
 
-/// Ranges that are told apart; more become the one that spans them. Ours: a query looks each up.
-const RANGES_MAX: usize = 64;
+/// Stretches of rows that a region tells apart, over all its partitions; where there would be more,
+/// neighbours become one. Ours: several for each of the comparisons that a filter can make, of
+/// which each puts an end to two stretches at most.
+const STRETCHES_MAX: usize = 4_096;
 
 /// Texts between two bounds, in the order of [`compare_text`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,169 +25,329 @@ pub struct Interval {
     pub upper: Bound<String>,
 }
 
-/// Entities whose partition key lies in one interval and whose row key in another. With a single
-/// partition they lie side by side; else in each partition there is a stretch of them.
+/// Entities whose partition key lies in one interval and whose row key in one of several. With a
+/// single partition those of a row interval lie side by side; else in each partition there is a
+/// stretch of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     /// Their partition keys.
     pub partition_key: Interval,
-    /// Their row keys, in each of the partitions.
-    pub row_key: Interval,
+    /// Their row keys, in each of the partitions: in order, apart from one another, at least one.
+    pub row_keys: Vec<Interval>,
 }
 
 /// The ranges of a whole filter, in order and disjoint.
 pub(super) fn of(condition: &Condition) -> Vec<KeyRange> {
-    disjoint(ranges(condition))
+    let region = region(condition, true);
+    region.iter().map(Part::key_range).collect()
 }
 
-fn ranges(condition: &Condition) -> Vec<KeyRange> {
+/// A place between texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut<'a> {
+    Start,
+    Before(&'a str),
+    After(&'a str),
+    End,
+}
+
+/// The texts between two places, of which the first comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch<'a> {
+    from: Cut<'a>,
+    to: Cut<'a>,
+}
+
+const EVERYTHING: Stretch<'static> = Stretch {
+    from: Cut::Start,
+    to: Cut::End,
+};
+
+/// Stretches in order, apart from one another.
+type Stretches<'a> = Vec<Stretch<'a>>;
+
+/// Partitions and, in each of them, some rows.
+#[derive(Clone, Debug)]
+struct Part<'a> {
+    partitions: Stretch<'a>,
+    rows: Stretches<'a>,
+}
+
+/// Parts in order, apart from one another.
+type Region<'a> = Vec<Part<'a>>;
+
+fn everything<'a>() -> Region<'a> {
+    vec![Part {
+        partitions: EVERYTHING,
+        rows: vec![EVERYTHING],
+    }]
+}
+
+/// Where a condition can hold or, with `holds` false, where it can fail. The depth of this
+/// recursion is that of the filter, which was bounded when it was read.
+fn region(condition: &Condition, holds: bool) -> Region<'_> {
     match condition {
-        Condition::All(terms) => {
-            let start = vec![KeyRange::everything()];
-            let mut terms = terms.iter().map(ranges);
-            terms.by_ref().fold(start, |one, other| both(&one, &other))
-        }
-        Condition::Any(terms) => {
-            let mut any = Vec::new();
-            for term in terms {
-                any.extend(ranges(term));
-                any = bounded(any);
-            }
-            any
-        }
+        Condition::Not(term) => region(term, !holds),
+        Condition::All(terms) => combined(terms, holds, if holds { both } else { either }),
+        Condition::Any(terms) => combined(terms, holds, if holds { either } else { both }),
         Condition::Compare(Operand::Property(name), comparison, Operand::Literal(value)) => {
-            compared(name, *comparison, value)
+            compared(name, *comparison, value, holds)
         }
         Condition::Compare(Operand::Literal(value), comparison, Operand::Property(name)) => {
-            compared(name, comparison.mirrored(), value)
+            compared(name, comparison.mirrored(), value, holds)
         }
-        Condition::Holds(Operand::Literal(Value::Boolean(false))) => Vec::new(),
-        Condition::Not(_) | Condition::Compare(..) | Condition::Holds(_) => {
-            vec![KeyRange::everything()]
-        }
+        Condition::Holds(Operand::Literal(Value::Boolean(given))) if *given != holds => Vec::new(),
+        Condition::Compare(..) | Condition::Holds(_) => everything(),
     }
+}
+
+/// What is left of two lists of rows.
+type Join = for<'a> fn(&[Stretch<'a>], &[Stretch<'a>]) -> Stretches<'a>;
+
+/// The regions of several terms, joined in pairs, so that many cost little more than few.
+fn combined(terms: &[Condition], holds: bool, join: Join) -> Region<'_> {
+    let mut regions: Vec<_> = terms.iter().map(|term| region(term, holds)).collect();
+    while regions.len() > 1 {
+        let pairs = regions.chunks(2).map(|pair| match pair {
+            [one, other] => joined(one, other, join),
+            alone => alone.concat(),
+        });
+        regions = pairs.collect();
+    }
+    regions.pop().unwrap_or_else(everything)
 }
 
 /// What a comparison leaves. A key is a text: compared with anything else it matches nothing.
-fn compared(name: &str, comparison: Comparison, value: &Value) -> Vec<KeyRange> {
+fn compared<'a>(name: &str, comparison: Comparison, value: &'a Value, holds: bool) -> Region<'a> {
     if name != PARTITION_KEY && name != ROW_KEY {
-        return vec![KeyRange::everything()];
+        return everything();
     }
     let Value::String(text) = value else {
-        return Vec::new();
+        return if holds { Vec::new() } else { everything() };
     };
-    let mut range = KeyRange::everything();
-    let interval = Interval::of(comparison, text);
+    let comparison = if holds {
+        comparison
+    } else {
+        comparison.opposite()
+    };
+    let mut found = stretches(comparison, text);
+    found.retain(|stretch| !stretch.is_empty());
     if name == PARTITION_KEY {
-        range.partition_key = interval;
-    } else {
-        range.row_key = interval;
+        let parts = found.into_iter().map(|partitions| Part {
+            partitions,
+            rows: vec![EVERYTHING],
+        });
+        return parts.collect();
     }
-    vec![range]
-}
-
-/// What lies in both lists.
-fn both(one: &[KeyRange], other: &[KeyRange]) -> Vec<KeyRange> {
-    let spans = [hull(one), hull(other)];
-    let (one, other) = if one.len() * other.len() <= RANGES_MAX {
-        (one, other)
-    } else if one.len() >= other.len() {
-        (one, spans[1].as_slice())
-    } else {
-        (spans[0].as_slice(), other)
+    let all = Part {
+        partitions: EVERYTHING,
+        rows: found,
     };
-    let pairs = one
-        .iter()
-        .flat_map(|a| other.iter().map(move |b| a.intersection(b)));
-    bounded(pairs.filter(|range| !range.is_empty()).collect())
+    Some(all)
+        .filter(|all| !all.rows.is_empty())
+        .into_iter()
+        .collect()
 }
 
-/// The list, or what spans it where it is too long.
-fn bounded(ranges: Vec<KeyRange>) -> Vec<KeyRange> {
-    if ranges.len() <= RANGES_MAX {
-        return ranges;
-    }
-    let merged = disjoint(ranges);
-    if merged.len() <= RANGES_MAX {
-        merged
+/// The texts that compare so with this one.
+fn stretches(comparison: Comparison, text: &str) -> Stretches<'_> {
+    // Nothing comes before the empty text.
+    let before = if text.is_empty() {
+        Cut::Start
     } else {
-        hull(&merged)
+        Cut::Before(text)
+    };
+    let after = Cut::After(text);
+    let up_to = |to| Stretch {
+        from: Cut::Start,
+        to,
+    };
+    let starting = |from| Stretch { from, to: Cut::End };
+    match comparison {
+        Comparison::Equal => vec![Stretch {
+            from: before,
+            to: after,
+        }],
+        Comparison::NotEqual => vec![up_to(before), starting(after)],
+        Comparison::Greater => vec![starting(after)],
+        Comparison::GreaterOrEqual => vec![starting(before)],
+        Comparison::Less => vec![up_to(before)],
+        Comparison::LessOrEqual => vec![up_to(after)],
     }
 }
 
-/// The one range that spans a list; none for none.
-fn hull(ranges: &[KeyRange]) -> Vec<KeyRange> {
-    let mut ranges = ranges.iter();
-    let first = ranges.next().cloned();
-    let span = first.map(|first| ranges.fold(first, |span, range| span.hull(range)));
-    span.into_iter().collect()
+/// Two regions joined: between any two places where a part of either begins or ends, their rows
+/// are.
+fn joined<'a>(one: &[Part<'a>], other: &[Part<'a>], join: Join) -> Region<'a> {
+    let parts = one.iter().chain(other).map(|part| part.partitions);
+    let mut cuts: Vec<Cut<'_>> = parts.flat_map(|part| [part.from, part.to]).collect();
+    cuts.sort_unstable_by(|a, b| a.compare(b));
+    cuts.dedup();
+    let pairs: Vec<_> = cuts
+        .windows(2)
+        .map(|pair| (pair[0], pair[1]))
+        .map(|(from, to)| {
+            (
+                Stretch { from, to },
+                rows_at(one, from),
+                rows_at(other, from),
+            )
+        })
+        .collect();
+    let count: usize = pairs.iter().map(|(_, a, b)| a.len() + b.len()).sum();
+    let most = if count > STRETCHES_MAX {
+        (STRETCHES_MAX / pairs.len()).max(1)
+    } else {
+        STRETCHES_MAX
+    };
+    let mut region: Region<'_> = Vec::new();
+    for (partitions, a, b) in pairs {
+        let rows = thinned(join(a, b), most);
+        match region.last_mut() {
+            _ if rows.is_empty() => {}
+            Some(last) if last.partitions.to == partitions.from && last.rows == rows => {
+                last.partitions.to = partitions.to;
+            }
+            _ => region.push(Part { partitions, rows }),
+        }
+    }
+    region
 }
 
-/// Ranges in order; those that meet in a partition become one, but for separate rows of a single
-/// partition.
-fn disjoint(mut ranges: Vec<KeyRange>) -> Vec<KeyRange> {
-    ranges.retain(|range| !range.is_empty());
-    ranges.sort_by(|one, other| {
-        let partitions = lower(&one.partition_key.lower, &other.partition_key.lower);
-        partitions.then_with(|| lower(&one.row_key.lower, &other.row_key.lower))
-    });
-    let mut merged: Vec<KeyRange> = Vec::new();
-    for mut range in ranges {
-        while let Some(last) = merged.pop() {
-            if last.is_apart_from(&range) {
-                merged.push(last);
-                break;
+/// The rows of the partitions that begin here, where no part begins or ends soon.
+fn rows_at<'r, 'a>(region: &'r [Part<'a>], from: Cut<'a>) -> &'r [Stretch<'a>] {
+    let place = region.partition_point(|part| part.partitions.to.compare(&from).is_le());
+    let part = region.get(place);
+    let part = part.filter(|part| part.partitions.from.compare(&from).is_le());
+    part.map_or(&[], |part| part.rows.as_slice())
+}
+
+/// What lies in either list.
+fn either<'a>(one: &[Stretch<'a>], other: &[Stretch<'a>]) -> Stretches<'a> {
+    let mut all = [one, other].concat();
+    all.sort_by(|a, b| a.from.compare(&b.from));
+    let mut merged: Stretches<'_> = Vec::with_capacity(all.len());
+    for stretch in all {
+        match merged.last_mut() {
+            Some(last) if stretch.from.compare(&last.to).is_le() => {
+                last.to = last.to.max(stretch.to);
             }
-            range = last.hull(&range);
+            _ => merged.push(stretch),
         }
-        merged.push(range);
     }
     merged
 }
 
-impl KeyRange {
-    /// All entities of a table.
-    pub const fn everything() -> Self {
-        KeyRange {
-            partition_key: Interval::EVERYTHING,
-            row_key: Interval::EVERYTHING,
+/// What lies in both lists.
+fn both<'a>(one: &[Stretch<'a>], other: &[Stretch<'a>]) -> Stretches<'a> {
+    let (mut i, mut j) = (0, 0);
+    let mut common = Vec::new();
+    while let (Some(a), Some(b)) = (one.get(i), other.get(j)) {
+        let shared = Stretch {
+            from: if a.from.compare(&b.from).is_ge() {
+                a.from
+            } else {
+                b.from
+            },
+            to: if a.to.compare(&b.to).is_le() {
+                a.to
+            } else {
+                b.to
+            },
+        };
+        if !shared.is_empty() {
+            common.push(shared);
+        }
+        if a.to.compare(&b.to).is_le() {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    common
+}
+
+/// At most so many stretches: neighbours become one.
+fn thinned(stretches: Stretches<'_>, most: usize) -> Stretches<'_> {
+    if stretches.len() <= most {
+        return stretches;
+    }
+    let size = stretches.len().div_ceil(most);
+    let groups = stretches.chunks(size).map(|group| Stretch {
+        from: group[0].from,
+        to: group[group.len() - 1].to,
+    });
+    groups.collect()
+}
+
+impl Cut<'_> {
+    fn compare(&self, other: &Cut<'_>) -> Ordering {
+        let rank = |cut: &Cut<'_>| match cut {
+            Cut::Start => 0,
+            Cut::Before(_) | Cut::After(_) => 1,
+            Cut::End => 2,
+        };
+        match (self, other) {
+            (Cut::Before(a) | Cut::After(a), Cut::Before(b) | Cut::After(b)) => {
+                let is_after = |cut: &Cut<'_>| matches!(cut, Cut::After(_));
+                compare_text(a, b).then(is_after(self).cmp(&is_after(other)))
+            }
+            _ => rank(self).cmp(&rank(other)),
         }
     }
 
+    fn max(self, other: Self) -> Self {
+        if self.compare(&other).is_ge() {
+            self
+        } else {
+            other
+        }
+    }
+
+    fn lower(self) -> Bound<String> {
+        match self {
+            Cut::Before(text) => Bound::Included(text.to_owned()),
+            Cut::After(text) => Bound::Excluded(text.to_owned()),
+            Cut::Start | Cut::End => Bound::Unbounded,
+        }
+    }
+
+    fn upper(self) -> Bound<String> {
+        match self {
+            Cut::Before(text) => Bound::Excluded(text.to_owned()),
+            Cut::After(text) => Bound::Included(text.to_owned()),
+            Cut::Start | Cut::End => Bound::Unbounded,
+        }
+    }
+}
+
+impl Stretch<'_> {
+    fn is_empty(&self) -> bool {
+        self.from.compare(&self.to).is_ge()
+    }
+
+    fn interval(&self) -> Interval {
+        Interval {
+            lower: self.from.lower(),
+            upper: self.to.upper(),
+        }
+    }
+}
+
+impl Part<'_> {
+    fn key_range(&self) -> KeyRange {
+        KeyRange {
+            partition_key: self.partitions.interval(),
+            row_keys: self.rows.iter().map(Stretch::interval).collect(),
+        }
+    }
+}
+
+impl KeyRange {
     /// Whether an entity with these keys lies in it.
     pub fn contains(&self, partition_key: &str, row_key: &str) -> bool {
-        self.partition_key.contains(partition_key) && self.row_key.contains(row_key)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.partition_key.is_empty() || self.row_key.is_empty()
-    }
-
-    fn intersection(&self, other: &Self) -> Self {
-        KeyRange {
-            partition_key: self.partition_key.intersection(&other.partition_key),
-            row_key: self.row_key.intersection(&other.row_key),
-        }
-    }
-
-    fn hull(&self, other: &Self) -> Self {
-        KeyRange {
-            partition_key: self.partition_key.hull(&other.partition_key),
-            row_key: self.row_key.hull(&other.row_key),
-        }
-    }
-
-    fn is_apart_from(&self, other: &Self) -> bool {
-        if self
-            .partition_key
-            .intersection(&other.partition_key)
-            .is_empty()
-        {
-            return true;
-        }
-        let is_one_partition =
-            self.partition_key.single().is_some() && self.partition_key == other.partition_key;
-        is_one_partition && self.row_key.intersection(&other.row_key).is_empty()
+        let is_wanted = |rows: &Interval| rows.contains(row_key);
+        self.partition_key.contains(partition_key) && self.row_keys.iter().any(is_wanted)
     }
 }
 
@@ -195,27 +358,12 @@ impl Interval {
         upper: Bound::Unbounded,
     };
 
-    /// The texts that compare so with this one; for `ne` all.
-    fn of(comparison: Comparison, text: &str) -> Self {
-        let (included, excluded) = (
-            Bound::Included(text.to_owned()),
-            Bound::Excluded(text.to_owned()),
-        );
-        let (lower, upper) = match comparison {
-            Comparison::Equal => (included.clone(), included),
-            Comparison::NotEqual => (Bound::Unbounded, Bound::Unbounded),
-            Comparison::Greater => (excluded, Bound::Unbounded),
-            Comparison::GreaterOrEqual => (included, Bound::Unbounded),
-            Comparison::Less => (Bound::Unbounded, excluded),
-            Comparison::LessOrEqual => (Bound::Unbounded, included),
-        };
-        Interval { lower, upper }
-    }
-
     /// The only text in it, if it is made for one.
     pub fn single(&self) -> Option<&str> {
         match (&self.lower, &self.upper) {
             (Bound::Included(lower), Bound::Included(upper)) if lower == upper => Some(lower),
+            // Nothing comes before the empty text.
+            (Bound::Unbounded, Bound::Included(upper)) if upper.is_empty() => Some(upper),
             _ => None,
         }
     }
@@ -227,77 +375,17 @@ impl Interval {
             Bound::Included(lower) => compare_text(lower, text).is_le(),
             Bound::Excluded(lower) => compare_text(lower, text).is_lt(),
         };
-        begins
-            && match &self.upper {
-                Bound::Unbounded => true,
-                Bound::Included(upper) => compare_text(text, upper).is_le(),
-                Bound::Excluded(upper) => compare_text(text, upper).is_lt(),
-            }
+        begins && !self.ends_before(text)
     }
 
-    /// Whether no text can lie in it.
-    pub fn is_empty(&self) -> bool {
-        match (&self.lower, &self.upper) {
-            (Bound::Included(lower), Bound::Included(upper)) => compare_text(lower, upper).is_gt(),
-            (
-                Bound::Included(lower) | Bound::Excluded(lower),
-                Bound::Included(upper) | Bound::Excluded(upper),
-            ) => compare_text(lower, upper).is_ge(),
-            // Nothing comes before the empty text.
-            (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
-            _ => false,
+    /// Whether a text lies behind all of it.
+    pub fn ends_before(&self, text: &str) -> bool {
+        match &self.upper {
+            Bound::Unbounded => false,
+            Bound::Included(upper) => compare_text(upper, text).is_lt(),
+            Bound::Excluded(upper) => compare_text(upper, text).is_le(),
         }
     }
-
-    fn intersection(&self, other: &Self) -> Self {
-        let begins_later = lower(&self.lower, &other.lower).is_ge();
-        let ends_earlier = upper(&self.upper, &other.upper).is_le();
-        Interval {
-            lower: pick(begins_later, &self.lower, &other.lower),
-            upper: pick(ends_earlier, &self.upper, &other.upper),
-        }
-    }
-
-    fn hull(&self, other: &Self) -> Self {
-        let begins_earlier = lower(&self.lower, &other.lower).is_le();
-        let ends_later = upper(&self.upper, &other.upper).is_ge();
-        Interval {
-            lower: pick(begins_earlier, &self.lower, &other.lower),
-            upper: pick(ends_later, &self.upper, &other.upper),
-        }
-    }
-}
-
-fn pick(is_first: bool, first: &Bound<String>, second: &Bound<String>) -> Bound<String> {
-    if is_first { first } else { second }.clone()
-}
-
-/// Which of two beginnings comes first.
-fn lower(one: &Bound<String>, other: &Bound<String>) -> Ordering {
-    match (one, other) {
-        (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
-        (Bound::Unbounded, _) => Ordering::Less,
-        (_, Bound::Unbounded) => Ordering::Greater,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
-            compare_text(a, b).then(is_excluded(one).cmp(&is_excluded(other)))
-        }
-    }
-}
-
-/// Which of two ends comes first.
-fn upper(one: &Bound<String>, other: &Bound<String>) -> Ordering {
-    match (one, other) {
-        (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
-        (Bound::Unbounded, _) => Ordering::Greater,
-        (_, Bound::Unbounded) => Ordering::Less,
-        (Bound::Included(a) | Bound::Excluded(a), Bound::Included(b) | Bound::Excluded(b)) => {
-            compare_text(a, b).then(is_excluded(other).cmp(&is_excluded(one)))
-        }
-    }
-}
-
-const fn is_excluded(bound: &Bound<String>) -> bool {
-    matches!(bound, Bound::Excluded(_))
 }
 
 impl Comparison {
@@ -310,6 +398,18 @@ impl Comparison {
             Comparison::GreaterOrEqual => Comparison::LessOrEqual,
             Comparison::Less => Comparison::Greater,
             Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+        }
+    }
+
+    /// What holds of two texts where this does not.
+    const fn opposite(self) -> Self {
+        match self {
+            Comparison::Equal => Comparison::NotEqual,
+            Comparison::NotEqual => Comparison::Equal,
+            Comparison::Greater => Comparison::LessOrEqual,
+            Comparison::GreaterOrEqual => Comparison::Less,
+            Comparison::Less => Comparison::GreaterOrEqual,
+            Comparison::LessOrEqual => Comparison::Greater,
         }
     }
 }

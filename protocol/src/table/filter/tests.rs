@@ -208,18 +208,15 @@ fn shown(bound: &Bound<String>, included: &str, excluded: &str) -> String {
     }
 }
 
-/// `[a..b) [1..2]`: partition keys, row keys.
+/// `=a..<b =1..=2`: partition keys, row keys.
 fn ranges(filter: &str) -> Vec<String> {
     let interval = |i: &Interval| {
         let (lower, upper) = (shown(&i.lower, "=", ">"), shown(&i.upper, "=", "<"));
         format!("{lower}..{upper}")
     };
     let show = |range: &KeyRange| {
-        format!(
-            "{} {}",
-            interval(&range.partition_key),
-            interval(&range.row_key)
-        )
+        let rows: Vec<_> = range.row_keys.iter().map(interval).collect();
+        format!("{} {}", interval(&range.partition_key), rows.join(" "))
     };
     let read = Filter::parse(filter).unwrap();
     read.key_ranges().iter().map(show).collect()
@@ -246,7 +243,7 @@ fn ranges_of_keys() {
         ),
         (
             "PartitionKey eq 'a' and (RowKey eq '2' or RowKey eq '1')",
-            &["=a..=a =1..=1", "=a..=a =2..=2"],
+            &["=a..=a =1..=1 =2..=2"],
         ),
         (
             "PartitionKey eq 'a' and (RowKey ge '2' or RowKey ge '1')",
@@ -264,38 +261,83 @@ fn ranges_of_keys() {
         ("PartitionKey gt 'a' and PartitionKey lt 'a'", &[]),
         ("PartitionKey lt ''", &[]),
         ("PartitionKey eq 7", &[]),
-        ("PartitionKey ne 'a'", &["*..* *..*"]),
-        ("not (PartitionKey eq 'a')", &["*..* *..*"]),
+        ("PartitionKey ne 'a'", &["*..<a *..*", ">a..* *..*"]),
         ("PartitionKey eq 'a' or Age eq 1", &["*..* *..*"]),
         ("PartitionKey eq 'a' or false", &["=a..=a *..*"]),
         ("RowKey eq '1'", &["*..* =1..=1"]),
+        (
+            "RowKey eq '2' or PartitionKey eq 'a' and RowKey ge '3' or RowKey eq '1'",
+            &[
+                "*..<a =1..=1 =2..=2",
+                "=a..=a =1..=1 =2..=2 =3..*",
+                ">a..* =1..=1 =2..=2",
+            ],
+        ),
     ];
     for (filter, expected) in cases {
         assert_eq!(ranges(filter), expected, "{filter}");
     }
 }
 
+/// `not` bounds as the opposite does.
+#[test]
+fn ranges_of_what_is_negated() {
+    let cases: [(&str, &[&str]); 11] = [
+        ("not (PartitionKey lt 'x')", &["=x..* *..*"]),
+        ("not (PartitionKey ne 'x')", &["=x..=x *..*"]),
+        ("not ('x' gt PartitionKey)", &["=x..* *..*"]),
+        ("not not (PartitionKey lt 'x')", &["*..<x *..*"]),
+        ("not (PartitionKey eq 'a')", &["*..<a *..*", ">a..* *..*"]),
+        (
+            "not (PartitionKey lt 'a' or PartitionKey gt 'b')",
+            &["=a..=b *..*"],
+        ),
+        (
+            "not (PartitionKey ge 'a' and RowKey ne '1')",
+            &["*..<a *..*", "=a..* =1..=1"],
+        ),
+        ("not (PartitionKey eq 7)", &["*..* *..*"]),
+        ("not (PartitionKey ge '' or Age eq 1)", &[]),
+        ("not (PartitionKey ne 'a' and Age eq 1)", &["*..* *..*"]),
+        ("not (PartitionKey ne 'a' or true)", &[]),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(ranges(filter), expected, "{filter}");
+    }
+}
+
+fn each_of(name: &str, count: usize) -> String {
+    let terms: Vec<_> = (1_000..1_000 + count)
+        .map(|n| format!("{name} eq '{n}'"))
+        .collect();
+    terms.join(" or ")
+}
+
+/// As many as a filter can name are told apart; of products of long lists neighbours become one.
 #[test]
 fn the_number_of_ranges_is_bounded() {
-    let partitions = |count: usize| {
-        let terms: Vec<_> = (100..100 + count)
-            .map(|n| format!("PartitionKey eq '{n}'"))
-            .collect();
-        terms.join(" or ")
-    };
-    assert_eq!(ranges(&partitions(64)).len(), 64);
-    let many = Filter::parse(&partitions(200)).unwrap().key_ranges();
-    assert!(many.len() <= 64);
-    for n in 100..300 {
-        let holding = many
-            .iter()
-            .filter(|range| range.contains(&n.to_string(), ""));
-        assert_eq!(holding.count(), 1, "{n}");
+    for count in [65, 100, 1_000] {
+        assert_eq!(ranges(&each_of("PartitionKey", count)).len(), count);
     }
-    let product = format!("({}) and (RowKey eq '1' or RowKey eq '2')", partitions(40));
-    assert_eq!(ranges(&product).len(), 40);
+    let rows = Filter::parse(&each_of("RowKey", 1_000)).unwrap();
+    assert_eq!(rows.key_ranges()[0].row_keys.len(), 1_000);
+    let points: Vec<_> = (1_000..1_500)
+        .map(|n| format!("PartitionKey eq '{n}' and RowKey eq '{n}'"))
+        .collect();
+    assert_eq!(ranges(&points.join(" or ")).len(), 500);
+    let (one, other) = (each_of("PartitionKey", 500), each_of("RowKey", 500));
+    let product = Filter::parse(&format!("({one}) and ({other})")).unwrap();
+    let ranges = product.key_ranges();
+    let count: usize = ranges.iter().map(|range| range.row_keys.len()).sum();
+    assert_eq!(ranges.len(), 500);
+    assert!(count <= 4_096, "{count}");
+    for n in 1_000..1_500 {
+        let keys = (n.to_string(), (2_499 - n).to_string());
+        let holding = |range: &&KeyRange| range.contains(&keys.0, &keys.1);
+        assert_eq!(ranges.iter().filter(holding).count(), 1, "{n}");
+    }
     let same = vec!["PartitionKey eq 'a'"; 500].join(" or ");
-    assert_eq!(ranges(&same), ["=a..=a *..*"]);
+    assert_eq!(self::ranges(&same), ["=a..=a *..*"]);
 }
 
 fn any_filter() -> impl Strategy<Value = String> {
@@ -336,6 +378,38 @@ fn any_filter() -> impl Strategy<Value = String> {
     })
 }
 
+fn filter_of_keys() -> impl Strategy<Value = String> {
+    let key = prop_oneof![Just("PartitionKey"), Just("RowKey")];
+    let operator = proptest::sample::select(vec!["eq", "ne", "lt", "le", "gt", "ge"]);
+    let leaf = (key, operator, "[a-c\u{ffff}😀]{0,2}", any::<bool>()).prop_map(
+        |(key, operator, text, is_negated)| {
+            let not = if is_negated { "not " } else { "" };
+            format!("{not}({key} {operator} '{text}')")
+        },
+    );
+    leaf.prop_recursive(4, 30, 4, |inner| {
+        let joined = proptest::sample::select(vec![" and ", " or "]);
+        let terms = proptest::collection::vec(inner, 3..5);
+        (terms, joined, any::<bool>()).prop_map(|(terms, joined, is_negated)| {
+            let not = if is_negated { "not " } else { "" };
+            format!("{not}({})", terms.join(joined))
+        })
+    })
+}
+
+/// Whether each interval ends before the next begins.
+fn are_in_order(intervals: &[&Interval]) -> bool {
+    intervals.windows(2).all(|pair| {
+        let (Bound::Included(end) | Bound::Excluded(end)) = &pair[0].upper else {
+            return false;
+        };
+        let (Bound::Included(start) | Bound::Excluded(start)) = &pair[1].lower else {
+            return false;
+        };
+        crate::table::value::compare_text(end, start).is_le()
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
@@ -358,24 +432,30 @@ proptest! {
         }
     }
 
+    /// A filter of three and more comparisons of keys, however negated, leaves what it accepts and
+    /// nothing else.
+    #[test]
+    fn of_keys_alone_ranges_are_exact(
+        filter in filter_of_keys(),
+        keys in proptest::collection::vec(("[a-c\u{ffff}😀]{0,2}", "[a-c\u{ffff}😀]{0,2}"), 30),
+    ) {
+        let read = Filter::parse(&filter).unwrap();
+        let ranges = read.key_ranges();
+        for (partition_key, row_key) in keys {
+            let is_within = ranges.iter().any(|range| range.contains(&partition_key, &row_key));
+            let matches = read.matches(&entity(&partition_key, &row_key));
+            prop_assert_eq!(is_within, matches, "{}: {:?}", filter, &ranges);
+        }
+    }
+
     #[test]
     fn ranges_are_in_the_order_of_keys(filter in any_filter()) {
         let ranges = Filter::parse(&filter).unwrap().key_ranges();
-        for pair in ranges.windows(2) {
-            let (one, other) = (&pair[0], &pair[1]);
-            let is_one = one.partition_key == other.partition_key;
-            let (end, start) = if is_one {
-                (&one.row_key.upper, &other.row_key.lower)
-            } else {
-                (&one.partition_key.upper, &other.partition_key.lower)
-            };
-            let (Bound::Included(end) | Bound::Excluded(end)) = end else {
-                panic!("{filter}: {ranges:?}");
-            };
-            let (Bound::Included(start) | Bound::Excluded(start)) = start else {
-                panic!("{filter}: {ranges:?}");
-            };
-            prop_assert!(crate::table::value::compare_text(end, start).is_le());
+        let partitions: Vec<_> = ranges.iter().map(|range| &range.partition_key).collect();
+        prop_assert!(are_in_order(&partitions), "{filter}: {ranges:?}");
+        for range in &ranges {
+            let rows: Vec<_> = range.row_keys.iter().collect();
+            prop_assert!(!rows.is_empty() && are_in_order(&rows), "{filter}: {range:?}");
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! `{"Name":"x","Age@odata.type":"Edm.Int64","Age":"39"}`: a member `X@odata.type` names the type
 //! of member `X`, before or behind it. Members and annotations that begin with `odata.` describe
-//! the entity and are skipped, other annotations too. Without a type a number is an `Edm.Int32` if
+//! the entity and are skipped, other annotations too: clients send back what they were given, and
+//! OData has a reader ignore what it does not know. Without a type a number is an `Edm.Int32` if
 //! it has no point and fits, an `Edm.Double` otherwise. Source: *Payload format for Table service
 //! operations*; recordings.
 
@@ -87,7 +88,9 @@ fn split(members: Members) -> Result<(Types, Vec<(String, Member)>), StorageErro
         if let Some((property, annotation)) = name.split_once('@') {
             if annotation == TYPE {
                 let edm = named_type(&member)?;
-                types.insert(property.to_owned(), edm);
+                if types.insert(property.to_owned(), edm).is_some() {
+                    return Err(ErrorCode::DuplicatePropertiesSpecified.into());
+                }
             }
         } else if !name.starts_with(CONTROL) {
             properties.push((name, member));

@@ -96,6 +96,14 @@ fn bodies_are_refused() {
             r#"{"RowKey":"a","RowKey":"a"}"#,
             DuplicatePropertiesSpecified,
         ),
+        (
+            r#"{"a":"1","a@odata.type":"Edm.Int64","a@odata.type":"Edm.Int64"}"#,
+            DuplicatePropertiesSpecified,
+        ),
+        (
+            r#"{"a@odata.type":"Edm.Int64","a@odata.type":"Edm.Guid","a":"1"}"#,
+            DuplicatePropertiesSpecified,
+        ),
         (r#"{"a-b":1}"#, PropertyNameInvalid),
         (r#"{"1a":1}"#, PropertyNameInvalid),
         (r#"{"":1}"#, PropertyNameInvalid),

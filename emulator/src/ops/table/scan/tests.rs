@@ -42,12 +42,7 @@ fn found(store: &Store, filter: &str, most: usize) -> (Vec<(String, String)>, us
     let mut all = Vec::new();
     let mut pages = 0;
     loop {
-        let ranges = filter.key_ranges();
-        let span = |range: &smalt_protocol::table::filter::KeyRange| Span {
-            range: KeyRange::of_filter(range).and(&start),
-            rows: range.row_key.clone(),
-        };
-        let spans: Vec<Span> = ranges.iter().map(span).collect();
+        let spans = Span::of_filter(&filter, &start);
         let accepts = |entity: &Entity| filter.matches(entity);
         let page = store.read(|view| page(view, GENERATION, &spans, most, accepts));
         let page = page.unwrap();
@@ -77,11 +72,11 @@ fn term() -> impl Strategy<Value = String> {
 }
 
 fn filter() -> impl Strategy<Value = String> {
-    term().prop_recursive(3, 8, 2, |inner| {
-        let joined = prop::sample::select(vec!["and", "or"]);
+    term().prop_recursive(3, 12, 4, |inner| {
+        let joined = prop::sample::select(vec![" and ", " or "]);
         prop_oneof![
-            (inner.clone(), joined, inner.clone())
-                .prop_map(|(one, joined, other)| format!("({one} {joined} {other})")),
+            (prop::collection::vec(inner.clone(), 2..5), joined)
+                .prop_map(|(terms, joined)| format!("({})", terms.join(joined))),
             inner.prop_map(|one| format!("not ({one})")),
         ]
     })
@@ -173,12 +168,39 @@ impl View for Counting<'_> {
     }
 }
 
+/// `count` points, spread over partitions and rows.
+fn points(count: usize) -> String {
+    let point = |n: usize| {
+        let (partition, row) = (n % 10, n * 499 / count);
+        format!("PartitionKey eq '{partition}' and RowKey eq '{row:03}'")
+    };
+    (0..count).map(point).collect::<Vec<_>>().join(" or ")
+}
+
 /// A filter that bounds the keys bounds what is read, whatever else the table holds.
 #[test]
 fn bounds_keep_a_query_from_reading_the_table() {
     let keys = (0..10).flat_map(|p| (0..500).map(move |r| (format!("{p}"), format!("{r:03}"))));
     let store = table(keys.collect(), 0);
     for (filter, found, visited_max) in [
+        (points(64).as_str(), 64, 64),
+        (points(65).as_str(), 65, 65),
+        (points(100).as_str(), 100, 100),
+        ("not (PartitionKey lt '9')", 500, 500),
+        ("not (PartitionKey ne '9' or RowKey lt '490')", 10, 10),
+        ("PartitionKey eq '5' and not (RowKey lt '490')", 10, 10),
+        ("not (PartitionKey eq '4') and RowKey eq '499'", 9, 300),
+        ("RowKey eq '000' or RowKey eq '499'", 20, 400),
+        (
+            "RowKey eq '100' or RowKey gt '498' or RowKey eq '250'",
+            30,
+            600,
+        ),
+        (
+            "(PartitionKey eq '1' or PartitionKey eq '8') and (RowKey eq '001' or RowKey eq '400')",
+            4,
+            4,
+        ),
         ("PartitionKey eq '5' and RowKey eq '250'", 1, 1),
         ("PartitionKey eq '5' and RowKey ge '490'", 10, 10),
         (
@@ -197,11 +219,7 @@ fn bounds_keep_a_query_from_reading_the_table() {
         ("PartitionKey eq 'x'", 0, 0),
     ] {
         let filter = Filter::parse(filter).unwrap();
-        let span = |range: &smalt_protocol::table::filter::KeyRange| Span {
-            range: KeyRange::of_filter(range),
-            rows: range.row_key.clone(),
-        };
-        let spans: Vec<Span> = filter.key_ranges().iter().map(span).collect();
+        let spans = Span::of_filter(&filter, &KeyRange::default());
         let (entities, visited) = store.read(|view| {
             let counting = Counting {
                 below: view,

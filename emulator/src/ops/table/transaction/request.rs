@@ -16,6 +16,7 @@ use crate::ops::table::write;
 use crate::pipeline::Run;
 use crate::register::{self, Entry};
 use crate::reply::{self, Common, Reply};
+use crate::target::SECONDARY;
 
 /// What a transaction can do.
 pub(super) const CHANGES: [&str; 4] = [
@@ -62,6 +63,7 @@ impl Part {
             secure: outer.secure,
         };
         let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
+        call.target.secondary = outer.target.secondary;
         call.version = outer.version;
         call.version_given = outer.version_given;
         call.version_known = outer.version_known;
@@ -69,8 +71,13 @@ impl Part {
         call.query.retain(|(name, _)| !is_bound(name));
         let bounds = outer.query.iter().filter(|(name, _)| is_bound(name));
         call.query.extend(bounds.cloned());
+        let is_here = is_addressed(outer, request.path_and_query());
         Ok(Part {
-            entry: register::find(&call),
+            entry: if is_here {
+                register::find(&call)
+            } else {
+                Err(ErrorCode::InvalidInput.into())
+            },
             call,
             body,
             content_id,
@@ -93,7 +100,7 @@ impl Part {
         let outcome = match self.routed() {
             Ok((call, entry)) if QUERIES.contains(&entry.id) => match auth::permit(call, entry) {
                 Ok(()) => match entry.run {
-                    Run::Built(run) => run(core, call, &mut body::empty()).await,
+                    Run::Built(_, run) => run(core, call, &mut body::empty()).await,
                     Run::NotBuilt => Err(ErrorCode::NotImplemented.into()),
                 },
                 Err(error) => Err(error),
@@ -135,8 +142,24 @@ fn is_bound(name: &str) -> bool {
     BOUNDS.iter().any(|bound| name.eq_ignore_ascii_case(bound))
 }
 
+/// Whether the path of a request leads to a resource of the account that the transaction came to:
+/// behind nothing, as recorded, or behind that account, as the SDKs write it for an emulator.
+///
+/// The host is not looked at. The SDKs write the one that they were given, and whoever stands
+/// between, a proxy or the name of a container, may have given the transaction another.
+fn is_addressed(outer: &Call, target: &str) -> bool {
+    let path = target.split('?').next().unwrap_or_default();
+    let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+    let _resource = segments.next_back();
+    let account = segments.next_back().is_none_or(|account| {
+        let primary = account.strip_suffix(SECONDARY).unwrap_or(account);
+        [account, primary].contains(&outer.account())
+    });
+    account && segments.next().is_none()
+}
+
 /// The head of a request as if it had come by itself: to the account that the transaction came to,
-/// whatever host and account its own address names.
+/// whatever host its own address names.
 fn head(outer: &Call, request: &Request) -> Result<http::request::Parts, StorageError> {
     let target = request.path_and_query();
     let (path, query) = match target.split_once('?') {
