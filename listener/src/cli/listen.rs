@@ -33,6 +33,7 @@ pub(crate) async fn listen(
         Ok(plan) => plan,
         Err(problems) => return Ok(exit::all(&problems)),
     };
+    let orders = signals::Orders::new().context("cannot wait for signals")?;
     let seed = match flags.scale.seed {
         Some(seed) => seed,
         None => ambient::seed()?,
@@ -67,7 +68,7 @@ pub(crate) async fn listen(
         biased;
         reports = work => reports,
         () = shown => return Ok(ExitCode::from(exit::INTERRUPTED)),
-        second = signals::second_order(stop) => {
+        second = signals::second_order(orders, stop) => {
             second.context("cannot wait for signals")?;
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
