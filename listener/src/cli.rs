@@ -12,6 +12,7 @@ mod notify;
 mod partitions;
 mod plan;
 mod poison;
+mod program;
 mod progress;
 mod send;
 mod serve;

@@ -189,6 +189,7 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
+            Event::Unable(reason) => return Err(ListenerError::HandlerUnable(reason)),
             Event::Depth(Some(count)) => {
                 self.meter.depth(count);
                 self.rescale();
@@ -418,7 +419,7 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
-            Event::Failed(_) | Event::Depth(_) | Event::Sentinel(_) => {}
+            Event::Failed(_) | Event::Unable(_) | Event::Depth(_) | Event::Sentinel(_) => {}
         }
     }
 

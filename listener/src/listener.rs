@@ -36,6 +36,10 @@ pub enum ListenerError {
     /// Storage refuses the request itself (`once`; `run` goes on asking).
     #[error("storage refuses the request: {0}")]
     Refused(PortError),
+    /// The handler said that it cannot run ([`Verdict::Unable`](crate::handler::Verdict::Unable)):
+    /// what was taken is given back, and neither `once` nor `run` goes on.
+    #[error("the handler cannot be run: {0}")]
+    HandlerUnable(String),
 }
 
 /// What the pool is doing.
@@ -207,7 +211,7 @@ impl Listener {
 
     /// Works until `shutdown` resolves, then drains: no more gets, what has not started is given
     /// back, what runs may end within the grace time, what is left then is cancelled and given
-    /// back. No failure of storage ends it.
+    /// back. No failure of storage ends it, only a handler that cannot run.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,

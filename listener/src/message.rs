@@ -26,7 +26,7 @@ use crate::rules::done::Finished;
 use crate::rules::renewal::min_start;
 use crate::run::{CANCEL_GRACE, Run};
 use crate::settle::Settled;
-use crate::shared::{Phase, Shared};
+use crate::shared::{Event, Phase, Shared};
 
 /// Owns one message.
 pub(crate) struct Owner {
@@ -309,6 +309,11 @@ impl Owner {
             Settlement::Delete => self.delete_done().await,
             Settlement::Retry(after, reason) => self.retry(after, reason).await,
             Settlement::Poison(reason) => self.poison(&reason).await,
+            Settlement::Release(reason) => {
+                // Told first: no task is to take another message meanwhile.
+                self.shared.tell(Event::Unable(reason.clone()));
+                self.release(&reason).await
+            }
         }
     }
 

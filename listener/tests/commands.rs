@@ -73,6 +73,21 @@ const MISTAKES: &[(&str, i32, &str)] = &[
         "give --connection-string",
     ),
     ("run LOCAL --config /nowhere.toml", 2, "/nowhere.toml: "),
+    (
+        "once LOCAL --queue orders --exec /no/such/binary",
+        2,
+        "`/no/such/binary` is not there",
+    ),
+    (
+        "validate LOCAL --queue orders --exec /etc",
+        2,
+        "`/etc` cannot be executed",
+    ),
+    (
+        "run LOCAL --queue orders --exec=",
+        2,
+        "handler.exec: is empty",
+    ),
 ];
 
 /// Each mistake ends with its code, in one line that says what is wrong.

@@ -57,11 +57,14 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ListenerError>() {
         return Some(match error {
             ListenerError::Denied(_) => DENIED,
-            ListenerError::Refused(_) => USAGE,
+            ListenerError::Refused(_) | ListenerError::HandlerUnable(_) => USAGE,
             ListenerError::QueueMissing(_) | ListenerError::Unreachable(_) => UNREACHABLE,
         });
     }
     if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
+        return code_of(error);
+    }
+    if let Some(PartitionError::Listener(error)) = cause.downcast_ref() {
         return code_of(error);
     }
     if let Some(error) = cause.downcast_ref::<PortError>() {
@@ -100,7 +103,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
         ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
         ListenerError::Denied(_) => Some(DENIED_HINT),
         ListenerError::Unreachable(error) => hint(error),
-        ListenerError::Refused(_) => None,
+        ListenerError::Refused(_) | ListenerError::HandlerUnable(_) => None,
     }
 }
 

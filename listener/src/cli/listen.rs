@@ -56,7 +56,7 @@ pub(crate) async fn listen(
     let work = join_all(
         works
             .iter()
-            .map(|work| one(work, worker, stopped.clone(), once)),
+            .map(|work| stopping_all(one(work, worker, stopped.clone(), once), &stop, once)),
     );
     let shown = async {
         if once {
@@ -68,7 +68,7 @@ pub(crate) async fn listen(
         biased;
         reports = work => reports,
         () = shown => return Ok(ExitCode::from(exit::INTERRUPTED)),
-        second = signals::second_order(orders, stop) => {
+        second = signals::second_order(orders, stop.clone()) => {
             second.context("cannot wait for signals")?;
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
@@ -165,6 +165,20 @@ async fn show(surface: &Surface) {
         bar.set_message(surface.summary());
         tokio::time::sleep(progress::TICK).await;
     }
+}
+
+/// A queue of `run` that ends by itself takes the others along: a process that works off only a
+/// part of what it was started for would look well.
+async fn stopping_all<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+    stop: &watch::Sender<bool>,
+    once: bool,
+) -> anyhow::Result<T> {
+    let ended = work.await;
+    if ended.is_err() && !once {
+        let _ = stop.send(true);
+    }
+    ended
 }
 
 async fn one(

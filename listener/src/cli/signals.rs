@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+#[cfg(unix)]
+use smalt_listener::config::secret::{Process, Sources};
 use tokio::sync::watch;
 
 use super::serve::Surface;
@@ -97,11 +99,11 @@ async fn hung_up(hangup: Option<&mut tokio::signal::unix::Signal>) {
 /// Whether this process was started with SIGHUP ignored, where the system says so.
 #[cfg(unix)]
 fn ignores_hangup() -> bool {
-    let facts = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    ignores_signal_1(&facts)
+    ignores_signal_1(&Process.file("/proc/self/status").unwrap_or_default())
 }
 
-/// Reads the mask of ignored signals out of `/proc/self/status`: SIGHUP is signal 1, its lowest bit.
+/// Reads the mask of ignored signals out of `/proc/self/status`: SIGHUP is signal 1, its lowest
+/// bit.
 #[cfg(unix)]
 fn ignores_signal_1(facts: &str) -> bool {
     let mask = facts.lines().find_map(|line| line.strip_prefix("SigIgn:"));

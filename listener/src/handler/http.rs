@@ -185,6 +185,7 @@ mod tests {
         match judge(status, &HeaderMap::new(), "", on_4xx) {
             Verdict::Ok => "ok",
             Verdict::Reject { .. } => "reject",
+            Verdict::Unable { .. } => "unable",
             Verdict::Retry { .. } => "retry",
         }
     }

@@ -109,6 +109,12 @@ pub enum Verdict {
         /// Why, for the log and the poison queue.
         reason: String,
     },
+    /// The handler itself cannot run, whatever the message: the message is given back, and the
+    /// listener stops ([`ListenerError::HandlerUnable`](crate::ListenerError::HandlerUnable)).
+    Unable {
+        /// Why, for the log and the error.
+        reason: String,
+    },
 }
 
 impl Verdict {
@@ -124,6 +130,13 @@ impl Verdict {
     pub fn retry_after(after: Duration, reason: impl Into<String>) -> Self {
         Verdict::Retry {
             after: Some(after),
+            reason: reason.into(),
+        }
+    }
+
+    /// The handler itself cannot run.
+    pub fn unable(reason: impl Into<String>) -> Self {
+        Verdict::Unable {
             reason: reason.into(),
         }
     }

@@ -86,8 +86,8 @@ impl PartitionedListener {
     /// again, all of them.
     ///
     /// # Errors
-    /// When the map cannot be followed, or the settings make no sense. No failure of storage ends
-    /// it.
+    /// When the map cannot be followed, the settings make no sense, or the handler cannot run. No
+    /// failure of storage ends it.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,
@@ -108,6 +108,9 @@ impl PartitionedListener {
                     () = &mut shutdown => break None,
                     Some(ended) = crew.tasks.join_next(), if !crew.tasks.is_empty() => {
                         crew.ended(ended);
+                        if crew.failed.is_some() {
+                            break None;
+                        }
                     }
                     fresh = &mut fresh => break Some(fresh),
                 }
@@ -129,7 +132,10 @@ impl PartitionedListener {
         while let Some(ended) = crew.tasks.join_next().await {
             crew.ended(ended);
         }
-        Ok(crew.reports)
+        match crew.failed {
+            None => Ok(crew.reports),
+            Some(error) => Err(error.into()),
+        }
     }
 
     /// Works until all queues are empty, or `shutdown` resolves: each as [`Listener::once_until`]
@@ -240,6 +246,8 @@ struct Crew {
     stops: BTreeMap<String, watch::Sender<bool>>,
     names: HashMap<Id, String>,
     reports: Vec<(String, Report)>,
+    /// Why one of them ended by itself: the others share its handler.
+    failed: Option<ListenerError>,
     started: u64,
 }
 
@@ -275,12 +283,15 @@ impl Crew {
         self.stops.remove(&queue);
         match ended {
             Ok(report) => self.reports.push((queue, report)),
-            Err(error) => tracing::error!(
-                op = "partitions",
-                queue = %queue,
-                reason = %error,
-                "the listener of a partition ended"
-            ),
+            Err(error) => {
+                tracing::error!(
+                    op = "partitions",
+                    queue = %queue,
+                    reason = %error,
+                    "the listener of a partition ended"
+                );
+                self.failed.get_or_insert(error);
+            }
         }
     }
 }
