@@ -341,7 +341,7 @@ fn alarm(shared: &Shared, message: &QueueMessage, now: Timestamp) {
 }
 
 /// Waits until a moment; for ever without one.
-async fn until(at: Option<Instant>) {
+pub(crate) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
