@@ -44,7 +44,8 @@ pub(crate) fn all(errors: &[anyhow::Error]) -> ExitCode {
     codes.first().copied().unwrap_or(ExitCode::from(USAGE))
 }
 
-fn code(error: &anyhow::Error) -> u8 {
+/// The code of an error, by the first of its causes that has one.
+pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(USAGE)
 }
 
@@ -71,6 +72,8 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         return Some(match error.kind {
             ErrorKind::Denied => DENIED,
             ErrorKind::Invalid => USAGE,
+            // A value that the service does not take.
+            ErrorKind::Refused if error.status == Some(400) => USAGE,
             _ => UNREACHABLE,
         });
     }
@@ -116,4 +119,31 @@ pub(crate) fn of_reports(reports: &[Report], once: bool) -> ExitCode {
         return ExitCode::from(FAILED_ITEMS);
     }
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, kind: ErrorKind) -> u8 {
+        let error = PortError {
+            kind,
+            status: Some(status),
+            code: None,
+            retry_after: None,
+            operation: "Put Message",
+            resource: "orders".to_owned(),
+            message: String::new(),
+        };
+        code(&anyhow::Error::new(error).context("put"))
+    }
+
+    /// A value that the service does not take is the caller's to change.
+    #[test]
+    fn a_refused_value_is_usage() {
+        assert_eq!(answer(400, ErrorKind::Refused), USAGE);
+        assert_eq!(answer(409, ErrorKind::Refused), UNREACHABLE);
+        assert_eq!(answer(403, ErrorKind::Denied), DENIED);
+        assert_eq!(answer(404, ErrorKind::NotFound), UNREACHABLE);
+    }
 }
