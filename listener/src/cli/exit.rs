@@ -49,7 +49,7 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(USAGE)
 }
 
-/// Another listener's address that does not answer.
+/// Another listener's address that does not answer, or a map that is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unreached(pub(crate) String);

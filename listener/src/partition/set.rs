@@ -154,6 +154,14 @@ impl Partitions {
         Ok(self.read().await?.map)
     }
 
+    /// The map as it is now, where there is one; none is made.
+    ///
+    /// # Errors
+    /// Storage's, or that the map cannot be followed.
+    pub async fn known_map(&self) -> Result<Option<Map>, PartitionError> {
+        Ok(self.look().await?.map(|read| read.map))
+    }
+
     /// Changes the number of queues, and returns the new map. Queues that are not written any more
     /// drain; [`Partitions::retire`] drops them when they are empty.
     ///
