@@ -115,14 +115,14 @@ impl Waker {
 /// # use std::error::Error;
 /// # async fn example(storage: std::sync::Arc<dyn Storage>) -> Result<(), Box<dyn Error>> {
 /// use smalt_listener::handler::{Message, Verdict, json, typed_function};
-/// use smalt_listener::Listener;
+/// use smalt_listener::QueueListener;
 ///
 /// #[derive(Clone, serde::Deserialize)]
 /// struct Order {
 ///     id: u64,
 /// }
 ///
-/// let listener = Listener::builder("orders", storage)
+/// let listener = QueueListener::builder("orders", storage)
 ///     .tasks(1, 20)
 ///     .handler(json(typed_function(|order: Message<Order>, _ctx| async move {
 ///         println!("order {}", order.body.id);
@@ -138,7 +138,7 @@ impl Waker {
 /// All waiting goes through `tokio::time` (a paused clock moves it) and all randomness comes from
 /// the seed. Dropping the future of a run is like a crash: nothing is acknowledged any more,
 /// handlers are dropped, and what was taken comes back when its visibility lapses.
-pub struct Listener {
+pub struct QueueListener {
     config: ListenerConfig,
     storage: Arc<dyn Storage>,
     handler: Arc<dyn Handler>,
@@ -150,7 +150,7 @@ pub struct Listener {
     done: Arc<Mutex<DoneCache>>,
 }
 
-impl Listener {
+impl QueueListener {
     /// Begins a listener on `queue`, with the default settings.
     pub fn builder(queue: &str, storage: Arc<dyn Storage>) -> ListenerBuilder {
         ListenerBuilder::new(queue, storage)
@@ -164,7 +164,7 @@ impl Listener {
         seed: u64,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
-        Ok(Listener {
+        Ok(QueueListener {
             config,
             storage,
             handler,

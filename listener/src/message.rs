@@ -15,7 +15,7 @@ use smalt_sleeve::port::QueueMessage;
 use tokio::time::Instant;
 
 use crate::config::Encoding;
-use crate::handler::{Ctx, Message, Verdict};
+use crate::handler::{Context, Message, Verdict};
 use crate::observers::{Expiring, LostLock, Renewed, Started};
 use crate::payload::{Claimed, Opened};
 use crate::planted::planted;
@@ -136,7 +136,7 @@ impl Owner {
         if let Err(not_started) = self.ensure_visibility().await {
             return not_started;
         }
-        let (ctx, switch) = Ctx::new(
+        let (ctx, switch) = Context::new(
             &self.shared.config.worker,
             self.shared.config.handler_timeout,
             self.shared.config.max_dequeue,

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use smalt_listener::handler::exec::{CommandLine, ExecHandler};
 use smalt_listener::handler::http::{HttpHandler, On4xx};
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use smalt_protocol::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,8 +30,8 @@ fn message(body: &[u8]) -> Message {
     }
 }
 
-fn ctx() -> (Ctx, tokio::sync::watch::Sender<bool>) {
-    Ctx::new("w1", Duration::from_secs(60), 5)
+fn ctx() -> (Context, tokio::sync::watch::Sender<bool>) {
+    Context::new("w1", Duration::from_secs(60), 5)
 }
 
 async fn exec(line: &str, body: &[u8]) -> Verdict {

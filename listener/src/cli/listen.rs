@@ -11,7 +11,7 @@ use smalt_listener::config::file::{ConfigFile, load};
 use smalt_listener::config::secret::Process;
 use smalt_listener::metrics::Metrics;
 use smalt_listener::partition::{PartitionedListener, Partitions};
-use smalt_listener::{AccountLimit, ConfigError, Listener, Observer, Report};
+use smalt_listener::{AccountLimit, ConfigError, Observer, QueueListener, Report};
 use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
@@ -79,7 +79,7 @@ pub(crate) async fn listen(
 
 /// What works one queue of the plan off.
 enum Work {
-    One(Listener),
+    One(QueueListener),
     Many(PartitionedListener),
 }
 
@@ -117,14 +117,14 @@ fn listeners(
         let seed = seed.wrapping_add(number);
         let (surface, account) = (Arc::clone(surface), account.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
-        let shown = move |listener: Listener| {
+        let shown = move |listener: QueueListener| {
             let metrics = surface.add(&listener, set.as_deref());
             let listener = listener.within(account.clone());
             listener.observed_by(metrics as Arc<dyn Observer>)
         };
         let storage = Arc::clone(storage);
         works.push(match &queue.partitions {
-            None => Work::One(shown(Listener::new(config, storage, handler, seed)?)),
+            None => Work::One(shown(QueueListener::new(config, storage, handler, seed)?)),
             Some(set) => {
                 let set = Arc::new(Partitions::new(storage, set.clone())?);
                 let many = PartitionedListener::new(set, config, handler, seed)?;
@@ -221,7 +221,7 @@ async fn one(
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
-fn named(listener: &Listener, report: Report) -> (String, Report) {
+fn named(listener: &QueueListener, report: Report) -> (String, Report) {
     (listener.config().queue.clone(), report)
 }
 

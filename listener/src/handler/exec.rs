@@ -28,7 +28,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
 use super::process_group::ProcessGroup;
-use super::{Ctx, Handler, Message, Verdict};
+use super::{Context, Handler, Message, Verdict};
 
 /// Exit status that rejects a message (`EX_DATAERR` of sysexits).
 pub const EXIT_REJECT: i32 = 65;
@@ -61,7 +61,7 @@ impl ExecHandler {
         ExecHandler { line }
     }
 
-    fn command(&self, message: &Message, ctx: &Ctx) -> Command {
+    fn command(&self, message: &Message, ctx: &Context) -> Command {
         let mut command = match &self.line {
             CommandLine::Shell(line) => shell(line),
             CommandLine::Argv(argv) => {
@@ -82,7 +82,7 @@ impl ExecHandler {
 
 #[async_trait]
 impl Handler for ExecHandler {
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
         let mut group = match ProcessGroup::spawn(self.command(message, ctx)) {
             Ok(group) => group,
             Err(error) => return not_started(&error),
@@ -120,7 +120,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-fn environment(message: &Message, ctx: &Ctx) -> [(&'static str, String); 7] {
+fn environment(message: &Message, ctx: &Context) -> [(&'static str, String); 7] {
     let expires = match message.expires {
         Timestamp::MAX => String::new(),
         at => at.iso_s(),
