@@ -140,7 +140,8 @@ impl PartitionedListener {
     }
 
     /// Works until all queues are empty, or `shutdown` resolves: each as
-    /// [`QueueListener::once_until`] does, by the map of this moment. A queue whose listener fails ends in that error.
+    /// [`QueueListener::once_until`] does, by the map of this moment. A queue whose listener fails
+    /// ends in that error.
     ///
     /// # Errors
     /// The first of the queues', the map's, or that the settings make no sense.

@@ -278,7 +278,8 @@ mod tests {
         /// What is written is read back.
         #[test]
         fn round_trip(
-            payload in proptest::collection::vec(any::<u8>(), 0..1000), blob in "[^\\p{C}.]\\PC{0,49}",
+            payload in proptest::collection::vec(any::<u8>(), 0..1000),
+            blob in "[^\\p{C}.]\\PC{0,49}",
         ) {
             let claim = Claim::of(&payload, Compression::None, "payloads", &blob);
             prop_assert!(looks_like_claim(claim.text().as_bytes()));
