@@ -42,8 +42,8 @@ pub struct AccountSas {
     /// Its key.
     #[arg(long, default_value = EMULATOR_ACCOUNT_KEY, hide_default_value = true)]
     key: String,
-    /// Services: b, q.
-    #[arg(long, default_value = "bq")]
+    /// Services: b (blobs), q (queues), t (tables).
+    #[arg(long, default_value = "bqt", value_parser = services)]
     services: String,
     /// Permissions.
     #[arg(long, default_value = "rwdlacup")]
@@ -51,6 +51,22 @@ pub struct AccountSas {
     /// Valid for so many hours.
     #[arg(long, default_value_t = 1)]
     hours: u64,
+}
+
+/// The letters of services, each once.
+fn services(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("needs one service at least: b, q or t".to_owned());
+    }
+    for (at, letter) in text.char_indices() {
+        if !matches!(letter, 'b' | 'q' | 't') {
+            return Err(format!("`{letter}` is no service here: b, q and t are"));
+        }
+        if text[..at].contains(letter) {
+            return Err(format!("`{letter}` is there twice"));
+        }
+    }
+    Ok(text.to_owned())
 }
 
 /// Makes a certificate authority and a server certificate of it.
@@ -112,11 +128,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn services_are_known_letters() {
+        for good in ["b", "q", "t", "bqt", "tb"] {
+            assert_eq!(services(good), Ok(good.to_owned()));
+        }
+        for (bad, says) in [
+            ("", "needs one"),
+            ("bx", "`x` is no service"),
+            ("b,q", "`,` is no service"),
+            ("Q", "`Q` is no service"),
+            ("f", "`f` is no service"),
+            ("bqb", "`b` is there twice"),
+        ] {
+            assert!(services(bad).unwrap_err().contains(says), "{bad}");
+        }
+    }
+
+    #[test]
     fn the_sas_is_signed_with_the_accounts_key() {
         let options = AccountSas {
             account: EMULATOR_ACCOUNT_NAME.to_owned(),
             key: EMULATOR_ACCOUNT_KEY.to_owned(),
-            services: "bq".to_owned(),
+            services: "bqt".to_owned(),
             permissions: "rwdl".to_owned(),
             hours: 1,
         };

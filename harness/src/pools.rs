@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::Serialize;
 use smalt_listener::config::{Idle, Policy, Tasks};
 use smalt_listener::handler::{Verdict, function};
-use smalt_listener::{Listener, ListenerConfig};
+use smalt_listener::{ListenerConfig, QueueListener};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{CallContext, MessageTtl, Storage};
 use tokio::sync::oneshot;
@@ -225,7 +225,7 @@ async fn put(owner: &Arc<dyn Storage>, phase: &Phase) -> Result<(), String> {
 enum Running {
     Article(Article),
     Listener {
-        listener: Arc<Listener>,
+        listener: Arc<QueueListener>,
         stop: oneshot::Sender<()>,
         run: tokio::task::JoinHandle<Result<(), String>>,
     },
@@ -247,7 +247,7 @@ impl Running {
             tokio::time::sleep(setting.work).await;
             Verdict::Ok
         });
-        let listener = Listener::new(config, storage, Arc::new(handler), seed);
+        let listener = QueueListener::new(config, storage, Arc::new(handler), seed);
         let listener = Arc::new(listener.map_err(|error| error.to_string())?);
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&listener);

@@ -8,7 +8,7 @@ use smalt_sleeve::port::Storage;
 use crate::config::{ConfigError, Encoding, Idle, ListenerConfig, Policy, SentinelConfig, Tasks};
 use crate::handler::Handler;
 use crate::jitter;
-use crate::listener::Listener;
+use crate::listener::QueueListener;
 use crate::observers::Observer;
 use crate::throttle::AccountLimit;
 
@@ -16,7 +16,7 @@ use crate::throttle::AccountLimit;
 #[derive(Clone, Copy, Debug)]
 pub struct NoHandler;
 
-/// Makes a [`Listener`]; see [`Listener::builder`]. It builds once it has a handler.
+/// Makes a [`QueueListener`]; see [`QueueListener::builder`]. It builds once it has a handler.
 pub struct ListenerBuilder<H = NoHandler> {
     config: ListenerConfig,
     storage: Arc<dyn Storage>,
@@ -53,18 +53,18 @@ impl ListenerBuilder {
 
 impl ListenerBuilder<Arc<dyn Handler>> {
     /// The listener. Fails when its settings make no sense.
-    pub fn build(self) -> Result<Listener, ConfigError> {
+    pub fn build(self) -> Result<QueueListener, ConfigError> {
         // Workers of different names spread out; a seed of one's own does so for equal names.
         let seed = self
             .seed
             .unwrap_or_else(|| jitter::of_name(&self.config.worker));
-        let listener = Listener::new(self.config, self.storage, self.handler, seed)?;
+        let listener = QueueListener::new(self.config, self.storage, self.handler, seed)?;
         let listener = match self.account {
             Some(account) => listener.within(account),
             None => listener,
         };
         let observers = self.observers.into_iter();
-        Ok(observers.fold(listener, Listener::observed_by))
+        Ok(observers.fold(listener, QueueListener::observed_by))
     }
 }
 

@@ -12,6 +12,7 @@ mod notify;
 mod partitions;
 mod plan;
 mod poison;
+mod program;
 mod progress;
 mod send;
 mod serve;
@@ -155,7 +156,8 @@ impl Common {
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Work queues off until told to stop (SIGTERM or Ctrl-C drains, a second one aborts).
+    /// Work queues off until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
+    /// Ctrl-C aborts).
     Run(ListenFlags),
     /// Work queues off until they are empty, then exit.
     Once(ListenFlags),

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use crate::calls::is_throttle;
 use crate::listener::{ListenerError, PoolState, PoolStatus};
+use crate::message::until;
 use crate::planted::planted;
 use crate::pool::Pool;
 use crate::report::{Ended, Report};
@@ -156,6 +157,7 @@ impl Controller {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
+            let watchdog_at = self.watchdog_at();
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(Ended::Drained),
@@ -169,6 +171,7 @@ impl Controller {
                     self.woken = self.shared.wake.get();
                     self.activate();
                 }
+                () = until(watchdog_at) => self.look_after_all(),
                 _ = tick.tick() => self.tick(),
             }
         }
@@ -189,6 +192,7 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
+            Event::Unable(reason) => return Err(ListenerError::HandlerUnable(reason)),
             Event::Depth(Some(count)) => {
                 self.meter.depth(count);
                 self.rescale();
@@ -250,7 +254,7 @@ impl Controller {
         }
     }
 
-    /// Once a second: the rules, or the watchdog.
+    /// Once a second: the rules, or the sentinel's lease.
     fn tick(&mut self) {
         if self.state != PoolState::Active {
             self.watch();
@@ -273,7 +277,7 @@ impl Controller {
         }
     }
 
-    /// Once a second while Watching: the watchdog, and the sentinel's lease.
+    /// Once a second while Watching: the sentinel's lease.
     fn watch(&mut self) {
         let asks = planted("depth-asked-while-idle");
         if asks {
@@ -281,13 +285,22 @@ impl Controller {
         }
         self.guard_step();
         self.follow_role();
-        let due = self.watched_at.elapsed() >= self.shared.config.watchdog;
+        self.publish(self.state);
+    }
+
+    /// When the watchdog looks: while nobody polls, one pause after the last look.
+    fn watchdog_at(&self) -> Option<Instant> {
+        let asleep = self.state == PoolState::Watching && self.pool.active() == 0;
         // A follower knows that another one polls.
         let relies = self.role() == Some(Role::Follower);
-        if self.pool.active() == 0 && due && !relies && !planted("no-watchdog") {
-            self.watched_at = Instant::now();
-            self.pool.start(true);
-        }
+        let watches = asleep && !relies && !planted("no-watchdog");
+        watches.then(|| self.watched_at + self.shared.config.watchdog)
+    }
+
+    /// The watchdog: one look, by a task of its own.
+    fn look_after_all(&mut self) {
+        self.watched_at = Instant::now();
+        self.pool.start(true);
         self.publish(self.state);
     }
 
@@ -418,7 +431,7 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
-            Event::Failed(_) | Event::Depth(_) | Event::Sentinel(_) => {}
+            Event::Failed(_) | Event::Unable(_) | Event::Depth(_) | Event::Sentinel(_) => {}
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! # Layout
 //!
-//! - [`Listener`] is what an application embeds; [`ListenerConfig`] its settings; [`Report`] its
-//!   totals; [`Decision`] what became of one message.
+//! - [`QueueListener`] is what an application embeds; [`ListenerConfig`] its settings; [`Report`]
+//!   its totals; [`Decision`] what became of one message.
 //! - [`handler`]: what handles messages: an async function, a command, an HTTP endpoint.
 //! - [`rules`]: back-off, retry curve, scaling, dispatch, envelope: pure functions.
 //! - [`payload`]: large payloads in blobs, and the sender of messages.
@@ -53,7 +53,7 @@ mod throttle;
 
 pub use builder::{ListenerBuilder, NoHandler};
 pub use config::{ConfigError, ListenerConfig, SentinelConfig};
-pub use listener::{Listener, ListenerError, PoolState, PoolStatus, Waker};
+pub use listener::{ListenerError, PoolState, PoolStatus, QueueListener, Waker};
 pub use observers::Observer;
 pub use report::{Decision, Ended, Outcome, Report};
 pub use throttle::{ACCOUNT_RATE_PER_S, AccountLimit};

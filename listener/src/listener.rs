@@ -36,6 +36,10 @@ pub enum ListenerError {
     /// Storage refuses the request itself (`once`; `run` goes on asking).
     #[error("storage refuses the request: {0}")]
     Refused(PortError),
+    /// The handler said that it cannot run ([`Verdict::Unable`](crate::handler::Verdict::Unable)):
+    /// what was taken is given back, and neither `once` nor `run` goes on.
+    #[error("the handler cannot be run: {0}")]
+    HandlerUnable(String),
 }
 
 /// What the pool is doing.
@@ -111,14 +115,14 @@ impl Waker {
 /// # use std::error::Error;
 /// # async fn example(storage: std::sync::Arc<dyn Storage>) -> Result<(), Box<dyn Error>> {
 /// use smalt_listener::handler::{Message, Verdict, json, typed_function};
-/// use smalt_listener::Listener;
+/// use smalt_listener::QueueListener;
 ///
 /// #[derive(Clone, serde::Deserialize)]
 /// struct Order {
 ///     id: u64,
 /// }
 ///
-/// let listener = Listener::builder("orders", storage)
+/// let listener = QueueListener::builder("orders", storage)
 ///     .tasks(1, 20)
 ///     .handler(json(typed_function(|order: Message<Order>, _ctx| async move {
 ///         println!("order {}", order.body.id);
@@ -134,7 +138,7 @@ impl Waker {
 /// All waiting goes through `tokio::time` (a paused clock moves it) and all randomness comes from
 /// the seed. Dropping the future of a run is like a crash: nothing is acknowledged any more,
 /// handlers are dropped, and what was taken comes back when its visibility lapses.
-pub struct Listener {
+pub struct QueueListener {
     config: ListenerConfig,
     storage: Arc<dyn Storage>,
     handler: Arc<dyn Handler>,
@@ -146,7 +150,7 @@ pub struct Listener {
     done: Arc<Mutex<DoneCache>>,
 }
 
-impl Listener {
+impl QueueListener {
     /// Begins a listener on `queue`, with the default settings.
     pub fn builder(queue: &str, storage: Arc<dyn Storage>) -> ListenerBuilder {
         ListenerBuilder::new(queue, storage)
@@ -160,7 +164,7 @@ impl Listener {
         seed: u64,
     ) -> Result<Self, ConfigError> {
         config.validate()?;
-        Ok(Listener {
+        Ok(QueueListener {
             config,
             storage,
             handler,
@@ -207,7 +211,7 @@ impl Listener {
 
     /// Works until `shutdown` resolves, then drains: no more gets, what has not started is given
     /// back, what runs may end within the grace time, what is left then is cancelled and given
-    /// back. No failure of storage ends it.
+    /// back. No failure of storage ends it, only a handler that cannot run.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,

@@ -15,7 +15,7 @@ use smalt_sleeve::port::QueueMessage;
 use tokio::time::Instant;
 
 use crate::config::Encoding;
-use crate::handler::{Ctx, Message, Verdict};
+use crate::handler::{Context, Message, Verdict};
 use crate::observers::{Expiring, LostLock, Renewed, Started};
 use crate::payload::{Claimed, Opened};
 use crate::planted::planted;
@@ -26,7 +26,7 @@ use crate::rules::done::Finished;
 use crate::rules::renewal::min_start;
 use crate::run::{CANCEL_GRACE, Run};
 use crate::settle::Settled;
-use crate::shared::{Phase, Shared};
+use crate::shared::{Event, Phase, Shared};
 
 /// Owns one message.
 pub(crate) struct Owner {
@@ -136,7 +136,7 @@ impl Owner {
         if let Err(not_started) = self.ensure_visibility().await {
             return not_started;
         }
-        let (ctx, switch) = Ctx::new(
+        let (ctx, switch) = Context::new(
             &self.shared.config.worker,
             self.shared.config.handler_timeout,
             self.shared.config.max_dequeue,
@@ -309,6 +309,11 @@ impl Owner {
             Settlement::Delete => self.delete_done().await,
             Settlement::Retry(after, reason) => self.retry(after, reason).await,
             Settlement::Poison(reason) => self.poison(&reason).await,
+            Settlement::Release(reason) => {
+                // Told first: no task is to take another message meanwhile.
+                self.shared.tell(Event::Unable(reason.clone()));
+                self.release(&reason).await
+            }
         }
     }
 
@@ -336,7 +341,7 @@ fn alarm(shared: &Shared, message: &QueueMessage, now: Timestamp) {
 }
 
 /// Waits until a moment; for ever without one.
-async fn until(at: Option<Instant>) {
+pub(crate) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

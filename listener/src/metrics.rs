@@ -63,7 +63,7 @@ struct Contact {
 }
 
 /// Counts what a listener does. One for each listener; see
-/// [`Listener::observed_by`](crate::Listener::observed_by).
+/// [`QueueListener::observed_by`](crate::QueueListener::observed_by).
 #[derive(Debug)]
 pub struct Metrics {
     queue: String,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::handler::{Ctx, Handler, Message, Verdict};
+use crate::handler::{Context, Handler, Message, Verdict};
 use crate::planted::planted;
 
 /// How long a cancelled handler may take to end before it is dropped.
@@ -25,7 +25,7 @@ impl Run {
     pub(crate) fn start(
         handler: Arc<dyn Handler>,
         message: Message,
-        ctx: Ctx,
+        ctx: Context,
         switch: watch::Sender<bool>,
     ) -> Self {
         let task = tokio::spawn(async move { handler.handle(&message, &ctx).await });

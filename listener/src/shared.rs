@@ -43,6 +43,8 @@ pub(crate) enum Event {
         in_hand: Duration,
         expiring: bool,
     },
+    /// The handler cannot run.
+    Unable(String),
     /// The depth was sampled.
     Depth(Option<u64>),
     /// The sentinel's lease was asked for.

@@ -66,13 +66,48 @@ const MISTAKES: &[(&str, i32, &str)] = &[
         2,
         "no http:// or https:// URL",
     ),
+    (
+        "notify orders --to ftp://x",
+        2,
+        "`ftp://x` is no http:// or https:// URL",
+    ),
     ("cost --interval 0s", 2, "--interval"),
+    ("cost --tasks 0", 2, "--tasks"),
+    (
+        "send ACCOUNT --queue orders --ttl 1s --delay 2s x",
+        2,
+        "--delay: 2s is not shorter than the --ttl, 1s",
+    ),
+    (
+        "send ACCOUNT --queue orders --ttl 2s --delay 2s x",
+        2,
+        "--delay: 2s is not shorter than the --ttl, 2s",
+    ),
     (
         "validate --queue orders --exec cat",
         2,
         "give --connection-string",
     ),
-    ("run LOCAL --config /nowhere.toml", 2, "/nowhere.toml: "),
+    (
+        "run LOCAL --config /nowhere.toml",
+        2,
+        "cannot read /nowhere.toml: No such file",
+    ),
+    (
+        "once LOCAL --queue orders --exec /no/such/binary",
+        2,
+        "`/no/such/binary` is not there",
+    ),
+    (
+        "validate LOCAL --queue orders --exec /etc",
+        2,
+        "`/etc` cannot be executed",
+    ),
+    (
+        "run LOCAL --queue orders --exec=",
+        2,
+        "handler.exec: is empty",
+    ),
 ];
 
 /// Each mistake ends with its code, in one line that says what is wrong.
@@ -98,6 +133,8 @@ fn mistakes_have_their_codes_and_lines() {
         let errors: Vec<&str> = shown.lines().filter(|l| l.starts_with("error:")).collect();
         assert_eq!(errors.len(), 1, "{line}: {shown}");
         assert!(errors[0].contains(*says), "{line}: {shown}");
+        let cause = errors[0].rsplit(": ").next().unwrap_or_default();
+        assert_eq!(errors[0].matches(cause).count(), 1, "{line}: {shown}");
         assert!(output.stdout.is_empty(), "{line}");
     }
 }

@@ -306,6 +306,26 @@ async fn dl18_triggers_and_watchdog() {
     listener.run_until(story).await.unwrap();
 }
 
+/// The watchdog looks at its time, not at the next full second of the controller.
+#[tokio::test(start_paused = true)]
+async fn dl18_the_watchdog_is_punctual() {
+    let storage = Arc::new(FakeStorage::new(&[QUEUE]));
+    let config = ListenerConfig {
+        idle_tasks: 0,
+        watchdog: ms(5_300),
+        ..config()
+    };
+    let (listener, _) = listener(config, &storage, Obey::default());
+    let story = async {
+        tokio::time::sleep(s(60)).await;
+        let before = storage.calls(Op::Get);
+        tokio::time::sleep(ms(10 * 5_300 + 200)).await;
+        let looks = storage.calls(Op::Get) - before;
+        assert!((10..=11).contains(&looks), "{looks}");
+    };
+    listener.run_until(story).await.unwrap();
+}
+
 /// LS8: a look that took long, for storage was away, is followed by a whole pause.
 #[tokio::test(start_paused = true)]
 async fn ls8_a_late_look_is_followed_by_a_whole_pause() {

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use smalt_listener::handler::{
-    BatchHandler, Ctx, Handler, Message, Verdict, batched, json, text, typed_function,
+    BatchHandler, Context, Handler, Message, Verdict, batched, json, text, typed_function,
 };
 use smalt_listener::observers::{Called, Expiring, Fetched, Idle, LostLock, Renewed, Started};
 use smalt_listener::{
-    Decision, Listener, ListenerConfig, Observer, Outcome, PoolState, PoolStatus, Report,
+    Decision, ListenerConfig, Observer, Outcome, PoolState, PoolStatus, QueueListener, Report,
 };
 use smalt_sleeve::port::{MessageTtl, Storage};
 use support::handlers::Obey;
@@ -41,7 +41,7 @@ async fn typed_bodies() {
     let seen: Arc<Mutex<Vec<Order>>> = Arc::default();
     let orders = Arc::clone(&seen);
     let log = Arc::new(Log::default());
-    let listener = Listener::builder(QUEUE, port(&storage))
+    let listener = QueueListener::builder(QUEUE, port(&storage))
         .observer(Arc::clone(&log) as Arc<dyn Observer>)
         .handler(json(typed_function(move |order: Message<Order>, _ctx| {
             orders.lock().unwrap().push(order.body);
@@ -65,7 +65,7 @@ struct Shout;
 
 #[async_trait]
 impl Handler<String> for Shout {
-    async fn handle(&self, message: &Message<String>, _ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message<String>, _ctx: &Context) -> Verdict {
         match message.body.as_str() {
             "gr\u{fc}n" => Verdict::Ok,
             other => Verdict::reject(format!("not {other}")),
@@ -78,7 +78,7 @@ async fn text_bodies() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE, POISON]));
     storage.put(QUEUE, "Z3LDvG4="); // "grün" in Base64
     storage.put(QUEUE, "/w=="); // 0xFF: no UTF-8
-    let listener = Listener::builder(QUEUE, port(&storage))
+    let listener = QueueListener::builder(QUEUE, port(&storage))
         .encoding(smalt_listener::config::Encoding::Base64)
         .handler(text(Shout))
         .build()
@@ -94,7 +94,7 @@ async fn text_bodies() {
 async fn the_builder() {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
     let build = |slots| {
-        Listener::builder(QUEUE, port(&storage))
+        QueueListener::builder(QUEUE, port(&storage))
             .worker("w7")
             .visibility(s(30))
             .tasks(2, 20)
@@ -129,7 +129,7 @@ impl Batches {
 
 #[async_trait]
 impl BatchHandler<String> for Batches {
-    async fn handle_batch(&self, messages: &[Message<String>], ctx: &Ctx) -> Vec<Verdict> {
+    async fn handle_batch(&self, messages: &[Message<String>], ctx: &Context) -> Vec<Verdict> {
         self.0.lock().unwrap().push(messages.len());
         let any = |word: &str| messages.iter().any(|m| m.body == word);
         assert!(!any("panic"), "as told");
@@ -152,7 +152,7 @@ impl BatchHandler<String> for Batches {
 fn batch_listener(
     config: ListenerConfig,
     storage: &Arc<FakeStorage>,
-) -> (Arc<Listener>, Arc<Log>, Batches) {
+) -> (Arc<QueueListener>, Arc<Log>, Batches) {
     let batches = Batches::default();
     let (listener, log) = listener(config, storage, text(batched(batches.clone(), 3)));
     (listener, log, batches)

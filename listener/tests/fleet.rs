@@ -10,7 +10,7 @@ mod support;
 
 use std::sync::Arc;
 
-use smalt_listener::{AccountLimit, Listener, ListenerConfig, SentinelConfig, Waker};
+use smalt_listener::{AccountLimit, ListenerConfig, QueueListener, SentinelConfig, Waker};
 use smalt_sleeve::ErrorKind;
 use smalt_sleeve::port::Storage;
 use support::handlers::Obey;
@@ -47,7 +47,7 @@ impl Fleet {
             };
             let storage = Arc::clone(&fleet.storage) as Arc<dyn Storage>;
             let handler = Arc::new(fleet.obey.clone());
-            let listener = Listener::new(config, storage, handler, 7 + number as u64).unwrap();
+            let listener = QueueListener::new(config, storage, handler, 7 + number as u64).unwrap();
             let waker = listener.waker();
             let task = async move {
                 listener.run_until(std::future::pending()).await.unwrap();
@@ -179,7 +179,7 @@ async fn ls9_two_queues_share_the_accounts_budget() {
             storage.put(queue, "ok");
         }
         let port = Arc::clone(&storage) as Arc<dyn Storage>;
-        let listener = Listener::builder(queue, port)
+        let listener = QueueListener::builder(queue, port)
             .rate_per_s(2000)
             .within(account.clone())
             .handler(Obey::default())
@@ -211,7 +211,7 @@ async fn two_throttled_queues_mean_a_throttled_account() {
         let mut crew = JoinSet::new();
         for queue in queues {
             let port = Arc::clone(&storage) as Arc<dyn Storage>;
-            let listener = Listener::builder(queue, port)
+            let listener = QueueListener::builder(queue, port)
                 .within(account.clone())
                 .handler(Obey::default())
                 .build()

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use smalt_listener::handler::exec::{CommandLine, ExecHandler};
 use smalt_listener::handler::http::{HttpHandler, On4xx};
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use smalt_protocol::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,8 +30,8 @@ fn message(body: &[u8]) -> Message {
     }
 }
 
-fn ctx() -> (Ctx, tokio::sync::watch::Sender<bool>) {
-    Ctx::new("w1", Duration::from_secs(60), 5)
+fn ctx() -> (Context, tokio::sync::watch::Sender<bool>) {
+    Context::new("w1", Duration::from_secs(60), 5)
 }
 
 async fn exec(line: &str, body: &[u8]) -> Verdict {
@@ -44,22 +44,44 @@ async fn exec(line: &str, body: &[u8]) -> Verdict {
 async fn exit_statuses_are_verdicts() {
     assert_eq!(exec("exit 0", b"").await, Verdict::Ok);
     assert!(matches!(exec("exit 65", b"").await, Verdict::Reject { .. }));
-    for line in [
-        "exit 75",
-        "exit 1",
-        "exit 64",
-        "kill -9 $$",
-        "/no/such/command",
-    ] {
+    for line in ["exit 75", "exit 1", "exit 64", "kill -9 $$"] {
         assert!(
             matches!(exec(line, b"").await, Verdict::Retry { .. }),
             "{line}"
         );
     }
-    let missing = ExecHandler::new(CommandLine::Argv(vec!["/no/such".to_owned()]));
-    let (ctx, _switch) = ctx();
-    let verdict = missing.handle(&message(b""), &ctx).await;
-    assert!(matches!(verdict, Verdict::Retry { .. }));
+}
+
+/// What cannot be run is not the message's fault.
+#[tokio::test]
+async fn a_missing_command_is_unable() {
+    for line in [
+        "/no/such/command",
+        "no-such-command-anywhere",
+        "exit 126",
+        "/etc",
+    ] {
+        let verdict = exec(line, b"").await;
+        assert!(
+            matches!(verdict, Verdict::Unable { .. }),
+            "{line}: {verdict:?}"
+        );
+    }
+    for program in [
+        "/no/such",
+        "no-such-command-anywhere",
+        "/etc",
+        "/etc/passwd/x",
+        "",
+    ] {
+        let missing = ExecHandler::new(CommandLine::Argv(vec![program.to_owned()]));
+        let (ctx, _switch) = ctx();
+        let verdict = missing.handle(&message(b""), &ctx).await;
+        assert!(
+            matches!(verdict, Verdict::Unable { .. }),
+            "{program}: {verdict:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -149,11 +149,11 @@ fn seeded(
     config: ListenerConfig,
     storage: &Arc<FakeStorage>,
     obey: &Obey,
-) -> (smalt_listener::Listener, Arc<Log>) {
+) -> (smalt_listener::QueueListener, Arc<Log>) {
     let log = Arc::new(Log::default());
     let port = Arc::clone(storage) as Arc<dyn smalt_sleeve::port::Storage>;
     let listener =
-        smalt_listener::Listener::new(config, port, Arc::new(obey.clone()), seed).unwrap();
+        smalt_listener::QueueListener::new(config, port, Arc::new(obey.clone()), seed).unwrap();
     (
         listener.observed_by(Arc::clone(&log) as Arc<dyn smalt_listener::Observer>),
         log,

@@ -328,4 +328,16 @@ pub const BUGS: &[Bug] = &[
         "What ends while the listener drains is not counted.",
         "DL8",
     ),
+    tested(
+        "misprint-believed",
+        "listener/src/rules/cost.rs",
+        "Costs come out as in the document's misprint: 457.20 for 475.20.",
+        "DL1",
+    ),
+    tested(
+        "weekend-as-workday",
+        "listener/src/rules/cost.rs",
+        "A day without work counts as one with work.",
+        "DL25",
+    ),
 ];

@@ -13,11 +13,11 @@ use bytes::Bytes;
 use smalt::Exchange;
 use smalt_harness::testing::TestAccount;
 use smalt_listener::config::Encoding;
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use smalt_listener::payload::envelope::Claim;
 use smalt_listener::payload::{Offload, SendOptions, Sender};
 use smalt_listener::rules::envelope::Envelope;
-use smalt_listener::{Listener, ListenerConfig, Report};
+use smalt_listener::{ListenerConfig, QueueListener, Report};
 use smalt_protocol::Timestamp;
 use smalt_protocol::xml::read_queue_message;
 use smalt_sleeve::port::{
@@ -104,7 +104,7 @@ impl World {
         time: Duration,
     ) -> Outcome<Report> {
         let storage = Arc::clone(&self.storage);
-        let listener = Listener::new(config, storage, Arc::new(handler.clone()), 3)?;
+        let listener = QueueListener::new(config, storage, Arc::new(handler.clone()), 3)?;
         Ok(listener.run_until(tokio::time::sleep(time)).await?)
     }
 
@@ -215,7 +215,7 @@ impl Keep {
 
 #[async_trait]
 impl Handler for Keep {
-    async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, _ctx: &Context) -> Verdict {
         self.bodies.lock().unwrap().push(message.body.clone());
         tokio::time::sleep(self.time).await;
         self.verdict.clone()

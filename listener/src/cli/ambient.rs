@@ -1,5 +1,5 @@
 //! What the command takes from this machine beside settings and secrets, whose module is
-//! `config::secret`: a seed, and files with the bodies of messages.
+//! `config::secret`: a seed, files with the bodies of messages, whether a program is there.
 
 use anyhow::Context;
 
@@ -17,6 +17,22 @@ pub(super) fn seed() -> anyhow::Result<u64> {
 /// It cannot be read; the error names it.
 pub(super) async fn bytes(path: &str) -> anyhow::Result<Vec<u8>> {
     tokio::fs::read(path).await.with_context(|| path.to_owned())
+}
+
+/// Whether there is a file that may be executed.
+#[cfg(unix)]
+pub(super) fn is_program(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    /// Anybody's permission to execute.
+    const EXECUTE: u32 = 0o111;
+    let facts = std::fs::metadata(path);
+    facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & EXECUTE != 0)
+}
+
+/// Whether there is a file.
+#[cfg(not(unix))]
+pub(super) fn is_program(path: &std::path::Path) -> bool {
+    path.is_file()
 }
 
 /// Processor time of this process so far, where the system tells it.

@@ -17,7 +17,7 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde_json::json;
 use smalt_listener::config::{Policy, Tasks};
 use smalt_listener::handler::{Verdict, function};
-use smalt_listener::{Decision, Listener, ListenerConfig, Observer};
+use smalt_listener::{Decision, ListenerConfig, Observer, QueueListener};
 use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, Storage};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -151,7 +151,7 @@ impl Bench<'_> {
             last: Notify::new(),
         });
         let storage = Arc::clone(&self.storage);
-        let listener = Listener::new(config, storage, handler, ambient::seed()?)?
+        let listener = QueueListener::new(config, storage, handler, ambient::seed()?)?
             .observed_by(Arc::clone(&seen) as Arc<dyn Observer>);
         let watch = Watch::start();
         let mut round = None;

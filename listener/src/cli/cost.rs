@@ -39,7 +39,7 @@ Examples:
 #[derive(Args, Clone)]
 pub(crate) struct CostFlags {
     /// Tasks that poll, of all processes.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = amount)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     tasks: f64,
     /// From one poll of a task to its next.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]

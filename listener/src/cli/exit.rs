@@ -44,11 +44,12 @@ pub(crate) fn all(errors: &[anyhow::Error]) -> ExitCode {
     codes.first().copied().unwrap_or(ExitCode::from(USAGE))
 }
 
-fn code(error: &anyhow::Error) -> u8 {
+/// The code of an error, by the first of its causes that has one.
+pub(crate) fn code(error: &anyhow::Error) -> u8 {
     error.chain().find_map(code_of).unwrap_or(USAGE)
 }
 
-/// Another listener's address that does not answer.
+/// Another listener's address that does not answer, or a map that is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unreached(pub(crate) String);
@@ -57,17 +58,22 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ListenerError>() {
         return Some(match error {
             ListenerError::Denied(_) => DENIED,
-            ListenerError::Refused(_) => USAGE,
+            ListenerError::Refused(_) | ListenerError::HandlerUnable(_) => USAGE,
             ListenerError::QueueMissing(_) | ListenerError::Unreachable(_) => UNREACHABLE,
         });
     }
     if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
         return code_of(error);
     }
+    if let Some(PartitionError::Listener(error)) = cause.downcast_ref() {
+        return code_of(error);
+    }
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return Some(match error.kind {
             ErrorKind::Denied => DENIED,
             ErrorKind::Invalid => USAGE,
+            // A value that the service does not take.
+            ErrorKind::Refused if error.status == Some(400) => USAGE,
             _ => UNREACHABLE,
         });
     }
@@ -100,7 +106,7 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
         ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
         ListenerError::Denied(_) => Some(DENIED_HINT),
         ListenerError::Unreachable(error) => hint(error),
-        ListenerError::Refused(_) => None,
+        ListenerError::Refused(_) | ListenerError::HandlerUnable(_) => None,
     }
 }
 
@@ -113,4 +119,31 @@ pub(crate) fn of_reports(reports: &[Report], once: bool) -> ExitCode {
         return ExitCode::from(FAILED_ITEMS);
     }
     ExitCode::SUCCESS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, kind: ErrorKind) -> u8 {
+        let error = PortError {
+            kind,
+            status: Some(status),
+            code: None,
+            retry_after: None,
+            operation: "Put Message",
+            resource: "orders".to_owned(),
+            message: String::new(),
+        };
+        code(&anyhow::Error::new(error).context("put"))
+    }
+
+    /// A value that the service does not take is the caller's to change.
+    #[test]
+    fn a_refused_value_is_usage() {
+        assert_eq!(answer(400, ErrorKind::Refused), USAGE);
+        assert_eq!(answer(409, ErrorKind::Refused), UNREACHABLE);
+        assert_eq!(answer(403, ErrorKind::Denied), DENIED);
+        assert_eq!(answer(404, ErrorKind::NotFound), UNREACHABLE);
+    }
 }

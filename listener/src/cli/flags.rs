@@ -53,8 +53,8 @@ pub(crate) struct ListenFlags {
         value_delimiter = ','
     )]
     pub(crate) queue: Vec<String>,
-    /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, else
-    /// retry.
+    /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, 126
+    /// and 127 stop the listener, else retry.
     #[arg(
         long,
         value_name = "COMMAND",

@@ -8,19 +8,19 @@ use clap::Args;
 use serde_json::json;
 use smalt_listener::config::queue_name;
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{CallContext, QueueMessage};
+use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 
 use super::flags::Encoding;
 use super::storage::{self, Retries};
-use super::{Common, listen};
+use super::{Common, listen, partitions};
 
 /// Flags of `peek`.
 #[derive(Args)]
 pub(crate) struct PeekFlags {
-    /// Queue.
+    /// Queue; where the --config file has `partitions` for it, all its queues.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// How many, 1 to 32.
+    /// How many, 1 to 32; of several queues, those that were put first.
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=32))]
     count: u32,
@@ -37,17 +37,20 @@ pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<E
     queue_name("--queue", &flags.queue)?;
     let file = listen::read(common)?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
-    let cx = CallContext::default();
-    let seen = storage
-        .peek_messages(&cx, &flags.queue, flags.count)
-        .await?;
-    for message in &seen.messages {
+    let set = partitions::of(&file, &flags.queue)?;
+    let queues = partitions::queues(&storage, set.as_ref(), &flags.queue).await?;
+    let seen = waiting(storage.as_ref(), &queues, flags.count).await?;
+    for (queue, message) in &seen {
         let body = body(&message.text, flags.encoding);
         if flags.json {
-            println!("{}", as_json(message, &body));
+            println!("{}", as_json(queue, message, &body));
         } else {
+            let place = match set {
+                Some(_) => format!("  in {queue}"),
+                None => String::new(),
+            };
             println!(
-                "{}  put {}  expires {}  taken {}",
+                "{}  put {}  expires {}  taken {}{place}",
                 message.id,
                 message.inserted.iso_s(),
                 expires(message).unwrap_or_else(|| "never".to_owned()),
@@ -59,8 +62,29 @@ pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(message: &QueueMessage, body: &str) -> serde_json::Value {
+/// Messages that wait, with their queues: of several queues, those that were put first.
+async fn waiting<'a>(
+    storage: &dyn Storage,
+    queues: &'a [String],
+    count: u32,
+) -> PortResult<Vec<(&'a str, QueueMessage)>> {
+    let cx = CallContext::default();
+    let mut waiting = Vec::new();
+    for queue in queues {
+        let seen = storage.peek_messages(&cx, queue, count).await?;
+        let messages = seen.messages.into_iter();
+        waiting.extend(messages.map(|message| (queue.as_str(), message)));
+    }
+    if queues.len() > 1 {
+        waiting.sort_by_key(|(_, message)| message.inserted);
+    }
+    waiting.truncate(count as usize);
+    Ok(waiting)
+}
+
+fn as_json(queue: &str, message: &QueueMessage, body: &str) -> serde_json::Value {
     json!({
+        "queue": queue,
         "id": message.id,
         "inserted": message.inserted.iso_s(),
         "expires": expires(message),
@@ -84,5 +108,31 @@ fn body(text: &str, encoding: Encoding) -> String {
             .ok()
             .and_then(|bytes| String::from_utf8(bytes).ok())
             .unwrap_or_else(|| text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::support::{FakeStorage, s};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_of_all_queues_are_shown() {
+        let queues = ["orders-00", "orders-01"];
+        let storage = FakeStorage::new(&queues);
+        for (at, text) in ["a", "b", "c", "d"].into_iter().enumerate() {
+            storage.put(queues[at % 2], text);
+            tokio::time::advance(s(1)).await;
+        }
+        let queues = queues.map(str::to_owned);
+        let seen = waiting(&storage, &queues, 3).await.unwrap();
+        let seen: Vec<_> = seen
+            .iter()
+            .map(|(queue, m)| (*queue, m.text.as_str()))
+            .collect();
+        assert_eq!(
+            seen,
+            [("orders-00", "a"), ("orders-01", "b"), ("orders-00", "c")]
+        );
     }
 }

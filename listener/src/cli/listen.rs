@@ -11,7 +11,7 @@ use smalt_listener::config::file::{ConfigFile, load};
 use smalt_listener::config::secret::Process;
 use smalt_listener::metrics::Metrics;
 use smalt_listener::partition::{PartitionedListener, Partitions};
-use smalt_listener::{AccountLimit, ConfigError, Listener, Observer, Report};
+use smalt_listener::{AccountLimit, ConfigError, Observer, QueueListener, Report};
 use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
@@ -33,6 +33,7 @@ pub(crate) async fn listen(
         Ok(plan) => plan,
         Err(problems) => return Ok(exit::all(&problems)),
     };
+    let orders = signals::Orders::new().context("cannot wait for signals")?;
     let seed = match flags.scale.seed {
         Some(seed) => seed,
         None => ambient::seed()?,
@@ -55,7 +56,7 @@ pub(crate) async fn listen(
     let work = join_all(
         works
             .iter()
-            .map(|work| one(work, worker, stopped.clone(), once)),
+            .map(|work| stopping_all(one(work, worker, stopped.clone(), once), &stop, once)),
     );
     let shown = async {
         if once {
@@ -67,7 +68,7 @@ pub(crate) async fn listen(
         biased;
         reports = work => reports,
         () = shown => return Ok(ExitCode::from(exit::INTERRUPTED)),
-        second = signals::second_order(stop) => {
+        second = signals::second_order(orders, stop.clone()) => {
             second.context("cannot wait for signals")?;
             return Ok(ExitCode::from(exit::INTERRUPTED));
         }
@@ -78,7 +79,7 @@ pub(crate) async fn listen(
 
 /// What works one queue of the plan off.
 enum Work {
-    One(Listener),
+    One(QueueListener),
     Many(PartitionedListener),
 }
 
@@ -116,14 +117,14 @@ fn listeners(
         let seed = seed.wrapping_add(number);
         let (surface, account) = (Arc::clone(surface), account.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
-        let shown = move |listener: Listener| {
+        let shown = move |listener: QueueListener| {
             let metrics = surface.add(&listener, set.as_deref());
             let listener = listener.within(account.clone());
             listener.observed_by(metrics as Arc<dyn Observer>)
         };
         let storage = Arc::clone(storage);
         works.push(match &queue.partitions {
-            None => Work::One(shown(Listener::new(config, storage, handler, seed)?)),
+            None => Work::One(shown(QueueListener::new(config, storage, handler, seed)?)),
             Some(set) => {
                 let set = Arc::new(Partitions::new(storage, set.clone())?);
                 let many = PartitionedListener::new(set, config, handler, seed)?;
@@ -166,6 +167,20 @@ async fn show(surface: &Surface) {
     }
 }
 
+/// A queue of `run` that ends by itself takes the others along: a process that works off only a
+/// part of what it was started for would look well.
+async fn stopping_all<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+    stop: &watch::Sender<bool>,
+    once: bool,
+) -> anyhow::Result<T> {
+    let ended = work.await;
+    if ended.is_err() && !once {
+        let _ = stop.send(true);
+    }
+    ended
+}
+
 async fn one(
     work: &Work,
     worker: &str,
@@ -206,7 +221,7 @@ async fn one(
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
-fn named(listener: &Listener, report: Report) -> (String, Report) {
+fn named(listener: &QueueListener, report: Report) -> (String, Report) {
     (listener.config().queue.clone(), report)
 }
 

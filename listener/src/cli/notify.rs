@@ -9,7 +9,7 @@ use serde_json::json;
 use smalt_listener::config::queue_name;
 use smalt_listener::config::secret::{Process, Sources};
 use smalt_listener::rules::trigger::Trigger;
-use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl};
+use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
 
 use super::storage::{self, Retries};
 use super::{Common, exit, listen, token, web};
@@ -67,18 +67,23 @@ pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Resu
     let file = listen::read(common)?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     event.account = Some(storage.account().to_owned());
-    let text = json!(event).to_string();
-    let cx = CallContext::default();
-    let put = || storage.put_message(&cx, to, &text, MessageTtl::After(EVENT_TTL), Duration::ZERO);
-    match put().await {
-        Err(error) if error.kind == ErrorKind::NotFound => {
-            storage.create_queue(&cx, to).await?;
-            put().await?;
-        }
-        answer => drop(answer?),
-    }
+    put(storage.as_ref(), to, &event).await?;
     println!("event for {} put into {to}", event.queue);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Puts the event into a trigger queue. The listeners create it: where there is none, nobody hears.
+async fn put(storage: &dyn Storage, to: &str, event: &Trigger) -> anyhow::Result<()> {
+    let (cx, text) = (CallContext::default(), json!(event).to_string());
+    let life = MessageTtl::After(EVENT_TTL);
+    let put = storage.put_message(&cx, to, &text, life, Duration::ZERO);
+    match put.await {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind == ErrorKind::NotFound => Err(anyhow::Error::new(error).context(
+            format!("there is no trigger queue `{to}`: the listeners that read it create it"),
+        )),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -99,7 +104,8 @@ async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<
 
 /// The address of the event: `/notify` when none is given.
 fn address(to: &str) -> String {
-    let uri = to.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some());
+    let web = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+    let uri = to.parse::<Uri>().ok().filter(web);
     match uri.as_ref().map(Uri::path) {
         Some("" | "/") => format!("{}/notify", to.trim_end_matches('/')),
         _ => to.to_owned(),
@@ -109,6 +115,22 @@ fn address(to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::support::{FakeStorage, QUEUE};
+
+    #[tokio::test]
+    async fn a_trigger_queue_that_is_not_there_is_an_error() {
+        let storage = FakeStorage::new(&[QUEUE]);
+        let event = Trigger {
+            queue: "jobs".to_owned(),
+            account: None,
+        };
+        put(&storage, QUEUE, &event).await.unwrap();
+        let error = put(&storage, "nosuchqueue", &event).await.unwrap_err();
+        assert!(format!("{error:#}").contains("no trigger queue `nosuchqueue`"));
+        assert_eq!(exit::code(&error), exit::UNREACHABLE);
+        let cx = CallContext::default();
+        assert!(storage.queue_properties(&cx, "nosuchqueue").await.is_err());
+    }
 
     #[test]
     fn a_bare_address_gets_its_path() {
@@ -117,6 +139,7 @@ mod tests {
             ("http://h:1/", "http://h:1/notify"),
             ("http://h:1/x/notify", "http://h:1/x/notify"),
             ("nowhere", "nowhere"),
+            ("ftp://x", "ftp://x"),
         ] {
             assert_eq!(address(to), url);
         }

@@ -8,7 +8,9 @@ use clap::Args;
 use smalt_listener::config::ConfigError;
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::partition::{PartitionSettings, Partitions};
+use smalt_sleeve::port::Storage;
 
+use super::exit::Unreached;
 use super::storage::{self, Retries};
 use super::{Common, listen};
 
@@ -32,6 +34,25 @@ pub(crate) fn of(file: &ConfigFile, queue: &str) -> Result<Option<PartitionSetti
     let mut layers = file.listener.queue.iter();
     let layer = layers.find(|layer| layer.name.as_deref() == Some(queue));
     layer.map_or(Ok(None), |layer| layer.partitions.settings(queue))
+}
+
+/// The queues in a queue's place: those that are read, or itself where it is not partitioned.
+pub(crate) async fn queues(
+    storage: &Arc<dyn Storage>,
+    settings: Option<&PartitionSettings>,
+    queue: &str,
+) -> anyhow::Result<Vec<String>> {
+    let Some(settings) = settings else {
+        return Ok(vec![queue.to_owned()]);
+    };
+    let set = Partitions::new(Arc::clone(storage), settings.clone())?;
+    match set.known_map().await? {
+        Some(map) => Ok(map.read()),
+        None => Err(Unreached(format!(
+            "queue `{queue}` has no map of its queues yet: its first sender or listener makes it"
+        ))
+        .into()),
+    }
 }
 
 /// Shows the map, changed where that is asked for. There is one afterwards.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
 use smalt_listener::config::queue_name;
-use smalt_listener::config::secret::Process;
+use smalt_listener::config::secret::{Process, Sources};
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
@@ -13,6 +13,7 @@ use smalt_listener::partition::PartitionSettings;
 use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig};
 
 use super::flags::ListenFlags;
+use super::program;
 use super::token::Token;
 
 /// Least time between two looks at a trigger queue.
@@ -189,7 +190,12 @@ fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {
 
 fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
     match (&layer.exec, &layer.http) {
-        (Some(line), None) => Ok(Arc::new(ExecHandler::new(line.clone()))),
+        (Some(line), None) => {
+            if let Some(problem) = program::problem(line, Process.variable("PATH").as_deref()) {
+                anyhow::bail!("handler.exec: {problem}");
+            }
+            Ok(Arc::new(ExecHandler::new(line.clone())))
+        }
         (None, Some(url)) => {
             let mut handler = HttpHandler::new(url, layer.on_4xx.unwrap_or_default())?;
             if let Some(content_type) = &layer.content_type {

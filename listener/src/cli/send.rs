@@ -64,6 +64,7 @@ pub(crate) fn ttl(text: &str) -> Result<MessageTtl, String> {
 /// Puts the messages; prints the id of each.
 pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
+    check_times(&flags)?;
     let file = listen::read(common)?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     let cx = CallContext::default();
@@ -117,6 +118,17 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// A message is to be seen before it expires (Put Message).
+fn check_times(flags: &SendFlags) -> anyhow::Result<()> {
+    match flags.ttl {
+        MessageTtl::After(life) if flags.delay >= life => {
+            let (delay, life) = (duration::text(flags.delay), duration::text(life));
+            anyhow::bail!("--delay: {delay} is not shorter than the --ttl, {life}")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where messages go.

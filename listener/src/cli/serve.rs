@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use smalt_listener::metrics::{Look, Metrics, prometheus};
 use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
-use smalt_listener::{Listener, PoolState, PoolStatus};
+use smalt_listener::{PoolState, PoolStatus, QueueListener};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -124,7 +124,7 @@ impl Surface {
     }
 
     /// A listener begins; what counts for it, carried on from one before it on the same queue.
-    pub(crate) fn add(&self, listener: &Listener, set: Option<&str>) -> Arc<Metrics> {
+    pub(crate) fn add(&self, listener: &QueueListener, set: Option<&str>) -> Arc<Metrics> {
         let (config, mut queues) = (listener.config(), self.locked());
         let before = queues
             .iter()

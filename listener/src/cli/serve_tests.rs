@@ -1,7 +1,7 @@
 //! Tests of the answers, and of one real exchange over a socket.
 
 use smalt_listener::handler::{Verdict, function};
-use smalt_listener::{Listener, ListenerConfig, Observer};
+use smalt_listener::{ListenerConfig, Observer, QueueListener};
 use smalt_sleeve::port::Storage;
 
 use super::*;
@@ -15,12 +15,12 @@ const ALL: Roles = Roles {
     metrics: true,
 };
 
-fn surface() -> (Arc<FakeStorage>, Listener, Arc<Surface>) {
+fn surface() -> (Arc<FakeStorage>, QueueListener, Arc<Surface>) {
     let storage = Arc::new(FakeStorage::new(&[QUEUE]));
     let port = Arc::clone(&storage) as Arc<dyn Storage>;
     let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
     let config = ListenerConfig::new(QUEUE);
-    let listener = Listener::new(config, port, handler, 1).unwrap();
+    let listener = QueueListener::new(config, port, handler, 1).unwrap();
     let surface = Surface {
         worker: "w".to_owned(),
         wakers: Arc::new(Wakers {
@@ -144,7 +144,7 @@ async fn a_partitioned_queue_is_one_to_the_outside() {
     for queue in ["mails-00", "mails-01", "mails-00"] {
         let port = Arc::clone(&storage) as Arc<dyn Storage>;
         let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
-        let part = Listener::new(ListenerConfig::new(queue), port, handler, 1).unwrap();
+        let part = QueueListener::new(ListenerConfig::new(queue), port, handler, 1).unwrap();
         surface.add(&part, Some("mails"));
     }
     assert_eq!(surface.queues().len(), 3, "one taken up again is the same");

@@ -2,17 +2,19 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 use smalt_listener::ListenerConfig;
 use smalt_listener::config::duration;
+use smalt_listener::partition::PartitionSettings;
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
 use tokio::time::Instant;
 
 use super::storage::{self, Retries};
-use super::{Common, listen, poison};
+use super::{Common, listen, partitions, poison};
 
 /// Between two looks of `--watch`.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
@@ -22,7 +24,7 @@ const PEEK: u32 = 32;
 /// Flags of `stats`.
 #[derive(Args)]
 pub(crate) struct StatsFlags {
-    /// Queue.
+    /// Queue; where the --config file has `partitions` for it, all its queues and each of them.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
     /// Poison queue; by default the queue's name with -poison.
@@ -43,61 +45,106 @@ pub(crate) struct StatsFlags {
 #[derive(Clone, Debug)]
 struct Look {
     at: Instant,
-    messages: u64,
-    oldest_age: Option<Duration>,
+    /// Of each queue.
+    parts: Vec<Part>,
     poisoned: Option<u64>,
     /// Messages per second since the look before: less than 0 when the number falls.
     per_s: Option<f64>,
 }
 
+/// What one queue has.
+#[derive(Clone, Debug)]
+struct Part {
+    queue: String,
+    messages: u64,
+    oldest_age: Option<Duration>,
+}
+
+impl Look {
+    fn messages(&self) -> u64 {
+        self.parts.iter().map(|part| part.messages).sum()
+    }
+
+    fn oldest_age(&self) -> Option<Duration> {
+        self.parts.iter().filter_map(|part| part.oldest_age).max()
+    }
+}
+
 /// Where to look.
 struct Subject<'a> {
-    storage: &'a dyn Storage,
+    storage: &'a Arc<dyn Storage>,
     queue: &'a str,
+    /// Where several queues take its place.
+    set: Option<PartitionSettings>,
     poison_queue: &'a str,
 }
 
 impl Subject<'_> {
-    async fn look(&self, before: Option<&Look>) -> PortResult<Look> {
+    async fn look(&self, before: Option<&Look>) -> anyhow::Result<Look> {
+        // A resize may have changed them since the last look.
+        let queues = partitions::queues(self.storage, self.set.as_ref(), self.queue).await?;
+        Ok(self.look_at(queues, before).await?)
+    }
+
+    async fn look_at(&self, queues: Vec<String>, before: Option<&Look>) -> PortResult<Look> {
         let cx = CallContext::default();
         let at = Instant::now();
-        let facts = self.storage.queue_properties(&cx, self.queue).await?;
-        let seen = self.storage.peek_messages(&cx, self.queue, PEEK).await?;
-        let oldest = seen.messages.iter().map(|message| message.inserted).min();
+        let mut parts = Vec::new();
+        for queue in queues {
+            let facts = self.storage.queue_properties(&cx, &queue).await?;
+            let seen = self.storage.peek_messages(&cx, &queue, PEEK).await?;
+            let oldest = seen.messages.iter().map(|message| message.inserted).min();
+            parts.push(Part {
+                queue,
+                messages: facts.approximate_count,
+                oldest_age: oldest.map(|inserted| seen.server_time.since(inserted)),
+            });
+        }
         let poison = self.storage.queue_properties(&cx, self.poison_queue).await;
         let poisoned = match poison {
             Ok(facts) => Some(facts.approximate_count),
             Err(error) if error.kind == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let messages = facts.approximate_count;
-        let rate = |before: &Look| {
-            let seconds = at.saturating_duration_since(before.at).as_secs_f64();
-            let change = messages as f64 - before.messages as f64;
-            (seconds > 0.0).then(|| change / seconds)
-        };
-        Ok(Look {
+        let mut look = Look {
             at,
-            messages,
-            oldest_age: oldest.map(|inserted| seen.server_time.since(inserted)),
+            parts,
             poisoned,
-            per_s: before.and_then(rate),
-        })
+            per_s: None,
+        };
+        look.per_s = before.and_then(|before| {
+            let seconds = at.saturating_duration_since(before.at).as_secs_f64();
+            let change = look.messages() as f64 - before.messages() as f64;
+            (seconds > 0.0).then(|| change / seconds)
+        });
+        Ok(look)
     }
 
     fn json(&self, look: &Look) -> serde_json::Value {
-        json!({
+        let age_s = |age: Option<Duration>| age.map(|age| age.as_secs());
+        let mut shown = json!({
             "queue": self.queue,
-            "messages": look.messages,
-            "oldest_visible_age_s": look.oldest_age.map(|age| age.as_secs()),
+            "messages": look.messages(),
+            "oldest_visible_age_s": age_s(look.oldest_age()),
             "change_per_s": look.per_s,
             "poison_queue": self.poison_queue,
             "poisoned": look.poisoned,
-        })
+        });
+        if self.set.is_some() {
+            let parts = look.parts.iter().map(|part| {
+                json!({
+                    "queue": part.queue,
+                    "messages": part.messages,
+                    "oldest_visible_age_s": age_s(part.oldest_age),
+                })
+            });
+            shown["partitions"] = parts.collect();
+        }
+        shown
     }
 
     fn text(&self, look: &Look) -> String {
-        let age = match look.oldest_age {
+        let age = |age: Option<Duration>| match age {
             Some(age) => format!("oldest visible {}", poison::spoken(age.as_secs())),
             None => "none visible".to_owned(),
         };
@@ -109,9 +156,18 @@ impl Subject<'_> {
             Some(count) => format!("{count} messages"),
             None => "not there".to_owned(),
         };
+        let parts = look.parts.iter().filter(|_| self.set.is_some());
+        let parts = parts.map(|part| {
+            let (queue, messages) = (&part.queue, part.messages);
+            format!("  {queue}: {messages}, {}\n", age(part.oldest_age))
+        });
         format!(
-            "{}: {} messages (approximately, hidden ones included), {age}{rate}\n{}: {poisoned}",
-            self.queue, look.messages, self.poison_queue
+            "{}: {} messages (approximately, hidden ones included), {}{rate}\n{}{}: {poisoned}",
+            self.queue,
+            look.messages(),
+            age(look.oldest_age()),
+            parts.collect::<String>(),
+            self.poison_queue
         )
     }
 }
@@ -127,8 +183,9 @@ pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     let poison_queue = config.poison_queue();
     let subject = Subject {
-        storage: storage.as_ref(),
+        storage: &storage,
         queue: &flags.queue,
+        set: partitions::of(&file, &flags.queue)?,
         poison_queue: &poison_queue,
     };
     if flags.watch {
@@ -155,6 +212,7 @@ pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result
 async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Result<()> {
     let in_place = std::io::stdout().is_terminal() && !json;
     let mut before: Option<Look> = None;
+    let mut lines = 0;
     loop {
         let look = subject.look(before.as_ref()).await?;
         let text = match json {
@@ -163,12 +221,13 @@ async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Re
         };
         let mut out = std::io::stdout().lock();
         match in_place && before.is_some() {
-            // Up over the two lines, which are written anew.
-            true => writeln!(out, "\u{1b}[2A\u{1b}[J{text}")?,
+            // Up over the lines of the look before, which are written anew.
+            true => writeln!(out, "\u{1b}[{lines}A\u{1b}[J{text}")?,
             false => writeln!(out, "{text}")?,
         }
         out.flush()?;
         drop(out);
+        lines = text.lines().count();
         before = Some(look);
         tokio::time::sleep(every.max(Duration::from_millis(100))).await;
     }
@@ -181,30 +240,64 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn age_and_rate() {
-        let storage = FakeStorage::new(&[QUEUE]);
+        let fake = Arc::new(FakeStorage::new(&[QUEUE]));
+        let storage = Arc::clone(&fake) as Arc<dyn Storage>;
         let subject = Subject {
             storage: &storage,
             queue: QUEUE,
+            set: None,
             poison_queue: POISON,
         };
         let empty = subject.look(None).await.unwrap();
         assert_eq!(
-            (empty.messages, empty.oldest_age, empty.poisoned),
+            (empty.messages(), empty.oldest_age(), empty.poisoned),
             (0, None, None)
         );
         assert!(subject.text(&empty).contains("none visible"));
         for _ in 0..30 {
-            storage.put(QUEUE, "x");
+            fake.put(QUEUE, "x");
         }
         tokio::time::sleep_until(empty.at + s(10)).await;
         let later = subject.look(Some(&empty)).await.unwrap();
-        assert_eq!(later.oldest_age, Some(s(10)));
+        assert_eq!(later.oldest_age(), Some(s(10)));
         assert_eq!(later.per_s, Some(3.0));
         assert!(subject.text(&later).contains("+3.0/s"));
-        storage.steal(QUEUE, s(60));
+        fake.steal(QUEUE, s(60));
         tokio::time::advance(s(1)).await;
         let hidden = subject.look(Some(&later)).await.unwrap();
-        assert_eq!((hidden.messages, hidden.oldest_age), (30, None));
+        assert_eq!((hidden.messages(), hidden.oldest_age()), (30, None));
         assert_eq!(subject.json(&hidden)["change_per_s"], 0.0);
+        assert!(subject.json(&hidden).get("partitions").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn partitions_are_summed_and_shown() {
+        let queues = ["orders-00", "orders-01"];
+        let fake = Arc::new(FakeStorage::new(&queues));
+        let storage = Arc::clone(&fake) as Arc<dyn Storage>;
+        let subject = Subject {
+            storage: &storage,
+            queue: QUEUE,
+            set: Some(PartitionSettings::new(QUEUE, 2, "maps")),
+            poison_queue: POISON,
+        };
+        for (queue, after) in [(queues[1], s(5)), (queues[0], s(2)), (queues[1], s(1))] {
+            fake.put(queue, "x");
+            tokio::time::advance(after).await;
+        }
+        let queues = queues.map(str::to_owned).to_vec();
+        let look = subject.look_at(queues, None).await.unwrap();
+        assert_eq!(
+            subject.text(&look),
+            "orders: 3 messages (approximately, hidden ones included), oldest visible 8 s\n  \
+             orders-00: 1, oldest visible 3 s\n  orders-01: 2, oldest visible 8 s\n\
+             orders-poison: not there"
+        );
+        let json = subject.json(&look);
+        assert_eq!(
+            (&json["messages"], &json["queue"]),
+            (&json!(3), &json!(QUEUE))
+        );
+        assert_eq!(json["partitions"][1]["messages"], 2);
     }
 }

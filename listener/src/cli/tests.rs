@@ -70,47 +70,62 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     ),
     (
         "",
-        "run --queue orders --exec a --visibility 500ms",
+        "run --queue orders --exec /no/such/binary",
+        &["`orders`: handler.exec: `/no/such/binary` is not there"],
+    ),
+    (
+        "[[listener.queue]]\nname = \"orders\"\nhandler = { exec = \"\" }",
+        "once",
+        &["`orders`: handler.exec: is empty"],
+    ),
+    (
+        "[[listener.queue]]\nname = \"orders\"\nhandler = { exec = [] }",
+        "once",
+        &["`orders`: handler.exec: names no program"],
+    ),
+    (
+        "",
+        "run --queue orders --exec cat --visibility 500ms",
         &["visibility: 500ms is not"],
     ),
     (
         "",
-        "run --queue orders --exec a --visibility 8d",
+        "run --queue orders --exec cat --visibility 8d",
         &["8d is not between 1s and 7d"],
     ),
     (
         "",
-        "run --queue orders --exec a --slots 33",
+        "run --queue orders --exec cat --slots 33",
         &["slots: needs 1 to 32"],
     ),
     (
         "",
-        "run --queue orders --exec a --tasks-min 9 --tasks-max 8",
+        "run --queue orders --exec cat --tasks-min 9 --tasks-max 8",
         &["1 <= min <= max"],
     ),
     (
         "",
-        "run --queue orders --exec a --health 9100",
+        "run --queue orders --exec cat --health 9100",
         &["health: `9100` is no HOST:PORT"],
     ),
     (
         "",
-        "run --queue orders,orders --exec a",
+        "run --queue orders,orders --exec cat",
         &["`orders`: is there twice"],
     ),
     (
         "",
-        "run --queue orders --exec a --trigger-queue orders",
+        "run --queue orders --exec cat --trigger-queue orders",
         &["trigger.queue: is the"],
     ),
     (
         "",
-        "run --queue orders --exec a --grace 2d",
+        "run --queue orders --exec cat --grace 2d",
         &["grace: 2d is not"],
     ),
     (
         "[listener]\naccount_rate = 0",
-        "run --queue orders --exec a",
+        "run --queue orders --exec cat",
         &["account_rate: needs"],
     ),
     (

@@ -145,7 +145,7 @@ impl TriggerQueue {
 #[cfg(test)]
 mod tests {
     use smalt_listener::handler::{Verdict, function};
-    use smalt_listener::{Listener, ListenerConfig};
+    use smalt_listener::{ListenerConfig, QueueListener};
     use smalt_sleeve::port::MessageTtl;
 
     use super::*;
@@ -153,7 +153,7 @@ mod tests {
 
     const EVENTS: &str = "events";
 
-    fn asleep(storage: &Arc<FakeStorage>) -> (Listener, Arc<Wakers>) {
+    fn asleep(storage: &Arc<FakeStorage>) -> (QueueListener, Arc<Wakers>) {
         let config = ListenerConfig {
             idle_tasks: 0,
             watchdog: s(600),
@@ -162,7 +162,7 @@ mod tests {
         };
         let handler = Arc::new(function(|_, _| async { Verdict::Ok }));
         let storage = Arc::clone(storage) as Arc<dyn Storage>;
-        let listener = Listener::new(config, Arc::clone(&storage), handler, 1).unwrap();
+        let listener = QueueListener::new(config, Arc::clone(&storage), handler, 1).unwrap();
         let wakers = Arc::new(Wakers {
             account: storage.account().to_owned(),
             wakers: Mutex::new(vec![Woken {

@@ -31,7 +31,8 @@ async fn send(
     authorization: Option<&str>,
 ) -> anyhow::Result<Bytes> {
     let uri: Uri = url.parse().with_context(|| format!("`{url}` is no URL"))?;
-    let host = uri.authority().filter(|_| uri.scheme().is_some());
+    let web = matches!(uri.scheme_str(), Some("http" | "https"));
+    let host = uri.authority().filter(|_| web);
     let host = host.with_context(|| format!("`{url}` is no http:// or https:// URL"))?;
     let mut request = Request::builder()
         .method(method)

@@ -49,7 +49,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// The file cannot be read.
-    #[error("{path}: {source}")]
+    #[error("cannot read {path}")]
     Read {
         /// Path.
         path: String,

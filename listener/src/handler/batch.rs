@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
-use super::{Ctx, Handler, Message, Verdict};
+use super::{Context, Handler, Message, Verdict};
 use crate::planted::planted;
 use crate::run::{CANCEL_GRACE, what};
 
@@ -22,13 +22,13 @@ pub const BATCH_LINGER: Duration = Duration::from_millis(20);
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use smalt_listener::handler::{BatchHandler, Ctx, Message, Verdict, batched, json};
+/// use smalt_listener::handler::{BatchHandler, Context, Message, Verdict, batched, json};
 ///
 /// struct Ledger;
 ///
 /// #[async_trait]
 /// impl BatchHandler<u64> for Ledger {
-///     async fn handle_batch(&self, amounts: &[Message<u64>], _ctx: &Ctx) -> Vec<Verdict> {
+///     async fn handle_batch(&self, amounts: &[Message<u64>], _ctx: &Context) -> Vec<Verdict> {
 ///         let sum: u64 = amounts.iter().map(|amount| amount.body).sum();
 ///         println!("{sum} in one write");
 ///         vec![Verdict::Ok; amounts.len()]
@@ -45,7 +45,7 @@ pub trait BatchHandler<T: Send + Sync + 'static = Bytes>: Send + Sync + 'static 
     ///
     /// A panic or a time-out fails all of them. To keep one bad message from taking its
     /// companions along again and again, a message that was taken before comes alone.
-    async fn handle_batch(&self, messages: &[Message<T>], ctx: &Ctx) -> Vec<Verdict>;
+    async fn handle_batch(&self, messages: &[Message<T>], ctx: &Context) -> Vec<Verdict>;
 }
 
 /// A handler that gathers messages for a [`BatchHandler`]; see [`batched`].
@@ -93,7 +93,7 @@ struct Open<T> {
 /// One message, and who waits for its verdict.
 struct Member<T> {
     message: Message<T>,
-    ctx: Ctx,
+    ctx: Context,
     answer: oneshot::Sender<Verdict>,
 }
 
@@ -110,7 +110,7 @@ where
     T: Clone + Send + Sync + 'static,
     H: BatchHandler<T>,
 {
-    async fn handle(&self, message: &Message<T>, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message<T>, ctx: &Context) -> Verdict {
         let (answer, verdict) = oneshot::channel();
         let member = Member {
             message: message.clone(),
@@ -178,7 +178,7 @@ where
     };
     let times = members.iter().map(|member| member.ctx.timeout);
     let timeout = times.min().unwrap_or(first.ctx.timeout);
-    let (ctx, switch) = Ctx::new(&first.ctx.worker, timeout, first.ctx.max_dequeue);
+    let (ctx, switch) = Context::new(&first.ctx.worker, timeout, first.ctx.max_dequeue);
     let (messages, waiting): (Vec<_>, Vec<_>) = members
         .into_iter()
         .map(|member| (member.message, (member.ctx, member.answer)))
@@ -232,7 +232,7 @@ fn counted(mut verdicts: Vec<Verdict>, count: usize) -> Vec<Verdict> {
 /// Resolves when nobody waits for the batch any more. Before that, when every member has been
 /// told that its run has lost its purpose, the handler is told, and has a few seconds to end.
 async fn abandoned(
-    ctxs: &[Ctx],
+    ctxs: &[Context],
     answers: &mut [oneshot::Sender<Verdict>],
     switch: &watch::Sender<bool>,
 ) {

@@ -5,7 +5,12 @@
 //! | 0 | ok |
 //! | 65 (`EX_DATAERR`) | reject |
 //! | 75 (`EX_TEMPFAIL`) | retry |
+//! | 126, 127 (the shell's "cannot be run" and "not found") | the handler cannot run |
 //! | any other, or killed by a signal | retry |
+//!
+//! A command that cannot be started because it is not there, or is no program, cannot run either:
+//! its message is given back and the listener stops. Too many processes, or too little memory, is a
+//! reason to try again.
 //!
 //! The environment has `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`,
 //! `MSG_INSERTED`,
@@ -23,12 +28,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
 use super::process_group::ProcessGroup;
-use super::{Ctx, Handler, Message, Verdict};
+use super::{Context, Handler, Message, Verdict};
 
 /// Exit status that rejects a message (`EX_DATAERR` of sysexits).
 pub const EXIT_REJECT: i32 = 65;
 /// Exit status that asks for another attempt (`EX_TEMPFAIL` of sysexits).
 pub const EXIT_RETRY: i32 = 75;
+/// Exit status of a shell whose command is there and cannot be run (POSIX, Shell Command Language).
+pub const EXIT_NOT_RUN: i32 = 126;
+/// Exit status of a shell that does not find its command.
+pub const EXIT_NOT_FOUND: i32 = 127;
 
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -52,7 +61,7 @@ impl ExecHandler {
         ExecHandler { line }
     }
 
-    fn command(&self, message: &Message, ctx: &Ctx) -> Command {
+    fn command(&self, message: &Message, ctx: &Context) -> Command {
         let mut command = match &self.line {
             CommandLine::Shell(line) => shell(line),
             CommandLine::Argv(argv) => {
@@ -73,10 +82,10 @@ impl ExecHandler {
 
 #[async_trait]
 impl Handler for ExecHandler {
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
         let mut group = match ProcessGroup::spawn(self.command(message, ctx)) {
             Ok(group) => group,
-            Err(error) => return Verdict::retry(format!("cannot start the command: {error}")),
+            Err(error) => return not_started(&error),
         };
         let stdin = group.child.stdin.take();
         let ended = tokio::select! {
@@ -111,7 +120,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-fn environment(message: &Message, ctx: &Ctx) -> [(&'static str, String); 7] {
+fn environment(message: &Message, ctx: &Context) -> [(&'static str, String); 7] {
     let expires = match message.expires {
         Timestamp::MAX => String::new(),
         at => at.iso_s(),
@@ -136,10 +145,35 @@ async fn feed(stdin: Option<ChildStdin>, body: &[u8]) -> Infallible {
     std::future::pending().await
 }
 
+/// The verdict of a command that did not start: its own fault, or that of the moment.
+fn not_started(error: &std::io::Error) -> Verdict {
+    use std::io::ErrorKind;
+    /// `ENOEXEC`, which has no kind of its own: a file that is no program.
+    const NO_PROGRAM: i32 = 8;
+    let reason = format!("cannot start the command: {error}");
+    let itself = matches!(
+        error.kind(),
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput
+    );
+    match itself || (cfg!(unix) && error.raw_os_error() == Some(NO_PROGRAM)) {
+        true => Verdict::unable(reason),
+        false => Verdict::retry(reason),
+    }
+}
+
 fn verdict(status: ExitStatus) -> Verdict {
     match status.code() {
         Some(0) => Verdict::Ok,
         Some(EXIT_REJECT) => Verdict::reject(status.to_string()),
+        Some(code @ EXIT_NOT_RUN) => Verdict::unable(format!(
+            "the command cannot be executed (exit status {code})"
+        )),
+        Some(code @ EXIT_NOT_FOUND) => {
+            Verdict::unable(format!("the command is not found (exit status {code})"))
+        }
         _ => Verdict::retry(status.to_string()),
     }
 }

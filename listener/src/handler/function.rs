@@ -4,7 +4,7 @@ use std::future::Future;
 
 use async_trait::async_trait;
 
-use super::{Ctx, Handler, Message, Verdict};
+use super::{Context, Handler, Message, Verdict};
 
 /// A handler made of an async closure over owned values; see [`function`].
 pub struct FunctionHandler<F>(F);
@@ -25,7 +25,7 @@ pub struct FunctionHandler<F>(F);
 /// ```
 pub fn function<F, R>(f: F) -> FunctionHandler<F>
 where
-    F: Fn(Message, Ctx) -> R + Send + Sync + 'static,
+    F: Fn(Message, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Verdict> + Send + 'static,
 {
     FunctionHandler(f)
@@ -51,7 +51,7 @@ where
 pub fn typed_function<T, F, R>(f: F) -> FunctionHandler<F>
 where
     T: Clone + Send + Sync + 'static,
-    F: Fn(Message<T>, Ctx) -> R + Send + Sync + 'static,
+    F: Fn(Message<T>, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Verdict> + Send + 'static,
 {
     FunctionHandler(f)
@@ -61,10 +61,10 @@ where
 impl<T, F, R> Handler<T> for FunctionHandler<F>
 where
     T: Clone + Send + Sync + 'static,
-    F: Fn(Message<T>, Ctx) -> R + Send + Sync + 'static,
+    F: Fn(Message<T>, Context) -> R + Send + Sync + 'static,
     R: Future<Output = Verdict> + Send + 'static,
 {
-    async fn handle(&self, message: &Message<T>, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message<T>, ctx: &Context) -> Verdict {
         (self.0)(message.clone(), ctx.clone()).await
     }
 }

@@ -24,7 +24,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use smalt_protocol::Timestamp;
 
-use super::{Ctx, Handler, Message, Verdict};
+use super::{Context, Handler, Message, Verdict};
 pub use connect::ConnectError;
 use connect::Pool;
 
@@ -101,7 +101,7 @@ impl HttpHandler {
 
 #[async_trait]
 impl Handler for HttpHandler {
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
         let request = match self.request(message) {
             Ok(request) => request,
             Err(error) => return Verdict::retry(format!("cannot build the request: {error}")),
@@ -185,6 +185,7 @@ mod tests {
         match judge(status, &HeaderMap::new(), "", on_4xx) {
             Verdict::Ok => "ok",
             Verdict::Reject { .. } => "reject",
+            Verdict::Unable { .. } => "unable",
             Verdict::Retry { .. } => "retry",
         }
     }

@@ -54,7 +54,7 @@ impl<T> Message<T> {
 
 /// What a handler knows of its surroundings.
 #[derive(Clone, Debug)]
-pub struct Ctx {
+pub struct Context {
     /// Name of the worker.
     pub worker: String,
     /// Most time that this attempt may take.
@@ -64,11 +64,15 @@ pub struct Ctx {
     cancelled: watch::Receiver<bool>,
 }
 
-impl Ctx {
+impl Context {
     /// A context, and the switch that cancels it.
-    pub fn new(worker: &str, timeout: Duration, max_dequeue: u32) -> (Ctx, watch::Sender<bool>) {
+    pub fn new(
+        worker: &str,
+        timeout: Duration,
+        max_dequeue: u32,
+    ) -> (Context, watch::Sender<bool>) {
         let (switch, cancelled) = watch::channel(false);
-        let ctx = Ctx {
+        let ctx = Context {
             worker: worker.to_owned(),
             timeout,
             max_dequeue,
@@ -109,6 +113,12 @@ pub enum Verdict {
         /// Why, for the log and the poison queue.
         reason: String,
     },
+    /// The handler itself cannot run, whatever the message: the message is given back, and the
+    /// listener stops ([`ListenerError::HandlerUnable`](crate::ListenerError::HandlerUnable)).
+    Unable {
+        /// Why, for the log and the error.
+        reason: String,
+    },
 }
 
 impl Verdict {
@@ -128,6 +138,13 @@ impl Verdict {
         }
     }
 
+    /// The handler itself cannot run.
+    pub fn unable(reason: impl Into<String>) -> Self {
+        Verdict::Unable {
+            reason: reason.into(),
+        }
+    }
+
     /// Reject.
     pub fn reject(reason: impl Into<String>) -> Self {
         Verdict::Reject {
@@ -143,7 +160,7 @@ impl Verdict {
 ///
 /// ```
 /// use async_trait::async_trait;
-/// use smalt_listener::handler::{Ctx, Handler, Message, Verdict, json};
+/// use smalt_listener::handler::{Context, Handler, Message, Verdict, json};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Order {
@@ -154,7 +171,7 @@ impl Verdict {
 ///
 /// #[async_trait]
 /// impl Handler<Order> for Shop {
-///     async fn handle(&self, message: &Message<Order>, _ctx: &Ctx) -> Verdict {
+///     async fn handle(&self, message: &Message<Order>, _ctx: &Context) -> Verdict {
 ///         match message.body.id {
 ///             0 => Verdict::reject("no such order"),
 ///             _ => Verdict::Ok,
@@ -168,5 +185,5 @@ impl Verdict {
 #[async_trait]
 pub trait Handler<T: Send + Sync + 'static = Bytes>: Send + Sync + 'static {
     /// Handles one message.
-    async fn handle(&self, message: &Message<T>, ctx: &Ctx) -> Verdict;
+    async fn handle(&self, message: &Message<T>, ctx: &Context) -> Verdict;
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::{Ctx, Handler, Message, Verdict};
+use super::{Context, Handler, Message, Verdict};
 
 /// A handler of bytes around one of another type; see [`json`] and [`text`].
 pub struct Decoded<T, H> {
@@ -51,7 +51,7 @@ where
     T: Send + Sync + 'static,
     H: Handler<T>,
 {
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
         match (self.decode)(&message.body) {
             Ok(body) => self.handler.handle(&message.with_body(body), ctx).await,
             Err(reason) => Verdict::reject(reason),

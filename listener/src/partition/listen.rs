@@ -11,7 +11,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::set::{PartitionError, Partitions};
 use crate::config::{ConfigError, ListenerConfig};
 use crate::handler::Handler;
-use crate::listener::{Listener, ListenerError};
+use crate::listener::{ListenerError, QueueListener};
 use crate::observers::Observer;
 use crate::report::Report;
 
@@ -26,7 +26,7 @@ pub struct PartitionedListener {
 }
 
 /// What is done to the listener of each queue before it starts.
-type Change = dyn Fn(Listener) -> Listener + Send + Sync;
+type Change = dyn Fn(QueueListener) -> QueueListener + Send + Sync;
 
 /// Pause before the map is asked for again at the start.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
@@ -63,11 +63,12 @@ impl PartitionedListener {
     }
 
     /// Changes the listener of each queue before it starts: an observer of its own, the budget of
-    /// an account. It is also where to take [`Listener::status`] and [`Listener::waker`] from.
+    /// an account. It is also where to take [`QueueListener::status`] and [`QueueListener::waker`]
+    /// from.
     #[must_use]
     pub fn with_each(
         mut self,
-        change: impl Fn(Listener) -> Listener + Send + Sync + 'static,
+        change: impl Fn(QueueListener) -> QueueListener + Send + Sync + 'static,
     ) -> Self {
         self.change = Arc::new(change);
         self
@@ -86,8 +87,8 @@ impl PartitionedListener {
     /// again, all of them.
     ///
     /// # Errors
-    /// When the map cannot be followed, or the settings make no sense. No failure of storage ends
-    /// it.
+    /// When the map cannot be followed, the settings make no sense, or the handler cannot run. No
+    /// failure of storage ends it.
     pub async fn run_until(
         &self,
         shutdown: impl Future<Output = ()> + Send,
@@ -108,6 +109,9 @@ impl PartitionedListener {
                     () = &mut shutdown => break None,
                     Some(ended) = crew.tasks.join_next(), if !crew.tasks.is_empty() => {
                         crew.ended(ended);
+                        if crew.failed.is_some() {
+                            break None;
+                        }
                     }
                     fresh = &mut fresh => break Some(fresh),
                 }
@@ -129,11 +133,15 @@ impl PartitionedListener {
         while let Some(ended) = crew.tasks.join_next().await {
             crew.ended(ended);
         }
-        Ok(crew.reports)
+        match crew.failed {
+            None => Ok(crew.reports),
+            Some(error) => Err(error.into()),
+        }
     }
 
-    /// Works until all queues are empty, or `shutdown` resolves: each as [`Listener::once_until`]
-    /// does, by the map of this moment. A queue whose listener fails ends in that error.
+    /// Works until all queues are empty, or `shutdown` resolves: each as
+    /// [`QueueListener::once_until`] does, by the map of this moment. A queue whose listener fails
+    /// ends in that error.
     ///
     /// # Errors
     /// The first of the queues', the map's, or that the settings make no sense.
@@ -219,16 +227,16 @@ impl PartitionedListener {
         Ok(())
     }
 
-    fn listener(&self, queue: &str, seed: u64) -> Result<Listener, ConfigError> {
+    fn listener(&self, queue: &str, seed: u64) -> Result<QueueListener, ConfigError> {
         let config = ListenerConfig {
             queue: queue.to_owned(),
             ..self.config.clone()
         };
         let storage = Arc::clone(self.partitions.storage());
-        let listener = Listener::new(config, storage, Arc::clone(&self.handler), seed)?;
+        let listener = QueueListener::new(config, storage, Arc::clone(&self.handler), seed)?;
         let observers = self.observers.iter().map(Arc::clone);
         Ok((self.change)(
-            observers.fold(listener, Listener::observed_by),
+            observers.fold(listener, QueueListener::observed_by),
         ))
     }
 }
@@ -240,11 +248,13 @@ struct Crew {
     stops: BTreeMap<String, watch::Sender<bool>>,
     names: HashMap<Id, String>,
     reports: Vec<(String, Report)>,
+    /// Why one of them ended by itself: the others share its handler.
+    failed: Option<ListenerError>,
     started: u64,
 }
 
 impl Crew {
-    fn start(&mut self, queue: &str, listener: Listener) {
+    fn start(&mut self, queue: &str, listener: QueueListener) {
         let (stop, mut stopped) = watch::channel(false);
         let name = queue.to_owned();
         self.stops.insert(name.clone(), stop);
@@ -275,12 +285,15 @@ impl Crew {
         self.stops.remove(&queue);
         match ended {
             Ok(report) => self.reports.push((queue, report)),
-            Err(error) => tracing::error!(
-                op = "partitions",
-                queue = %queue,
-                reason = %error,
-                "the listener of a partition ended"
-            ),
+            Err(error) => {
+                tracing::error!(
+                    op = "partitions",
+                    queue = %queue,
+                    reason = %error,
+                    "the listener of a partition ended"
+                );
+                self.failed.get_or_insert(error);
+            }
         }
     }
 }

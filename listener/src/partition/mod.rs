@@ -4,7 +4,8 @@
 //! - [`Partitions`] is the set: it knows where the [`map`] lies, resizes it, and retires what has
 //!   drained.
 //! - [`PartitionSender`] puts messages by key: the same key goes to the same queue ([`hash`]).
-//! - [`PartitionedListener`] is one [`Listener`](crate::Listener) per queue under one handler.
+//! - [`PartitionedListener`] is one [`QueueListener`](crate::QueueListener) per queue under one
+//!   handler.
 //!
 //! ```no_run
 //! # async fn example(storage: std::sync::Arc<dyn smalt_sleeve::port::Storage>)

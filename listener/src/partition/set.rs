@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
 use crate::config::{ConfigError, queue_name};
+use crate::listener::ListenerError;
 use crate::payload::SendError;
 
 /// Longest map: a hundred names of 63 characters.
@@ -89,6 +90,9 @@ pub enum PartitionError {
     /// The message was not put, or may not have been.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The handler of the queues cannot run.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
     /// Others changed the map again and again meanwhile.
     #[error("the map of the partitions is changed too often")]
     Contended,
@@ -148,6 +152,14 @@ impl Partitions {
     /// Storage's, or that the map cannot be followed.
     pub async fn map(&self) -> Result<Map, PartitionError> {
         Ok(self.read().await?.map)
+    }
+
+    /// The map as it is now, where there is one; none is made.
+    ///
+    /// # Errors
+    /// Storage's, or that the map cannot be followed.
+    pub async fn known_map(&self) -> Result<Option<Map>, PartitionError> {
+        Ok(self.look().await?.map(|read| read.map))
     }
 
     /// Changes the number of queues, and returns the new map. Queues that are not written any more

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::envelope::{self, Claim, Reading};
 use super::store::{FetchError, PayloadStore, Seen};
-use crate::handler::{Ctx, Handler, Message, Verdict};
+use crate::handler::{Context, Handler, Message, Verdict};
 
 /// A payload that is missing or damaged is looked for again so often.
 const SEARCHES_AGAIN: u32 = 3;
@@ -164,7 +164,7 @@ struct Fetching {
 
 #[async_trait]
 impl Handler for Fetching {
-    async fn handle(&self, message: &Message, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, ctx: &Context) -> Verdict {
         let Claimed { store, claim, .. } = &self.claimed;
         let lives_on = message.expires == Timestamp::MAX;
         let (body, seen) = match store.fetch(claim, lives_on).await {

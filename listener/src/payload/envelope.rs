@@ -11,13 +11,12 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use smalt_protocol::names;
 
 use super::Compression;
 
 /// Version that this release writes and reads.
 pub const CLAIM_VERSION: u32 = 1;
-/// Longest blob name (Naming and Referencing Containers: 1,024 characters).
-pub const BLOB_NAME_MAX_CHARS: usize = 1024;
 /// Length of a SHA-256 in hexadecimal digits.
 const SHA256_HEX_CHARS: usize = 64;
 
@@ -116,7 +115,9 @@ fn refusal(claim: &Claim, bounds: &Bounds<'_>) -> Option<String> {
         // Not shown: it is whatever a stranger wrote.
         return Some("the payload is in another container than the configured one".to_owned());
     }
-    if blob.is_empty() || blob.chars().count() > BLOB_NAME_MAX_CHARS {
+    // A URL changes the names `.` and `..`: no such blob can be asked for.
+    let named = names::validate_blob_name(blob).is_ok() && !matches!(blob.as_str(), "." | "..");
+    if !named {
         return Some("the payload's name is not a blob name".to_owned());
     }
     if sha256.len() != SHA256_HEX_CHARS || !sha256.bytes().all(hex) {
@@ -211,7 +212,7 @@ mod tests {
     /// LS6: a reference leads into the configured container and nowhere else.
     #[test]
     fn ls6_bad_envelopes_are_refused() {
-        let long = "x".repeat(BLOB_NAME_MAX_CHARS + 1);
+        let long = "x".repeat(1025);
         let upper = EMPTY.to_uppercase();
         let table = [
             text(2, "zstd", "payloads", "b", 0, EMPTY),
@@ -224,6 +225,9 @@ mod tests {
             text(1, "zstd", "", "b", 0, EMPTY),
             text(1, "zstd", "payloads", "", 0, EMPTY),
             text(1, "zstd", "payloads", &long, 0, EMPTY),
+            text(1, "zstd", "payloads", ".", 0, EMPTY),
+            text(1, "zstd", "payloads", "..", 0, EMPTY),
+            text(1, "zstd", "payloads", "a\\nb", 0, EMPTY),
             text(1, "zstd", "payloads", "b", 1001, EMPTY),
             text(1, "zstd", "payloads", "b", 0, &EMPTY[1..]),
             text(1, "zstd", "payloads", "b", 0, &upper),
@@ -236,6 +240,12 @@ mod tests {
             let read = read(body.as_bytes(), &BOUNDS);
             assert!(matches!(read, Reading::Refused(_)), "{body}: {read:?}");
         }
+        // A part of a longer name arrives as it is.
+        let inside = text(1, "zstd", "payloads", "a/../b", 0, EMPTY);
+        assert!(matches!(
+            read(inside.as_bytes(), &BOUNDS),
+            Reading::Claim(_)
+        ));
         let largest = text(1, "none", "payloads", "b", 1000, EMPTY);
         assert!(matches!(
             read(largest.as_bytes(), &BOUNDS),
@@ -268,7 +278,8 @@ mod tests {
         /// What is written is read back.
         #[test]
         fn round_trip(
-            payload in proptest::collection::vec(any::<u8>(), 0..1000), blob in "\\PC{1,50}",
+            payload in proptest::collection::vec(any::<u8>(), 0..1000),
+            blob in "[^\\p{C}.]\\PC{0,49}",
         ) {
             let claim = Claim::of(&payload, Compression::None, "payloads", &blob);
             prop_assert!(looks_like_claim(claim.text().as_bytes()));

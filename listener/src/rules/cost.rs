@@ -9,6 +9,8 @@
 //! Prices change and differ by region: [`EXAMPLE_PRICE_PER_10K`] is the document's and an example,
 //! not a quotation.
 
+use crate::planted::planted;
+
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
 /// Requests that a price is given for.
@@ -54,7 +56,9 @@ pub struct Calendar {
 impl Calendar {
     /// Idle hours altogether.
     pub fn hours(&self) -> f64 {
-        self.working_days * self.idle_hours + self.idle_days * 24.0
+        let all_work = planted("weekend-as-workday");
+        let idle_day = if all_work { self.idle_hours } else { 24.0 };
+        self.working_days * self.idle_hours + self.idle_days * idle_day
     }
 }
 
@@ -73,7 +77,9 @@ pub fn sentinel_requests(interval_s: f64, tasks: f64, lease_every_s: f64, hours:
 
 /// What requests cost, in the currency of the price.
 pub fn cost(requests: f64, price_per_10k: f64) -> f64 {
-    requests / PRICED_REQUESTS * price_per_10k
+    let swapped = planted("misprint-believed");
+    let digits = if swapped { 457.20 / 475.20 } else { 1.0 };
+    requests / PRICED_REQUESTS * price_per_10k * digits
 }
 
 /// Requests to put and work off `messages`: a put and a delete each, a get per batch, the renewals.

@@ -51,6 +51,8 @@ pub enum Settlement {
     Retry(Option<Duration>, String),
     /// To the poison queue.
     Poison(String),
+    /// Give it back: its handler cannot run, which is not its fault.
+    Release(String),
 }
 
 /// Decides after a run: a failed last attempt goes to the poison queue at once, instead of coming
@@ -59,6 +61,8 @@ pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Sett
     match verdict {
         Verdict::Ok => Settlement::Delete,
         Verdict::Reject { reason } => Settlement::Poison(reason),
+        // After the last attempt, too: none of them was one.
+        Verdict::Unable { reason } => Settlement::Release(reason),
         Verdict::Retry { .. } if planted("failed-message-deleted") => Settlement::Delete,
         Verdict::Retry { reason, .. }
             if dequeue_count >= max_dequeue + u32::from(planted("last-attempt-retried")) =>
@@ -134,6 +138,9 @@ mod tests {
             reason: "bad".into(),
         };
         assert_eq!(after_run(reject, 1, 5), Settlement::Poison("bad".into()));
+        let gone = Settlement::Release("gone".into());
+        assert_eq!(after_run(Verdict::unable("gone"), 1, 5), gone);
+        assert_eq!(after_run(Verdict::unable("gone"), 5, 5), gone);
     }
 
     #[test]

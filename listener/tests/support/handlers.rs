@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use tokio::time::Instant;
 
 /// A run that a handler began.
@@ -36,7 +36,7 @@ impl Obey {
 
 #[async_trait]
 impl Handler for Obey {
-    async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, _ctx: &Context) -> Verdict {
         let at = {
             let mut runs = self.runs.lock().unwrap();
             runs.push(Ran {

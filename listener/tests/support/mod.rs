@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    unused_imports,
     unreachable_pub,
     clippy::unwrap_used,
     clippy::panic,
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smalt_listener::handler::Handler;
-use smalt_listener::{Decision, Listener, ListenerConfig, Observer, Outcome};
+use smalt_listener::{Decision, ListenerConfig, Observer, Outcome, QueueListener};
 
 pub use fake::FakeStorage;
 pub use faults::{Fault, Op};
@@ -79,15 +80,15 @@ pub fn listener(
     config: ListenerConfig,
     storage: &Arc<FakeStorage>,
     handler: impl Handler,
-) -> (Arc<Listener>, Arc<Log>) {
+) -> (Arc<QueueListener>, Arc<Log>) {
     let log = Arc::new(Log::default());
     let storage = Arc::clone(storage) as Arc<dyn smalt_sleeve::port::Storage>;
-    let listener = Listener::new(config, storage, Arc::new(handler), 7).unwrap();
+    let listener = QueueListener::new(config, storage, Arc::new(handler), 7).unwrap();
     let observer = Arc::clone(&log) as Arc<dyn Observer>;
     (Arc::new(listener.observed_by(observer)), log)
 }
 
 /// Runs a listener for a while, then lets it drain.
-pub async fn run_for(listener: &Listener, time: Duration) -> smalt_listener::Report {
+pub async fn run_for(listener: &QueueListener, time: Duration) -> smalt_listener::Report {
     listener.run_until(tokio::time::sleep(time)).await.unwrap()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 
 use super::plan::{Behaviour, ListenPlan};
 use crate::scenario::history::Happening;
@@ -41,7 +41,7 @@ impl Drop for Run<'_> {
 
 #[async_trait]
 impl Handler for Scripted {
-    async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, _ctx: &Context) -> Verdict {
         let body = String::from_utf8_lossy(&message.body).into_owned();
         let behaviour = self.plan.behaviour_of(&body);
         let started = Happening::Started {

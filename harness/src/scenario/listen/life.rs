@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use smalt_listener::observers::Expiring;
 use smalt_listener::partition::{PartitionSettings, PartitionedListener, Partitions};
-use smalt_listener::{AccountLimit, Decision, Ended, Listener, Observer, PoolStatus, Waker};
+use smalt_listener::{AccountLimit, Decision, Ended, Observer, PoolStatus, QueueListener, Waker};
 use smalt_sleeve::port::Storage;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -190,7 +190,7 @@ impl Lives {
     }
 
     /// One life to its end: whether it was an orderly one.
-    async fn one_life(&self, actor: &Arc<Actor>, listener: &Listener) -> Result<bool, String> {
+    async fn one_life(&self, actor: &Arc<Actor>, listener: &QueueListener) -> Result<bool, String> {
         let wire = &self.world.wire;
         let note = |seen| wire.note(&actor.name, Happening::Listener(seen));
         let stop = self.told_to_stop(actor);
@@ -305,7 +305,7 @@ impl Lives {
         Ok((seed, way?))
     }
 
-    fn listener(&self, actor: &Arc<Actor>, number: u64) -> Result<Listener, String> {
+    fn listener(&self, actor: &Arc<Actor>, number: u64) -> Result<QueueListener, String> {
         let (seed, storage) = self.storage(actor, number)?;
         let wire = Arc::clone(&self.world.wire);
         let handler = self.handler(actor);
@@ -314,7 +314,7 @@ impl Lives {
             wire,
             actor: actor.name.clone(),
         });
-        Listener::new(config, storage, handler, seed ^ u64::from(self.worker))
+        QueueListener::new(config, storage, handler, seed ^ u64::from(self.worker))
             .map(|listener| listener.observed_by(observer))
             .map(|listener| match &self.account {
                 Some(account) => listener.within(account.clone()),

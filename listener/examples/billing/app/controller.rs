@@ -11,8 +11,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use bytes::Bytes;
-use smalt_listener::Listener;
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::QueueListener;
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use smalt_sleeve::port::{CallContext, Conditions, ErrorKind, PutBlob, Tag};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(
     let handler = Arc::new(Controller { results });
     let config = site.results_config("controller");
     let storage = Arc::clone(&site.storage);
-    let listener = Listener::new(config, storage, handler, site.seed)?;
+    let listener = QueueListener::new(config, storage, handler, site.seed)?;
     let enough = async {
         let enough = |complete: &usize| submissions.is_some_and(|all| *complete >= all as usize);
         if completed.wait_for(enough).await.is_err() {
@@ -76,7 +76,7 @@ struct Controller {
 
 #[async_trait]
 impl Handler for Controller {
-    async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, _ctx: &Context) -> Verdict {
         let sum: PartialSum = match serde_json::from_slice(&message.body) {
             Ok(sum) => sum,
             Err(error) => return Verdict::reject(format!("not a result: {error}")),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict};
+use smalt_listener::handler::{Context, Handler, Message, Verdict};
 use smalt_listener::partition::PartitionedListener;
 use smalt_listener::payload::{SendOptions, Sender};
 
@@ -43,7 +43,7 @@ struct Processor {
 
 #[async_trait]
 impl Handler for Processor {
-    async fn handle(&self, message: &Message, _ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message, _ctx: &Context) -> Verdict {
         let chunk: Chunk = match serde_json::from_slice(&message.body) {
             Ok(chunk) => chunk,
             Err(error) => return Verdict::reject(format!("not a chunk: {error}")),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use smalt_listener::handler::{Ctx, Handler, Message, Verdict, text};
-use smalt_listener::{Listener, Report};
+use smalt_listener::handler::{Context, Handler, Message, Verdict, text};
+use smalt_listener::{QueueListener, Report};
 use smalt_protocol::table::key::check_key;
 
 use super::site::{BLOGS, CHANNELS, ONLY, Site, channel_row};
@@ -38,7 +38,7 @@ pub(crate) async fn run(
         manner,
     });
     let storage = Arc::clone(&site.storage);
-    let listener = Listener::new(site.config(), storage, Arc::new(handler), site.seed)?;
+    let listener = QueueListener::new(site.config(), storage, Arc::new(handler), site.seed)?;
     Ok(listener.run_until(shutdown).await?)
 }
 
@@ -51,7 +51,7 @@ struct Worker {
 impl Handler<String> for Worker {
     /// Steps a to c; the listener does step d when they are done, and keeps the message from other
     /// workers until then.
-    async fn handle(&self, message: &Message<String>, ctx: &Ctx) -> Verdict {
+    async fn handle(&self, message: &Message<String>, ctx: &Context) -> Verdict {
         let channel = &message.body;
         if let Err(error) = check_key(channel) {
             return Verdict::reject(format!("no name of a channel: {error}"));

@@ -1,0 +1,78 @@
+//! What signals do to a running listener, seen from outside.
+
+#![cfg(unix)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is a failing test, in what the tests share as well"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// An account that nobody serves: `run` asks again and again.
+const NOBODY: &str = "--account a --account-key c2VjcmV0 --endpoint http://127.0.0.1:1/a";
+
+/// A listener at work, and the lines of its log.
+fn running(mut command: Command) -> (Child, impl Iterator<Item = String>) {
+    command
+        .args("run --queue orders --exec cat".split(' '))
+        .args(NOBODY.split(' '))
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("state=Active")));
+    (child, lines)
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+fn listener() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_smalt-listener"));
+    command.env_clear().env("PATH", "/usr/bin:/bin");
+    command
+}
+
+/// A terminal that closes says so twice, and aborts nothing.
+#[test]
+fn hangups_drain() {
+    let (mut child, lines) = running(listener());
+    send(&child, Signal::HUP);
+    send(&child, Signal::HUP);
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
+    for says in ["stopping: no more gets", "state=Draining", "ended=Drained"] {
+        assert!(rest.iter().any(|l| l.contains(says)), "{says} in {rest:?}");
+    }
+}
+
+/// Under `nohup` it goes on, and SIGTERM is what stops it.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(env!("CARGO_BIN_EXE_smalt-listener"));
+    let (mut child, mut lines) = running(command);
+    send(&child, Signal::HUP);
+    // Looks go on after it: the second failed get is written a while later.
+    assert!(
+        lines
+            .by_ref()
+            .filter(|l| l.contains("get failed"))
+            .nth(1)
+            .is_some()
+    );
+    send(&child, Signal::TERM);
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
+}
