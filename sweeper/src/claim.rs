@@ -4,6 +4,7 @@
 //! then does any blob of it come to harm.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
@@ -19,6 +20,7 @@ use crate::outcome::Outcome;
 use crate::plan::CALLS_PER_PAGE;
 use crate::report::{self, BlobRecord, GUARD_TRIPPED};
 use crate::schedule;
+use crate::scope;
 use crate::shared::Core;
 use crate::state::ledger::{self, Choice, Claimant, ClosedCycle, PAGE_ATTEMPTS_MAX};
 use crate::state::{Container, Document, Page, Tally};
@@ -90,9 +92,22 @@ pub(crate) async fn step(
     goal: &mut Goal,
 ) -> Result<Step, SweepError> {
     let mut session = store::open(core, Patience::UntilStop).await?;
-    let result = step_in(core, &mut session, completion, goal).await;
+    let result = match agreed(core, &session.document) {
+        Ok(()) => step_in(core, &mut session, completion, goal).await,
+        Err(error) => Err(error),
+    };
     session.close().await;
     result
+}
+
+/// The containers that are asked for are held against the document once, before anything is done:
+/// who changes a document while workers work means to.
+fn agreed(core: &Core, document: &Document) -> Result<(), SweepError> {
+    if !core.agreed.load(Ordering::Relaxed) {
+        scope::agree(&core.config, &core.accounts, document)?;
+        core.agreed.store(true, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// Writes a completion alone: before waiting, and when stopping.

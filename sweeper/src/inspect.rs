@@ -18,6 +18,7 @@ use crate::listing;
 use crate::outcome::Outcome;
 use crate::provenance::Origin;
 use crate::schedule;
+use crate::scope;
 use crate::shared::{Core, Stop};
 use crate::state::{Container, Document, Status, ledger};
 use crate::sweeper::Sweeper;
@@ -170,6 +171,14 @@ impl Sweeper {
         let core = self.core(Stop::default());
         let document = self.document_or_none(&core).await?;
         let mut answers = Vec::new();
+        if let Err(error) = scope::agree(&core.config, &core.accounts, &document) {
+            let blob = &core.config.state_blob;
+            answers.push(Answer {
+                place: format!("state {}/{}", blob.container, blob.name),
+                exit_code: Some(error.exit_code()),
+                error: Some(error.to_string()),
+            });
+        }
         for element in document
             .containers
             .iter()

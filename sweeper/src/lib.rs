@@ -67,6 +67,7 @@ pub mod provenance;
 pub mod report;
 mod restore;
 pub mod schedule;
+mod scope;
 pub mod settings;
 mod shared;
 pub mod span;

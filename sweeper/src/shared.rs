@@ -51,6 +51,8 @@ pub(crate) struct Core {
     pub(crate) began: Instant,
     /// What is known of the day's calls of the fleet.
     pub(crate) spending: Mutex<Spending>,
+    /// The document's containers are those that are asked for.
+    pub(crate) agreed: AtomicBool,
     policy: PolicyCell,
     clock: Mutex<Option<(Timestamp, Instant)>>,
 }
@@ -76,6 +78,7 @@ impl Core {
             gauges: Mutex::default(),
             spending: Mutex::default(),
             began: Instant::now(),
+            agreed: AtomicBool::new(false),
             policy,
             config,
             accounts,

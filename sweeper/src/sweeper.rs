@@ -16,6 +16,7 @@ use crate::listing;
 use crate::monitor::{Monitor, Phase};
 use crate::plan::{ContainerPlan, Plan, Prices};
 use crate::report::Report;
+use crate::scope;
 use crate::shared::{Core, PolicyCell, Stop, WallClock};
 use crate::state::{Container, Document, Status};
 use crate::store;
@@ -152,6 +153,7 @@ impl Sweeper {
     ) -> Result<Plan, SweepError> {
         let core = self.core(Stop::default());
         let document = self.document(&core).await?;
+        scope::agree(&core.config, &core.accounts, &document)?;
         let swept = core.accounts.swept(&document);
         let mut plan = Plan::default();
         for element in document

@@ -51,7 +51,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "HOST:PORT", help_heading = "Account")]
     connect_to: Option<String>,
 
-    /// Sweep this container, or names with a prefix in it. May be repeated.
+    /// Sweep this container, or names with a prefix in it. May be repeated. Refused when the state
+    /// document sweeps others.
     #[arg(
         long = "container",
         value_name = "NAME[/PREFIX]",

@@ -42,6 +42,14 @@ pub(crate) fn etag_config(worker: &str) -> SweeperConfig {
     }
 }
 
+/// A worker that sweeps what the state document says.
+pub(crate) fn by_document(worker: &str) -> SweeperConfig {
+    SweeperConfig {
+        containers: Vec::new(),
+        ..config(worker)
+    }
+}
+
 /// A worker of this world.
 pub(crate) fn worker(
     world: &Arc<World>,
