@@ -1,6 +1,6 @@
 //! What the executors of one worker share.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::CallContext;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
@@ -43,8 +43,9 @@ pub(crate) struct Core {
     pub(crate) lease_id: String,
     pub(crate) stop: Stop,
     pub(crate) report: Mutex<Report>,
-    /// Destination containers that are known to be there, by account (DS20).
-    pub(crate) made: Mutex<BTreeSet<(String, String)>>,
+    /// Destination containers, by account: each is made by one call, and whoever needs it waits for
+    /// that (DS20).
+    pub(crate) made: Mutex<BTreeMap<(String, String), Arc<OnceCell<()>>>>,
     pub(crate) wall_clock: Option<WallClock>,
     /// For whoever looks on.
     pub(crate) gauges: Mutex<Gauges>,
@@ -73,7 +74,7 @@ impl Core {
         Core {
             calls: Calls::new(config.rate_per_s, config.retries),
             report: Mutex::new(Report::new(&worker)),
-            made: Mutex::new(BTreeSet::new()),
+            made: Mutex::default(),
             clock: Mutex::new(None),
             gauges: Mutex::default(),
             spending: Mutex::default(),
