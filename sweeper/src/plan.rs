@@ -8,9 +8,6 @@ use smalt_sleeve::port::BlobItem;
 use crate::decide::Decision;
 use crate::outcome::Outcome;
 
-/// Most blobs that a plan names, unless asked for more; totals always cover all.
-pub const ROWS_MAX: usize = 1_000;
-
 /// Prices are settings: they differ by region, tier and contract. The default is the example of the
 /// source documents, one cent per 10,000 transactions, and no truth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
