@@ -70,7 +70,21 @@ pub(crate) struct ClaimedPage {
 pub(crate) struct Kept {
     pub(crate) tally: Tally,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
-    pub(crate) failures: Vec<BlobRecord>,
+    /// Those that somebody may ask about.
+    pub(crate) records: Vec<BlobRecord>,
+}
+
+impl Kept {
+    /// Counts them and logs the decisions, once their page is settled: a page that is listed again
+    /// says them again.
+    pub(crate) fn note(&self, core: &Core, page: &str, label: &str) {
+        let mut report = crate::calls::lock(&core.report);
+        report.page(label, &self.outcomes);
+        for record in &self.records {
+            report.note_failure(record);
+            record.log(page, None);
+        }
+    }
 }
 
 /// What is to be written about a page that was worked on.
@@ -355,13 +369,7 @@ async fn hand_out(
     }
     *completion = None;
     let Some(page) = page else {
-        let mut report = crate::calls::lock(&core.report);
-        report.page(&label, &found.kept.outcomes);
-        found
-            .kept
-            .failures
-            .iter()
-            .for_each(|record| report.note_failure(record));
+        found.kept.note(core, "", &label);
         return Ok(Step::Again);
     };
     tracing::info!(

@@ -146,6 +146,38 @@ pub fn decide(
     }
 }
 
+/// Longest part of a value that a report quotes.
+const QUOTED_CHARS_MAX: usize = 100;
+
+/// What somebody has to know to mend a blob that stays: the value that cannot be used.
+pub(crate) fn detail(
+    policy: &Policy,
+    scene: &Scene<'_>,
+    name: &str,
+    seen: &BlobProperties,
+    outcome: Outcome,
+) -> Option<String> {
+    let quoted = |text: &str| {
+        let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+        format!("{short:?}")
+    };
+    match outcome {
+        Outcome::InvalidTtl => {
+            let text = metadata_value(&seen.metadata, &policy.ttl_key)?;
+            Some(format!("{} is {}", policy.ttl_key, quoted(text)))
+        }
+        Outcome::BadName if !destination::is_blob_name(name) => {
+            Some("its name cannot be addressed without doubt".to_owned())
+        }
+        Outcome::DbcUnconfigured | Outcome::DbcSelf | Outcome::DbcSwept | Outcome::BadName => {
+            let dead = term(policy, scene, name, seen).ok()?.dead?;
+            Some(format!("to {}", quoted(dead)))
+        }
+        Outcome::Archived => Some("it has to be rehydrated before it can be copied".to_owned()),
+        _ => None,
+    }
+}
+
 /// The blob's own time to live wins over rules; an unreadable one is never replaced by a rule.
 fn term<'a>(
     policy: &'a Policy,

@@ -10,6 +10,7 @@ use crate::calls::lock;
 use crate::claim::Kept;
 use crate::decide::{self, Decision, Scene};
 use crate::destination::SweptPlace;
+use crate::outcome::Outcome;
 use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::shared::Core;
@@ -112,21 +113,26 @@ fn sort_in(
     };
     report::count(&mut found.kept.tally, outcome, 0);
     *found.kept.outcomes.entry(outcome).or_insert(0) += 1;
+    let detail = decide::detail(
+        &core.policy(),
+        &scene,
+        &item.name,
+        &item.properties,
+        outcome,
+    );
     let record = BlobRecord {
         container: place.container.clone(),
         blob: item.name,
         etag: item.properties.etag.0,
         length: item.properties.length,
         outcome,
-        detail: None,
+        detail: detail.map(|text| crate::uri::redact(&text)),
     };
-    tracing::debug!(
-        container = record.container,
-        blob = record.blob,
-        outcome = outcome.name()
-    );
-    if outcome.class() == crate::outcome::Class::Failed {
-        found.kept.failures.push(record);
+    if matches!(outcome, Outcome::NotDue | Outcome::NoTtl) {
+        // Most blobs of most pages: a line about each in every cycle would bury all others.
+        record.log_untouched();
+    } else {
+        found.kept.records.push(record);
     }
 }
 

@@ -92,12 +92,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
     let finished = handled == page.actions.len();
     if finished {
         tally.add(&page.kept.tally);
-        let mut report = lock(&core.report);
-        report.page(&page.label, &page.kept.outcomes);
-        page.kept
-            .failures
-            .iter()
-            .for_each(|record| report.note_failure(record));
+        page.kept.note(core, &page.page.id, &page.label);
     } else {
         tally.seen = handled as u64;
     }
@@ -187,16 +182,7 @@ async fn handle(
         outcome: done.outcome,
         detail: done.detail,
     };
-    tracing::info!(
-        op = "blob",
-        page = page.page.id,
-        container = record.container,
-        blob = record.blob,
-        etag = record.etag,
-        outcome = record.outcome.name(),
-        detail = record.detail,
-        ms = began.elapsed().as_millis() as u64,
-    );
+    record.log(&page.page.id, Some(began.elapsed()));
     record
 }
 

@@ -1,8 +1,11 @@
 //! A worker seen from outside, rules that change while it works, and what a copy takes along.
 
+use std::sync::{Arc, Mutex};
+
 use smalt_sleeve::port::{ErrorKind, Metadata};
 use smalt_sweeper::decide::Policy;
-use smalt_sweeper::{DeadConfig, Outcome, SweeperConfig, TagPolicy};
+use smalt_sweeper::summary::LogSummary;
+use smalt_sweeper::{Class, DeadConfig, Outcome, SweeperConfig, TagPolicy};
 
 use crate::fake::{Act, World, fault};
 use crate::support::*;
@@ -147,4 +150,69 @@ async fn blobs_without_tags_cost_no_more() {
     once(&world, Vec::new()).await;
     assert_eq!(world.calls_of("blob_tags"), 0);
     assert!(world.get("archive/dbc/a").unwrap().tier.is_none());
+}
+
+/// Every decision that somebody may ask about is one line at info, whether anything was done or
+/// not: what a log says failed is what the report says failed, with the value that cannot be used.
+#[test]
+fn a_log_says_what_failed() {
+    let lines = Lines::default();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_max_level(tracing::Level::INFO)
+        .with_writer({
+            let lines = lines.clone();
+            move || lines.clone()
+        })
+        .finish();
+    let long = "x".repeat(300);
+    let world = World::new();
+    world.put("acct/events/bad", &[("TimeToLive", "tomorrow")]);
+    world.put("acct/events/long", &[("TimeToLive", &long)]);
+    world.put("acct/events/self", &[DUE, ("DeadBlobContainer", "logs/")]);
+    world.put("acct/events/stays", &[("TimeToLive", FUTURE)]);
+    world.put(
+        "acct/logs/place",
+        &[DUE, ("DeadBlobContainer", "No?sig=SECRET")],
+    );
+    world.put("acct/logs/due", &[DUE]);
+    let same = SweeperConfig {
+        dead: DeadConfig {
+            account: Some("default".into()),
+            ..DeadConfig::default()
+        },
+        ..config("one")
+    };
+    let finished = tracing::subscriber::with_default(subscriber, || {
+        paused(once_with(&world, same, Vec::new()))
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let mut summary = LogSummary::default();
+    text.lines().for_each(|line| summary.line(line));
+    assert_eq!(summary.failed(), 4, "{text}");
+    assert_eq!(summary.blobs, 5, "{text}");
+    assert_eq!(finished.report.count_class(Class::Failed), 4);
+    let reason = |name: &str| {
+        let mut all = summary.failures.iter();
+        all.find(|f| f.0.ends_with(name)).unwrap().2.clone()
+    };
+    assert_eq!(reason("bad"), "TimeToLive is \"tomorrow\"");
+    assert!(reason("long").len() < 130, "{}", reason("long"));
+    assert_eq!(reason("self"), "to \"logs/\"");
+    assert!(reason("place").contains("No?") && !text.contains("SECRET"));
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
