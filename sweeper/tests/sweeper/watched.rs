@@ -1,7 +1,5 @@
 //! A worker seen from outside, rules that change while it works, and what a copy takes along.
 
-use std::sync::{Arc, Mutex};
-
 use smalt_sleeve::port::{ErrorKind, Metadata};
 use smalt_sweeper::decide::Policy;
 use smalt_sweeper::summary::LogSummary;
@@ -156,16 +154,6 @@ async fn blobs_without_tags_cost_no_more() {
 /// not: what a log says failed is what the report says failed, with the value that cannot be used.
 #[test]
 fn a_log_says_what_failed() {
-    let lines = Lines::default();
-    let subscriber = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_max_level(tracing::Level::INFO)
-        .with_writer({
-            let lines = lines.clone();
-            move || lines.clone()
-        })
-        .finish();
     let long = "x".repeat(300);
     let world = World::new();
     world.put("acct/events/bad", &[("TimeToLive", "tomorrow")]);
@@ -184,10 +172,7 @@ fn a_log_says_what_failed() {
         },
         ..config("one")
     };
-    let finished = tracing::subscriber::with_default(subscriber, || {
-        paused(once_with(&world, same, Vec::new()))
-    });
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let (finished, text) = logged(|| paused(once_with(&world, same, Vec::new())));
     let mut summary = LogSummary::default();
     text.lines().for_each(|line| summary.line(line));
     assert_eq!(summary.failed(), 4, "{text}");
@@ -201,18 +186,4 @@ fn a_log_says_what_failed() {
     assert!(reason("long").len() < 130, "{}", reason("long"));
     assert_eq!(reason("self"), "to \"logs/\"");
     assert!(reason("place").contains("No?") && !text.contains("SECRET"));
-}
-
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
