@@ -105,7 +105,11 @@ pub(crate) async fn step(
     completion: &mut Option<Completion>,
     goal: &mut Goal,
 ) -> Result<Step, SweepError> {
-    let mut session = store::open(core, Patience::UntilStop).await?;
+    let patience = match goal {
+        Goal::Run => Patience::UntilStop,
+        Goal::Once(_) => Patience::Limited,
+    };
+    let mut session = store::open(core, patience).await?;
     let result = match agreed(core, &session.document) {
         Ok(()) => step_in(core, &mut session, completion, goal).await,
         Err(error) => Err(error),
