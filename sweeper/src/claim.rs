@@ -327,9 +327,10 @@ fn guarded(
     // What is reclaimed was counted when it was claimed first.
     let burden = ledger::burden(document, at.0);
     let seen = found.listed.kept.seen;
-    if at.1.is_some() || !core.config.guard.trips(burden, seen, found.listed.due) {
+    let trip = core.config.guard.judge(burden, seen, found.listed.due);
+    let Some(trip) = trip.filter(|_| at.1.is_none()) else {
         return false;
-    }
+    };
     let now = core.now();
     let until = schedule::next_mark(&core.config.schedule, document.next_due, now);
     let container = &mut document.containers[at.0];
@@ -337,7 +338,7 @@ fn guarded(
         container = container.name,
         due = found.listed.due,
         removed = burden.cycle_removed,
-        "the circuit breaker stopped this container until the next cycle"
+        "the circuit breaker stopped this container until the next cycle: {trip}"
     );
     ledger::fail(container, GUARD_TRIPPED, true, until);
     true

@@ -36,6 +36,12 @@ pub(crate) fn plan(plan: &Plan) -> String {
     }
     text.push_str(&format!("as of {} (the service's time)\n", plan.decided_at));
     text.push_str(&plan.table());
+    if plan.total.delete + plan.total.r#move > 0 {
+        text.push_str(
+            "snapshots and what stands at a destination show only at a blob's turn (explain \
+             looks for one)\n",
+        );
+    }
     text
 }
 

@@ -251,13 +251,17 @@ async fn plan_container(
         let page = listed.map_err(|error| crate::uri::redact(&error.to_string()))?;
         plan.page(&element.name);
         plan.decided_at = page.server_time.iso_s();
+        let mut due = 0;
         for item in &page.blobs {
             let scene = listing::scene(core, &place, sheet.swept);
             let (name, seen) = (&item.name, &item.properties);
             let decision =
                 decide::decide(&core.config.policy, &scene, name, seen, page.server_time);
+            due += u64::from(decision.removes());
             plan.blob(&element.name, &place.container, item, &decision);
         }
+        let seen = page.blobs.len() as u64;
+        plan.guard(&core.config.guard, &element.name, seen, due);
         plan.truncate(sheet.rows_max);
         progress(plan);
         marker = page.next_marker;

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Args;
-use smalt_sweeper::error::exit;
 
 use super::common::{self, Common};
 use super::progress;
@@ -57,8 +56,7 @@ pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
     } else {
         print!("{}", show::plan(&plan));
     }
-    let failed = plan.containers.values().any(|c| c.error.is_some());
-    Ok(if failed { exit::FAILED_ITEMS } else { exit::OK })
+    Ok(plan.exit_code())
 }
 
 #[cfg(test)]

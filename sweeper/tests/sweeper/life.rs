@@ -192,6 +192,18 @@ async fn the_guard_stops_a_sweep_that_removes_too_much() {
         },
         ..config("one")
     };
+    let sweeper = worker(&world, guarded.clone(), Vec::new(), 1);
+    let plan = sweeper.plan(Prices::default(), 100, |_| {}).await.unwrap();
+    let stopped = plan.containers["events"].stopped.as_deref().unwrap();
+    assert!(
+        stopped.starts_with("before page 4: guard.max_per_cycle is 10: 9"),
+        "{stopped}"
+    );
+    assert!(stopped.contains("--approve") && plan.table().contains(stopped));
+    assert_eq!(
+        (plan.exit_code(), plan.containers["logs"].stopped.as_ref()),
+        (exit::GUARD, None)
+    );
     let finished = once_with(&world, guarded, Vec::new()).await;
     assert_eq!(world.names("acct", "events").len(), 21);
     assert_eq!(finished.exit_code(), exit::GUARD);
