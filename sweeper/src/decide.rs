@@ -10,7 +10,10 @@ use crate::destination::{self, Destination, SweptPlace};
 use crate::glob;
 use crate::outcome::Outcome;
 use crate::planted::planted;
+use crate::rule;
 use crate::ttl::{self, TimeToLive, TtlFormat};
+
+pub use crate::rule::Rule;
 
 /// What the operator wants, apart from what the blobs themselves say.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,21 +53,6 @@ impl Default for Policy {
             allow_swept_destination: false,
         }
     }
-}
-
-/// A time to live for blobs that carry none: their age since Last-Modified decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Container name.
-    pub container: String,
-    /// Only names with this prefix.
-    pub prefix: String,
-    /// Due this long after Last-Modified.
-    pub older_than: Duration,
-    /// Except these, as patterns over `name` and `container/name`.
-    pub exclude: Vec<String>,
-    /// Where the dead blob goes, in the grammar of `DeadBlobContainer`; deleted when absent.
-    pub dead: Option<String>,
 }
 
 /// Where the blobs are and where the dead ones may go.
@@ -173,6 +161,7 @@ pub(crate) fn detail(
             let dead = term(policy, scene, name, seen).ok()?.dead?;
             Some(format!("to {}", quoted(dead)))
         }
+        Outcome::TagsDenied => Some("a rule asks for its index tags".to_owned()),
         Outcome::Archived => Some("it has to be rehydrated before it can be copied".to_owned()),
         _ => None,
     }
@@ -192,11 +181,9 @@ fn term<'a>(
         let dead = dead.or(policy.dead.as_deref());
         return Ok(Term { due, dead });
     }
-    let rule = policy
-        .rules
-        .iter()
-        .find(|r| r.container == scene.container && name.starts_with(&r.prefix))
-        .ok_or(Outcome::NoTtl)?;
+    let at = rule::first(&policy.rules, scene.container, name, seen);
+    let at = at.map_err(|_| Outcome::TagsDenied)?;
+    let rule = &policy.rules[at.ok_or(Outcome::NoTtl)?];
     if rule
         .exclude
         .iter()

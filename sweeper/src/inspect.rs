@@ -9,6 +9,7 @@ use smalt_sleeve::port::{
 };
 
 use crate::accounts::Place;
+use crate::carried;
 use crate::config::Collision;
 use crate::decide::Decision;
 use crate::destination::Destination;
@@ -77,6 +78,7 @@ impl Sweeper {
             container: blob.container.clone(),
         };
         let (seen, now) = look(&core, place.storage.as_ref(), &blob).await?;
+        let seen = carried::with_tags(&core, place.storage.as_ref(), &blob, seen).await;
         let swept = core.accounts.swept(&document);
         let scene = listing::scene(&core, &place, &swept);
         let policy = &core.config.policy;
@@ -202,6 +204,7 @@ async fn ask(core: &Core, element: &Container) -> Result<(), SweepError> {
         prefix: element.prefix.clone(),
         marker: None,
         page_size: 1,
+        tags: false,
     };
     let cx = core.context("validate");
     let call = || place.storage.list_blobs(&cx, &place.container, &list);

@@ -13,6 +13,7 @@ use crate::destination::SweptPlace;
 use crate::outcome::Outcome;
 use crate::planted::planted;
 use crate::report::{self, BlobRecord};
+use crate::rule::asks_for_tags;
 use crate::shared::Core;
 use crate::state::ledger::Listed;
 use crate::state::{Container, Page};
@@ -51,6 +52,7 @@ pub(crate) async fn list(
             prefix: element.prefix.clone(),
             marker,
             page_size: core.config.page_size,
+            tags: asks_for_tags(&core.policy().rules),
         };
         let cx = core.context(reclaimed.map_or("", |page| page.id.as_str()));
         let call = || place.storage.list_blobs(&cx, &place.container, &list);

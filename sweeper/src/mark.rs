@@ -273,6 +273,7 @@ impl Marker<'_> {
             prefix: start.name.clone(),
             marker,
             page_size,
+            tags: false,
         };
         let (core, cx) = (self.core, self.core.context("tag"));
         let call = || self.storage.list_blobs(&cx, &start.container, &list);

@@ -16,6 +16,7 @@ use crate::listing;
 use crate::monitor::{Monitor, Phase};
 use crate::plan::{ContainerPlan, Plan, Prices};
 use crate::report::Report;
+use crate::rule::asks_for_tags;
 use crate::scope;
 use crate::shared::{Core, PolicyCell, Stop, WallClock};
 use crate::state::{Container, Document, Status};
@@ -244,6 +245,7 @@ async fn plan_container(
             prefix: element.prefix.clone(),
             marker,
             page_size: core.config.page_size,
+            tags: asks_for_tags(&core.policy().rules),
         };
         let cx = core.context("plan");
         let call = || place.storage.list_blobs(&cx, &place.container, &list);

@@ -10,6 +10,7 @@ use smalt_sleeve::port::{
 use tokio::time::Instant;
 
 use crate::calls::lock;
+use crate::carried;
 use crate::claim::{ClaimedPage, Completion};
 use crate::decide::{self, Decision};
 use crate::error::SweepError;
@@ -161,6 +162,8 @@ async fn handle(
         looks += 1;
         match look_again(core, page, &blob).await {
             Ok((newer, now)) => {
+                let storage = page.place.storage.as_ref();
+                let newer = carried::with_tags(core, storage, &blob, newer).await;
                 let scene = listing::scene(core, &page.place, &page.swept);
                 let policy = core.policy();
                 decision = decide::decide(&policy, &scene, &blob.name, &newer, now);

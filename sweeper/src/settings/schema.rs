@@ -18,6 +18,7 @@ use crate::glob::PATTERN_CHARS_MAX;
 use crate::guard::Guard;
 use crate::plan::Prices;
 use crate::schedule::Schedule;
+use crate::size;
 use crate::span;
 use crate::ttl::TtlFormat;
 
@@ -140,7 +141,13 @@ struct RuleEntry {
     container: String,
     #[serde(default)]
     prefix: String,
-    older_than: Span,
+    older_than: Option<Span>,
+    #[serde(default)]
+    tag: Option<String>,
+    #[serde(default)]
+    larger_than: Option<String>,
+    #[serde(default)]
+    smaller_than: Option<String>,
     #[serde(default)]
     exclude: Vec<String>,
     #[serde(default)]
@@ -367,13 +374,7 @@ impl Sweeper {
                 .collect::<Result<Vec<TtlFormat>, _>>()?,
             None => base.ttl_formats.clone(),
         };
-        let rules = self.rule.iter().map(|rule| Rule {
-            container: rule.container.clone(),
-            prefix: rule.prefix.clone(),
-            older_than: rule.older_than.0,
-            exclude: rule.exclude.clone(),
-            dead: rule.dead.clone(),
-        });
+        let rules = self.rule.iter().map(RuleEntry::rule);
         let policy = Policy {
             ttl_key: self.ttl_key.clone().unwrap_or(base.ttl_key),
             dbc_key: self.dbc_key.clone().unwrap_or(base.dbc_key),
@@ -381,7 +382,7 @@ impl Sweeper {
             grace: or(self.grace, base.grace),
             min_age: or(self.guard.min_age, base.min_age),
             protect: self.guard.protect.clone(),
-            rules: rules.collect(),
+            rules: rules.collect::<Result<_, _>>()?,
             dead: self.dead.container.clone(),
             allow_swept_destination: self.dead.allow_swept,
         };
@@ -393,6 +394,50 @@ impl Sweeper {
             )));
         }
         Ok(policy)
+    }
+}
+
+impl RuleEntry {
+    fn rule(&self) -> Result<Rule, SettingsError> {
+        let of = |what: &str| format!("the rule for {}/{} {what}", self.container, self.prefix);
+        let size = |text: &Option<String>| {
+            let size = text.as_deref().map(size::parse).transpose();
+            size.map_err(|error| wrong(of(&format!("has a wrong bound: {error}"))))
+        };
+        let tag = |text: &String| {
+            let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
+            Some((key.to_owned(), value.to_owned()))
+        };
+        let tag =
+            match &self.tag {
+                Some(text) => Some(tag(text).ok_or_else(|| {
+                    wrong(of(&format!("has a wrong tag: `{text}` is no key=value")))
+                })?),
+                None => None,
+            };
+        let (larger_than, smaller_than) = (size(&self.larger_than)?, size(&self.smaller_than)?);
+        let is_bounded = self.older_than.is_some() || tag.is_some();
+        if !is_bounded && larger_than.is_none() && smaller_than.is_none() {
+            let what = "fits every blob; give older_than, tag, larger_than or smaller_than";
+            return Err(wrong(of(what)));
+        }
+        if let (Some(larger), Some(smaller)) = (larger_than, smaller_than)
+            && larger.saturating_add(1) >= smaller
+        {
+            return Err(wrong(of(
+                "fits no blob: nothing is that large and that small",
+            )));
+        }
+        Ok(Rule {
+            container: self.container.clone(),
+            prefix: self.prefix.clone(),
+            older_than: or(self.older_than, Duration::ZERO),
+            tag,
+            larger_than,
+            smaller_than,
+            exclude: self.exclude.clone(),
+            dead: self.dead.clone(),
+        })
     }
 }
 

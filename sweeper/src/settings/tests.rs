@@ -113,6 +113,19 @@ fn wrong_values_are_refused_in_words() {
         ("[sweeper]\ncontainers = [\"UPPER\"]", "UPPER"),
         ("[sweeper]\nttl_formats = [\"us\"]", "TTL format"),
         ("[sweeper.guard]\nmax_fraction = 1.5", "max_fraction"),
+        ("[[sweeper.rule]]\ncontainer = \"logs\"", "older_than, tag"),
+        (
+            "[[sweeper.rule]]\ncontainer = \"logs\"\ntag = \"tmp\"",
+            "key=value",
+        ),
+        (
+            "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5\"",
+            "`5` is no size",
+        ),
+        (
+            "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5B\"\nsmaller_than = \"6B\"",
+            "fits no blob",
+        ),
         ("[connection]\nconnect_to = \"nowhere\"", "ADDRESS:PORT"),
         ("[sweeper\n", "line 1"),
     ] {
@@ -224,4 +237,21 @@ fn a_budget_has_the_configured_price() {
     assert_eq!(read(file, flag(0.0)).unwrap(), None);
     let refused = read(file, flag(-1.0)).unwrap_err().to_string();
     assert!(refused.contains("max_cost_per_day"), "{refused}");
+}
+
+/// A rule may ask for a tag and for bounds of the size instead of an age.
+#[test]
+fn rules_by_tag_and_size() {
+    let file = "[[sweeper.rule]]\ncontainer = \"logs\"\ntag = \"kind=a=b\"\n\
+        larger_than = \"1KiB\"\nsmaller_than = \"2MiB\"\n";
+    let read = gather(Some(file), [], []).unwrap().sweeper.policy.rules;
+    let rule = &read[0];
+    assert_eq!(rule.tag, Some(("kind".to_owned(), "a=b".to_owned())));
+    assert_eq!(
+        (rule.larger_than, rule.smaller_than),
+        (Some(1 << 10), Some(2 << 20))
+    );
+    assert!(rule.older_than.is_zero());
+    let shown = "logs/ tagged kind=a=b larger than 1.0 KiB smaller than 2.0 MiB";
+    assert_eq!(rule.to_string(), shown);
 }

@@ -1,9 +1,9 @@
 //! A worker seen from outside, rules that change while it works, and what a copy takes along.
 
 use smalt_sleeve::port::{ErrorKind, Metadata};
-use smalt_sweeper::decide::Policy;
+use smalt_sweeper::decide::{Policy, Rule};
 use smalt_sweeper::summary::LogSummary;
-use smalt_sweeper::{Class, DeadConfig, Outcome, SweeperConfig, TagPolicy};
+use smalt_sweeper::{Class, DeadConfig, Outcome, Prices, SweeperConfig, TagPolicy};
 
 use crate::fake::{Act, World, fault};
 use crate::support::*;
@@ -186,4 +186,51 @@ fn a_log_says_what_failed() {
     assert!(reason("long").len() < 130, "{}", reason("long"));
     assert_eq!(reason("self"), "to \"logs/\"");
     assert!(reason("place").contains("No?") && !text.contains("SECRET"));
+}
+
+/// A rule by tag: the tags come with the listing, `explain` says which rule, and a credential that
+/// may not read tags takes nothing for granted.
+#[tokio::test(start_paused = true)]
+async fn a_rule_by_tag_takes_what_is_tagged() {
+    let world = World::new();
+    for (name, kind) in [("a", "tmp"), ("b", "log"), ("c", "")] {
+        let place = format!("acct/events/{name}");
+        world.put(&place, &[]);
+        let tags = Metadata::from([("kind".to_owned(), kind.to_owned())]);
+        let tags = if kind.is_empty() {
+            Metadata::new()
+        } else {
+            tags
+        };
+        world.change(&place, |blob| blob.tags = tags.clone());
+    }
+    let ruled = || {
+        let rule = Rule {
+            container: "events".into(),
+            tag: Some(("kind".into(), "tmp".into())),
+            ..Rule::default()
+        };
+        SweeperConfig {
+            policy: Policy {
+                rules: vec![rule],
+                ..Policy::default()
+            },
+            ..config("one")
+        }
+    };
+    let sweeper = worker(&world, ruled(), Vec::new(), 1);
+    let told = sweeper.explain(&"events/a".parse().unwrap()).await.unwrap();
+    assert_eq!(told.outcome, Outcome::Deleted);
+    let which = "rule 1 (events/ tagged kind=tmp) fits";
+    assert!(told.checks.iter().any(|c| c.found == which), "{told:?}");
+    let refused = vec![fault("blob_tags", 1, Act::Refuse(ErrorKind::Denied))];
+    let blind = worker(&world, ruled(), refused, 1);
+    let told = blind.explain(&"events/b".parse().unwrap()).await.unwrap();
+    assert_eq!(told.outcome, Outcome::TagsDenied);
+    let plan = sweeper.plan(Prices::default(), 9, |_| {}).await.unwrap();
+    assert_eq!(plan.total.delete, 1);
+    world.lock().operator = true;
+    let finished = sweeper.once().await;
+    assert_eq!(finished.report.count(Outcome::Deleted), 1);
+    assert_eq!(world.names("acct", "events"), ["b", "c"]);
 }
