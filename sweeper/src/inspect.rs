@@ -22,6 +22,7 @@ use crate::schedule;
 use crate::scope;
 use crate::shared::{Core, Stop};
 use crate::state::{Container, Document, Status, ledger};
+use crate::store;
 use crate::sweeper::Sweeper;
 use crate::target::Target;
 
@@ -159,6 +160,9 @@ pub struct Answer {
     /// Why it did not answer well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What else is to be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The exit code for that.
     #[serde(skip)]
     pub exit_code: Option<u8>,
@@ -171,16 +175,8 @@ impl Sweeper {
     /// When the state document cannot be read although it is there.
     pub async fn probe(&self) -> Result<Vec<Answer>, SweepError> {
         let core = self.core(Stop::default());
-        let document = self.document_or_none(&core).await?;
-        let mut answers = Vec::new();
-        if let Err(error) = scope::agree(&core.config, &core.accounts, &document) {
-            let blob = &core.config.state_blob;
-            answers.push(Answer {
-                place: format!("state {}/{}", blob.container, blob.name),
-                exit_code: Some(error.exit_code()),
-                error: Some(error.to_string()),
-            });
-        }
+        let (document, state) = self.ask_state(&core).await?;
+        let mut answers = vec![state];
         for element in document
             .containers
             .iter()
@@ -192,9 +188,42 @@ impl Sweeper {
                 place: element.name.clone(),
                 exit_code: failed.as_ref().map(SweepError::exit_code),
                 error: failed.map(|error| crate::uri::redact(&error.to_string())),
+                note: None,
             });
         }
         Ok(answers)
+    }
+
+    /// The document that a sweep would go by, and what is to be said about it.
+    async fn ask_state(&self, core: &Core) -> Result<(Document, Answer), SweepError> {
+        let blob = &core.config.state_blob;
+        let mut answer = Answer {
+            place: format!("state {}/{}", blob.container, blob.name),
+            error: None,
+            note: None,
+            exit_code: None,
+        };
+        let storage = self.state_account()?.as_ref();
+        let read = store::read(core, storage).await;
+        let missing = |error: &SweepError| matches!(error, SweepError::Storage(error) if error.kind == ErrorKind::NotFound);
+        let (document, wrong) = match read {
+            Ok((document, _)) => {
+                let wrong = scope::agree(&core.config, &core.accounts, &document).err();
+                (document, wrong)
+            }
+            Err(error) if !missing(&error) => return Err(error),
+            Err(_) if core.config.create_state => {
+                answer.note = Some("not there yet; the first sweep makes it".to_owned());
+                (store::initial(core), None)
+            }
+            Err(_) => {
+                let wrong = SweepError::StateMissing(storage.blob_url(blob));
+                (Document::default(), Some(wrong))
+            }
+        };
+        answer.exit_code = wrong.as_ref().map(SweepError::exit_code);
+        answer.error = wrong.map(|error| error.to_string());
+        Ok((document, answer))
     }
 }
 

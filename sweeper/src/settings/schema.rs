@@ -7,18 +7,18 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
-use super::{Secret, Settings, SettingsError, wrong};
+use super::rules::RuleEntry;
+use super::{Secret, Settings, SettingsError, sound, wrong};
 use crate::budget::Budget;
 use crate::config::{
     Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
 };
-use crate::decide::{Policy, Rule};
+use crate::decide::Policy;
 use crate::destination;
 use crate::glob::PATTERN_CHARS_MAX;
 use crate::guard::Guard;
 use crate::plan::Prices;
 use crate::schedule::Schedule;
-use crate::size;
 use crate::span;
 use crate::ttl::TtlFormat;
 
@@ -135,25 +135,6 @@ struct GuardEntry {
     approve: bool,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleEntry {
-    container: String,
-    #[serde(default)]
-    prefix: String,
-    older_than: Option<Span>,
-    #[serde(default)]
-    tag: Option<String>,
-    #[serde(default)]
-    larger_than: Option<String>,
-    #[serde(default)]
-    smaller_than: Option<String>,
-    #[serde(default)]
-    exclude: Vec<String>,
-    #[serde(default)]
-    dead: Option<String>,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PricesEntry {
@@ -208,8 +189,9 @@ enum Leased {
     Skip,
 }
 
+/// A length of time as text.
 #[derive(Clone, Copy, Debug)]
-struct Span(Duration);
+pub(super) struct Span(pub(super) Duration);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -244,6 +226,14 @@ impl File {
             sweeper.dead.account = Some("default".to_owned());
         }
         sweeper.check().map_err(wrong)?;
+        for (key, text) in [("health", &health), ("metrics", &metrics)] {
+            text.iter()
+                .try_for_each(|text| sound::address(key, text))
+                .map_err(wrong)?;
+        }
+        if let Some(why) = sound::refused(&sweeper) {
+            return Err(wrong(why));
+        }
         Ok(Settings {
             accounts: self.account,
             sweeper,
@@ -394,50 +384,6 @@ impl Sweeper {
             )));
         }
         Ok(policy)
-    }
-}
-
-impl RuleEntry {
-    fn rule(&self) -> Result<Rule, SettingsError> {
-        let of = |what: &str| format!("the rule for {}/{} {what}", self.container, self.prefix);
-        let size = |text: &Option<String>| {
-            let size = text.as_deref().map(size::parse).transpose();
-            size.map_err(|error| wrong(of(&format!("has a wrong bound: {error}"))))
-        };
-        let tag = |text: &String| {
-            let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
-            Some((key.to_owned(), value.to_owned()))
-        };
-        let tag =
-            match &self.tag {
-                Some(text) => Some(tag(text).ok_or_else(|| {
-                    wrong(of(&format!("has a wrong tag: `{text}` is no key=value")))
-                })?),
-                None => None,
-            };
-        let (larger_than, smaller_than) = (size(&self.larger_than)?, size(&self.smaller_than)?);
-        let is_bounded = self.older_than.is_some() || tag.is_some();
-        if !is_bounded && larger_than.is_none() && smaller_than.is_none() {
-            let what = "fits every blob; give older_than, tag, larger_than or smaller_than";
-            return Err(wrong(of(what)));
-        }
-        if let (Some(larger), Some(smaller)) = (larger_than, smaller_than)
-            && larger.saturating_add(1) >= smaller
-        {
-            return Err(wrong(of(
-                "fits no blob: nothing is that large and that small",
-            )));
-        }
-        Ok(Rule {
-            container: self.container.clone(),
-            prefix: self.prefix.clone(),
-            older_than: or(self.older_than, Duration::ZERO),
-            tag,
-            larger_than,
-            smaller_than,
-            exclude: self.exclude.clone(),
-            dead: self.dead.clone(),
-        })
     }
 }
 

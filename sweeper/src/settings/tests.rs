@@ -255,3 +255,52 @@ fn rules_by_tag_and_size() {
     let shown = "logs/ tagged kind=a=b larger than 1.0 KiB smaller than 2.0 MiB";
     assert_eq!(rule.to_string(), shown);
 }
+
+/// What cannot be meant is refused; what a run would go on with is found.
+#[test]
+fn mistakes_are_found() {
+    let rule = "[[sweeper.rule]]\ncontainer = \"logs\"\nprefix = \"app/\"\nolder_than = \"1d\"\n";
+    let dead = format!("{rule}dead = \"x/\"\n");
+    let swept = |text: &str| format!("[sweeper]\ncontainers = [{text}]\n");
+    for (file, part) in [
+        (dead.clone(), "moves to `x/`"),
+        (
+            swept("\"events\", \"logs\", \"events\""),
+            "events/ is named twice",
+        ),
+        (
+            swept("\"events/a/\", \"events\""),
+            "events/a/ and events/ overlap",
+        ),
+        (
+            "[sweeper]\nhealth = \"notanaddr\"".to_owned(),
+            "health: `notanaddr`",
+        ),
+        (
+            "[sweeper]\nmetrics = \"host:99999\"".to_owned(),
+            "metrics: `host:99999`",
+        ),
+        ("[sweeper]\nmetrics = \":80\"".to_owned(), "ADDRESS:PORT"),
+    ] {
+        let error = gather(Some(&file), [], []).unwrap_err();
+        assert!(error.0.contains(part), "{file}: {error}");
+    }
+    for file in [
+        format!("[sweeper.dead]\naccount = \"default\"\n{dead}"),
+        swept("\"events/a/\", \"events/b/\", \"logs\""),
+        "[sweeper]\nhealth = \"localhost:9100\"\nmetrics = \"[::1]:0\"".to_owned(),
+    ] {
+        assert!(gather(Some(&file), [], []).is_ok(), "{file}");
+    }
+    for (containers, count) in [
+        ("", 0),
+        ("\"logs\"", 0),
+        ("\"logs/app/x/\"", 0),
+        ("\"logs/web/\"", 1),
+        ("\"events\"", 1),
+    ] {
+        let file = format!("{}{rule}", swept(containers));
+        let config = gather(Some(&file), [], []).unwrap().sweeper;
+        assert_eq!(findings(&config).len(), count, "{containers}");
+    }
+}

@@ -67,3 +67,25 @@ async fn the_containers_of_the_document_are_swept() {
         assert!(!world.has("acct/logs/a"));
     }
 }
+
+/// `validate --connect` says what is with the state document.
+#[tokio::test(start_paused = true)]
+async fn the_state_document_is_asked_for() {
+    let world = World::new();
+    let fresh = worker(&world, config("one"), Vec::new(), 1);
+    let answer = fresh.probe().await.unwrap().remove(0);
+    assert_eq!(answer.place, "state smalt-sweeper/TimeToLiveBlobs");
+    assert!(answer.note.unwrap().contains("not there yet") && answer.error.is_none());
+    let strict = SweeperConfig {
+        create_state: false,
+        ..by_document("one")
+    };
+    let answers = worker(&world, strict, Vec::new(), 1).probe().await.unwrap();
+    assert_eq!(
+        (answers.len(), answers[0].exit_code),
+        (1, Some(exit::STATE))
+    );
+    once(&world, Vec::new()).await;
+    let answer = fresh.probe().await.unwrap().remove(0);
+    assert_eq!((answer.note, answer.error), (None, None));
+}
