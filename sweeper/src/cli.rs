@@ -119,7 +119,9 @@ pub(crate) async fn command(command: Command) -> Result<u8> {
         Command::State { command } => state::state(command).await,
         Command::Completions { shell } => {
             let mut command = Cli::command();
-            clap_complete::generate(shell, &mut command, "smalt-sweeper", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "smalt-sweeper", &mut script);
+            print!("{}", String::from_utf8_lossy(&script));
             Ok(exit::OK)
         }
     }
