@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value};
+use smalt_sleeve::port::{BlobKind, BlobProperties, CopyStatus, LeaseState, metadata_value};
 
 use crate::destination::{self, Destination, SweptPlace};
 use crate::glob;
@@ -217,6 +217,8 @@ fn kept_though_due(
         Some(Outcome::TooYoung)
     } else if seen.lease == LeaseState::Locked {
         Some(Outcome::Leased)
+    } else if seen.kind != BlobKind::Block && planted("block-blobs-only") {
+        Some(Outcome::Failed)
     } else if copying {
         // Somebody is still writing this blob.
         Some(Outcome::Changed)

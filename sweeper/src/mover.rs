@@ -88,6 +88,13 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     let mut place = BlobId::new(&destination.container, &destination.name);
     ensure_container(moving, account, &place.container, false).await?;
     let tags = tags(moving).await?;
+    if planted("source-written") {
+        let (cx, any) = (moving.core.context(""), Conditions::default());
+        let none = Metadata::new();
+        let _ = source
+            .set_blob_metadata(&cx, moving.blob, &none, &any)
+            .await;
+    }
     let mut conditions = Conditions::absent();
     let mut broken = 0;
     for _ in 0..ROUNDS_MAX {
@@ -367,7 +374,7 @@ async fn ensure_container(
             Ok(())
         };
     }
-    let made = if missing {
+    let made = if missing || planted("container-made-by-each") {
         // Whoever comes later than this waits for the new call, or finds it done.
         let anew = Arc::<OnceCell<()>>::default();
         lock(&core.made).insert(key, Arc::clone(&anew));

@@ -19,6 +19,7 @@ use crate::decide::Policy;
 use crate::entropy::Entropy;
 use crate::error::SweepError;
 use crate::monitor::Gauges;
+use crate::planted::planted;
 use crate::report::Report;
 
 /// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
@@ -176,7 +177,7 @@ impl Stop {
         }
         tokio::select! {
             biased;
-            () = told => {}
+            () = told, if !planted("deaf-while-asleep") => {}
             () = tokio::time::sleep(span) => {}
         }
     }

@@ -63,7 +63,10 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
         let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)
             .map(|(item, decision)| handle(core, page, item, decision.clone()))
-            .buffer_unordered(core.config.parallelism);
+            .buffer_unordered(match planted("all-at-once") {
+                true => page.actions.len().max(1),
+                false => core.config.parallelism,
+            });
         let mut running = pin!(running);
         let mut lost = pin!(keep(core, page));
         loop {
