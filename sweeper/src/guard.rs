@@ -72,8 +72,8 @@ impl fmt::Display for Trip {
                 due,
             } => write!(
                 f,
-                "guard.max_per_cycle is {max_per_cycle}: {removed} removed in this cycle, and {due} \
-                 of the next page would go, too"
+                "guard.max_per_cycle is {max_per_cycle}: {removed} removed in this cycle, and \
+                 {due} of the next page would go, too"
             )?,
             Trip::Fraction {
                 max_fraction,
@@ -81,7 +81,8 @@ impl fmt::Display for Trip {
                 seen,
             } => write!(
                 f,
-                "guard.max_fraction is {max_fraction}: {removed} of {seen} blobs seen in it would go"
+                "guard.max_fraction is {max_fraction}: {removed} of {seen} blobs seen in it would \
+                 go"
             )?,
         }
         f.write_str("; --approve lifts the limits for one run")

@@ -205,7 +205,10 @@ impl Sweeper {
         };
         let storage = self.state_account()?.as_ref();
         let read = store::read(core, storage).await;
-        let missing = |error: &SweepError| matches!(error, SweepError::Storage(error) if error.kind == ErrorKind::NotFound);
+        let missing = |error: &SweepError| match error {
+            SweepError::Storage(error) => error.kind == ErrorKind::NotFound,
+            _ => false,
+        };
         let (document, wrong) = match read {
             Ok((document, _)) => {
                 let wrong = scope::agree(&core.config, &core.accounts, &document).err();

@@ -14,7 +14,6 @@ use smalt_sleeve::port::{
     BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, Metadata, PortError, PortResult,
     StartCopy, Storage, metadata_value,
 };
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use crate::calls::lock;
@@ -25,7 +24,7 @@ use crate::destination::{self, Destination};
 use crate::outcome::Outcome;
 use crate::planted::planted;
 use crate::provenance::{self, Origin};
-use crate::shared::Core;
+use crate::shared::{Core, Made};
 use crate::work::{self, Done};
 
 /// How long the destination's account may read the source: longer than any copy may take.
@@ -88,13 +87,6 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     let mut place = BlobId::new(&destination.container, &destination.name);
     ensure_container(moving, account, &place.container, false).await?;
     let tags = tags(moving).await?;
-    if planted("source-written") {
-        let (cx, any) = (moving.core.context(""), Conditions::default());
-        let none = Metadata::new();
-        let _ = source
-            .set_blob_metadata(&cx, moving.blob, &none, &any)
-            .await;
-    }
     let mut conditions = Conditions::absent();
     let mut broken = 0;
     for _ in 0..ROUNDS_MAX {
@@ -376,7 +368,7 @@ async fn ensure_container(
     }
     let made = if missing || planted("container-made-by-each") {
         // Whoever comes later than this waits for the new call, or finds it done.
-        let anew = Arc::<OnceCell<()>>::default();
+        let anew = Made::default();
         lock(&core.made).insert(key, Arc::clone(&anew));
         anew
     } else {
@@ -389,5 +381,5 @@ async fn ensure_container(
         made.await.map(|_| ())
     };
     let made = made.get_or_try_init(make).await;
-    made.map(|()| ()).map_err(|error| work::failed(&error))
+    made.copied().map_err(|error| work::failed(&error))
 }

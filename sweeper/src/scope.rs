@@ -42,8 +42,8 @@ pub(crate) fn agree(
     let blob = &config.state_blob;
     Err(SweepError::Config(format!(
         "asked for {}, but the state document {}/{} sweeps {}: leave out --container \
-         (sweeper.containers) to sweep what it says, name all of it, or replace it with `state init \
-         --replace`",
+         (sweeper.containers) to sweep what it says, name all of it, or replace it with \
+         `state init --replace`",
         shown(asked.iter()),
         blob.container,
         blob.name,

@@ -32,6 +32,9 @@ const SKEW_MAX: Duration = Duration::from_secs(600);
 /// Longest client request id (Gridwich G6: 1 KiB), with room for the fields around the page id.
 const PAGE_ID_CHARS_MAX: usize = 800;
 
+/// A container that is made once, by whoever needs it first.
+pub(crate) type Made = Arc<OnceCell<()>>;
+
 /// The rules, which may be replaced while workers work.
 pub(crate) type PolicyCell = Arc<Mutex<Arc<Policy>>>;
 
@@ -46,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) report: Mutex<Report>,
     /// Destination containers, by account: each is made by one call, and whoever needs it waits for
     /// that (DS20).
-    pub(crate) made: Mutex<BTreeMap<(String, String), Arc<OnceCell<()>>>>,
+    pub(crate) made: Mutex<BTreeMap<(String, String), Made>>,
     pub(crate) wall_clock: Option<WallClock>,
     /// For whoever looks on.
     pub(crate) gauges: Mutex<Gauges>,

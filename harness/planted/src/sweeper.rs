@@ -180,13 +180,6 @@ pub const BUGS: &[Bug] = &[
         caught_by: &[Detector::SweeperTests],
     },
     Bug {
-        id: "source-written",
-        place: "sweeper/src/mover.rs",
-        wrong: "The source loses its time to live before it is copied.",
-        source: "DS2, DS16, SS5",
-        caught_by: &[Detector::SweeperTests],
-    },
-    Bug {
         id: "block-blobs-only",
         place: "sweeper/src/decide.rs",
         wrong: "Page and append blobs are not handled.",

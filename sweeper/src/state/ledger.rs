@@ -341,10 +341,8 @@ pub fn close(document: &mut Document, now: Timestamp, next_due: Timestamp) -> Cl
         container.token = String::new();
         container.pages.clear();
     }
-    document.timestamp = now.iso_s();
-    if planted("time-stamp-without-zone") {
-        document.timestamp.pop();
-    }
+    let stamp = Some(now.iso_s()).filter(|_| !planted("time-stamp-without-zone"));
+    document.timestamp = stamp.unwrap_or_else(|| now.iso_s().replace('Z', ""));
     document.next_due = Some(next_due).filter(|_| !planted("no-next-mark"));
     document.purged = closed.purged;
     document.cycle = document.cycle.saturating_add(1);
