@@ -164,6 +164,8 @@ pub struct BlobProperties {
     pub access_tier: Option<String>,
     /// Number of index tags (`x-ms-tag-count`).
     pub tag_count: u32,
+    /// Its index tags, where a listing was asked for them and it has some.
+    pub tags: Option<Metadata>,
 }
 
 /// One blob of a listing.
@@ -195,6 +197,8 @@ pub struct ListBlobs {
     pub marker: Option<String>,
     /// Entries per page, 1..=5000; 0 leaves it to the service.
     pub page_size: u32,
+    /// Bring the index tags along, too; needs a permission of its own (`t` of a SAS).
+    pub tags: bool,
 }
 
 /// A write that was done.

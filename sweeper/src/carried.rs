@@ -5,6 +5,7 @@ use smalt_sleeve::port::{
 };
 
 use crate::config::TagPolicy;
+use crate::rule::asks_for_tags;
 use crate::shared::Core;
 
 /// The index tags that a copy of this blob is to have; `None` for none. Costs a call only where the
@@ -30,6 +31,23 @@ pub(crate) async fn tags(
         }
         Err(error) => Err(error),
     }
+}
+
+/// A blob that was read alone comes without its tags: they are read where a rule asks for them, and
+/// stay unknown where they may not be.
+pub(crate) async fn with_tags(
+    core: &Core,
+    storage: &dyn Storage,
+    blob: &BlobId,
+    mut seen: BlobProperties,
+) -> BlobProperties {
+    if seen.tag_count > 0 && seen.tags.is_none() && asks_for_tags(&core.policy().rules) {
+        let cx = core.context("");
+        let call = || storage.blob_tags(&cx, blob);
+        let read = core.calls.repeated(&core.entropy, "blob_tags", call).await;
+        seen.tags = read.ok();
+    }
+    seen
 }
 
 /// Whether the tags could not be read for want of a permission.

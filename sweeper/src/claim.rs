@@ -4,6 +4,7 @@
 //! then does any blob of it come to harm.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
@@ -19,6 +20,7 @@ use crate::outcome::Outcome;
 use crate::plan::CALLS_PER_PAGE;
 use crate::report::{self, BlobRecord, GUARD_TRIPPED};
 use crate::schedule;
+use crate::scope;
 use crate::shared::Core;
 use crate::state::ledger::{self, Choice, Claimant, ClosedCycle, PAGE_ATTEMPTS_MAX};
 use crate::state::{Container, Document, Page, Tally};
@@ -68,7 +70,21 @@ pub(crate) struct ClaimedPage {
 pub(crate) struct Kept {
     pub(crate) tally: Tally,
     pub(crate) outcomes: BTreeMap<Outcome, u64>,
-    pub(crate) failures: Vec<BlobRecord>,
+    /// Those that somebody may ask about.
+    pub(crate) records: Vec<BlobRecord>,
+}
+
+impl Kept {
+    /// Counts them and logs the decisions, once their page is settled: a page that is listed again
+    /// says them again.
+    pub(crate) fn note(&self, core: &Core, page: &str, label: &str) {
+        let mut report = crate::calls::lock(&core.report);
+        report.page(label, &self.outcomes);
+        for record in &self.records {
+            report.note_failure(record);
+            record.log(page, None);
+        }
+    }
 }
 
 /// What is to be written about a page that was worked on.
@@ -89,10 +105,27 @@ pub(crate) async fn step(
     completion: &mut Option<Completion>,
     goal: &mut Goal,
 ) -> Result<Step, SweepError> {
-    let mut session = store::open(core, Patience::UntilStop).await?;
-    let result = step_in(core, &mut session, completion, goal).await;
+    let patience = match goal {
+        Goal::Run => Patience::UntilStop,
+        Goal::Once(_) => Patience::Limited,
+    };
+    let mut session = store::open(core, patience).await?;
+    let result = match agreed(core, &session.document) {
+        Ok(()) => step_in(core, &mut session, completion, goal).await,
+        Err(error) => Err(error),
+    };
     session.close().await;
     result
+}
+
+/// The containers that are asked for are held against the document once, before anything is done:
+/// who changes a document while workers work means to.
+fn agreed(core: &Core, document: &Document) -> Result<(), SweepError> {
+    if !core.agreed.load(Ordering::Relaxed) {
+        scope::agree(&core.config, &core.accounts, document)?;
+        core.agreed.store(true, Ordering::Relaxed);
+    }
+    Ok(())
 }
 
 /// Writes a completion alone: before waiting, and when stopping.
@@ -294,9 +327,10 @@ fn guarded(
     // What is reclaimed was counted when it was claimed first.
     let burden = ledger::burden(document, at.0);
     let seen = found.listed.kept.seen;
-    if at.1.is_some() || !core.config.guard.trips(burden, seen, found.listed.due) {
+    let trip = core.config.guard.judge(burden, seen, found.listed.due);
+    let Some(trip) = trip.filter(|_| at.1.is_none()) else {
         return false;
-    }
+    };
     let now = core.now();
     let until = schedule::next_mark(&core.config.schedule, document.next_due, now);
     let container = &mut document.containers[at.0];
@@ -304,7 +338,7 @@ fn guarded(
         container = container.name,
         due = found.listed.due,
         removed = burden.cycle_removed,
-        "the circuit breaker stopped this container until the next cycle"
+        "the circuit breaker stopped this container until the next cycle: {trip}"
     );
     ledger::fail(container, GUARD_TRIPPED, true, until);
     true
@@ -340,13 +374,7 @@ async fn hand_out(
     }
     *completion = None;
     let Some(page) = page else {
-        let mut report = crate::calls::lock(&core.report);
-        report.page(&label, &found.kept.outcomes);
-        found
-            .kept
-            .failures
-            .iter()
-            .for_each(|record| report.note_failure(record));
+        found.kept.note(core, "", &label);
         return Ok(Step::Again);
     };
     tracing::info!(

@@ -39,7 +39,7 @@ Examples:
 Settings come from flags, then environment (SWEEPER_*, AZURE_STORAGE_CONNECTION_STRING), then
 --config.
 Exit codes: 0 done, 1 some blobs failed, 2 usage, 3 not allowed, 4 storage or state unreachable,
-5 circuit breaker, 6 clock skew, 7 stop took too long, 130 second interrupt.";
+5 circuit breaker or budget, 6 clock skew, 7 stop took too long, 130 second interrupt.";
 
 /// Deletes or moves blobs whose TimeToLive has passed.
 #[derive(Debug, Parser)]
@@ -119,7 +119,9 @@ pub(crate) async fn command(command: Command) -> Result<u8> {
         Command::State { command } => state::state(command).await,
         Command::Completions { shell } => {
             let mut command = Cli::command();
-            clap_complete::generate(shell, &mut command, "smalt-sweeper", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "smalt-sweeper", &mut script);
+            print!("{}", String::from_utf8_lossy(&script));
             Ok(exit::OK)
         }
     }

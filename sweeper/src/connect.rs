@@ -58,7 +58,8 @@ pub(crate) fn sweeper(settings: &Settings) -> Result<Sweeper> {
     Ok(sweeper.with_wall_clock(Arc::new(wall_clock)))
 }
 
-fn wall_clock() -> Timestamp {
+/// This machine's clock.
+pub(crate) fn wall_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Timestamp::from_unix(since.unwrap_or_default())
 }

@@ -23,7 +23,11 @@ const OUTAGE_PAUSE_MAX: Duration = Duration::from_secs(15);
 pub(crate) async fn drive(core: &Core, mut goal: Goal) -> Result<(), SweepError> {
     let mut completion = None;
     let result = drive_steps(core, &mut goal, &mut completion).await;
-    let settled = claim::settle_alone(core, &mut completion).await;
+    let settled = match &result {
+        // Who gave up waiting for the lease waits no longer: its page will be reclaimed.
+        Err(SweepError::LeaseHeld { .. }) => Ok(()),
+        _ => claim::settle_alone(core, &mut completion).await,
+    };
     lock(&core.report).transactions = core.calls.counts();
     match result {
         Err(SweepError::Stopped) => settled,

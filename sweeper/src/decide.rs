@@ -4,13 +4,16 @@
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value};
+use smalt_sleeve::port::{BlobKind, BlobProperties, CopyStatus, LeaseState, metadata_value};
 
 use crate::destination::{self, Destination, SweptPlace};
 use crate::glob;
 use crate::outcome::Outcome;
 use crate::planted::planted;
+use crate::rule;
 use crate::ttl::{self, TimeToLive, TtlFormat};
+
+pub use crate::rule::Rule;
 
 /// What the operator wants, apart from what the blobs themselves say.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,21 +53,6 @@ impl Default for Policy {
             allow_swept_destination: false,
         }
     }
-}
-
-/// A time to live for blobs that carry none: their age since Last-Modified decides.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// Container name.
-    pub container: String,
-    /// Only names with this prefix.
-    pub prefix: String,
-    /// Due this long after Last-Modified.
-    pub older_than: Duration,
-    /// Except these, as patterns over `name` and `container/name`.
-    pub exclude: Vec<String>,
-    /// Where the dead blob goes, in the grammar of `DeadBlobContainer`; deleted when absent.
-    pub dead: Option<String>,
 }
 
 /// Where the blobs are and where the dead ones may go.
@@ -146,6 +134,39 @@ pub fn decide(
     }
 }
 
+/// Longest part of a value that a report quotes.
+const QUOTED_CHARS_MAX: usize = 100;
+
+/// What somebody has to know to mend a blob that stays: the value that cannot be used.
+pub(crate) fn detail(
+    policy: &Policy,
+    scene: &Scene<'_>,
+    name: &str,
+    seen: &BlobProperties,
+    outcome: Outcome,
+) -> Option<String> {
+    let quoted = |text: &str| {
+        let short: String = text.chars().take(QUOTED_CHARS_MAX).collect();
+        format!("{short:?}")
+    };
+    match outcome {
+        Outcome::InvalidTtl => {
+            let text = metadata_value(&seen.metadata, &policy.ttl_key)?;
+            Some(format!("{} is {}", policy.ttl_key, quoted(text)))
+        }
+        Outcome::BadName if !destination::is_blob_name(name) => {
+            Some("its name cannot be addressed without doubt".to_owned())
+        }
+        Outcome::DbcUnconfigured | Outcome::DbcSelf | Outcome::DbcSwept | Outcome::BadName => {
+            let dead = term(policy, scene, name, seen).ok()?.dead?;
+            Some(format!("to {}", quoted(dead)))
+        }
+        Outcome::TagsDenied => Some("a rule asks for its index tags".to_owned()),
+        Outcome::Archived => Some("it has to be rehydrated before it can be copied".to_owned()),
+        _ => None,
+    }
+}
+
 /// The blob's own time to live wins over rules; an unreadable one is never replaced by a rule.
 fn term<'a>(
     policy: &'a Policy,
@@ -160,11 +181,9 @@ fn term<'a>(
         let dead = dead.or(policy.dead.as_deref());
         return Ok(Term { due, dead });
     }
-    let rule = policy
-        .rules
-        .iter()
-        .find(|r| r.container == scene.container && name.starts_with(&r.prefix))
-        .ok_or(Outcome::NoTtl)?;
+    let at = rule::first(&policy.rules, scene.container, name, seen);
+    let at = at.map_err(|_| Outcome::TagsDenied)?;
+    let rule = &policy.rules[at.ok_or(Outcome::NoTtl)?];
     if rule
         .exclude
         .iter()
@@ -198,6 +217,8 @@ fn kept_though_due(
         Some(Outcome::TooYoung)
     } else if seen.lease == LeaseState::Locked {
         Some(Outcome::Leased)
+    } else if seen.kind != BlobKind::Block && planted("block-blobs-only") {
+        Some(Outcome::Failed)
     } else if copying {
         // Somebody is still writing this blob.
         Some(Outcome::Changed)

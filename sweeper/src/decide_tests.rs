@@ -27,6 +27,7 @@ pub(crate) fn blob(metadata: &[(&str, &str)]) -> BlobProperties {
         copy: None,
         access_tier: None,
         tag_count: 0,
+        tags: None,
     }
 }
 
@@ -219,6 +220,7 @@ fn rules_cover_blobs_without_a_time_to_live_and_only_those() {
             older_than: Duration::from_secs(86_400),
             exclude: vec!["**/keep".to_owned()],
             dead: Some("dbc".to_owned()),
+            ..Rule::default()
         }],
         ..Policy::default()
     };
@@ -238,6 +240,56 @@ fn rules_cover_blobs_without_a_time_to_live_and_only_those() {
             decide(&policy, &here, name, seen, at(NOW)),
             Decision::Keep(expected)
         );
+    }
+}
+
+/// Rules by tag and size: every bound must fit, the first rule that fits counts, and what cannot be
+/// known is never guessed.
+#[test]
+fn rules_ask_for_tags_and_sizes() {
+    let rule = |tag: Option<&str>, larger_than, smaller_than, dead: &str| Rule {
+        container: "events".to_owned(),
+        tag: tag.map(|value| ("kind".to_owned(), value.to_owned())),
+        larger_than,
+        smaller_than,
+        dead: Some(dead.to_owned()),
+        ..Rule::default()
+    };
+    let policy = Policy {
+        rules: vec![
+            rule(None, Some(1_000), None, "large"),
+            rule(Some("tmp"), None, Some(10), "small-tmp"),
+            rule(Some("log"), None, None, "log"),
+        ],
+        ..Policy::default()
+    };
+    let here = scene(Some("archive"), &[]);
+    let to = |name: &str| Ok(name.to_owned());
+    for (tags, known, length, expected) in [
+        ("", true, 1_001, to("large")),
+        ("tmp", true, 1_001, to("large")),
+        ("tmp", false, 1_001, to("large")),
+        ("", true, 1_000, Err(Outcome::NoTtl)),
+        ("", false, 5, Err(Outcome::NoTtl)),
+        ("tmp", true, 9, to("small-tmp")),
+        ("tmp", true, 10, Err(Outcome::NoTtl)),
+        ("Tmp", true, 9, Err(Outcome::NoTtl)),
+        ("log", true, 9, to("log")),
+        ("log", false, 9, Err(Outcome::TagsDenied)),
+        ("log", false, 500, Err(Outcome::TagsDenied)),
+    ] {
+        let mut seen = blob(&[]);
+        seen.length = length;
+        seen.tag_count = u32::from(!tags.is_empty());
+        let map = [("kind".to_owned(), tags.to_owned())];
+        seen.tags = (known && !tags.is_empty()).then(|| Metadata::from(map));
+        let decision = decide(&policy, &here, "b", &seen, at(NOW));
+        let found = match decision {
+            Decision::Move { destination, .. } => Ok(destination.container),
+            Decision::Keep(outcome) => Err(outcome),
+            Decision::Delete { .. } => panic!("no rule deletes"),
+        };
+        assert_eq!(found, expected, "{tags} {known} {length}");
     }
 }
 

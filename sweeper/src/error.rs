@@ -44,6 +44,17 @@ pub enum SweepError {
     /// The clocks differ too much for expiry to mean anything.
     #[error("this machine's clock differs from the service's by {0} s; more than 600 s is refused")]
     ClockSkew(u64),
+    /// Somebody holds a lease on the state document and does not write under it.
+    #[error(
+        "the state document {place} has been leased for {waited_s} s and is not written; if no \
+         worker is alive that holds it, break the lease with `smalt-sweeper state unlock`"
+    )]
+    LeaseHeld {
+        /// The document.
+        place: String,
+        /// How long was waited, in seconds.
+        waited_s: u64,
+    },
     /// There is no such blob.
     #[error("there is no blob {0}")]
     BlobMissing(String),
@@ -80,7 +91,9 @@ impl SweepError {
                 ErrorKind::Invalid => exit::USAGE,
                 _ => exit::STATE,
             },
-            SweepError::State(_) | SweepError::StateMissing(_) => exit::STATE,
+            SweepError::State(_) | SweepError::StateMissing(_) | SweepError::LeaseHeld { .. } => {
+                exit::STATE
+            }
             SweepError::BudgetSpent { .. } => exit::GUARD,
             SweepError::ClockSkew(_) => exit::CLOCK_SKEW,
             SweepError::BlobMissing(_) => exit::FAILED_ITEMS,

@@ -12,6 +12,7 @@ use crate::decide::{self, Decision, Policy, Rule, Scene};
 use crate::destination;
 use crate::glob;
 use crate::outcome::Outcome;
+use crate::rule;
 use crate::span;
 use crate::ttl::{self, TimeToLive};
 
@@ -132,7 +133,7 @@ fn term<'a>(
             dead: own.or(default),
         });
     }
-    let rule = rule(policy, scene, name, checks)?;
+    let rule = rule(policy, scene, name, seen, checks)?;
     let due = TimeToLive::AfterLastModified(rule.older_than).due(seen.last_modified);
     let found = format!(
         "last changed at {}, so until {}",
@@ -152,11 +153,22 @@ fn rule<'a>(
     policy: &'a Policy,
     scene: &Scene<'_>,
     name: &str,
+    seen: &BlobProperties,
     checks: &mut Checks,
 ) -> Option<&'a Rule> {
     let key = &policy.ttl_key;
-    let fits = |r: &&Rule| r.container == scene.container && name.starts_with(&r.prefix);
-    let at = policy.rules.iter().position(|rule| fits(&rule));
+    let at = match rule::first(&policy.rules, scene.container, name, seen) {
+        Ok(at) => at,
+        Err(at) => {
+            let found = format!("no metadata {key}, so rules are asked");
+            checks.add("time to live", None, found);
+            passed_over(&policy.rules[..at], checks);
+            let rule = shown(&policy.rules[at], at);
+            let found = format!("{rule} asks for index tags, which may not be read");
+            checks.add("rule", Some(Outcome::TagsDenied), found);
+            return None;
+        }
+    };
     let none = at.is_none().then_some(Outcome::NoTtl);
     let count = policy.rules.len();
     let found = match (at, count) {
@@ -190,13 +202,7 @@ fn passed_over(rules: &[Rule], checks: &mut Checks) {
 }
 
 fn shown(rule: &Rule, at: usize) -> String {
-    format!(
-        "rule {} ({}/{} older than {})",
-        at + 1,
-        rule.container,
-        rule.prefix,
-        span::format(rule.older_than)
-    )
+    format!("rule {} ({rule})", at + 1)
 }
 
 fn time(policy: &Policy, term: &Term<'_>, now: Timestamp, checks: &mut Checks) {

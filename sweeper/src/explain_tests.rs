@@ -17,6 +17,7 @@ fn rule(prefix: &str, days: u64, exclude: &[&str]) -> Rule {
         older_than: Duration::from_secs(days * 86_400),
         exclude: exclude.iter().map(|p| (*p).to_owned()).collect(),
         dead: None,
+        ..Rule::default()
     }
 }
 
@@ -108,9 +109,12 @@ prop_compose! {
         grace_s in some(&[0u64, 3_600]), age_days in some(&[0u64, 5, 40]),
         protect in some(&["", "a/**", "events/b"]), dead in some(&["", "dbc", "BAD", "events"]),
         rules in some(&[0usize, 1, 2]), allow in any::<bool>(),
+        tagged in any::<bool>(), sized in any::<bool>(),
     ) -> Policy {
         let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let mut known = vec![rule("a/", 5, &["**/keep"]), rule("", 30, &[])];
+        known[0].tag = tagged.then(|| ("kind".to_owned(), "tmp".to_owned()));
+        known[0].larger_than = sized.then_some(5);
         known.truncate(rules);
         Policy {
             grace: Duration::from_secs(grace_s),
@@ -131,10 +135,15 @@ prop_compose! {
             "9999-12-31T23:59:59Z"]),
         dbc in some(&["", "dbc", "dbc/x/", "events", "events/dead/", "Bad", "dbc/.."]),
         leased: bool, pending: bool, archived: bool, changed_days_ago in 0u64..60,
+        tag in some(&["", "tmp", "log"]), tags_known: bool, length in 4u64..8,
     ) -> BlobProperties {
         let given = [("TimeToLive", ttl), ("DeadBlobContainer", dbc)];
         let given: Vec<_> = given.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         let mut seen = blob(&given);
+        let tags = [("kind", tag)].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        seen.tag_count = u32::from(!tag.is_empty());
+        seen.tags = (tags_known && !tag.is_empty()).then(|| tags.into());
+        seen.length = length;
         seen.last_modified = at(NOW).minus(Duration::from_secs(changed_days_ago * 86_400));
         seen.lease = if leased { LeaseState::Locked } else { LeaseState::Unlocked };
         seen.access_tier = archived.then(|| "Archive".to_owned());

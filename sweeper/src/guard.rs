@@ -3,6 +3,8 @@
 //! Judged before a page is claimed, over what this cycle has removed, what is in flight and what
 //! the page would remove: nothing beyond the limit is ever started (SS10 allows one page beyond).
 
+use std::fmt;
+
 use crate::planted::planted;
 
 /// Limits of one cycle.
@@ -38,11 +40,60 @@ pub struct Burden {
     pub container_seen: u64,
 }
 
+/// The limit that a page would cross.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Trip {
+    /// [`Guard::max_per_cycle`].
+    Count {
+        /// The limit.
+        max_per_cycle: u64,
+        /// Removed or in flight.
+        removed: u64,
+        /// What the page would remove.
+        due: u64,
+    },
+    /// [`Guard::max_fraction`].
+    Fraction {
+        /// The limit.
+        max_fraction: f64,
+        /// Blobs that would be removed, with the page's.
+        removed: u64,
+        /// Blobs seen, with the page's.
+        seen: u64,
+    },
+}
+
+impl fmt::Display for Trip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trip::Count {
+                max_per_cycle,
+                removed,
+                due,
+            } => write!(
+                f,
+                "guard.max_per_cycle is {max_per_cycle}: {removed} removed in this cycle, and \
+                 {due} of the next page would go, too"
+            )?,
+            Trip::Fraction {
+                max_fraction,
+                removed,
+                seen,
+            } => write!(
+                f,
+                "guard.max_fraction is {max_fraction}: {removed} of {seen} blobs seen in it would \
+                 go"
+            )?,
+        }
+        f.write_str("; --approve lifts the limits for one run")
+    }
+}
+
 impl Guard {
-    /// Whether a page of `seen` blobs of which `due` would go must not be started.
-    pub fn trips(&self, so_far: Burden, seen: u64, due: u64) -> bool {
+    /// Why a page of `seen` blobs of which `due` would go must not be started, if it must not.
+    pub fn judge(&self, so_far: Burden, seen: u64, due: u64) -> Option<Trip> {
         if due == 0 {
-            return false;
+            return None;
         }
         let over_count = self.max_per_cycle > 0
             && !planted("guard-never-trips")
@@ -51,7 +102,18 @@ impl Guard {
         let all_removed = so_far.container_removed.saturating_add(due);
         let over_fraction = all_seen >= FRACTION_SAMPLE_MIN
             && all_removed as f64 > self.max_fraction * all_seen as f64;
-        over_count || over_fraction
+        if over_count {
+            return Some(Trip::Count {
+                max_per_cycle: self.max_per_cycle,
+                removed: so_far.cycle_removed,
+                due,
+            });
+        }
+        over_fraction.then_some(Trip::Fraction {
+            max_fraction: self.max_fraction,
+            removed: all_removed,
+            seen: all_seen,
+        })
     }
 }
 
@@ -85,10 +147,46 @@ mod tests {
             (Guard::default(), so_far(0, 900, 900), 100, 100, false),
         ] {
             assert_eq!(
-                guard.trips(burden, seen, due),
+                guard.judge(burden, seen, due).is_some(),
                 expected,
                 "{burden:?} {seen} {due}"
             );
         }
+    }
+
+    /// Who is stopped learns the limit, the numbers and the way on.
+    #[test]
+    fn a_trip_says_why_and_what_to_do() {
+        let guard = Guard {
+            max_per_cycle: 10,
+            max_fraction: 0.5,
+        };
+        let so_far = Burden {
+            cycle_removed: 4,
+            container_removed: 4,
+            container_seen: 100,
+        };
+        for (seen, due, parts) in [
+            (
+                7,
+                7,
+                ["guard.max_per_cycle is 10", "4 removed", "7 of the next"],
+            ),
+            (0, 6, ["", "", ""]),
+        ] {
+            let trip = guard.judge(so_far, seen, due).map(|trip| trip.to_string());
+            let all = trip.as_deref().unwrap_or_default();
+            assert!(parts.iter().all(|part| all.contains(part)), "{all}");
+            assert_eq!(all.contains("--approve"), !parts[0].is_empty());
+        }
+        let fraction = Guard {
+            max_per_cycle: 0,
+            ..guard
+        };
+        let trip = fraction.judge(so_far, 100, 99).unwrap().to_string();
+        assert!(
+            trip.contains("guard.max_fraction is 0.5: 103 of 200"),
+            "{trip}"
+        );
     }
 }

@@ -9,6 +9,7 @@ use smalt_sleeve::port::{
 };
 
 use crate::accounts::Place;
+use crate::carried;
 use crate::config::Collision;
 use crate::decide::Decision;
 use crate::destination::Destination;
@@ -18,8 +19,10 @@ use crate::listing;
 use crate::outcome::Outcome;
 use crate::provenance::Origin;
 use crate::schedule;
+use crate::scope;
 use crate::shared::{Core, Stop};
 use crate::state::{Container, Document, Status, ledger};
+use crate::store;
 use crate::sweeper::Sweeper;
 use crate::target::Target;
 
@@ -76,6 +79,7 @@ impl Sweeper {
             container: blob.container.clone(),
         };
         let (seen, now) = look(&core, place.storage.as_ref(), &blob).await?;
+        let seen = carried::with_tags(&core, place.storage.as_ref(), &blob, seen).await;
         let swept = core.accounts.swept(&document);
         let scene = listing::scene(&core, &place, &swept);
         let policy = &core.config.policy;
@@ -156,6 +160,9 @@ pub struct Answer {
     /// Why it did not answer well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What else is to be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The exit code for that.
     #[serde(skip)]
     pub exit_code: Option<u8>,
@@ -168,8 +175,8 @@ impl Sweeper {
     /// When the state document cannot be read although it is there.
     pub async fn probe(&self) -> Result<Vec<Answer>, SweepError> {
         let core = self.core(Stop::default());
-        let document = self.document_or_none(&core).await?;
-        let mut answers = Vec::new();
+        let (document, state) = self.ask_state(&core).await?;
+        let mut answers = vec![state];
         for element in document
             .containers
             .iter()
@@ -181,9 +188,45 @@ impl Sweeper {
                 place: element.name.clone(),
                 exit_code: failed.as_ref().map(SweepError::exit_code),
                 error: failed.map(|error| crate::uri::redact(&error.to_string())),
+                note: None,
             });
         }
         Ok(answers)
+    }
+
+    /// The document that a sweep would go by, and what is to be said about it.
+    async fn ask_state(&self, core: &Core) -> Result<(Document, Answer), SweepError> {
+        let blob = &core.config.state_blob;
+        let mut answer = Answer {
+            place: format!("state {}/{}", blob.container, blob.name),
+            error: None,
+            note: None,
+            exit_code: None,
+        };
+        let storage = self.state_account()?.as_ref();
+        let read = store::read(core, storage).await;
+        let missing = |error: &SweepError| match error {
+            SweepError::Storage(error) => error.kind == ErrorKind::NotFound,
+            _ => false,
+        };
+        let (document, wrong) = match read {
+            Ok((document, _)) => {
+                let wrong = scope::agree(&core.config, &core.accounts, &document).err();
+                (document, wrong)
+            }
+            Err(error) if !missing(&error) => return Err(error),
+            Err(_) if core.config.create_state => {
+                answer.note = Some("not there yet; the first sweep makes it".to_owned());
+                (store::initial(core), None)
+            }
+            Err(_) => {
+                let wrong = SweepError::StateMissing(storage.blob_url(blob));
+                (Document::default(), Some(wrong))
+            }
+        };
+        answer.exit_code = wrong.as_ref().map(SweepError::exit_code);
+        answer.error = wrong.map(|error| error.to_string());
+        Ok((document, answer))
     }
 }
 
@@ -193,6 +236,7 @@ async fn ask(core: &Core, element: &Container) -> Result<(), SweepError> {
         prefix: element.prefix.clone(),
         marker: None,
         page_size: 1,
+        tags: false,
     };
     let cx = core.context("validate");
     let call = || place.storage.list_blobs(&cx, &place.container, &list);

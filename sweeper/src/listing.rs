@@ -10,8 +10,10 @@ use crate::calls::lock;
 use crate::claim::Kept;
 use crate::decide::{self, Decision, Scene};
 use crate::destination::SweptPlace;
+use crate::outcome::Outcome;
 use crate::planted::planted;
 use crate::report::{self, BlobRecord};
+use crate::rule::asks_for_tags;
 use crate::shared::Core;
 use crate::state::ledger::Listed;
 use crate::state::{Container, Page};
@@ -50,6 +52,7 @@ pub(crate) async fn list(
             prefix: element.prefix.clone(),
             marker,
             page_size: core.config.page_size,
+            tags: asks_for_tags(&core.policy().rules),
         };
         let cx = core.context(reclaimed.map_or("", |page| page.id.as_str()));
         let call = || place.storage.list_blobs(&cx, &place.container, &list);
@@ -112,21 +115,26 @@ fn sort_in(
     };
     report::count(&mut found.kept.tally, outcome, 0);
     *found.kept.outcomes.entry(outcome).or_insert(0) += 1;
+    let detail = decide::detail(
+        &core.policy(),
+        &scene,
+        &item.name,
+        &item.properties,
+        outcome,
+    );
     let record = BlobRecord {
         container: place.container.clone(),
         blob: item.name,
         etag: item.properties.etag.0,
         length: item.properties.length,
         outcome,
-        detail: None,
+        detail: detail.map(|text| crate::uri::redact(&text)),
     };
-    tracing::debug!(
-        container = record.container,
-        blob = record.blob,
-        outcome = outcome.name()
-    );
-    if outcome.class() == crate::outcome::Class::Failed {
-        found.kept.failures.push(record);
+    if matches!(outcome, Outcome::NotDue | Outcome::NoTtl) {
+        // Most blobs of most pages: a line about each in every cycle would bury all others.
+        record.log_untouched();
+    } else {
+        found.kept.records.push(record);
     }
 }
 

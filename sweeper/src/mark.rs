@@ -74,6 +74,15 @@ impl Marking {
         }
     }
 
+    /// Whether blobs that are marked so are due at once: their time is an instant that has passed.
+    pub fn is_over(&self, policy: &Policy, now: Timestamp) -> bool {
+        let Edit::Set(text) = &self.ttl else {
+            return false;
+        };
+        let read = ttl::parse(text, &policy.ttl_formats);
+        matches!(read, Some(ttl::TimeToLive::At(at)) if at <= now)
+    }
+
     /// The metadata after it; `None` when nothing changes.
     ///
     /// # Errors
@@ -273,6 +282,7 @@ impl Marker<'_> {
             prefix: start.name.clone(),
             marker,
             page_size,
+            tags: false,
         };
         let (core, cx) = (self.core, self.core.context("tag"));
         let call = || self.storage.list_blobs(&cx, &start.container, &list);
@@ -335,6 +345,23 @@ mod tests {
 
     fn set(text: &str) -> Edit {
         Edit::Set(text.to_owned())
+    }
+
+    /// An instant that has passed is told; a span counts from the marking.
+    #[test]
+    fn a_time_that_is_over_is_told() {
+        let (policy, now) = (Policy::default(), "2026-11-21T10:00:00Z");
+        let now = Timestamp::parse_iso(now).unwrap();
+        for (ttl, is_over) in [
+            (set("2026-11-21T10:00:00Z"), true),
+            (set("2026-11-21T10:00:01Z"), false),
+            (set("PT0S"), false),
+            (Edit::Keep, false),
+            (Edit::Remove, false),
+        ] {
+            let dead = Edit::Keep;
+            assert_eq!(Marking { ttl, dead }.is_over(&policy, now), is_over);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! because a delete whose answer was lost looks the same. A left-over copy costs bytes, a removed
 //! one data.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
@@ -23,7 +24,7 @@ use crate::destination::{self, Destination};
 use crate::outcome::Outcome;
 use crate::planted::planted;
 use crate::provenance::{self, Origin};
-use crate::shared::Core;
+use crate::shared::{Core, Made};
 use crate::work::{self, Done};
 
 /// How long the destination's account may read the source: longer than any copy may take.
@@ -345,8 +346,8 @@ pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
     source.length == copy.length && same_md5
 }
 
-/// Creates the destination's container once per worker (S11, DS20); again when it was found
-/// missing.
+/// Creates the destination's container once per worker (S11, DS20), however many blobs move there
+/// at a time; again when it was found missing.
 async fn ensure_container(
     moving: &Moving<'_>,
     account: &dyn Storage,
@@ -365,20 +366,20 @@ async fn ensure_container(
             Ok(())
         };
     }
-    if lock(&core.made).contains(&key) && !missing {
-        return Ok(());
-    }
+    let made = if missing || planted("container-made-by-each") {
+        // Whoever comes later than this waits for the new call, or finds it done.
+        let anew = Made::default();
+        lock(&core.made).insert(key, Arc::clone(&anew));
+        anew
+    } else {
+        Arc::clone(lock(&core.made).entry(key).or_default())
+    };
     let cx = core.context(&moving.page.page.id);
     let call = || account.create_container(&cx, container);
-    match core
-        .calls
-        .repeated(&core.entropy, "create_container", call)
-        .await
-    {
-        Ok(_) => {
-            lock(&core.made).insert(key);
-            Ok(())
-        }
-        Err(error) => Err(work::failed(&error)),
-    }
+    let make = async || {
+        let made = core.calls.repeated(&core.entropy, "create_container", call);
+        made.await.map(|_| ())
+    };
+    let made = made.get_or_try_init(make).await;
+    made.copied().map_err(|error| work::failed(&error))
 }

@@ -6,10 +6,9 @@ use serde::Serialize;
 use smalt_sleeve::port::BlobItem;
 
 use crate::decide::Decision;
+use crate::error::exit;
+use crate::guard::{Burden, Guard};
 use crate::outcome::Outcome;
-
-/// Most blobs that a plan names, unless asked for more; totals always cover all.
-pub const ROWS_MAX: usize = 1_000;
 
 /// Prices are settings: they differ by region, tier and contract. The default is the example of the
 /// source documents, one cent per 10,000 transactions, and no truth.
@@ -63,6 +62,12 @@ pub struct ContainerPlan {
     /// Why it could not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Where the circuit breaker would stop it. What is planned from there on would stay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
+    /// What would be removed and seen before that.
+    #[serde(skip)]
+    burden: Burden,
 }
 
 /// Totals of a plan.
@@ -160,6 +165,38 @@ impl Plan {
         });
     }
 
+    /// Judges a page of so many blobs of which so many would go, as a sweep would before it begins
+    /// the page.
+    pub(crate) fn guard(&mut self, guard: &Guard, label: &str, seen: u64, due: u64) {
+        let cycle_removed = self.containers.values().map(|c| c.burden.container_removed);
+        let cycle_removed = cycle_removed.sum();
+        let plan = self.containers.entry(label.to_owned()).or_default();
+        if plan.stopped.is_some() {
+            return;
+        }
+        let so_far = Burden {
+            cycle_removed,
+            ..plan.burden
+        };
+        if let Some(trip) = guard.judge(so_far, seen, due) {
+            plan.stopped = Some(format!("before page {}: {trip}", plan.totals.pages));
+            return;
+        }
+        plan.burden.container_removed += due;
+        plan.burden.container_seen += seen;
+    }
+
+    /// The exit code for it: that of a sweep, as far as it can be foreseen.
+    pub fn exit_code(&self) -> u8 {
+        if self.containers.values().any(|c| c.stopped.is_some()) {
+            exit::GUARD
+        } else if self.containers.values().any(|c| c.error.is_some()) {
+            exit::FAILED_ITEMS
+        } else {
+            exit::OK
+        }
+    }
+
     /// Keeps the first rows only.
     pub fn truncate(&mut self, rows_max: usize) {
         if self.rows.len() > rows_max {
@@ -241,6 +278,10 @@ impl Plan {
         for (label, plan) in &self.containers {
             if let Some(error) = &plan.error {
                 text.push_str(&format!("{label}: {error}\n"));
+            }
+            if let Some(stopped) = &plan.stopped {
+                let line = format!("{label}: the circuit breaker would stop it {stopped}\n");
+                text.push_str(&line);
             }
         }
         text.push_str(&format!(

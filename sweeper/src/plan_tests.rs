@@ -20,6 +20,7 @@ fn item(name: &str, length: u64) -> BlobItem {
             copy: None,
             access_tier: None,
             tag_count: 0,
+            tags: None,
         },
     }
 }

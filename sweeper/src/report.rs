@@ -1,6 +1,7 @@
 //! What a worker did: counters by container and outcome, failed blobs, closed cycles.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -63,6 +64,32 @@ pub struct BlobRecord {
     /// One line for people, where the outcome alone does not say it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+}
+
+impl BlobRecord {
+    /// The one line about this decision; with how long it took when anything was done.
+    pub(crate) fn log(&self, page: &str, took: Option<Duration>) {
+        tracing::info!(
+            op = "blob",
+            page,
+            container = self.container,
+            blob = self.blob,
+            etag = self.etag,
+            outcome = self.outcome.name(),
+            detail = self.detail,
+            ms = took.map(|took| took.as_millis() as u64),
+        );
+    }
+
+    /// The line about a blob that nobody would do anything about.
+    pub(crate) fn log_untouched(&self) {
+        tracing::debug!(
+            op = "blob",
+            container = self.container,
+            blob = self.blob,
+            outcome = self.outcome.name(),
+        );
+    }
 }
 
 /// A closed cycle, over all workers.

@@ -4,8 +4,10 @@
 //! strictly: an unknown name is an error. An account is never mixed from two sources.
 
 mod effective;
+mod rules;
 mod schema;
 mod secret;
+mod sound;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +22,7 @@ use crate::plan::Prices;
 pub use effective::{Setting, Source, effective};
 pub use schema::AccountSettings;
 pub use secret::Secret;
+pub use sound::findings;
 
 /// Prefix of the environment's variables.
 pub const ENV_PREFIX: &str = "SWEEPER_";

@@ -1,6 +1,6 @@
 //! What the executors of one worker share.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::CallContext;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
@@ -19,6 +19,7 @@ use crate::decide::Policy;
 use crate::entropy::Entropy;
 use crate::error::SweepError;
 use crate::monitor::Gauges;
+use crate::planted::planted;
 use crate::report::Report;
 
 /// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
@@ -30,6 +31,9 @@ const SKEW_WARN: Duration = Duration::from_secs(60);
 const SKEW_MAX: Duration = Duration::from_secs(600);
 /// Longest client request id (Gridwich G6: 1 KiB), with room for the fields around the page id.
 const PAGE_ID_CHARS_MAX: usize = 800;
+
+/// A container that is made once, by whoever needs it first.
+pub(crate) type Made = Arc<OnceCell<()>>;
 
 /// The rules, which may be replaced while workers work.
 pub(crate) type PolicyCell = Arc<Mutex<Arc<Policy>>>;
@@ -43,14 +47,17 @@ pub(crate) struct Core {
     pub(crate) lease_id: String,
     pub(crate) stop: Stop,
     pub(crate) report: Mutex<Report>,
-    /// Destination containers that are known to be there, by account (DS20).
-    pub(crate) made: Mutex<BTreeSet<(String, String)>>,
+    /// Destination containers, by account: each is made by one call, and whoever needs it waits for
+    /// that (DS20).
+    pub(crate) made: Mutex<BTreeMap<(String, String), Made>>,
     pub(crate) wall_clock: Option<WallClock>,
     /// For whoever looks on.
     pub(crate) gauges: Mutex<Gauges>,
     pub(crate) began: Instant,
     /// What is known of the day's calls of the fleet.
     pub(crate) spending: Mutex<Spending>,
+    /// The document's containers are those that are asked for.
+    pub(crate) agreed: AtomicBool,
     policy: PolicyCell,
     clock: Mutex<Option<(Timestamp, Instant)>>,
 }
@@ -71,11 +78,12 @@ impl Core {
         Core {
             calls: Calls::new(config.rate_per_s, config.retries),
             report: Mutex::new(Report::new(&worker)),
-            made: Mutex::new(BTreeSet::new()),
+            made: Mutex::default(),
             clock: Mutex::new(None),
             gauges: Mutex::default(),
             spending: Mutex::default(),
             began: Instant::now(),
+            agreed: AtomicBool::new(false),
             policy,
             config,
             accounts,
@@ -172,7 +180,7 @@ impl Stop {
         }
         tokio::select! {
             biased;
-            () = told => {}
+            () = told, if !planted("deaf-while-asleep") => {}
             () = tokio::time::sleep(span) => {}
         }
     }

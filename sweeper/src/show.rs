@@ -6,13 +6,13 @@ use smalt_sweeper::state::Document;
 use smalt_sweeper::summary::{LogSummary, StateSummary};
 use smalt_sweeper::uri::redact;
 
-/// Blobs that a plan names on a screen; `--csv` and `--json` name more.
-const ROWS_SHOWN: usize = 20;
+/// Blobs that a plan names on a screen unless asked for more; `--csv` and `--json` name all.
+pub(crate) const ROWS_SHOWN: usize = 20;
 
 /// The plan: first blobs, then totals.
 pub(crate) fn plan(plan: &Plan) -> String {
     let mut text = String::new();
-    for row in plan.rows.iter().take(ROWS_SHOWN) {
+    for row in &plan.rows {
         let arrow = if row.destination.is_empty() {
             ""
         } else {
@@ -28,15 +28,20 @@ pub(crate) fn plan(plan: &Plan) -> String {
         );
         text.push_str(&printable(&line));
     }
-    let hidden = plan.rows.len().saturating_sub(ROWS_SHOWN);
-    if hidden > 0 || plan.truncated {
-        text.push_str("... and more; --csv names them\n");
+    if plan.truncated {
+        text.push_str("... and more; --csv names all of them\n");
     }
     if !text.is_empty() {
         text.push('\n');
     }
     text.push_str(&format!("as of {} (the service's time)\n", plan.decided_at));
     text.push_str(&plan.table());
+    if plan.total.delete + plan.total.r#move > 0 {
+        text.push_str(
+            "snapshots and what stands at a destination show only at a blob's turn (explain \
+             looks for one)\n",
+        );
+    }
     text
 }
 

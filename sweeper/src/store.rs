@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::calls::lock;
 use crate::config::StateBackend;
 use crate::error::SweepError;
+use crate::monitor::Phase;
 use crate::planted::planted;
 use crate::shared::Core;
 use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, ledger};
@@ -21,6 +22,11 @@ const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::
 /// So many waits are of the first length, about that of a claim: who comes away empty-handed must
 /// not wait ever longer while those that had the lease ask again at once, or they get all the work.
 const EVEN_WAITS: u32 = 5;
+/// A wait for the lease is looked into after this long, and then as often until it is clear that
+/// nobody writes under it.
+const LEASE_LOOK: Duration = Duration::from_secs(5);
+/// From line to line about a lease that does not come free.
+const LEASE_WARN_EVERY: Duration = Duration::from_secs(60);
 /// Part of the lease that is kept back for writing the document (D1).
 const LEASE_RESERVE: Duration = Duration::from_secs(10);
 /// Longest time for what is done between reading and writing the document (D1).
@@ -39,11 +45,74 @@ pub(crate) struct Session<'a> {
     opened: Instant,
 }
 
-/// Whether a wait for the lease ends when the worker is to stop.
+/// When a wait for the lease ends without it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
+    /// With the patience of the configuration, for a command that somebody waits for; or when the
+    /// worker is to stop.
+    Limited,
+    /// When the worker is to stop.
     UntilStop,
+    /// Never: what was done is to be written.
     Unlimited,
+}
+
+/// A wait for a lease. Workers hold it for moments, and their writes show while others have it; who
+/// holds it without writing is dead or no worker, and without end or not is not told.
+struct LeaseWait {
+    since: Instant,
+    fence: Option<u64>,
+    look_at: Instant,
+}
+
+impl LeaseWait {
+    fn new() -> Self {
+        let now = Instant::now();
+        LeaseWait {
+            since: now,
+            fence: None,
+            look_at: now + LEASE_LOOK,
+        }
+    }
+
+    /// Says now and then that the lease does not come free, and gives up where that is allowed.
+    async fn go_on(
+        &mut self,
+        core: &Core,
+        storage: &dyn Storage,
+        patience: Patience,
+    ) -> Result<(), SweepError> {
+        let lasting = Duration::from_secs(u64::from(core.config.lease_s)) + LEASE_LOOK;
+        let limit = core.config.state_patience.max(lasting);
+        let over = patience == Patience::Limited && self.since.elapsed() >= limit;
+        if Instant::now() < self.look_at && !over {
+            return Ok(());
+        }
+        let read = read(core, storage).await;
+        let fence = read.ok().map(|(document, _)| document.fence);
+        if fence.is_none() || fence != self.fence {
+            // Somebody wrote meanwhile: this is no more than a crowd.
+            if self.fence.is_some() {
+                self.since = Instant::now();
+            }
+            self.fence = fence;
+            self.look_at = Instant::now() + LEASE_LOOK;
+            return Ok(());
+        }
+        self.look_at = Instant::now() + LEASE_WARN_EVERY;
+        let blob = &core.config.state_blob;
+        let held = SweepError::LeaseHeld {
+            place: format!("{}/{}", blob.container, blob.name),
+            waited_s: self.since.elapsed().as_secs(),
+        };
+        if over {
+            return Err(held);
+        }
+        tracing::warn!("{held}");
+        let error = held.to_string();
+        lock(&core.gauges).enter(Phase::OutOfReach { error });
+        Ok(())
+    }
 }
 
 /// Takes the lease (unless ETags alone are to do) and reads the document; creates it when missing.
@@ -94,6 +163,7 @@ fn note(core: &Core, document: &Document) {
 async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Result<(), SweepError> {
     let (mut wait, wait_max) = LEASE_WAIT;
     let mut attempts = 0u32;
+    let mut waiting = LeaseWait::new();
     loop {
         let cx = core.context("");
         let (blob, id) = (&core.config.state_blob, &core.lease_id);
@@ -104,9 +174,10 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
         };
         match error.kind {
             ErrorKind::LeaseTaken | ErrorKind::LeaseLost => {
-                if patience == Patience::UntilStop && core.stop.is_set() {
+                if patience != Patience::Unlimited && core.stop.is_set() {
                     return Err(SweepError::Stopped);
                 }
+                waiting.go_on(core, storage, patience).await?;
                 attempts += 1;
                 tracing::debug!(attempts, "the state document is leased, waiting");
                 tokio::time::sleep(wait.mul_f64(0.5 + core.entropy.fraction())).await;

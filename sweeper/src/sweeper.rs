@@ -16,6 +16,8 @@ use crate::listing;
 use crate::monitor::{Monitor, Phase};
 use crate::plan::{ContainerPlan, Plan, Prices};
 use crate::report::Report;
+use crate::rule::asks_for_tags;
+use crate::scope;
 use crate::shared::{Core, PolicyCell, Stop, WallClock};
 use crate::state::{Container, Document, Status};
 use crate::store;
@@ -152,6 +154,7 @@ impl Sweeper {
     ) -> Result<Plan, SweepError> {
         let core = self.core(Stop::default());
         let document = self.document(&core).await?;
+        scope::agree(&core.config, &core.accounts, &document)?;
         let swept = core.accounts.swept(&document);
         let mut plan = Plan::default();
         for element in document
@@ -242,6 +245,7 @@ async fn plan_container(
             prefix: element.prefix.clone(),
             marker,
             page_size: core.config.page_size,
+            tags: asks_for_tags(&core.policy().rules),
         };
         let cx = core.context("plan");
         let call = || place.storage.list_blobs(&cx, &place.container, &list);
@@ -249,13 +253,17 @@ async fn plan_container(
         let page = listed.map_err(|error| crate::uri::redact(&error.to_string()))?;
         plan.page(&element.name);
         plan.decided_at = page.server_time.iso_s();
+        let mut due = 0;
         for item in &page.blobs {
             let scene = listing::scene(core, &place, sheet.swept);
             let (name, seen) = (&item.name, &item.properties);
             let decision =
                 decide::decide(&core.config.policy, &scene, name, seen, page.server_time);
+            due += u64::from(decision.removes());
             plan.blob(&element.name, &place.container, item, &decision);
         }
+        let seen = page.blobs.len() as u64;
+        plan.guard(&core.config.guard, &element.name, seen, due);
         plan.truncate(sheet.rows_max);
         progress(plan);
         marker = page.next_marker;

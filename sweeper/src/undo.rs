@@ -185,6 +185,7 @@ async fn undo_container(
             prefix: prefix.to_owned(),
             marker,
             page_size: core.config.page_size,
+            tags: false,
         };
         let cx = core.context("undo");
         let call = || account.list_blobs(&cx, container, &list);

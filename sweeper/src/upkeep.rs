@@ -44,7 +44,7 @@ impl Sweeper {
         // A document that is not there is not made for the sake of its migration.
         store::read(&core, self.state_account()?.as_ref()).await?;
         for _ in 0..TRIES_MAX {
-            let mut session = store::open(&core, Patience::Unlimited).await?;
+            let mut session = store::open(&core, Patience::Limited).await?;
             let mut document = session.document.clone();
             if document.version >= VERSION_NEWEST {
                 session.close().await;

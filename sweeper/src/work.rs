@@ -10,6 +10,7 @@ use smalt_sleeve::port::{
 use tokio::time::Instant;
 
 use crate::calls::lock;
+use crate::carried;
 use crate::claim::{ClaimedPage, Completion};
 use crate::decide::{self, Decision};
 use crate::error::SweepError;
@@ -62,7 +63,10 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
         let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)
             .map(|(item, decision)| handle(core, page, item, decision.clone()))
-            .buffer_unordered(core.config.parallelism);
+            .buffer_unordered(match planted("all-at-once") {
+                true => page.actions.len().max(1),
+                false => core.config.parallelism,
+            });
         let mut running = pin!(running);
         let mut lost = pin!(keep(core, page));
         loop {
@@ -92,12 +96,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
     let finished = handled == page.actions.len();
     if finished {
         tally.add(&page.kept.tally);
-        let mut report = lock(&core.report);
-        report.page(&page.label, &page.kept.outcomes);
-        page.kept
-            .failures
-            .iter()
-            .for_each(|record| report.note_failure(record));
+        page.kept.note(core, &page.page.id, &page.label);
     } else {
         tally.seen = handled as u64;
     }
@@ -166,6 +165,8 @@ async fn handle(
         looks += 1;
         match look_again(core, page, &blob).await {
             Ok((newer, now)) => {
+                let storage = page.place.storage.as_ref();
+                let newer = carried::with_tags(core, storage, &blob, newer).await;
                 let scene = listing::scene(core, &page.place, &page.swept);
                 let policy = core.policy();
                 decision = decide::decide(&policy, &scene, &blob.name, &newer, now);
@@ -187,16 +188,7 @@ async fn handle(
         outcome: done.outcome,
         detail: done.detail,
     };
-    tracing::info!(
-        op = "blob",
-        page = page.page.id,
-        container = record.container,
-        blob = record.blob,
-        etag = record.etag,
-        outcome = record.outcome.name(),
-        detail = record.detail,
-        ms = began.elapsed().as_millis() as u64,
-    );
+    record.log(&page.page.id, Some(began.elapsed()));
     record
 }
 

@@ -125,6 +125,7 @@ impl Bent {
             copy: Some(state),
             access_tier: None,
             tag_count: 0,
+            tags: None,
         };
         let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
         claimed.insert(blob.clone(), properties);

@@ -113,6 +113,7 @@ impl<'a> Answer<'a> {
                 .tag_count
                 .and_then(|text| text.parse().ok())
                 .unwrap_or(0),
+            tags: None,
             metadata: self.metadata,
         })
     }

@@ -26,11 +26,10 @@ impl AzureStorage {
         if list.page_size > limits::LIST_RESULTS_MAX {
             return Err(call.invalid("a page has at most 5000 blobs"));
         }
+        let mut include = vec![ListBlobsIncludeItem::Copy, ListBlobsIncludeItem::Metadata];
+        include.extend(list.tags.then_some(ListBlobsIncludeItem::Tags));
         let asked = BlobContainerClientListBlobsOptions {
-            include: Some(vec![
-                ListBlobsIncludeItem::Copy,
-                ListBlobsIncludeItem::Metadata,
-            ]),
+            include: Some(include),
             marker: list.marker.clone(),
             maxresults: i32::try_from(list.page_size).ok().filter(|size| *size > 0),
             prefix: Some(list.prefix.clone()).filter(|prefix| !prefix.is_empty()),

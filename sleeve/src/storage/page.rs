@@ -171,11 +171,13 @@ impl<'a> Page<'a> {
 
     fn blob(&mut self) -> PortResult<BlobItem> {
         let (mut name, mut properties, mut metadata) = (None, None, Metadata::new());
+        let mut tags = None;
         while let Some(element) = self.child()? {
             match element.name() {
                 "Name" => name = Some(self.name(&element)?),
                 "Properties" => properties = Some(self.properties(&element)?),
                 "Metadata" => metadata = self.metadata(&element)?,
+                "Tags" => tags = Some(self.tags(&element)?),
                 _ => self.skip(&element)?,
             }
         }
@@ -206,6 +208,7 @@ impl<'a> Page<'a> {
                 copy,
                 access_tier: found.access_tier,
                 tag_count: found.tag_count,
+                tags,
             },
         })
     }
@@ -233,6 +236,34 @@ impl<'a> Page<'a> {
             metadata.insert(element.name().to_owned(), value);
         }
         Ok(metadata)
+    }
+
+    /// `TagSet` with a `Tag` of `Key` and `Value` for each.
+    fn tags(&mut self, element: &Element<'a>) -> PortResult<Metadata> {
+        let mut tags = Metadata::new();
+        if element.is_empty {
+            return Ok(tags);
+        }
+        while let Some(set) = self.child()? {
+            if set.name() != "TagSet" || set.is_empty {
+                self.skip(&set)?;
+                continue;
+            }
+            while let Some(tag) = self.child()? {
+                let (mut key, mut value) = (String::new(), String::new());
+                while !tag.is_empty
+                    && let Some(part) = self.child()?
+                {
+                    match part.name() {
+                        "Key" => key = self.text(&part)?.into_owned(),
+                        "Value" => value = self.text(&part)?.into_owned(),
+                        _ => self.skip(&part)?,
+                    }
+                }
+                tags.insert(key, value);
+            }
+        }
+        Ok(tags)
     }
 
     fn properties(&mut self, element: &Element<'a>) -> PortResult<Found> {

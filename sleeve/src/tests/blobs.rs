@@ -49,6 +49,7 @@ fn properties() -> BlobProperties {
         }),
         access_tier: Some("Hot".to_owned()),
         tag_count: 2,
+        tags: None,
     }
 }
 
@@ -327,6 +328,7 @@ async fn list_blobs() {
         prefix: "a b+".to_owned(),
         marker: Some("m+/1=".to_owned()),
         page_size: 2,
+        ..ListBlobs::default()
     };
     let page = service
         .storage()
@@ -346,6 +348,32 @@ async fn list_blobs() {
     assert_eq!(page.blobs[1].properties.content_type, None);
     let query = "comp=list&include=copy%2Cmetadata&marker=m%2B%2F1%3D&maxresults=2\
         &prefix=a%20b%2B&restype=container";
+    assert_eq!(service.texts(), [format!("GET {URL}?{query}")]);
+}
+
+/// Index tags come along where they are asked for.
+#[tokio::test]
+async fn list_blobs_with_tags() {
+    let tags = "<Tags><TagSet><Tag><Key>k &amp;</Key><Value>v</Value></Tag><Tag><Key>e</Key>\
+        <Value /></Tag></TagSet></Tags></Blob><Blob><Name Encoded";
+    let page = PAGE.replacen("</Blob>\n<Blob><Name Encoded", tags, 1);
+    let service = Service::with([reply(200, &[], &page)]);
+    let list = ListBlobs {
+        tags: true,
+        ..ListBlobs::default()
+    };
+    let page = service
+        .storage()
+        .list_blobs(&cx(), "cont", &list)
+        .await
+        .unwrap();
+    let expected = [("e", ""), ("k &", "v")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    assert_eq!(
+        page.blobs[0].properties.tags,
+        Some(Metadata::from(expected))
+    );
+    assert_eq!(page.blobs[1].properties.tags, None);
+    let query = "comp=list&include=copy%2Cmetadata%2Ctags&restype=container";
     assert_eq!(service.texts(), [format!("GET {URL}?{query}")]);
 }
 

@@ -88,6 +88,7 @@ async fn every_shape_of_request_is_signed_rightly() {
         prefix: "a b+c/ü".to_owned(),
         marker: Some("x+/=".to_owned()),
         page_size: 7,
+        ..ListBlobs::default()
     };
     storage.list_blobs(&cx(), "cont", &list).await.unwrap();
     let odd = BlobId::new("cont", "ä/ö %#?&+ü");

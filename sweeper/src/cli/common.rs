@@ -51,7 +51,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "HOST:PORT", help_heading = "Account")]
     connect_to: Option<String>,
 
-    /// Sweep this container, or names with a prefix in it. May be repeated.
+    /// Sweep this container, or names with a prefix in it. May be repeated. Refused when the state
+    /// document sweeps others.
     #[arg(
         long = "container",
         value_name = "NAME[/PREFIX]",
@@ -73,7 +74,8 @@ pub(crate) struct Common {
     /// Blobs go this long after their time, for example 1h.
     #[arg(long, value_name = "SPAN", help_heading = "Sweep")]
     ttl_grace: Option<String>,
-    /// Lift the circuit breaker's limits for this run.
+    /// Lift the circuit breaker's limits (guard.max_per_cycle, guard.max_fraction) for this run.
+    /// The fraction is judged once 100 blobs of a container were seen.
     #[arg(long, help_heading = "Sweep")]
     approve: bool,
 

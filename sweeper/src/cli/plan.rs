@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Args;
-use smalt_sweeper::error::exit;
 
 use super::common::{self, Common};
 use super::progress;
@@ -16,11 +15,21 @@ pub(crate) struct PlanArgs {
     /// The blobs that would go, or need attention, as CSV.
     #[arg(long)]
     pub(crate) csv: bool,
-    /// Name at most this many blobs; totals cover all.
-    #[arg(long, default_value_t = smalt_sweeper::plan::ROWS_MAX)]
-    pub(crate) rows: usize,
+    /// Name at most this many blobs; totals cover all. All of them with --json and --csv, 20
+    /// otherwise.
+    #[arg(long, value_name = "N")]
+    pub(crate) rows: Option<usize>,
     #[command(flatten)]
     pub(crate) common: Common,
+}
+
+impl PlanArgs {
+    /// What programs read is whole unless they ask for less.
+    fn rows_max(&self) -> usize {
+        let whole = self.json || self.csv;
+        let most = if whole { usize::MAX } else { show::ROWS_SHOWN };
+        self.rows.unwrap_or(most)
+    }
 }
 
 /// Plans, and prints the plan.
@@ -33,16 +42,45 @@ pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
         told.set_message(format!("{seen} blobs seen"));
         told.tick();
     };
-    let planned = sweeper.plan(settings.prices, args.rows, progress).await;
+    let rows_max = args.rows_max();
+    let planned = sweeper.plan(settings.prices, rows_max, progress).await;
     bar.finish_and_clear();
     let plan = planned?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&plan)?);
     } else if args.csv {
         print!("{}", plan.csv());
+        if plan.truncated {
+            eprintln!("note: there are more than the first {rows_max} blobs (--rows)");
+        }
     } else {
         print!("{}", show::plan(&plan));
     }
-    let failed = plan.containers.values().any(|c| c.error.is_some());
-    Ok(if failed { exit::FAILED_ITEMS } else { exit::OK })
+    Ok(plan.exit_code())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    /// `--csv` and `--json` name every blob; only `--rows` says otherwise.
+    #[test]
+    fn what_programs_read_is_whole() {
+        for (flags, expected) in [
+            ("", show::ROWS_SHOWN),
+            ("--rows 30", 30),
+            ("--csv", usize::MAX),
+            ("--json", usize::MAX),
+            ("--csv --rows 1000", 1_000),
+        ] {
+            let line = format!("smalt-sweeper plan {flags}");
+            let Command::Plan(args) = Cli::parse_from(line.split_whitespace()).command else {
+                panic!("the command is plan");
+            };
+            assert_eq!(args.rows_max(), expected, "{flags}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use smalt_sweeper::{SweepError, Target};
 
 use super::common::{self, Common};
 use super::progress;
+use crate::connect;
 use crate::show::printable;
 
 #[derive(Debug, Args)]
@@ -58,6 +59,9 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     let marking = args.marking();
     let checked = marking.check(&settings.sweeper.policy);
     checked.map_err(SweepError::Config)?;
+    if marking.is_over(&settings.sweeper.policy, connect::wall_clock()) {
+        eprintln!("warning: that time is over already: the next sweep takes what is marked so");
+    }
     let marks = match args.all {
         false => {
             let target: Target = args.target.parse()?;
@@ -87,7 +91,14 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
         false => print!("{}", text(&marks)),
     }
     let failed = marks.count(Marked::Failed) + marks.count(Marked::Leased);
-    Ok(if failed > 0 {
+    let found: u64 = marks.outcomes.values().sum();
+    if found == 0 {
+        eprintln!(
+            "error: there is no blob whose name begins with {}",
+            args.target
+        );
+    }
+    Ok(if failed > 0 || found == 0 {
         exit::FAILED_ITEMS
     } else {
         exit::OK

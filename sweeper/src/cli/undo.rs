@@ -80,8 +80,13 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
         true => println!("{}", serde_json::to_string_pretty(&report)?),
         false => print!("{}", text(&report)),
     }
+    let others = report.count(Undone::NoHistory);
+    let found = report.outcomes.values().sum::<u64>() > others;
+    if !found {
+        eprintln!("error: no dead blob there is one that was asked for");
+    }
     Ok(match report.failed() {
-        0 => exit::OK,
+        0 if found => exit::OK,
         _ => exit::FAILED_ITEMS,
     })
 }

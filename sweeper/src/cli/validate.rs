@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use smalt_sweeper::error::exit;
 use smalt_sweeper::inspect::Answer;
-use smalt_sweeper::settings::Setting;
+use smalt_sweeper::settings::{self, Setting};
 
 use super::common::{self, Common};
 use crate::connect;
@@ -33,9 +33,14 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
         true => sweeper.probe().await?,
         false => Vec::new(),
     };
+    let findings = settings::findings(&settings.sweeper);
     match args.json {
         true => {
-            let all = serde_json::json!({ "settings": values, "answers": answers });
+            let all = serde_json::json!({
+                "settings": values,
+                "findings": findings,
+                "answers": answers,
+            });
             println!("{}", serde_json::to_string_pretty(&all)?);
         }
         false => print!("{}", text(&values, &answers)),
@@ -43,14 +48,21 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
     if settings.sweeper.containers.is_empty() {
         tracing::info!("no containers are named: the state document says what is swept");
     }
-    Ok(worst(&answers))
+    for finding in &findings {
+        eprintln!("error: {}", printable(finding));
+    }
+    match findings.is_empty() {
+        true => Ok(worst(&answers)),
+        false => Ok(exit::USAGE),
+    }
 }
 
 fn text(values: &[Setting], answers: &[Answer]) -> String {
     let width = values.iter().map(|v| v.key.len()).max().unwrap_or(0);
     let value = |v: &Setting| format!("{:<width$}  {:<28}  {}\n", v.key, v.value, v.source);
     let answer = |a: &Answer| {
-        let said = a.error.as_deref().unwrap_or("answers");
+        let said = a.error.as_deref().or(a.note.as_deref());
+        let said = said.unwrap_or("answers");
         format!("{}: {said}\n", a.place)
     };
     let values = values.iter().map(value);

@@ -270,7 +270,6 @@ fn policy(config: &SweeperConfig) -> Vec<(&'static str, String)> {
 }
 
 fn shown_rule(rule: &Rule) -> String {
-    let age = span::format(rule.older_than);
     let exclude: String = rule
         .exclude
         .iter()
@@ -278,8 +277,5 @@ fn shown_rule(rule: &Rule) -> String {
         .collect();
     let dead = rule.dead.iter().map(|dead| format!(" to {dead}"));
     let dead: String = dead.collect();
-    format!(
-        "{}/{} older than {age}{exclude}{dead}",
-        rule.container, rule.prefix
-    )
+    format!("{rule}{exclude}{dead}")
 }

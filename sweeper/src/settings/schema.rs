@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
-use super::{Secret, Settings, SettingsError, wrong};
+use super::rules::RuleEntry;
+use super::{Secret, Settings, SettingsError, sound, wrong};
 use crate::budget::Budget;
 use crate::config::{
     Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
 };
-use crate::decide::{Policy, Rule};
+use crate::decide::Policy;
 use crate::destination;
 use crate::glob::PATTERN_CHARS_MAX;
 use crate::guard::Guard;
@@ -134,19 +135,6 @@ struct GuardEntry {
     approve: bool,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RuleEntry {
-    container: String,
-    #[serde(default)]
-    prefix: String,
-    older_than: Span,
-    #[serde(default)]
-    exclude: Vec<String>,
-    #[serde(default)]
-    dead: Option<String>,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct PricesEntry {
@@ -201,8 +189,9 @@ enum Leased {
     Skip,
 }
 
+/// A length of time as text.
 #[derive(Clone, Copy, Debug)]
-struct Span(Duration);
+pub(super) struct Span(pub(super) Duration);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -237,6 +226,14 @@ impl File {
             sweeper.dead.account = Some("default".to_owned());
         }
         sweeper.check().map_err(wrong)?;
+        for (key, text) in [("health", &health), ("metrics", &metrics)] {
+            text.iter()
+                .try_for_each(|text| sound::address(key, text))
+                .map_err(wrong)?;
+        }
+        if let Some(why) = sound::refused(&sweeper) {
+            return Err(wrong(why));
+        }
         Ok(Settings {
             accounts: self.account,
             sweeper,
@@ -367,13 +364,7 @@ impl Sweeper {
                 .collect::<Result<Vec<TtlFormat>, _>>()?,
             None => base.ttl_formats.clone(),
         };
-        let rules = self.rule.iter().map(|rule| Rule {
-            container: rule.container.clone(),
-            prefix: rule.prefix.clone(),
-            older_than: rule.older_than.0,
-            exclude: rule.exclude.clone(),
-            dead: rule.dead.clone(),
-        });
+        let rules = self.rule.iter().map(RuleEntry::rule);
         let policy = Policy {
             ttl_key: self.ttl_key.clone().unwrap_or(base.ttl_key),
             dbc_key: self.dbc_key.clone().unwrap_or(base.dbc_key),
@@ -381,7 +372,7 @@ impl Sweeper {
             grace: or(self.grace, base.grace),
             min_age: or(self.guard.min_age, base.min_age),
             protect: self.guard.protect.clone(),
-            rules: rules.collect(),
+            rules: rules.collect::<Result<_, _>>()?,
             dead: self.dead.container.clone(),
             allow_swept_destination: self.dead.allow_swept,
         };

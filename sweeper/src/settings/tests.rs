@@ -113,6 +113,19 @@ fn wrong_values_are_refused_in_words() {
         ("[sweeper]\ncontainers = [\"UPPER\"]", "UPPER"),
         ("[sweeper]\nttl_formats = [\"us\"]", "TTL format"),
         ("[sweeper.guard]\nmax_fraction = 1.5", "max_fraction"),
+        ("[[sweeper.rule]]\ncontainer = \"logs\"", "older_than, tag"),
+        (
+            "[[sweeper.rule]]\ncontainer = \"logs\"\ntag = \"tmp\"",
+            "key=value",
+        ),
+        (
+            "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5\"",
+            "`5` is no size",
+        ),
+        (
+            "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5B\"\nsmaller_than = \"6B\"",
+            "fits no blob",
+        ),
         ("[connection]\nconnect_to = \"nowhere\"", "ADDRESS:PORT"),
         ("[sweeper\n", "line 1"),
     ] {
@@ -224,4 +237,70 @@ fn a_budget_has_the_configured_price() {
     assert_eq!(read(file, flag(0.0)).unwrap(), None);
     let refused = read(file, flag(-1.0)).unwrap_err().to_string();
     assert!(refused.contains("max_cost_per_day"), "{refused}");
+}
+
+/// A rule may ask for a tag and for bounds of the size instead of an age.
+#[test]
+fn rules_by_tag_and_size() {
+    let file = "[[sweeper.rule]]\ncontainer = \"logs\"\ntag = \"kind=a=b\"\n\
+        larger_than = \"1KiB\"\nsmaller_than = \"2MiB\"\n";
+    let read = gather(Some(file), [], []).unwrap().sweeper.policy.rules;
+    let rule = &read[0];
+    assert_eq!(rule.tag, Some(("kind".to_owned(), "a=b".to_owned())));
+    assert_eq!(
+        (rule.larger_than, rule.smaller_than),
+        (Some(1 << 10), Some(2 << 20))
+    );
+    assert!(rule.older_than.is_zero());
+    let shown = "logs/ tagged kind=a=b larger than 1.0 KiB smaller than 2.0 MiB";
+    assert_eq!(rule.to_string(), shown);
+}
+
+/// What cannot be meant is refused; what a run would go on with is found.
+#[test]
+fn mistakes_are_found() {
+    let rule = "[[sweeper.rule]]\ncontainer = \"logs\"\nprefix = \"app/\"\nolder_than = \"1d\"\n";
+    let dead = format!("{rule}dead = \"x/\"\n");
+    let swept = |text: &str| format!("[sweeper]\ncontainers = [{text}]\n");
+    for (file, part) in [
+        (dead.clone(), "moves to `x/`"),
+        (
+            swept("\"events\", \"logs\", \"events\""),
+            "events/ is named twice",
+        ),
+        (
+            swept("\"events/a/\", \"events\""),
+            "events/a/ and events/ overlap",
+        ),
+        (
+            "[sweeper]\nhealth = \"notanaddr\"".to_owned(),
+            "health: `notanaddr`",
+        ),
+        (
+            "[sweeper]\nmetrics = \"host:99999\"".to_owned(),
+            "metrics: `host:99999`",
+        ),
+        ("[sweeper]\nmetrics = \":80\"".to_owned(), "ADDRESS:PORT"),
+    ] {
+        let error = gather(Some(&file), [], []).unwrap_err();
+        assert!(error.0.contains(part), "{file}: {error}");
+    }
+    for file in [
+        format!("[sweeper.dead]\naccount = \"default\"\n{dead}"),
+        swept("\"events/a/\", \"events/b/\", \"logs\""),
+        "[sweeper]\nhealth = \"localhost:9100\"\nmetrics = \"[::1]:0\"".to_owned(),
+    ] {
+        assert!(gather(Some(&file), [], []).is_ok(), "{file}");
+    }
+    for (containers, count) in [
+        ("", 0),
+        ("\"logs\"", 0),
+        ("\"logs/app/x/\"", 0),
+        ("\"logs/web/\"", 1),
+        ("\"events\"", 1),
+    ] {
+        let file = format!("{}{rule}", swept(containers));
+        let config = gather(Some(&file), [], []).unwrap().sweeper;
+        assert_eq!(findings(&config).len(), count, "{containers}");
+    }
 }

@@ -110,7 +110,7 @@ fn next_to_list(document: &Document, now: Timestamp) -> Option<usize> {
         .enumerate()
         .filter(|(_, c)| matches!(c.status, Status::Init | Status::Current))
         .filter(|(_, c)| !is_waiting(c, now) || planted("failed-container-first"))
-        .min_by_key(|(at, c)| (c.order, *at))
+        .min_by_key(|(at, c)| (c.order * u64::from(!planted("no-turns")), *at))
         .map(|(at, _)| at)
 }
 
@@ -341,7 +341,8 @@ pub fn close(document: &mut Document, now: Timestamp, next_due: Timestamp) -> Cl
         container.token = String::new();
         container.pages.clear();
     }
-    document.timestamp = now.iso_s();
+    let stamp = Some(now.iso_s()).filter(|_| !planted("time-stamp-without-zone"));
+    document.timestamp = stamp.unwrap_or_else(|| now.iso_s().replace('Z', ""));
     document.next_due = Some(next_due).filter(|_| !planted("no-next-mark"));
     document.purged = closed.purged;
     document.cycle = document.cycle.saturating_add(1);

@@ -152,6 +152,7 @@ fn properties(version: &Version) -> BlobProperties {
         copy: None,
         access_tier: None,
         tag_count: 0,
+        tags: None,
     }
 }
 

@@ -301,21 +301,24 @@ async fn ds19_only_what_was_done_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn ds20_a_destination_container_is_created_once() {
-    let world = World::new();
-    for at in 0..9 {
-        world.put(&format!("acct/events/{at}"), &[DUE, DBC]);
+    for parallelism in [1, SweeperConfig::default().parallelism] {
+        let world = World::new();
+        for at in 0..9 {
+            world.put(&format!("acct/events/{at}"), &[DUE, DBC]);
+        }
+        let config = SweeperConfig {
+            parallelism,
+            page_size: 9,
+            ..config("one")
+        };
+        once_with(&world, config, Vec::new()).await;
+        let inner = world.lock();
+        let made = inner
+            .calls
+            .iter()
+            .filter(|c| c.starts_with("create_container archive/dbc"));
+        assert_eq!(made.count(), 1, "{parallelism} at a time");
     }
-    let one_by_one = SweeperConfig {
-        parallelism: 1,
-        ..config("one")
-    };
-    once_with(&world, one_by_one, Vec::new()).await;
-    let inner = world.lock();
-    let made = inner
-        .calls
-        .iter()
-        .filter(|c| c.starts_with("create_container archive/dbc"));
-    assert_eq!(made.count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -192,6 +192,18 @@ async fn the_guard_stops_a_sweep_that_removes_too_much() {
         },
         ..config("one")
     };
+    let sweeper = worker(&world, guarded.clone(), Vec::new(), 1);
+    let plan = sweeper.plan(Prices::default(), 100, |_| {}).await.unwrap();
+    let stopped = plan.containers["events"].stopped.as_deref().unwrap();
+    assert!(
+        stopped.starts_with("before page 4: guard.max_per_cycle is 10: 9"),
+        "{stopped}"
+    );
+    assert!(stopped.contains("--approve") && plan.table().contains(stopped));
+    assert_eq!(
+        (plan.exit_code(), plan.containers["logs"].stopped.as_ref()),
+        (exit::GUARD, None)
+    );
     let finished = once_with(&world, guarded, Vec::new()).await;
     assert_eq!(world.names("acct", "events").len(), 21);
     assert_eq!(finished.exit_code(), exit::GUARD);
@@ -265,4 +277,75 @@ async fn the_plan_changes_nothing() {
     ] {
         assert_eq!(world.calls_of(write), 0, "{write}");
     }
+}
+
+/// A lease that lasts: `once` gives up with its patience and says what to do; `run` waits, is not
+/// ready, and goes on as soon as the lease is gone.
+#[tokio::test(start_paused = true)]
+async fn a_lasting_lease_on_the_state_is_told() {
+    let world = World::new();
+    once(&world, Vec::new()).await;
+    world.put("acct/events/a", &[DUE]);
+    let hold = |until_s| {
+        let until = world.now().plus_s(until_s);
+        let lease = move |blob: &mut crate::fake::Blob| blob.lease = Some(("x".into(), until));
+        world.change("acct/smalt-sweeper/TimeToLiveBlobs", lease);
+    };
+    hold(9_999_999);
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let began = world.now();
+    let ended = tokio::time::timeout(Duration::from_secs(600), sweeper.once()).await;
+    let finished = ended.expect("it gives up");
+    assert_eq!(finished.exit_code(), exit::STATE);
+    let said = finished.error.unwrap().to_string();
+    assert!(
+        said.contains("state unlock") && said.contains("TimeToLiveBlobs"),
+        "{said}"
+    );
+    let waited_s = world.now().since(began).as_secs();
+    assert!((60..75).contains(&waited_s), "{waited_s}");
+    assert!(world.has("acct/events/a"));
+
+    let monitor = sweeper.monitor();
+    let watch = async {
+        sleep(100).await;
+        let ready = monitor.readiness();
+        hold(0);
+        sleep(1_200).await;
+        ready
+    };
+    let seen = std::cell::Cell::new(None);
+    sweeper
+        .run_until(async { seen.set(Some(watch.await)) })
+        .await;
+    let reason = seen.into_inner().unwrap().unwrap_err();
+    assert!(reason.contains("state unlock"), "{reason}");
+    assert!(!world.has("acct/events/a"));
+}
+
+/// A crowd that keeps the lease busy is no reason to give up.
+#[tokio::test(start_paused = true)]
+async fn a_busy_lease_is_waited_for() {
+    let world = World::new();
+    once(&world, Vec::new()).await;
+    world.put("acct/events/a", &[DUE]);
+    let path = "acct/smalt-sweeper/TimeToLiveBlobs";
+    let crowd = async {
+        for fence in 0..60u64 {
+            let mut document = world.state();
+            document.fence = 100 + fence;
+            let text = smalt_sweeper::state::write(&document).unwrap();
+            let until = world.now().plus_s(9_999);
+            world.change(path, |blob| {
+                blob.content = text.clone().into();
+                blob.lease = Some(("x".into(), until));
+            });
+            sleep(4).await;
+        }
+        world.change(path, |blob| blob.lease = None);
+    };
+    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let (finished, ()) = tokio::join!(sweeper.once(), crowd);
+    assert!(finished.error.is_none(), "{:?}", finished.error);
+    assert!(!world.has("acct/events/a"));
 }

@@ -14,6 +14,7 @@ mod life;
 mod moves;
 mod operator;
 mod properties;
+mod scope;
 mod support;
 mod undo;
 mod watched;

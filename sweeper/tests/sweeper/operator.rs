@@ -237,7 +237,7 @@ async fn a_document_of_version_1_is_migrated() {
     world.put("acct/events/a", &[DUE]);
     world.put("acct/logs/old/a", &[DUE]);
     world.put("acct/logs/new/a", &[DUE]);
-    let sweeper = worker(&world, config("one"), Vec::new(), 1);
+    let sweeper = worker(&world, by_document("one"), Vec::new(), 1);
     assert_eq!(sweeper.migrate_state().await.unwrap(), Migrated::Written(2));
     let document = world.state();
     assert_eq!((document.version, document.containers.len()), (2, 2));
@@ -249,7 +249,7 @@ async fn a_document_of_version_1_is_migrated() {
     );
     assert!(text.contains("owner=\"ops\""));
     assert_eq!(sweeper.migrate_state().await.unwrap(), Migrated::Already);
-    once(&world, Vec::new()).await;
+    once_with(&world, by_document("one"), Vec::new()).await;
     assert_eq!(world.names("acct", "events").len(), 0);
     assert_eq!(world.names("acct", "logs"), ["new/a"]);
 }
@@ -275,7 +275,7 @@ async fn a_migration_among_workers_loses_nothing() {
     for at in 0..20 {
         world.put(&format!("acct/events/{at}"), &[DUE]);
     }
-    let one = worker(&world, config("one"), Vec::new(), 1);
+    let one = worker(&world, by_document("one"), Vec::new(), 1);
     let two = worker(&world, config("two"), Vec::new(), 2);
     let (finished, migrated) = tokio::join!(one.once(), two.migrate_state());
     assert!(finished.error.is_none());

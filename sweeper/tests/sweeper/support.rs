@@ -1,5 +1,7 @@
 //! Worlds and workers for the tests.
 
+use std::cell::RefCell;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +40,14 @@ pub(crate) fn config(worker: &str) -> SweeperConfig {
 pub(crate) fn etag_config(worker: &str) -> SweeperConfig {
     SweeperConfig {
         backend: StateBackend::Etag,
+        ..config(worker)
+    }
+}
+
+/// A worker that sweeps what the state document says.
+pub(crate) fn by_document(worker: &str) -> SweeperConfig {
+    SweeperConfig {
+        containers: Vec::new(),
         ..config(worker)
     }
 }
@@ -98,4 +108,39 @@ pub(crate) fn paused<T>(future: impl Future<Output = T>) -> T {
 
 pub(crate) async fn sleep(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+thread_local! {
+    static LOG: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// Where the log of a test's own thread goes while somebody listens.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        LOG.with_borrow_mut(|log| log.iter_mut().for_each(|log| log.extend_from_slice(bytes)));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What `work` says at info, as JSON lines. The subscriber is that of the whole process: one for a
+/// thread alone is not asked about lines that another thread comes by first.
+pub(crate) fn logged<T>(work: impl FnOnce() -> T) -> (T, String) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let subscriber = tracing_subscriber::fmt().json().flatten_event(true);
+        let subscriber = subscriber.with_max_level(tracing::Level::INFO);
+        let subscriber = subscriber.with_writer(|| Lines).finish();
+        tracing::subscriber::set_global_default(subscriber).expect("it is the only one");
+        tracing::callsite::rebuild_interest_cache();
+    });
+    LOG.set(Some(Vec::new()));
+    let done = work();
+    let text = LOG.take().unwrap_or_default();
+    (done, String::from_utf8(text).expect("lines are text"))
 }

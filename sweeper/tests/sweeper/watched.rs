@@ -1,8 +1,9 @@
 //! A worker seen from outside, rules that change while it works, and what a copy takes along.
 
 use smalt_sleeve::port::{ErrorKind, Metadata};
-use smalt_sweeper::decide::Policy;
-use smalt_sweeper::{DeadConfig, Outcome, SweeperConfig, TagPolicy};
+use smalt_sweeper::decide::{Policy, Rule};
+use smalt_sweeper::summary::LogSummary;
+use smalt_sweeper::{Class, DeadConfig, Outcome, Prices, SweeperConfig, TagPolicy};
 
 use crate::fake::{Act, World, fault};
 use crate::support::*;
@@ -147,4 +148,89 @@ async fn blobs_without_tags_cost_no_more() {
     once(&world, Vec::new()).await;
     assert_eq!(world.calls_of("blob_tags"), 0);
     assert!(world.get("archive/dbc/a").unwrap().tier.is_none());
+}
+
+/// Every decision that somebody may ask about is one line at info, whether anything was done or
+/// not: what a log says failed is what the report says failed, with the value that cannot be used.
+#[test]
+fn a_log_says_what_failed() {
+    let long = "x".repeat(300);
+    let world = World::new();
+    world.put("acct/events/bad", &[("TimeToLive", "tomorrow")]);
+    world.put("acct/events/long", &[("TimeToLive", &long)]);
+    world.put("acct/events/self", &[DUE, ("DeadBlobContainer", "logs/")]);
+    world.put("acct/events/stays", &[("TimeToLive", FUTURE)]);
+    world.put(
+        "acct/logs/place",
+        &[DUE, ("DeadBlobContainer", "No?sig=SECRET")],
+    );
+    world.put("acct/logs/due", &[DUE]);
+    let same = SweeperConfig {
+        dead: DeadConfig {
+            account: Some("default".into()),
+            ..DeadConfig::default()
+        },
+        ..config("one")
+    };
+    let (finished, text) = logged(|| paused(once_with(&world, same, Vec::new())));
+    let mut summary = LogSummary::default();
+    text.lines().for_each(|line| summary.line(line));
+    assert_eq!(summary.failed(), 4, "{text}");
+    assert_eq!(summary.blobs, 5, "{text}");
+    assert_eq!(finished.report.count_class(Class::Failed), 4);
+    let reason = |name: &str| {
+        let mut all = summary.failures.iter();
+        all.find(|f| f.0.ends_with(name)).unwrap().2.clone()
+    };
+    assert_eq!(reason("bad"), "TimeToLive is \"tomorrow\"");
+    assert!(reason("long").len() < 130, "{}", reason("long"));
+    assert_eq!(reason("self"), "to \"logs/\"");
+    assert!(reason("place").contains("No?") && !text.contains("SECRET"));
+}
+
+/// A rule by tag: the tags come with the listing, `explain` says which rule, and a credential that
+/// may not read tags takes nothing for granted.
+#[tokio::test(start_paused = true)]
+async fn a_rule_by_tag_takes_what_is_tagged() {
+    let world = World::new();
+    for (name, kind) in [("a", "tmp"), ("b", "log"), ("c", "")] {
+        let place = format!("acct/events/{name}");
+        world.put(&place, &[]);
+        let tags = Metadata::from([("kind".to_owned(), kind.to_owned())]);
+        let tags = if kind.is_empty() {
+            Metadata::new()
+        } else {
+            tags
+        };
+        world.change(&place, |blob| blob.tags = tags.clone());
+    }
+    let ruled = || {
+        let rule = Rule {
+            container: "events".into(),
+            tag: Some(("kind".into(), "tmp".into())),
+            ..Rule::default()
+        };
+        SweeperConfig {
+            policy: Policy {
+                rules: vec![rule],
+                ..Policy::default()
+            },
+            ..config("one")
+        }
+    };
+    let sweeper = worker(&world, ruled(), Vec::new(), 1);
+    let told = sweeper.explain(&"events/a".parse().unwrap()).await.unwrap();
+    assert_eq!(told.outcome, Outcome::Deleted);
+    let which = "rule 1 (events/ tagged kind=tmp) fits";
+    assert!(told.checks.iter().any(|c| c.found == which), "{told:?}");
+    let refused = vec![fault("blob_tags", 1, Act::Refuse(ErrorKind::Denied))];
+    let blind = worker(&world, ruled(), refused, 1);
+    let told = blind.explain(&"events/b".parse().unwrap()).await.unwrap();
+    assert_eq!(told.outcome, Outcome::TagsDenied);
+    let plan = sweeper.plan(Prices::default(), 9, |_| {}).await.unwrap();
+    assert_eq!(plan.total.delete, 1);
+    world.lock().operator = true;
+    let finished = sweeper.once().await;
+    assert_eq!(finished.report.count(Outcome::Deleted), 1);
+    assert_eq!(world.names("acct", "events"), ["b", "c"]);
 }

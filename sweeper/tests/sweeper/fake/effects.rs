@@ -51,6 +51,7 @@ pub(super) fn properties(blob: &Blob, now: Timestamp) -> BlobProperties {
         }),
         access_tier: blob.tier.clone(),
         tag_count: blob.tags.len() as u32,
+        tags: None,
     }
 }
 
@@ -209,7 +210,10 @@ pub(super) fn list(
     let blobs = found.by_ref().take(most);
     let blobs = blobs.map(|(key, blob)| BlobItem {
         name: key.2.clone(),
-        properties: properties(blob, now),
+        properties: BlobProperties {
+            tags: (list.tags && !blob.tags.is_empty()).then(|| blob.tags.clone()),
+            ..properties(blob, now)
+        },
     });
     BlobPage {
         blobs: blobs.collect(),

@@ -1,0 +1,94 @@
+//! Rules: times to live for blobs that carry none, by place, age, size and index tag. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+use smalt_sleeve::port::BlobProperties;
+
+use crate::plan::bytes;
+use crate::span;
+
+/// A time to live for blobs that carry none. All that it asks for must fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Container name.
+    pub container: String,
+    /// Only names with this prefix.
+    pub prefix: String,
+    /// Due this long after Last-Modified; at once when zero.
+    pub older_than: Duration,
+    /// Only blobs with this index tag: key and value, compared exactly.
+    pub tag: Option<(String, String)>,
+    /// Only blobs of more bytes.
+    pub larger_than: Option<u64>,
+    /// Only blobs of fewer bytes.
+    pub smaller_than: Option<u64>,
+    /// Except these, as patterns over `name` and `container/name`.
+    pub exclude: Vec<String>,
+    /// Where the dead blob goes, in the grammar of `DeadBlobContainer`; deleted when absent.
+    pub dead: Option<String>,
+}
+
+impl Rule {
+    /// Whether it fits, its exclusions aside; `None` when that hangs on tags that are not known.
+    pub(crate) fn fits(&self, container: &str, name: &str, seen: &BlobProperties) -> Option<bool> {
+        let is_here = self.container == container && name.starts_with(&self.prefix);
+        let is_large = self.larger_than.is_none_or(|bound| seen.length > bound);
+        let is_small = self.smaller_than.is_none_or(|bound| seen.length < bound);
+        if !(is_here && is_large && is_small) {
+            return Some(false);
+        }
+        let Some((key, value)) = &self.tag else {
+            return Some(true);
+        };
+        match &seen.tags {
+            Some(tags) => Some(tags.get(key) == Some(value)),
+            None if seen.tag_count == 0 => Some(false),
+            None => None,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.container, self.prefix)?;
+        if !self.older_than.is_zero() {
+            write!(f, " older than {}", span::format(self.older_than))?;
+        }
+        if let Some((key, value)) = &self.tag {
+            write!(f, " tagged {key}={value}")?;
+        }
+        if let Some(bound) = self.larger_than {
+            write!(f, " larger than {}", bytes(bound))?;
+        }
+        if let Some(bound) = self.smaller_than {
+            write!(f, " smaller than {}", bytes(bound))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a listing has to bring the index tags along.
+pub(crate) fn asks_for_tags(rules: &[Rule]) -> bool {
+    rules.iter().any(|rule| rule.tag.is_some())
+}
+
+/// The first rule that fits.
+///
+/// # Errors
+/// The rule that cannot be judged before any that fits: what comes after it does not count then.
+pub(crate) fn first(
+    rules: &[Rule],
+    container: &str,
+    name: &str,
+    seen: &BlobProperties,
+) -> Result<Option<usize>, usize> {
+    for (at, rule) in rules.iter().enumerate() {
+        match rule.fits(container, name, seen) {
+            Some(true) => return Ok(Some(at)),
+            Some(false) => {}
+            None => return Err(at),
+        }
+    }
+    Ok(None)
+}

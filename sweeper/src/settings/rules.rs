@@ -1,0 +1,75 @@
+//! Rules as the configuration file has them.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::schema::Span;
+use super::{SettingsError, wrong};
+use crate::decide::Rule;
+use crate::size;
+
+/// A rule as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleEntry {
+    container: String,
+    #[serde(default)]
+    prefix: String,
+    older_than: Option<Span>,
+    #[serde(default)]
+    tag: Option<String>,
+    #[serde(default)]
+    larger_than: Option<String>,
+    #[serde(default)]
+    smaller_than: Option<String>,
+    #[serde(default)]
+    exclude: Vec<String>,
+    #[serde(default)]
+    dead: Option<String>,
+}
+
+impl RuleEntry {
+    /// The rule that it means.
+    pub(super) fn rule(&self) -> Result<Rule, SettingsError> {
+        let of = |what: &str| format!("the rule for {}/{} {what}", self.container, self.prefix);
+        let size = |text: &Option<String>| {
+            let size = text.as_deref().map(size::parse).transpose();
+            size.map_err(|error| wrong(of(&format!("has a wrong bound: {error}"))))
+        };
+        let tag = |text: &String| {
+            let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
+            Some((key.to_owned(), value.to_owned()))
+        };
+        let tag =
+            match &self.tag {
+                Some(text) => Some(tag(text).ok_or_else(|| {
+                    wrong(of(&format!("has a wrong tag: `{text}` is no key=value")))
+                })?),
+                None => None,
+            };
+        let (larger_than, smaller_than) = (size(&self.larger_than)?, size(&self.smaller_than)?);
+        let is_bounded = self.older_than.is_some() || tag.is_some();
+        if !is_bounded && larger_than.is_none() && smaller_than.is_none() {
+            let what = "fits every blob; give older_than, tag, larger_than or smaller_than";
+            return Err(wrong(of(what)));
+        }
+        if let (Some(larger), Some(smaller)) = (larger_than, smaller_than)
+            && larger.saturating_add(1) >= smaller
+        {
+            return Err(wrong(of(
+                "fits no blob: nothing is that large and that small",
+            )));
+        }
+        Ok(Rule {
+            container: self.container.clone(),
+            prefix: self.prefix.clone(),
+            older_than: self.older_than.map_or(Duration::ZERO, |Span(span)| span),
+            tag,
+            larger_than,
+            smaller_than,
+            exclude: self.exclude.clone(),
+            dead: self.dead.clone(),
+        })
+    }
+}
