@@ -73,6 +73,8 @@ pub struct Conditions {
     pub if_absent: bool,
     /// `x-ms-lease-id`.
     pub lease_id: Option<String>,
+    /// `x-ms-if-tags`, as `"kind" = 'temporary'`: index tags change without the ETag.
+    pub if_tags: Option<String>,
 }
 
 impl Conditions {

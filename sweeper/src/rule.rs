@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use smalt_sleeve::port::BlobProperties;
+use smalt_sleeve::port::{BlobProperties, metadata_value};
 
+use crate::decide::Policy;
 use crate::plan::bytes;
 use crate::span;
 
@@ -68,6 +69,22 @@ impl fmt::Display for Rule {
     }
 }
 
+/// What a blob that goes must still be tagged with, as `x-ms-if-tags` asks: the tag of the rule
+/// that lets it go. Tags change without the ETag, and may have changed since they were read.
+pub(crate) fn tag_condition(
+    policy: &Policy,
+    container: &str,
+    name: &str,
+    seen: &BlobProperties,
+) -> Option<String> {
+    if metadata_value(&seen.metadata, &policy.ttl_key).is_some() {
+        return None;
+    }
+    let at = first(&policy.rules, container, name, seen).ok()??;
+    let (key, value) = policy.rules[at].tag.as_ref()?;
+    Some(format!("\"{key}\" = '{value}'"))
+}
+
 /// Whether a listing has to bring the index tags along.
 pub(crate) fn asks_for_tags(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| rule.tag.is_some())
@@ -91,4 +108,38 @@ pub(crate) fn first(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::tests::blob;
+
+    /// The delete asks again for the tag that a rule let the blob go by, and for none else.
+    #[test]
+    fn the_tag_of_the_rule_is_asked_for_again() {
+        let rule = |tag: Option<&str>, prefix: &str| Rule {
+            container: "events".to_owned(),
+            prefix: prefix.to_owned(),
+            tag: tag.map(|value| ("kind".to_owned(), value.to_owned())),
+            ..Rule::default()
+        };
+        let policy = Policy {
+            rules: vec![rule(None, "a/"), rule(Some("tmp"), ""), rule(None, "")],
+            ..Policy::default()
+        };
+        for (name, tag, ttl, expected) in [
+            ("b", "tmp", false, Some("\"kind\" = 'tmp'")),
+            ("b", "log", false, None),
+            ("a/b", "tmp", false, None),
+            ("b", "tmp", true, None),
+        ] {
+            let own = [("TimeToLive", "2026-11-21T10:00:00Z")];
+            let mut seen = blob(if ttl { &own } else { &[] });
+            seen.tag_count = 1;
+            seen.tags = Some([("kind".to_owned(), tag.to_owned())].into());
+            let found = tag_condition(&policy, "events", name, &seen);
+            assert_eq!(found.as_deref(), expected, "{name} {tag} {ttl}");
+        }
+    }
 }

@@ -20,6 +20,7 @@ use crate::outcome::Outcome;
 use crate::plan::CALLS_PER_MOVE;
 use crate::planted::planted;
 use crate::report::{self, BlobRecord};
+use crate::rule::tag_condition;
 use crate::shared::Core;
 use crate::state::Tally;
 use crate::state::ledger;
@@ -242,6 +243,7 @@ pub(crate) async fn delete(
     conditions.if_match = conditions
         .if_match
         .filter(|_| !planted("delete-unconditional"));
+    conditions.if_tags = tag_condition(&core.policy(), &page.place.container, &blob.name, seen);
     let snapshots = Some(core.config.snapshots).filter(|_| !planted("snapshots-go-too"));
     let snapshots = snapshots.unwrap_or(DeleteSnapshots::Include);
     let call = || {

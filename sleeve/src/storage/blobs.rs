@@ -99,6 +99,7 @@ impl AzureStorage {
             blob_content_type: put.content_type.clone(),
             metadata: Some(map(&put.metadata)),
             if_match: if_match(&put.conditions),
+            if_tags: put.conditions.if_tags.clone(),
             if_none_match: if_none_match(&put.conditions),
             lease_id: put.conditions.lease_id.clone(),
             // One shot, however large: a put in parts would be several operations.
@@ -132,6 +133,7 @@ impl AzureStorage {
         let call = Arc::new(call);
         let asked = BlobClientSetMetadataOptions {
             if_match: if_match(conditions),
+            if_tags: conditions.if_tags.clone(),
             if_none_match: if_none_match(conditions),
             lease_id: conditions.lease_id.clone(),
             method_options: options(&call),
@@ -157,6 +159,7 @@ impl AzureStorage {
         let call = Arc::new(call);
         let asked = BlobClientDeleteOptions {
             if_match: if_match(conditions),
+            if_tags: conditions.if_tags.clone(),
             if_none_match: if_none_match(conditions),
             lease_id: conditions.lease_id.clone(),
             delete_snapshots: match snapshots {

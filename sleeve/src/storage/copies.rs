@@ -44,6 +44,7 @@ impl AzureStorage {
             tier: copy.tier.as_deref().and_then(|tier| tier.parse().ok()),
             blob_tags_string: copy.tags.as_ref().map(names::tags_header),
             if_match: if_match(&copy.conditions),
+            if_tags: copy.conditions.if_tags.clone(),
             if_none_match: if_none_match(&copy.conditions),
             lease_id: copy.conditions.lease_id.clone(),
             method_options: options(&call),

@@ -58,7 +58,24 @@ fn conditions() -> Conditions {
         if_match: Some(Tag("\"0x1\"".to_owned())),
         if_absent: false,
         lease_id: Some("lease-1".to_owned()),
+        if_tags: None,
     }
+}
+
+/// What must still be tagged so is asked for with every write that takes conditions.
+#[tokio::test]
+async fn conditions_on_index_tags_are_sent() {
+    let asked = Conditions {
+        if_tags: Some("\"kind\" = 'tmp'".to_owned()),
+        ..Conditions::default()
+    };
+    let service = Service::with([reply(202, &[], "")]);
+    let storage = service.storage();
+    let (cx, blob) = (cx(), blob());
+    let deleted = storage.delete_blob(&cx, &blob, &asked, DeleteSnapshots::Refuse);
+    deleted.await.unwrap();
+    let seen = service.seen();
+    assert_eq!(seen[0].header("x-ms-if-tags"), asked.if_tags.as_deref());
 }
 
 #[tokio::test]

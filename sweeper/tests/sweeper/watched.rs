@@ -1,5 +1,7 @@
 //! A worker seen from outside, rules that change while it works, and what a copy takes along.
 
+use std::sync::Arc;
+
 use smalt_sleeve::port::{ErrorKind, Metadata};
 use smalt_sweeper::decide::{Policy, Rule};
 use smalt_sweeper::summary::LogSummary;
@@ -204,20 +206,7 @@ async fn a_rule_by_tag_takes_what_is_tagged() {
         };
         world.change(&place, |blob| blob.tags = tags.clone());
     }
-    let ruled = || {
-        let rule = Rule {
-            container: "events".into(),
-            tag: Some(("kind".into(), "tmp".into())),
-            ..Rule::default()
-        };
-        SweeperConfig {
-            policy: Policy {
-                rules: vec![rule],
-                ..Policy::default()
-            },
-            ..config("one")
-        }
-    };
+    let ruled = || by_tag(None);
     let sweeper = worker(&world, ruled(), Vec::new(), 1);
     let told = sweeper.explain(&"events/a".parse().unwrap()).await.unwrap();
     assert_eq!(told.outcome, Outcome::Deleted);
@@ -233,4 +222,46 @@ async fn a_rule_by_tag_takes_what_is_tagged() {
     let finished = sweeper.once().await;
     assert_eq!(finished.report.count(Outcome::Deleted), 1);
     assert_eq!(world.names("acct", "events"), ["b", "c"]);
+}
+
+/// Tags change without the ETag: what is tagged otherwise by the time of its delete stays.
+#[tokio::test(start_paused = true)]
+async fn a_blob_that_is_tagged_otherwise_meanwhile_stays() {
+    for dead in [None, Some("dbc")] {
+        let world = World::new();
+        world.put("acct/events/a", &[]);
+        let tagged = |kind: &str| Metadata::from([("kind".to_owned(), kind.to_owned())]);
+        world.change("acct/events/a", |blob| blob.tags = tagged("tmp"));
+        let retag = Act::Meanwhile(Arc::new(move |world: &World| {
+            world.change("acct/events/a", |blob| blob.tags = tagged("keep"));
+        }));
+        let sweeper = worker(
+            &world,
+            by_tag(dead),
+            vec![fault("delete_blob", 1, retag)],
+            1,
+        );
+        world.lock().operator = true;
+        let finished = sweeper.once().await;
+        assert!(world.has("acct/events/a"), "{dead:?}");
+        assert_eq!(finished.report.count(Outcome::Changed), 1, "{dead:?}");
+    }
+}
+
+/// Blobs of `events` that are tagged as temporary go.
+fn by_tag(dead: Option<&str>) -> SweeperConfig {
+    let rule = Rule {
+        container: "events".into(),
+        tag: Some(("kind".into(), "tmp".into())),
+        dead: dead.map(str::to_owned),
+        ..Rule::default()
+    };
+    let base = config("one");
+    SweeperConfig {
+        policy: Policy {
+            rules: vec![rule],
+            ..base.policy.clone()
+        },
+        ..base
+    }
 }

@@ -71,6 +71,13 @@ pub(super) fn check(
         {
             return Err(ErrorKind::ConditionNotMet);
         }
+        let is_tagged = |asked: &String| {
+            let mut tags = blob.tags.iter();
+            tags.any(|(key, value)| *asked == format!("\"{key}\" = '{value}'"))
+        };
+        if !conditions.if_tags.as_ref().is_none_or(is_tagged) {
+            return Err(ErrorKind::ConditionNotMet);
+        }
         match (leased(blob, now), conditions.lease_id.as_deref()) {
             (Some(_), None) => return Err(ErrorKind::Leased),
             (Some(held), Some(given)) if held != given => return Err(ErrorKind::LeaseLost),
