@@ -218,7 +218,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         now: Timestamp::MIN,
     };
     blobs.now = ask::prepare(open(address)?.as_ref(), blobs.containers()).await?;
-    ask::fill(address, &blobs, &ProgressBar::hidden()).await?;
+    let all = (0..blobs.count).collect();
+    ask::fill(address, &blobs, all, &ProgressBar::hidden()).await?;
     let container = blobs.place(0).container;
     let mut listers = Listers::open(address, container).await?;
     let (mut bare, mut sleeve, mut sweeper) = Default::default();

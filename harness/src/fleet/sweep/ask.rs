@@ -9,7 +9,9 @@ use http::{Method, Request};
 use http_body_util::Full;
 use indicatif::ProgressBar;
 use smalt_protocol::{ApiVersion, Timestamp};
-use smalt_sleeve::port::{BlobId, BlobItem, CallContext, ListBlobs, Storage, Tag};
+use smalt_sleeve::port::{
+    BlobId, BlobItem, CallContext, Conditions, DeleteSnapshots, ListBlobs, Storage, Tag,
+};
 
 use super::blobs::{Blobs, DEAD_CONTAINER, Number};
 use super::judge::Copy;
@@ -42,22 +44,44 @@ pub async fn prepare(
     Ok(listed.map_err(ServerError::call)?.server_time)
 }
 
-/// Puts every blob.
+/// Puts these blobs.
 ///
 /// # Errors
 /// When the service refuses one.
 pub async fn fill(
     address: SocketAddr,
     blobs: &Blobs,
+    numbers: Vec<Number>,
     bar: &ProgressBar,
 ) -> Result<(), ServerError> {
     let access = Access::full(ApiVersion::V2021_12_02);
-    let (blobs, count, bar) = (blobs.clone(), blobs.count, bar.clone());
-    let put = move |number| {
+    let (blobs, count, bar) = (blobs.clone(), numbers.len() as u64, bar.clone());
+    let put = move |at: u64| {
         bar.inc(1);
-        put(&access, &blobs, number)
+        let number = usize::try_from(at).ok().and_then(|at| numbers.get(at));
+        put(&access, &blobs, number.copied().unwrap_or_default())
     };
     load::send_all(address, AT_ONCE, count, put).await
+}
+
+/// Removes every dead blob.
+///
+/// # Errors
+/// When the service refuses.
+pub async fn clear_dead(storage: &dyn Storage) -> Result<(), ServerError> {
+    let mut names = Vec::new();
+    each(storage, DEAD_CONTAINER, |item| names.push(item.name)).await?;
+    let remove = |name: String| async move {
+        let (cx, any) = (CallContext::default(), Conditions::default());
+        let place = BlobId::new(DEAD_CONTAINER, name);
+        let removed = storage.delete_blob(&cx, &place, &any, DeleteSnapshots::Refuse);
+        removed.await.map_err(ServerError::call)
+    };
+    let mut removals = stream::iter(names).map(remove).buffer_unordered(AT_ONCE);
+    while let Some(removed) = removals.next().await {
+        removed?;
+    }
+    Ok(())
 }
 
 fn put(access: &Access, blobs: &Blobs, number: Number) -> Result<Shot, ServerError> {

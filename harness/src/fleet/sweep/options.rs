@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
+use tempfile::TempDir;
 
 use super::blobs::Blobs;
 use super::judge::{self, Account, Evidence};
-use super::round::{Round, Times};
+use super::round::{Filled, Round, Times};
 use crate::bench::servers::Start;
 use crate::fleet::options::bar;
 use crate::servers::azurite;
@@ -38,10 +39,15 @@ pub struct Options {
     /// killed there are two sweeps, and what is due has to be gone after the second.
     #[arg(long, default_value_t = 0, value_name = "MS")]
     kill_every: u64,
-    /// Runs, each on a service of its own.
+    /// Runs, each on a service of its own unless it is filled again.
     #[arg(long, default_value_t = 1)]
     rounds: u64,
-    /// Decides which blobs are due, and who is killed when; the next run takes the next number.
+    /// All runs on one service, which is filled once: what a run took is put anew for the next.
+    /// For services that take long to fill.
+    #[arg(long)]
+    refill: bool,
+    /// Decides which blobs are due, and who is killed when; the next run takes the next number,
+    /// with --refill for the deaths alone.
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// A sweep that takes longer than so many seconds is stuck.
@@ -86,9 +92,10 @@ impl Options {
                 containers: self.containers,
                 due_percent: self.due,
                 moved_percent: self.moved,
-                seed: self.seed.wrapping_add(number),
+                seed: self.seed.wrapping_add(if self.refill { 0 } else { number }),
                 now: Timestamp::MIN,
             },
+            kill_seed: self.seed.wrapping_add(number),
             service,
             sweeper: named_or_beside(self.sweeper.as_deref(), "smalt-sweeper")?,
             flags: self.flags.clone(),
@@ -108,7 +115,7 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
     let mut text = format!(
         "put {:.0}/s; swept in {:.1} s: {:.0} blobs/s; the service took {:.1} s of processor \
          time\n",
-        per_s(count, times.fill_s),
+        per_s(times.put as f64, times.fill_s),
         times.sweep_s,
         per_s(count, times.sweep_s),
         times.service_cpu_s,
@@ -145,17 +152,36 @@ fn figures(blobs: &Blobs, evidence: &Evidence, times: &Times) -> String {
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut failed = 0;
+    let mut kept: Option<(TempDir, Filled, Blobs)> = None;
     for number in 0..options.rounds {
-        let temporary = tempfile::tempdir()?;
         let mut round = options.round(number)?;
         let bar = bar(options.blobs, "put");
-        let ran = round.run(temporary.path(), &bar).await;
+        let (temporary, filled) = match kept.take() {
+            Some((temporary, mut filled, blobs)) => {
+                round.blobs = blobs;
+                filled.refill(&round.blobs, &bar).await?;
+                (temporary, filled)
+            }
+            None => {
+                let temporary = tempfile::tempdir()?;
+                let filled = round.begin(temporary.path(), &bar).await?;
+                (temporary, filled)
+            }
+        };
         bar.finish_and_clear();
-        let (evidence, times) = ran?;
+        let (evidence, times) = round.run(&filled).await?;
         let account = Account::of(&round.blobs, &evidence);
-        println!("seed {}: {account}", round.blobs.seed);
+        println!("seed {}: {account}", round.kill_seed);
         print!("{}", figures(&round.blobs, &evidence, &times));
         failed += u64::from(!account.is_clean());
+        if options.refill {
+            kept = Some((temporary, filled, round.blobs));
+        } else {
+            filled.end().await?;
+        }
+    }
+    if let Some((_temporary, filled, _)) = kept {
+        filled.end().await?;
     }
     if failed == 0 {
         return Ok(ExitCode::SUCCESS);

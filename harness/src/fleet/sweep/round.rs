@@ -1,21 +1,22 @@
 //! One run: a service of its own is filled, swept, and looked at.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
+use smalt_protocol::Service;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_sleeve::port::Storage;
 use tokio::time::Instant;
 
-use super::blobs::Blobs;
+use super::blobs::{Blobs, Number};
 use super::judge::Evidence;
 use super::{ask, crew};
-use crate::bench::servers::Start;
+use crate::bench::servers::{Server, Start};
 use crate::fleet::herd::Plan;
 use crate::fleet::place::Address;
 use crate::servers::ServerError;
-
-use smalt_protocol::Service;
 
 /// Where a sweeper looks for the account that it sweeps.
 const ACCOUNT_VARIABLE: &str = "SWEEPER_CONNECTION_STRING";
@@ -39,6 +40,8 @@ pub struct Round {
     pub workers: usize,
     /// Mean time between two deaths; nobody is killed without one.
     pub kill_every: Option<Duration>,
+    /// Decides who is killed when.
+    pub kill_seed: u64,
     /// Sweeps until everything that is due has to be gone.
     pub sweeps: u32,
     /// How long a sweep may take.
@@ -48,7 +51,9 @@ pub struct Round {
 /// What a run took, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// Putting the blobs.
+    /// Blobs that were put.
+    pub put: u64,
+    /// Putting them.
     pub fill_s: f64,
     /// The first sweep, from the start of the processes.
     pub sweep_s: f64,
@@ -56,34 +61,83 @@ pub struct Times {
     pub service_cpu_s: f64,
 }
 
-impl Round {
-    /// Runs it in this directory.
+/// A service that holds the blobs.
+pub struct Filled {
+    server: Server,
+    place: Address,
+    storage: Arc<dyn Storage>,
+    put: u64,
+    fill_s: f64,
+}
+
+impl Filled {
+    /// Puts anew what the last sweeps took, and removes its copies: all else stays as it is.
     ///
     /// # Errors
-    /// When service or workers do not start, or the service refuses.
-    pub async fn run(
-        &mut self,
-        dir: &Path,
-        bar: &ProgressBar,
-    ) -> Result<(Evidence, Times), ServerError> {
-        let (service, _) = self.service.start(dir).await?;
-        let address = service.address(Service::Blob);
+    /// When the service refuses.
+    pub async fn refill(&mut self, blobs: &Blobs, bar: &ProgressBar) -> Result<(), ServerError> {
+        let begun = Instant::now();
+        ask::clear_dead(self.storage.as_ref()).await?;
+        let due: Vec<Number> = (0..blobs.count)
+            .filter(|n| blobs.fate(*n).is_due())
+            .collect();
+        self.put = due.len() as u64;
+        ask::fill(self.server.address(Service::Blob), blobs, due, bar).await?;
+        self.fill_s = begun.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// When it cannot be ended.
+    pub async fn end(self) -> Result<(), ServerError> {
+        self.server.kill().await
+    }
+}
+
+impl Round {
+    /// Starts the service in this directory, and puts all blobs.
+    ///
+    /// # Errors
+    /// When it does not start, or refuses.
+    pub async fn begin(&mut self, dir: &Path, bar: &ProgressBar) -> Result<Filled, ServerError> {
+        let (server, _) = self.service.start(dir).await?;
+        let address = server.address(Service::Blob);
         let place = Address::of_emulator(address);
         let storage = place.open()?;
         self.blobs.now = ask::prepare(storage.as_ref(), self.blobs.containers()).await?;
         let begun = Instant::now();
-        ask::fill(address, &self.blobs, bar).await?;
-        let mut times = Times {
+        ask::fill(address, &self.blobs, (0..self.blobs.count).collect(), bar).await?;
+        Ok(Filled {
+            server,
+            place,
+            storage,
+            put: self.blobs.count,
             fill_s: begun.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Sweeps, and looks at what came of it.
+    ///
+    /// # Errors
+    /// When workers do not start, or the service refuses.
+    pub async fn run(&self, filled: &Filled) -> Result<(Evidence, Times), ServerError> {
+        let Filled {
+            server, storage, ..
+        } = filled;
+        let mut times = Times {
+            put: filled.put,
+            fill_s: filled.fill_s,
             ..Times::default()
         };
         let (before, _) = ask::versions(storage.as_ref(), &self.blobs).await?;
         let mut evidence = Evidence {
             before,
-            endpoint: place.endpoint,
+            endpoint: filled.place.endpoint.clone(),
             ..Evidence::default()
         };
-        let spent = service.cpu_time().unwrap_or_default();
+        let spent = server.cpu_time().unwrap_or_default();
         for number in 0..self.sweeps {
             let swept = crew::sweep(self.plan(&evidence.endpoint, number), self.patience).await?;
             if number == 0 {
@@ -93,14 +147,13 @@ impl Round {
             evidence.stuck += u64::from(swept.is_stuck);
             evidence.workers.extend(swept.workers);
         }
-        let spent = service.cpu_time().unwrap_or_default().saturating_sub(spent);
+        let spent = server.cpu_time().unwrap_or_default().saturating_sub(spent);
         times.service_cpu_s = spent.as_secs_f64();
         let (after, foreign) = ask::versions(storage.as_ref(), &self.blobs).await?;
-        let (dead, dead_foreign) = ask::copies(&storage, &self.blobs).await?;
+        let (dead, dead_foreign) = ask::copies(storage, &self.blobs).await?;
         evidence.after = after;
         evidence.dead = dead;
         evidence.foreign = foreign.into_iter().chain(dead_foreign).collect();
-        service.kill().await?;
         Ok((evidence, times))
     }
 
@@ -135,8 +188,7 @@ impl Round {
             kill_every: self.kill_every,
             // Each sweep has deaths of its own.
             seed: self
-                .blobs
-                .seed
+                .kill_seed
                 .wrapping_mul(1_000)
                 .wrapping_add(u64::from(number)),
         }
