@@ -71,8 +71,8 @@ diff() {
 # Sweepers and listeners that are killed while they share a hundred thousand.
 fleets() {
     "$harness" fleet --messages "$(of 100000)" --seed "$seed"
-    "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 --rounds 5 --refill \
-        --seed "$seed"
+    "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
+        --rounds 5 --refill --seed "$seed"
 }
 
 # A fourteenth of the mutants each night: .cargo/mutants.toml says of what.
