@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use smalt_listener::config::connection::ConnectionLayer;
+use smalt_listener::config::connection::{ConnectionLayer, Identity};
 
 use self::flags::ListenFlags;
 
@@ -97,6 +97,16 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// Whose token opens the account.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Auth {
+    /// A service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a pod's
+    /// workload (`AZURE_FEDERATED_TOKEN_FILE`), else who is logged in with the Azure CLI.
+    Entra,
+    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
+    ManagedIdentity,
+}
+
 /// Which account. A secret may be written as `env:NAME` or `file:/path`.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Account")]
@@ -115,6 +125,10 @@ struct ConnectionFlags {
     #[arg(long, global = true, value_name = "SAS", env = "LISTENER_SAS")]
     #[arg(hide_env_values = true, conflicts_with = "account_key")]
     sas: Option<String>,
+    /// Open the account by a token of Entra ID, over https.
+    #[arg(long, global = true, value_enum, env = "LISTENER_AUTH")]
+    #[arg(conflicts_with_all = ["account_key", "sas", "connection_string"])]
+    auth: Option<Auth>,
     /// Queue endpoint, when it is not Azure's for the account.
     #[arg(long, global = true, value_name = "URL", env = "LISTENER_ENDPOINT")]
     endpoint: Option<String>,
@@ -145,6 +159,10 @@ impl Common {
             account: c.account,
             account_key: c.account_key,
             sas: c.sas,
+            auth: c.auth.map(|auth| match auth {
+                Auth::Entra => Identity::Entra,
+                Auth::ManagedIdentity => Identity::ManagedIdentity,
+            }),
             endpoint: c.endpoint,
             ca_file: c.ca_file,
             connect_to: c.connect_to,

@@ -152,6 +152,12 @@ impl Account {
         Ok(account)
     }
 
+    /// The same account, opened by another credential.
+    #[must_use]
+    pub fn with_credential(self, credential: Credential) -> Self {
+        Account { credential, ..self }
+    }
+
     /// The account's name.
     pub fn name(&self) -> &str {
         &self.name

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use azure_core::credentials::Secret;
 use azure_core::http::{ClientOptions, Transport as SdkTransport};
 use azure_identity::{
-    ClientSecretCredential, ClientSecretCredentialOptions, DeveloperToolsCredential,
-    ManagedIdentityCredential, ManagedIdentityCredentialOptions, UserAssignedId,
+    ClientAssertionCredentialOptions, ClientSecretCredential, ClientSecretCredentialOptions,
+    DeveloperToolsCredential, ManagedIdentityCredential, ManagedIdentityCredentialOptions,
+    UserAssignedId, WorkloadIdentityCredential, WorkloadIdentityCredentialOptions,
 };
 
 use crate::account::{AccountError, Credential};
@@ -21,6 +22,41 @@ impl Credential {
     pub fn developer_tools() -> Result<Self, AccountError> {
         let token = DeveloperToolsCredential::new(None).map_err(refused)?;
         Ok(Credential::Token(token))
+    }
+
+    /// The identity that the environment names, as Microsoft's own libraries read it: a service
+    /// principal by `AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and `AZURE_CLIENT_SECRET`, the workload of
+    /// a Kubernetes pod by `AZURE_FEDERATED_TOKEN_FILE`; where it names none, who is logged in with
+    /// the Azure CLI or the Azure Developer CLI.
+    ///
+    /// # Errors
+    /// [`AccountError::Client`] as the SDK says it, and for a secret without tenant or client.
+    pub fn of_environment(
+        variable: &dyn Fn(&str) -> Option<String>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, AccountError> {
+        let given = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let needed = |name: &str| {
+            let missing = || AccountError::Client(format!("{name} is not set"));
+            given(name).ok_or_else(missing)
+        };
+        if let Some(secret) = given("AZURE_CLIENT_SECRET") {
+            let (tenant, client) = (needed("AZURE_TENANT_ID")?, needed("AZURE_CLIENT_ID")?);
+            return Self::client_secret(&tenant, &client, secret, transport);
+        }
+        if let Some(path) = given("AZURE_FEDERATED_TOKEN_FILE") {
+            let options = WorkloadIdentityCredentialOptions {
+                credential_options: ClientAssertionCredentialOptions {
+                    client_options: through(transport),
+                },
+                tenant_id: Some(needed("AZURE_TENANT_ID")?),
+                client_id: Some(needed("AZURE_CLIENT_ID")?),
+                token_file_path: Some(path.into()),
+            };
+            let token = WorkloadIdentityCredential::new(Some(options)).map_err(refused)?;
+            return Ok(Credential::Token(token));
+        }
+        Self::developer_tools()
     }
 
     /// A service principal with a client secret.

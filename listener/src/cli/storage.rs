@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use smalt_listener::config::ConfigError;
-use smalt_listener::config::connection::{Connection, connection};
+use smalt_listener::config::connection::{Connection, Identity, connection};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::secret::{Process, Sources};
 use smalt_protocol::connection_string::ConnectionString;
 use smalt_protocol::service::Service;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
-    Account, AzureStorage, HyperTransport, HyperTransportSettings, RetrySettings, Settings,
+    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, RetrySettings,
+    Settings, Transport,
 };
 
 use super::Common;
@@ -46,6 +47,11 @@ pub(crate) async fn open_azure(
     let account = account(&given)?;
     let transport = HyperTransport::new(transport_settings(&given).await?)
         .map_err(|error| anyhow::anyhow!("--ca-file: {error}"))?;
+    let transport: Arc<dyn Transport> = Arc::new(transport);
+    let account = match given.auth {
+        Some(identity) => account.with_credential(token(identity, Arc::clone(&transport))?),
+        None => account,
+    };
     let mut settings = Settings::default();
     if retries == Retries::OfTheListener {
         settings.retry = RetrySettings {
@@ -53,8 +59,21 @@ pub(crate) async fn open_azure(
             ..RetrySettings::default()
         };
     }
-    let storage = AzureStorage::open(account, Arc::new(transport), settings)?;
+    let storage = AzureStorage::open(account, transport, settings)?;
     Ok(Arc::new(storage))
+}
+
+/// The credential of an identity.
+fn token(identity: Identity, transport: Arc<dyn Transport>) -> anyhow::Result<Credential> {
+    let variable = |name: &str| Process.variable(name);
+    let credential = match identity {
+        Identity::Entra => Credential::of_environment(&variable, transport),
+        Identity::ManagedIdentity => {
+            let client = variable("AZURE_CLIENT_ID");
+            Credential::managed_identity(client.as_deref(), transport)
+        }
+    };
+    credential.context("--auth")
 }
 
 /// The account of a connection.

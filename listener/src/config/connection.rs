@@ -22,6 +22,8 @@ pub struct ConnectionLayer {
     pub account_key: Option<String>,
     /// Shared access signature: `sv=...&sig=...`.
     pub sas: Option<String>,
+    /// Whose token of Entra ID opens the account.
+    pub auth: Option<Identity>,
     /// Queue endpoint, when it is not Azure's for the account.
     pub endpoint: Option<String>,
     /// Further certificate authorities, a PEM file.
@@ -32,11 +34,23 @@ pub struct ConnectionLayer {
     pub allow_inline_secrets: bool,
 }
 
+/// Whose token of Entra ID opens the account, in place of a key or a SAS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identity {
+    /// The one that the environment names, else who is logged in with the Azure CLI.
+    Entra,
+    /// The machine's or the app's own.
+    ManagedIdentity,
+}
+
 /// A connection, ready to be opened. `Debug` shows no secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Connection {
     /// The connection string: secret.
     pub connection_string: String,
+    /// Whose token opens the account: then the string has no secret.
+    pub auth: Option<Identity>,
     /// Who named the account.
     pub named_by: NamedBy,
     /// Further certificate authorities, a PEM file.
@@ -91,6 +105,7 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("connection_string", &"***")
+            .field("auth", &self.auth)
             .field("ca_file", &self.ca_file)
             .field("connect_to", &self.connect_to)
             .finish()
@@ -113,19 +128,20 @@ pub fn connection(
 ) -> Result<Connection, ConfigError> {
     let ca_file = flags.ca_file.clone().or_else(|| file.ca_file.clone());
     let connect_to = flags.connect_to.clone().or_else(|| file.connect_to.clone());
-    let (connection_string, named_by) = if flags.names_an_account() {
+    let ((connection_string, auth), named_by) = if flags.names_an_account() {
         let inline = ConnectionLayer {
             allow_inline_secrets: true,
             ..flags
         };
-        (written(&inline, sources)?, NamedBy::Flag)
+        ((written(&inline, sources)?, inline.auth), NamedBy::Flag)
     } else if let Some(found) = sources.variable("AZURE_STORAGE_CONNECTION_STRING") {
-        (found, NamedBy::Environment)
+        ((found, None), NamedBy::Environment)
     } else {
-        (written(&file, sources)?, NamedBy::File)
+        ((written(&file, sources)?, file.auth), NamedBy::File)
     };
     Ok(Connection {
         connection_string,
+        auth,
         named_by,
         ca_file,
         connect_to,
@@ -134,6 +150,12 @@ pub fn connection(
 
 fn written(layer: &ConnectionLayer, sources: &dyn Sources) -> Result<String, ConfigError> {
     let secret = |setting, text: &str| resolve(setting, text, layer.allow_inline_secrets, sources);
+    let is_keyed = layer.account_key.is_some() || layer.sas.is_some();
+    if layer.auth.is_some() && (is_keyed || layer.connection_string.is_some()) {
+        let problem =
+            "a token opens the account: give neither a key, a SAS nor a connection string";
+        return Err(ConfigError::value("auth", problem));
+    }
     if let Some(text) = &layer.connection_string {
         if text
             .trim_end_matches(';')
@@ -150,12 +172,15 @@ fn written(layer: &ConnectionLayer, sources: &dyn Sources) -> Result<String, Con
         }
         (None, None) => {
             let problem = "give --connection-string, AZURE_STORAGE_CONNECTION_STRING, or --account \
-                           with --account-key or --sas (for a local emulator: \
+                           with --account-key, --sas or --auth (for a local emulator: \
                            --connection-string \"UseDevelopmentStorage=true\")";
             return Err(ConfigError::value("connection", problem));
         }
     };
     match (&layer.account, &layer.account_key, &layer.sas) {
+        (Some(account), None, None) if layer.auth.is_some() => {
+            Ok(format!("AccountName={account};{at}"))
+        }
         (Some(account), Some(key), None) => {
             let key = secret("account_key", key)?;
             Ok(format!("AccountName={account};AccountKey={key};{at}"))
@@ -170,7 +195,7 @@ fn written(layer: &ConnectionLayer, sources: &dyn Sources) -> Result<String, Con
         }
         _ => Err(ConfigError::value(
             "connection",
-            "an account needs either its key or a shared access signature",
+            "an account needs its key, a shared access signature, or --auth",
         )),
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use super::*;
-use crate::config::connection::connection;
+use crate::config::connection::{Identity, connection};
 
 #[derive(Default)]
 struct Fake(BTreeMap<&'static str, &'static str>);
@@ -123,6 +123,30 @@ fn the_connection_by_precedence() {
     let by_flag = connection(flag, file.storage, &Fake(key())).unwrap();
     assert_eq!(by_flag.connection_string, "AccountName=flag");
     assert!(connection(none(), none(), &Fake::default()).is_err());
+}
+
+/// A token takes the place of a key and stands beside none.
+#[test]
+fn a_token_opens_the_account() {
+    let file: ConfigFile =
+        toml::from_str("[storage]\naccount = \"acct\"\nauth = \"managed-identity\"").unwrap();
+    let none = ConnectionLayer::default;
+    let given = connection(none(), file.storage.clone(), &Fake::default()).unwrap();
+    assert_eq!(given.auth, Some(Identity::ManagedIdentity));
+    assert_eq!(
+        given.connection_string,
+        "AccountName=acct;QueueEndpoint=https://acct.queue.core.windows.net"
+    );
+    let keyed = flags("AccountName=flag;AccountKey=a2V5");
+    let by_flag = connection(keyed, file.storage.clone(), &Fake::default()).unwrap();
+    assert_eq!(by_flag.auth, None);
+    let both = ConnectionLayer {
+        sas: Some("sig=x".to_owned()),
+        ..file.storage
+    };
+    let refused = connection(none(), both, &Fake::default()).unwrap_err();
+    assert!(refused.to_string().contains("a token opens the account"));
+    assert!(toml::from_str::<ConfigFile>("[storage]\nauth = \"password\"").is_err());
 }
 
 #[test]

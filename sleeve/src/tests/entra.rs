@@ -76,3 +76,44 @@ async fn tokens_need_https() {
     let opened = crate::AzureStorage::open(account, transport, crate::Settings::default());
     assert!(matches!(opened.unwrap_err(), AccountError::Client(_)));
 }
+
+/// What the environment names is what opens the account; half a principal is said.
+#[tokio::test]
+async fn the_environment_names_a_principal() {
+    let service = Service::with([
+        reply(200, &[("Content-Type", "application/json")], TOKEN),
+        reply(202, &[], ""),
+    ]);
+    let of = |names: &'static [(&str, &str)]| {
+        let value = move |name: &str| {
+            let found = names.iter().find(|(given, _)| *given == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Credential::of_environment(&value, Arc::new(service.transport()))
+    };
+    let principal = of(&[
+        ("AZURE_TENANT_ID", TENANT),
+        ("AZURE_CLIENT_ID", "client"),
+        ("AZURE_CLIENT_SECRET", "hidden"),
+    ]);
+    let account = Account::of_azure("acct", Credential::Anonymous).unwrap();
+    let storage = service.open(account.with_credential(principal.unwrap()));
+    let (none, kept) = (Conditions::default(), DeleteSnapshots::Refuse);
+    let deleted = storage.delete_blob(&cx(), &blob(), &none, kept).await;
+    deleted.unwrap();
+    let seen = service.seen();
+    let body = String::from_utf8_lossy(seen[0].request.body()).into_owned();
+    assert!(body.contains("client_secret=hidden"), "{body}");
+    assert_eq!(seen[1].header("authorization"), Some("Bearer tok"));
+    for half in [
+        &[("AZURE_CLIENT_SECRET", "hidden"), ("AZURE_CLIENT_ID", "c")],
+        &[
+            ("AZURE_FEDERATED_TOKEN_FILE", "/t"),
+            ("AZURE_CLIENT_ID", "c"),
+        ],
+    ] {
+        let error = of(half).unwrap_err().to_string();
+        assert!(error.contains("AZURE_TENANT_ID is not set"), "{error}");
+        assert!(!error.contains("hidden"));
+    }
+}
