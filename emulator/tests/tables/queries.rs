@@ -200,7 +200,14 @@ async fn bad_queries_are_refused() {
             .await;
         assert_eq!(refused.outcome(), "400 InvalidInput", "{name}={value:.40}");
     }
-    for name in ["$orderby", "$skip", "$expand", "$inlinecount"] {
+    for name in [
+        "$orderby",
+        "$skip",
+        "$expand",
+        "$count",
+        "$inlinecount",
+        "$skiptoken",
+    ] {
         let refused = client
             .send("GET", &with_query("/tab()", &[(name, "n")]), "")
             .await;
