@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use smalt_protocol::Service;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::load;
@@ -145,6 +146,15 @@ impl Start {
                 return Err(error);
             }
             tokio::time::sleep(ATTEMPT).await;
+        }
+        // Azurite begins one service after the other.
+        for service in [Service::Queue, Service::Table] {
+            while let Err(error) = TcpStream::connect(server.address(service)).await {
+                if begun.elapsed() > READY_TIMEOUT {
+                    return Err(ServerError::call(error));
+                }
+                tokio::time::sleep(ATTEMPT).await;
+            }
         }
         Ok((server, begun.elapsed()))
     }
