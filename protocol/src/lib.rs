@@ -25,6 +25,7 @@
 //! - [`xml`]: documents, one file per family, over one bounded reader and one writer.
 //! - [`table`]: entities, filters and batches of the Table service.
 //! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
+//! - [`size`]: numbers of bytes in settings of the programs.
 //!
 //! # Conventions
 //! - Lengths, offsets and limits are counts of bytes unless a name says otherwise; units stand last
@@ -46,6 +47,7 @@ pub mod names;
 pub mod range;
 pub mod service;
 pub mod signing;
+pub mod size;
 pub mod table;
 pub mod time;
 pub mod uri;
@@ -64,5 +66,6 @@ pub use signing::AccountKey;
 pub use signing::permissions::Permissions;
 pub use signing::sas::{Sas, SasKind, SasTarget};
 pub use signing::shared_key::{Authorization, Scheme, SigningInput};
+pub use size::Size;
 pub use time::Timestamp;
 pub use version::ApiVersion;

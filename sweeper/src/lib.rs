@@ -71,7 +71,6 @@ pub mod schedule;
 mod scope;
 pub mod settings;
 mod shared;
-pub mod size;
 pub mod span;
 pub mod state;
 mod store;

@@ -33,5 +33,5 @@ mod store;
 pub(crate) use claimed::{Claimed, Opened};
 pub use codec::Compression;
 pub use sender::{SendError, SendOptions, Sender, Sent};
-pub use settings::{Offload, OffloadLayer, PAYLOAD_BYTES_MAX, Size};
+pub use settings::{Offload, OffloadLayer, PAYLOAD_BYTES_MAX};
 pub use store::{PayloadStore, TTL_KEY};

@@ -1,10 +1,9 @@
 //! What a queue says about payloads: `offload = { container = "payloads", above = "45KiB" }`.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
-use smalt_protocol::names;
+use smalt_protocol::{Size, names};
 
 use super::Compression;
 use super::envelope::Bounds;
@@ -140,60 +139,9 @@ impl OffloadLayer {
     }
 }
 
-/// A number of bytes: `45KiB`, `64MiB`, `1000B`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size(pub u64);
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        let factor = match unit {
-            "B" => Some(1),
-            "KiB" => Some(1 << 10),
-            "MiB" => Some(1 << 20),
-            _ => None,
-        };
-        let number = number.parse::<u64>().ok();
-        number
-            .zip(factor)
-            .and_then(|(number, factor): (u64, u64)| number.checked_mul(factor))
-            .map(Size)
-            .ok_or_else(|| format!("`{text}` is no size: a number with B, KiB or MiB"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in [("0B", 0), ("45KiB", 46_080), ("64MiB", 67_108_864)] {
-            assert_eq!(text.parse(), Ok(Size(bytes)));
-        }
-        for text in [
-            "",
-            "45",
-            "KiB",
-            "-1B",
-            "1.5KiB",
-            "45 KiB",
-            "45kb",
-            "99999999999999999MiB",
-        ] {
-            assert!(text.parse::<Size>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn the_table_becomes_settings() {
@@ -226,6 +174,7 @@ mod tests {
             "container = \"payloads\"\nmargin = \"1s\"",
             "container = \"payloads\"\nmax = \"0B\"",
             "container = \"payloads\"\nmax = \"129MiB\"",
+            "container = \"payloads\"\nmax = \"1TiB\"",
         ] {
             let layer: OffloadLayer = toml::from_str(text).unwrap();
             assert!(layer.settings().is_err(), "{text}");

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use smalt_protocol::Size;
 
 use super::schema::Span;
 use super::{SettingsError, wrong};
 use crate::decide::Rule;
-use crate::size;
 
 /// A rule as it is written.
 #[derive(Debug, Deserialize)]
@@ -19,10 +19,8 @@ pub(super) struct RuleEntry {
     older_than: Option<Span>,
     #[serde(default)]
     tag: Option<String>,
-    #[serde(default)]
-    larger_than: Option<String>,
-    #[serde(default)]
-    smaller_than: Option<String>,
+    larger_than: Option<Size>,
+    smaller_than: Option<Size>,
     #[serde(default)]
     exclude: Vec<String>,
     #[serde(default)]
@@ -33,10 +31,6 @@ impl RuleEntry {
     /// The rule that it means.
     pub(super) fn rule(&self) -> Result<Rule, SettingsError> {
         let of = |what: &str| format!("the rule for {}/{} {what}", self.container, self.prefix);
-        let size = |text: &Option<String>| {
-            let size = text.as_deref().map(size::parse).transpose();
-            size.map_err(|error| wrong(of(&format!("has a wrong bound: {error}"))))
-        };
         let tag = |text: &String| {
             let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
             Some((key.to_owned(), value.to_owned()))
@@ -48,7 +42,8 @@ impl RuleEntry {
                 })?),
                 None => None,
             };
-        let (larger_than, smaller_than) = (size(&self.larger_than)?, size(&self.smaller_than)?);
+        let bytes = |size: Option<Size>| size.map(|Size(bytes)| bytes);
+        let (larger_than, smaller_than) = (bytes(self.larger_than), bytes(self.smaller_than));
         let is_bounded = self.older_than.is_some() || tag.is_some();
         if !is_bounded && larger_than.is_none() && smaller_than.is_none() {
             let what = "fits every blob; give older_than, tag, larger_than or smaller_than";
