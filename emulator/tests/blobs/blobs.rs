@@ -1,14 +1,13 @@
 //! Block blobs as a client sees them: put, get, describe, change, delete.
 
-mod support;
-
 use bytes::Bytes;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::ServiceSas;
 use smalt_protocol::{ApiVersion, Service};
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const MD5_HELLO: &str = "XUFAKrxLKna5cZ2REBfFkg==";

@@ -1,10 +1,9 @@
 //! The time of the last access, where the account tracks it.
 
-mod support;
-
 use smalt::AccountSettings;
 use smalt_protocol::ApiVersion;
-use support::Client;
+
+use crate::support::Client;
 
 const HOUR_S: u64 = 3600;
 const NAME: &str = "x-ms-last-access-time";

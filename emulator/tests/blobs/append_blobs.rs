@@ -1,10 +1,9 @@
 //! Append blobs as a client sees them: made, extended, sealed, copied.
 
-mod support;
-
 use bytes::Bytes;
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const PATH: &str = "/box/log";
 

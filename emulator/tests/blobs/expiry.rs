@@ -2,10 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod support;
-
 use smalt::AccountSettings;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const HOUR_S: u64 = 3600;
 

@@ -1,11 +1,10 @@
 //! Copies that a rule holds pending: what they show, what they refuse, how they end. The clock is
 //! the test's own: nothing waits.
 
-mod support;
-
 use smalt::faults::{Fault, Hold, Rule};
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 

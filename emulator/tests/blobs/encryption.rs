@@ -1,8 +1,6 @@
 //! Keys that clients provide and scopes that they name, in process.
 
-mod support;
-
-use support::Client;
+use crate::support::Client;
 
 type Headers = [(&'static str, &'static str)];
 

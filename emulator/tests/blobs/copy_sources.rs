@@ -1,9 +1,8 @@
 //! Sources of copies within the emulator: old forms of them, keys of their own, snapshots.
 
-mod support;
-
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 

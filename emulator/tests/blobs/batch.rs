@@ -2,12 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod support;
-
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Service, uri};
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const MULTIPART: (&str, &str) = ("content-type", "multipart/mixed; boundary=b_1");

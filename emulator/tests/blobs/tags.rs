@@ -2,13 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod support;
-
 use std::sync::Arc;
 
 use smalt::{AccountSettings, Config};
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 

@@ -1,9 +1,8 @@
 //! Immutability policies and legal holds of single versions, as a client sees them.
 
-mod support;
-
 use smalt::{AccountSettings, Timestamp};
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const DAY_S: u64 = 24 * 60 * 60;
 const UNTIL: &str = "x-ms-immutability-policy-until-date";

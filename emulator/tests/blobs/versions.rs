@@ -1,11 +1,10 @@
 //! Previous versions of blobs: what makes one, what reads, deletes and brings one back.
 
-mod support;
-
 use smalt::AccountSettings;
 use smalt_protocol::ApiVersion;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const VERSION: &str = "x-ms-version-id";

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -13,8 +11,9 @@ use smalt::body::{self, Body};
 use smalt::fetch::{FetchError, SourceRules};
 use smalt::http::SourceClient;
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::support::{Answer, Client};
 
 const PUT: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const SYNC: (&str, &str) = ("x-ms-requires-sync", "true");

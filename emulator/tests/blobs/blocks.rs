@@ -2,13 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-mod support;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 async fn with_container() -> Client {
     let client = Client::new();

@@ -1,10 +1,9 @@
 //! Tiers by the clock, as a client sees them.
 
-mod support;
-
 use smalt::{AccountSettings, DefaultTier};
 use smalt_protocol::ApiVersion;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const HOUR_S: u64 = 60 * 60;
 const DAY_S: u64 = 24 * HOUR_S;

@@ -1,8 +1,6 @@
 //! Query Blob Contents, in process: what a client sends and gets, headers and frames.
 
-mod support;
-
-use support::{Answer, Client};
+use crate::support::{Answer, Client};
 
 const ROWS: &str = "id,name\n1,one\n2,two\n3,three\n";
 const PLAIN: &[(&str, &str)] = &[("x-ms-blob-type", "BlockBlob")];

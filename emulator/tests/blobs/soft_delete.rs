@@ -1,10 +1,9 @@
 //! Soft delete of blobs: what stays, for how long, and how it comes back.
 
-mod support;
-
 use smalt::AccountSettings;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
-use support::{Answer, Client};
+
+use crate::support::{Answer, Client};
 
 const BLOCK: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 const PERMANENT: &str = "x-ms-delete-type-permanent";
