@@ -35,19 +35,14 @@ build() { CARGO_TARGET_DIR=target/planted CARGO_INCREMENTAL=0 cargo "$@"; }
 harness=${SMALT_HARNESS:-target/planted/release/harness}
 [ -n "${SMALT_HARNESS:-}" ] ||
     build build --release --quiet -p smalt-harness --bin harness --features $HARNESS_FEATURES
-# Tests of the parts, which are checks as well: those of the libraries, and the listener's own. In
-# one build, or each would have its own features of what they are built of.
-named=()
-for file in listener/tests/*.rs; do
-    named+=(--test "$(basename "$file" .rs)")
-done
-# The sweeper's against the model of the service, each defect of the original design by name.
-named+=(--test sweeper)
+# Tests of the parts, which are checks as well: those of the libraries, and the workers' own against
+# models of the service. In one build, or each would have its own features of what they are built
+# of.
 tests=()
 while read -r test; do
     tests+=(--tests "$test")
 done < <(build test --release --no-run --message-format=json --quiet --features $HARNESS_FEATURES \
-    -p smalt -p smalt-sleeve -p smalt-sweeper -p smalt-listener --lib "${named[@]}" |
+    -p smalt -p smalt-sleeve -p smalt-sweeper -p smalt-listener --lib --test listener --test sweeper |
     sed -n 's|.*"package_id":"[^"]*#\([a-z-]*\)@.*"executable":"\([^"]*/deps/[^"]*\)".*|\1=\2|p')
 
 # Nor is any in a product that is built already; the harness of this folder shows that one is found.

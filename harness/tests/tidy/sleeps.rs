@@ -10,7 +10,7 @@ pub(crate) type Exempt = (&'static str, &'static str);
 
 /// Tests that wait for something outside this process's clock.
 pub(crate) const EXEMPT: &[Exempt] = &[(
-    "listener/tests/handlers.rs",
+    "listener/tests/listener/handlers.rs",
     "the end of a child process or a connection is awaited, which no clock of ours moves",
 )];
 

@@ -1,12 +1,5 @@
 //! LS1-LS10 over random messages, faults and crashes, with two listeners on one queue.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a panic in a test's helper is a failing test"
-)]
-
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +7,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 use smalt_listener::{ListenerConfig, Outcome};
 use smalt_sleeve::port::{ErrorKind, MessageTtl};
-use support::handlers::Obey;
-use support::*;
+
+use crate::support::handlers::Obey;
+use crate::support::*;
 
 /// What one case is made of.
 #[derive(Clone, Debug)]

@@ -2,14 +2,13 @@
 //! pure rules stand beside the rules; DL1, DL2's cost side and DL25 belong to the cost estimate,
 //! DL3 to the fleet, DL26 to payloads, none of which this crate has.
 
-mod support;
-
 use std::sync::Arc;
 
 use smalt_listener::{Ended, ListenerConfig, Outcome, PoolState};
 use smalt_sleeve::port::ErrorKind;
-use support::handlers::Obey;
-use support::*;
+
+use crate::support::handlers::Obey;
+use crate::support::*;
 
 /// DL2: an idle poll is one request; the depth is never asked for while there is nothing to do.
 #[tokio::test(start_paused = true)]

@@ -1,22 +1,15 @@
 //! Several listeners: one idle poller for all of them, one request budget for all of them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic in a test's helper is a failing test"
-)]
-
-mod support;
-
 use std::sync::Arc;
 
 use smalt_listener::{AccountLimit, ListenerConfig, QueueListener, SentinelConfig, Waker};
 use smalt_sleeve::ErrorKind;
 use smalt_sleeve::port::Storage;
-use support::handlers::Obey;
-use support::*;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
+
+use crate::support::handlers::Obey;
+use crate::support::*;
 
 /// A fleet of listeners on one queue.
 struct Fleet {

@@ -1,13 +1,12 @@
 //! A handler that cannot run at all: no message pays for that.
 
-mod support;
-
 use std::sync::Arc;
 
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::{ListenerError, Outcome};
 use smalt_sleeve::port::{CallContext, Storage};
-use support::*;
+
+use crate::support::*;
 
 const WHY: &str = "the command is not found";
 

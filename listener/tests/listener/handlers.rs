@@ -1,12 +1,5 @@
 //! The ready-made handlers, against real processes and sockets.
 
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic in a test's helper is a failing test"
-)]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,15 +1,14 @@
 //! The failure policy: what a listener does when storage, network or its own exit gets in the way.
 
-mod support;
-
 use std::sync::Arc;
 
 use smalt_listener::config::{Encoding, Idle};
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::{Ended, ListenerConfig, ListenerError, Outcome};
 use smalt_sleeve::port::{ErrorKind, MessageTtl};
-use support::handlers::Obey;
-use support::*;
+
+use crate::support::handlers::Obey;
+use crate::support::*;
 
 fn storage() -> Arc<FakeStorage> {
     Arc::new(FakeStorage::new(&[QUEUE]))

@@ -1,13 +1,5 @@
 //! The listener as a library: the builder, typed bodies, batches, observers.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic in a test's helper is a failing test"
-)]
-
-mod support;
-
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -19,8 +11,9 @@ use smalt_listener::{
     Decision, ListenerConfig, Observer, Outcome, PoolState, PoolStatus, QueueListener, Report,
 };
 use smalt_sleeve::port::{MessageTtl, Storage};
-use support::handlers::Obey;
-use support::*;
+
+use crate::support::handlers::Obey;
+use crate::support::*;
 
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 struct Order {

@@ -1,12 +1,5 @@
 //! What signals do to a running listener, seen from outside.
 
-#![cfg(unix)]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is a failing test, in what the tests share as well"
-)]
-
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -35,10 +28,29 @@ fn send(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
+/// The listener as a shell starts it. Under `nohup` these tests inherit that SIGHUP is ignored, and
+/// so would it.
 fn listener() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_smalt-listener"));
+    let program = env!("CARGO_BIN_EXE_smalt-listener");
+    let mut command = if ignores_hangup() {
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", program]);
+        command
+    } else {
+        Command::new(program)
+    };
     command.env_clear().env("PATH", "/usr/bin:/bin");
     command
+}
+
+/// Whether this process does: SIGHUP is the lowest bit of the mask. Only Linux tells.
+fn ignores_hangup() -> bool {
+    let facts = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = facts
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 == 1)
 }
 
 /// A terminal that closes says so twice, and aborts nothing.

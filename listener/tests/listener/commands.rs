@@ -1,12 +1,6 @@
 //! The command as an operator starts it: exit codes, one line per mistake, sources of settings.
 //! Nothing here needs an account; what does is tried against smalt (docs/listener.md).
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a panic is a failing test, in what the tests share as well"
-)]
-
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 

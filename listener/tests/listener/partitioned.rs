@@ -4,8 +4,6 @@
 //! Each read and write of the map, each put and each look at a queue is a step of its own, so that
 //! anything may happen in between. A sender may stand still for any time at any point.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -1,0 +1,22 @@
+//! The listener as a library against a queue in memory, and as a command. One program, for each is
+//! linked by itself.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a panic is how a test fails, in its helpers, too"
+)]
+
+mod commands;
+mod defects;
+mod embedding;
+mod failures;
+mod fleet;
+#[cfg(unix)]
+mod handlers;
+mod partitioned;
+mod properties;
+#[cfg(unix)]
+mod signals;
+#[path = "../support/mod.rs"]
+mod support;
+mod unable;
