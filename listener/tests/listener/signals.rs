@@ -44,6 +44,7 @@ fn listener() -> Command {
 }
 
 /// Whether this process does: SIGHUP is the lowest bit of the mask. Only Linux tells.
+#[expect(clippy::disallowed_methods, reason = "no file of a store")]
 fn ignores_hangup() -> bool {
     let facts = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = facts
