@@ -89,6 +89,8 @@ struct KeptSeed {
     scenario: String,
     seed: u64,
     found: String,
+    /// Of what it was found on: seeds of `ci/soak.sh` say it.
+    commit: Option<String>,
 }
 
 /// What has found something once is run for ever.
@@ -101,6 +103,9 @@ fn kept_seeds_pass() {
             Sweep::NAME => campaign::run_seed::<Sweep>(kept.seed, true),
             other => panic!("no scenario is called {other}"),
         };
-        run.unwrap_or_else(|failure| panic!("{}: {}", kept.found, failure.story));
+        let on = kept
+            .commit
+            .map_or_else(String::new, |commit| format!(" (on {commit})"));
+        run.unwrap_or_else(|failure| panic!("{}{on}: {}", kept.found, failure.story));
     }
 }
