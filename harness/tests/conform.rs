@@ -188,6 +188,7 @@ async fn report() -> Report {
         harness: "0".to_owned(),
         date: "2027-01-15T08:00:00Z".to_owned(),
         command: "harness conform".to_owned(),
+        commit: Some("0123abc".to_owned()),
         targets: vec![of.clone(), of],
     }
 }
@@ -208,6 +209,7 @@ async fn the_page_stands_alone() {
         "<caption>",
         "scope=\"row\"",
         "Fault map",
+        "0, commit 0123abc",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -27,6 +27,9 @@ pub struct Report {
     pub date: String,
     /// The command, without secrets.
     pub command: String,
+    /// The commit of the work tree that it was given in.
+    #[serde(default)]
+    pub commit: Option<String>,
     /// One for each target.
     pub targets: Vec<Of>,
 }
@@ -54,6 +57,16 @@ pub struct Of {
     pub stale: Vec<String>,
     /// Containers and queues that scenarios left, and that were removed at the end.
     pub left_behind: usize,
+}
+
+impl Report {
+    /// Version of the harness, and the commit.
+    pub fn made_by(&self) -> String {
+        match &self.commit {
+            Some(commit) => format!("{}, commit {commit}", self.harness),
+            None => self.harness.clone(),
+        }
+    }
 }
 
 impl Of {

@@ -46,7 +46,7 @@ fn header(out: &mut String, report: &Report) {
         escape(&titles(report)),
         escape(&report.date),
         escape(&report.command),
-        escape(&report.harness)
+        escape(&report.made_by())
     );
     out.push_str("<div class=\"tiles\">");
     for of in &report.targets {

@@ -17,7 +17,9 @@ pub fn page(report: &Report, ledger: &[Deviation]) -> String {
     let _ = writeln!(
         out,
         "{}, harness {}\n\n    {}\n",
-        report.date, report.harness, report.command
+        report.date,
+        report.made_by(),
+        report.command
     );
     totals(&mut out, report);
     services(&mut out, report);
