@@ -16,7 +16,7 @@ use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Transport,
 };
-use smalt_sweeper::settings::{self, AccountSettings, Secret, Setting, Settings};
+use smalt_sweeper::settings::{self, AccountSettings, Identity, Secret, Setting, Settings};
 use smalt_sweeper::{Accounts, OpenUri, Sweeper, uri};
 
 /// What was said on the command line, by paths of the file.
@@ -73,15 +73,22 @@ fn accounts(settings: &Settings) -> Result<Accounts> {
     }
     let mut opened = Vec::new();
     let mut hosts = Vec::new();
-    for (name, account) in &settings.accounts {
-        let (account, host) = open_account(account).with_context(|| format!("account {name}"))?;
+    for (name, given) in &settings.accounts {
+        let (account, host) = open_account(given).with_context(|| format!("account {name}"))?;
         hosts.extend(host);
-        opened.push((name.clone(), account));
+        opened.push((name, account, given.auth));
     }
     let transport = transport(settings, hosts)?;
     let mut accounts = Accounts::new();
-    for (name, account) in opened {
-        accounts = accounts.with(name, storage(account, &transport)?);
+    for (name, account, auth) in opened {
+        let open = || {
+            let account = match auth {
+                Some(identity) => account.with_credential(token(identity, &transport)?),
+                None => account,
+            };
+            storage(account, &transport)
+        };
+        accounts = accounts.with(name, open().with_context(|| format!("account {name}"))?);
     }
     let open_uri: OpenUri =
         Arc::new(move |text| open_uri(text, &transport).map_err(|e| e.to_string()));
@@ -97,6 +104,20 @@ fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn S
     )?))
 }
 
+/// The credential of an identity. Tokens are fetched through the same transport.
+fn token(identity: Identity, transport: &Arc<dyn Transport>) -> Result<Credential> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let transport = Arc::clone(transport);
+    let credential = match identity {
+        Identity::Entra => Credential::of_environment(&variable, transport),
+        Identity::ManagedIdentity => {
+            let client = variable("AZURE_CLIENT_ID");
+            Credential::managed_identity(client.as_deref(), transport)
+        }
+    };
+    credential.with_context(|| format!("auth = \"{}\"", identity.name()))
+}
+
 /// Opens a container URI with a SAS, as documents of version 1 hold it.
 fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
     let parsed = uri::parse(text).context("it is no URI of a container")?;
@@ -107,6 +128,10 @@ fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storag
 
 /// The account, and the host that it is reached under.
 fn open_account(given: &AccountSettings) -> Result<(Account, Option<String>)> {
+    let is_keyed = given.connection_string.is_some() || given.key.is_some() || given.sas.is_some();
+    if given.auth.is_some() && is_keyed {
+        bail!("auth is in place of connection_string, key and sas: give one of them");
+    }
     if let Some(text) = &given.connection_string {
         let text = reveal(text)?;
         let host = connection_string_host(&text);

@@ -28,7 +28,7 @@
 //!   [`provenance`], [`guard`], [`budget`], [`schedule`], [`plan`], [`cost`], [`summary`], and
 //!   [`state`] with its [`ledger`](state::ledger).
 //! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
-//!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`]; beside them [`inspect`] (look at
+//!   `mover` (one blob; `source` signs what it reads), `cycle` (the loop), behind [`Sweeper`]; beside them [`inspect`] (look at
 //!   one blob), [`mark`], [`undo`] and [`upkeep`] for the operator.
 //!
 //! # Invariants
@@ -46,7 +46,6 @@ mod carried;
 mod claim;
 pub mod config;
 pub mod cost;
-
 mod cycle;
 pub mod decide;
 pub mod destination;
@@ -72,6 +71,7 @@ mod scope;
 pub mod settings;
 mod shared;
 pub mod size;
+mod source;
 pub mod span;
 pub mod state;
 mod store;

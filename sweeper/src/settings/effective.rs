@@ -145,6 +145,7 @@ fn account_fields(account: &AccountSettings) -> Vec<(&'static str, String)> {
         ("name", account.name.clone()),
         ("key", secret(&account.key)),
         ("sas", secret(&account.sas)),
+        ("auth", account.auth.map(|auth| auth.name().to_owned())),
         ("endpoint", account.endpoint.clone()),
     ];
     let given = fields.into_iter();

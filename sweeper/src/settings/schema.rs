@@ -37,8 +37,30 @@ pub struct AccountSettings {
     pub key: Option<Secret>,
     /// Shared access signature, with or without `?`.
     pub sas: Option<Secret>,
+    /// Whose token of Entra ID opens it, in place of a secret.
+    pub auth: Option<Identity>,
     /// Blob endpoint; that of the public cloud when absent.
     pub endpoint: Option<String>,
+}
+
+/// Whose token of Entra ID opens an account, in place of a key or a SAS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identity {
+    /// The one that the environment names, else who is logged in with the Azure CLI.
+    Entra,
+    /// The machine's or the app's own.
+    ManagedIdentity,
+}
+
+impl Identity {
+    /// As the configuration writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Identity::Entra => "entra",
+            Identity::ManagedIdentity => "managed-identity",
+        }
+    }
 }
 
 /// The whole file.

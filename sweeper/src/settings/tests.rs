@@ -102,6 +102,31 @@ fn accounts_are_never_mixed() {
     assert_eq!(account.name.as_deref(), Some("acct"));
 }
 
+/// An account by its name and an identity; another word is refused, and what is shown says which.
+#[test]
+fn an_identity_opens_an_account() {
+    let file = "[account.default]\nname = \"acct\"\nauth = \"managed-identity\"";
+    let (settings, values) = effective(Some(file), [], []).unwrap();
+    let account = &settings.accounts["default"];
+    assert_eq!(account.auth, Some(Identity::ManagedIdentity));
+    let shown = values.iter().find(|v| v.key == "account.default.auth");
+    let shown = shown.map(|v| (v.value.as_str(), v.source.to_string()));
+    assert_eq!(shown, Some(("managed-identity", "file".to_owned())));
+    let wrong = gather(Some(&file.replace("managed-", "")), [], []).unwrap_err();
+    assert!(wrong.0.contains("identity"), "{wrong}");
+    let vars = env(&[("AZURE_STORAGE_CONNECTION_STRING", "UseDevelopmentStorage=true")]);
+    let flags = [
+        ("account.default.name", text("acct")),
+        ("account.default.auth", text("entra")),
+    ];
+    let settings = gather(None, vars, flags).unwrap();
+    let account = &settings.accounts["default"];
+    assert_eq!(
+        (account.auth, &account.connection_string),
+        (Some(Identity::Entra), &None)
+    );
+}
+
 #[test]
 fn wrong_values_are_refused_in_words() {
     for (file, part) in [
