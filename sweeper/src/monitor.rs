@@ -50,6 +50,20 @@ pub enum Phase {
     Stopped,
 }
 
+/// How often something was measured, and how long it took in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timed {
+    sum: Duration,
+    count: u64,
+}
+
+impl Timed {
+    pub(crate) fn add(&mut self, took: Duration) {
+        self.sum += took;
+        self.count += 1;
+    }
+}
+
 /// What changes while a worker works, beside its report.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
@@ -61,6 +75,10 @@ pub(crate) struct Gauges {
     /// How long the blob that has been due longest was due, at the last listing.
     pub(crate) lag: Duration,
     pub(crate) cycles: u64,
+    /// Of the cycles that this worker closed, from its first look at them.
+    pub(crate) cycle_time: Timed,
+    /// From asking for the lease to having it.
+    pub(crate) lease_wait: Timed,
 }
 
 impl Gauges {
@@ -94,6 +112,8 @@ struct Look {
     parked: usize,
     in_flight: usize,
     lag: Duration,
+    cycle_time: Timed,
+    lease_wait: Timed,
     silent: Option<Duration>,
     uptime: Duration,
     now: Timestamp,
@@ -126,6 +146,8 @@ impl Monitor {
             parked: gauges.parked,
             in_flight: gauges.in_flight,
             lag: gauges.lag,
+            cycle_time: gauges.cycle_time,
+            lease_wait: gauges.lease_wait,
             silent: core.calls.since_success(),
             uptime: core.began.elapsed(),
             now: core.now(),
@@ -195,6 +217,7 @@ impl Monitor {
         let prices = lock(&self.0).prices;
         if let Some(look) = self.look() {
             counters(&mut text, &look, prices);
+            times(&mut text, &look);
             gauges(&mut text, &look, self.readiness().is_ok());
         }
         text
@@ -271,6 +294,29 @@ fn counters(text: &mut String, look: &Look, prices: Prices) {
         "Cycles that this worker closed.",
         &cycles,
     );
+}
+
+/// Sums and counts: how long on average, and in what time how much of it, is for who asks.
+fn times(text: &mut String, look: &Look) {
+    for (name, help, timed) in [
+        (
+            "cycle_seconds",
+            "Time of the cycles that this worker closed.",
+            look.cycle_time,
+        ),
+        (
+            "lease_wait_s",
+            "Time from asking for the lease on the state document to having it.",
+            look.lease_wait,
+        ),
+    ] {
+        let (sum, count) = (timed.sum.as_secs_f64(), timed.count);
+        let _ = writeln!(
+            text,
+            "# HELP sweeper_{name} {help}\n# TYPE sweeper_{name} summary\n\
+             sweeper_{name}_sum {sum}\nsweeper_{name}_count {count}"
+        );
+    }
 }
 
 fn gauges(text: &mut String, look: &Look, ready: bool) {

@@ -164,12 +164,16 @@ async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Resu
     let (mut wait, wait_max) = LEASE_WAIT;
     let mut attempts = 0u32;
     let mut waiting = LeaseWait::new();
+    let began = Instant::now();
     loop {
         let cx = core.context("");
         let (blob, id) = (&core.config.state_blob, &core.lease_id);
         let call = storage.acquire_lease(&cx, blob, id, core.config.lease_s);
         let error = match core.calls.once("acquire_lease", call).await {
-            Ok(lease) => return core.observe(lease.server_time),
+            Ok(lease) => {
+                lock(&core.gauges).lease_wait.add(began.elapsed());
+                return core.observe(lease.server_time);
+            }
             Err(error) => error,
         };
         match error.kind {
@@ -306,6 +310,9 @@ impl Session<'_> {
             document.spent = Some(lock(&self.core.spending).today(now, own));
         }
         let written = self.write(&document).await?;
+        if written {
+            note(self.core, &document);
+        }
         if let Some(spent) = document.spent.filter(|_| written) {
             lock(&self.core.spending).written(spent, own);
         }
