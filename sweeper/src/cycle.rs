@@ -10,6 +10,7 @@ use crate::claim::{self, Completion, Goal, Step};
 use crate::error::SweepError;
 use crate::monitor::Phase;
 use crate::shared::Core;
+use crate::state::Page;
 use crate::work;
 
 /// Longest sleep while others still work: a stopped worker gives its page back at any time.
@@ -57,10 +58,7 @@ async fn drive_steps(
         watch.note(core, &step, asked);
         match step {
             Step::Work(page) => {
-                lock(&core.gauges).enter(Phase::Working {
-                    page: page.page.id.clone(),
-                    due: page.page.due,
-                });
+                begin(core, &page.page);
                 *completion = work::work(core, &page).await;
             }
             Step::Again => {}
@@ -107,6 +105,16 @@ async fn drive_steps(
         }
     }
     Ok(())
+}
+
+/// For whoever looks on: a page is in hand.
+fn begin(core: &Core, page: &Page) {
+    let mut gauges = lock(&core.gauges);
+    gauges.due += page.due;
+    gauges.enter(Phase::Working {
+        page: page.id.clone(),
+        due: page.due,
+    });
 }
 
 /// The cycle that this worker takes part in, and since when.

@@ -88,7 +88,7 @@ pub use accounts::{Accounts, OpenUri};
 pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy};
 pub use error::SweepError;
 pub use inspect::Explained;
-pub use monitor::{Monitor, Phase};
+pub use monitor::{Monitor, Phase, Progress};
 pub use outcome::{Class, Outcome};
 pub use plan::{Plan, Prices};
 pub use report::Report;

@@ -75,6 +75,12 @@ pub(crate) struct Gauges {
     /// How long the blob that has been due longest was due, at the last listing.
     pub(crate) lag: Duration,
     pub(crate) cycles: u64,
+    /// Containers of the cycle, and those of them whose pages are all done or that it goes on
+    /// without.
+    pub(crate) containers: usize,
+    pub(crate) containers_done: usize,
+    /// Blobs that are to go, of the pages that this worker took.
+    pub(crate) due: u64,
     /// Of the cycles that this worker closed, from its first look at them.
     pub(crate) cycle_time: Timed,
     /// From asking for the lease to having it.
@@ -98,6 +104,25 @@ pub struct Monitor(Arc<Mutex<Window>>);
 struct Window {
     core: Option<Arc<Core>>,
     prices: Prices,
+}
+
+/// How far a worker is. The containers are those of the fleet's cycle, the blobs this worker's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The cycle that runs.
+    pub cycle: u64,
+    /// Containers of it.
+    pub containers: u64,
+    /// Those whose pages are all done, or that the cycle goes on without.
+    pub containers_done: u64,
+    /// Blobs whose pages are done.
+    pub seen: u64,
+    /// Blobs that are to go, of the pages that were taken.
+    pub due: u64,
+    /// Those that are gone.
+    pub gone: u64,
+    /// Blobs that should be gone and are not.
+    pub failed: u64,
 }
 
 /// What there is to see at a moment.
@@ -196,19 +221,26 @@ impl Monitor {
         })
     }
 
-    /// A few words for a progress line.
-    pub fn summary(&self) -> String {
-        let Some(look) = self.look() else {
-            return "sweeping".to_owned();
+    /// How far the worker is; nothing before it has begun.
+    pub fn progress(&self) -> Progress {
+        let Some(core) = lock(&self.0).core.clone() else {
+            return Progress::default();
         };
-        let report = &look.report;
-        let [done, kept, failed] =
-            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class));
-        let seen = done + kept + failed;
-        format!(
-            "cycle {}: {seen} blobs seen, {done} gone, {failed} failed",
-            look.cycle
-        )
+        let counted = {
+            let report = lock(&core.report);
+            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class))
+        };
+        let [gone, kept, failed] = counted;
+        let gauges = lock(&core.gauges);
+        Progress {
+            cycle: gauges.cycle,
+            containers: gauges.containers as u64,
+            containers_done: gauges.containers_done as u64,
+            seen: gone + kept + failed,
+            due: gauges.due,
+            gone,
+            failed,
+        }
     }
 
     /// The metrics in the text format of Prometheus.

@@ -50,6 +50,12 @@ pub struct Plan {
     pub total: Totals,
     /// What it would cost.
     pub cost: Cost,
+    /// Containers to plan.
+    #[serde(skip)]
+    pub containers_all: u64,
+    /// Those of them that are planned.
+    #[serde(skip)]
+    pub containers_done: u64,
 }
 
 /// What a sweep would do in one container.

@@ -15,7 +15,7 @@ use crate::error::SweepError;
 use crate::monitor::Phase;
 use crate::planted::planted;
 use crate::shared::Core;
-use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, ledger};
+use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, Status, ledger};
 
 /// Waits for a lease that somebody holds: first, and longest.
 const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -154,10 +154,10 @@ fn note(core: &Core, document: &Document) {
     let mut gauges = lock(&core.gauges);
     gauges.cycle = document.cycle;
     gauges.in_flight = containers.iter().map(|c| c.pages.len()).sum();
-    gauges.parked = containers
-        .iter()
-        .filter(|c| ledger::is_parked(c, now))
-        .count();
+    let count = |is_it: &dyn Fn(&Container) -> bool| containers.iter().filter(|c| is_it(c)).count();
+    gauges.parked = count(&|c| ledger::is_parked(c, now));
+    gauges.containers = count(&|c| c.status != Status::Off);
+    gauges.containers_done = count(&|c| ledger::is_done(c, now));
 }
 
 async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Result<(), SweepError> {

@@ -156,12 +156,13 @@ impl Sweeper {
         let document = self.document(&core).await?;
         scope::agree(&core.config, &core.accounts, &document)?;
         let swept = core.accounts.swept(&document);
-        let mut plan = Plan::default();
-        for element in document
-            .containers
-            .iter()
-            .filter(|c| c.status != Status::Off)
-        {
+        let elements = document.containers.iter();
+        let elements: Vec<_> = elements.filter(|c| c.status != Status::Off).collect();
+        let mut plan = Plan {
+            containers_all: elements.len() as u64,
+            ..Plan::default()
+        };
+        for element in elements {
             let sheet = Sheet {
                 element,
                 swept: &swept,
@@ -171,6 +172,8 @@ impl Sweeper {
                 let entry = plan.containers.entry(element.name.clone());
                 entry.or_insert_with(ContainerPlan::default).error = Some(error);
             }
+            plan.containers_done += 1;
+            progress(&plan);
         }
         plan.finish(prices);
         Ok(plan)

@@ -1,10 +1,13 @@
 //! `run` and `once`: sweeping, and how a sweep ends.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use smalt_sweeper::Finished;
 use smalt_sweeper::error::exit;
+use smalt_sweeper::{Finished, Progress};
 
 use super::common::{Common, sweeper};
+use super::progress::Far;
 use super::signals::{self, aborting, asked_to_stop};
 use super::{progress, serve};
 
@@ -36,10 +39,28 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
     let finished = tokio::select! {
         biased;
         finished = work => finished,
-        () = progress::follow(&bar, || monitor.summary()) => None,
+        () = progress::follow(&bar, || far(&monitor.progress(), bar.elapsed())) => None,
     };
     bar.finish_and_clear();
     ended(finished, true)
+}
+
+fn far(progress: &Progress, since: Duration) -> Far {
+    let Progress {
+        containers,
+        containers_done,
+        seen,
+        due,
+        gone,
+        failed,
+        ..
+    } = *progress;
+    let rate = progress::rate(seen, since);
+    Far {
+        done: containers_done,
+        all: containers,
+        words: format!("{seen} blobs seen, {gone} of {due} due gone, {failed} failed, {rate}"),
+    }
 }
 
 /// Prints how it ended. A run that was stopped by a signal ends well.

@@ -44,11 +44,9 @@ async fn a_run_is_seen_from_outside() {
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
-        assert!(
-            monitor.summary().contains("2 gone"),
-            "{}",
-            monitor.summary()
-        );
+        let far = monitor.progress();
+        let counts = [far.seen, far.due, far.gone, far.failed, far.containers];
+        assert_eq!(counts, [2, 2, 2, 0, 2], "{far:?}");
     };
     sweeper.run_until(shutdown).await;
     assert_eq!(monitor.readiness(), Err("stopped".to_owned()));
@@ -86,6 +84,9 @@ async fn times_are_measured() {
         assert_eq!(sample(&text, "sweeper_cycle_seconds_count"), 0.0);
         let wait = sample(&text, "sweeper_lease_wait_s_sum");
         assert!((4.0..8.0).contains(&wait), "{wait}");
+        let far = monitor.progress();
+        let counts = [far.containers, far.containers_done, far.due, far.gone];
+        assert_eq!(counts, [1, 0, 1, 0], "{far:?}");
         sleep(40).await;
         let text = monitor.prometheus();
         assert_eq!(sample(&text, "sweeper_inflight_pages"), 0.0, "{text}");
