@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Sweep at every mark until told to stop (SIGTERM or Ctrl-C; twice to abort).
     Run(Common),
-    /// Sweep one cycle now, then exit; prints the report as JSON.
+    /// Sweep one cycle now, then exit; prints the report as JSON, or nothing when it is refused.
     Once(Common),
     /// Show what a sweep would do, with bytes, transactions and cost. Changes nothing.
     Plan(plan::PlanArgs),
