@@ -28,8 +28,9 @@
 //!   [`provenance`], [`guard`], [`budget`], [`schedule`], [`plan`], [`cost`], [`summary`], and
 //!   [`state`] with its [`ledger`](state::ledger).
 //! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
-//!   `mover` (one blob; `source` signs what it reads), `cycle` (the loop), behind [`Sweeper`]; beside them [`inspect`] (look at
-//!   one blob), [`mark`], [`undo`] and [`upkeep`] for the operator.
+//!   `mover` (one blob; `source` signs what it reads), `cycle` (the loop), behind [`Sweeper`];
+//!   beside them `foresee` (plans), [`inspect`] (look at one blob), [`mark`], [`undo`] and
+//!   [`upkeep`] for the operator.
 //!
 //! # Invariants
 //! - Time is the service's `Date`, carried on by tokio's clock: paused time moves a worker (DS15).
@@ -52,6 +53,7 @@ pub mod destination;
 mod entropy;
 pub mod error;
 pub mod explain;
+mod foresee;
 pub mod glob;
 pub mod guard;
 pub mod inspect;
