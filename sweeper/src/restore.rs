@@ -72,7 +72,7 @@ impl<'a> Dead<'a> {
     }
 
     /// The name beside a taken one.
-    fn beside(&self, place: &BlobId) -> Option<BlobId> {
+    pub(crate) fn beside(&self, place: &BlobId) -> Option<BlobId> {
         let kept = self.seen.etag.0.chars().filter(char::is_ascii_alphanumeric);
         let suffix = format!("~{}", kept.collect::<String>());
         let name = format!("{}{suffix}", place.name);
