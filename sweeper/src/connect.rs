@@ -6,7 +6,7 @@
               skew need this machine's clock"
 )]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -34,7 +34,8 @@ pub(crate) fn effective(config: Option<&str>, flags: Flags) -> Result<(Settings,
     settings::effective(file.as_deref(), std::env::vars(), flags).context(origin(config))
 }
 
-fn origin(config: Option<&str>) -> String {
+/// What a configuration is called where something is wrong with it.
+pub(crate) fn origin(config: Option<&str>) -> String {
     config.map_or_else(|| "settings".to_owned(), str::to_owned)
 }
 
@@ -64,12 +65,47 @@ pub(crate) fn wall_clock() -> Timestamp {
     Timestamp::from_unix(since.unwrap_or_default())
 }
 
+/// Everything that keeps a worker from being made of these settings. Opening accounts reads secrets
+/// and certificates, and sends nothing.
+pub(crate) fn faults(settings: &Settings) -> Vec<String> {
+    if settings.accounts.is_empty() {
+        return vec![no_account()];
+    }
+    let transport = transport(settings, Vec::new());
+    let opened = settings.accounts.iter().map(|(name, given)| {
+        let opened = open_account(given).and_then(|(account, _)| match &transport {
+            Ok(transport) => authorised(account, given.auth, transport).map(|_| ()),
+            Err(_) => Ok(()),
+        });
+        opened.with_context(|| format!("account {name}"))
+    });
+    let mut faults: Vec<String> = opened
+        .filter_map(|opened| opened.err().map(|error| format!("{error:#}")))
+        .collect();
+    faults.extend(transport.as_ref().err().map(|error| format!("{error:#}")));
+    let config = &settings.sweeper;
+    let swept = config.containers.iter().map(|swept| &swept.account);
+    let named = [&config.state_account]
+        .into_iter()
+        .chain(&config.dead.account);
+    let named: BTreeSet<_> = named.chain(swept).collect();
+    let missing = named
+        .into_iter()
+        .filter(|name| !settings.accounts.contains_key(*name));
+    faults.extend(missing.map(|name| format!("no account `{name}` is configured")));
+    faults
+}
+
+fn no_account() -> String {
+    format!(
+        "no storage account: give --connection-string, --account, or set {}",
+        settings::ENV_CONNECTION_STRING
+    )
+}
+
 fn accounts(settings: &Settings) -> Result<Accounts> {
     if settings.accounts.is_empty() {
-        bail!(
-            "no storage account: give --connection-string, --account, or set {}",
-            settings::ENV_CONNECTION_STRING
-        );
+        bail!("{}", no_account());
     }
     let mut opened = Vec::new();
     let mut hosts = Vec::new();
@@ -81,18 +117,25 @@ fn accounts(settings: &Settings) -> Result<Accounts> {
     let transport = transport(settings, hosts)?;
     let mut accounts = Accounts::new();
     for (name, account, auth) in opened {
-        let open = || {
-            let account = match auth {
-                Some(identity) => account.with_credential(token(identity, &transport)?),
-                None => account,
-            };
-            storage(account, &transport)
-        };
-        accounts = accounts.with(name, open().with_context(|| format!("account {name}"))?);
+        let storage = authorised(account, auth, &transport);
+        accounts = accounts.with(name, storage.with_context(|| format!("account {name}"))?);
     }
     let open_uri: OpenUri =
         Arc::new(move |text| open_uri(text, &transport).map_err(|e| e.to_string()));
     Ok(accounts.with_open_uri(open_uri))
+}
+
+/// The account, opened by its own secret or in the name of an identity.
+fn authorised(
+    account: Account,
+    auth: Option<Identity>,
+    transport: &Arc<dyn Transport>,
+) -> Result<Arc<dyn Storage>> {
+    let account = match auth {
+        Some(identity) => account.with_credential(token(identity, transport)?),
+        None => account,
+    };
+    storage(account, transport)
 }
 
 fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {

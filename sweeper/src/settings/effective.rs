@@ -56,7 +56,7 @@ pub fn effective(
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<(Settings, Vec<Setting>), SettingsError> {
-    let layers = layers(file, env, flags)?;
+    let layers = layers(file, env, flags);
     let mut sources: BTreeMap<String, Source> = BTreeMap::new();
     note(&layers.file, "", &Source::File, &mut sources);
     for (path, variable, _) in &layers.env {
