@@ -311,6 +311,18 @@ pub trait Storage: Send + Sync + 'static {
     /// can make one, else with the SAS that this account was opened with.
     fn readable_url(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String>;
 
+    /// Whether [`Storage::readable_url`] of that lifetime waits for
+    /// [`Storage::fetch_signing_key`]: a token of Entra ID signs nothing by itself.
+    fn lacks_signing_key(&self, _lifetime: Duration) -> bool {
+        false
+    }
+
+    /// Get User Delegation Key, for URLs of that lifetime. It is kept, and lacks again when it no
+    /// longer lasts as long.
+    async fn fetch_signing_key(&self, _: &CallContext, _lifetime: Duration) -> PortResult<()> {
+        Ok(())
+    }
+
     /// One page of a flat listing with metadata, copy state and no snapshots.
     async fn list_blobs(
         &self,

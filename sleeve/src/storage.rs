@@ -6,6 +6,8 @@ mod begin;
 mod blobs;
 mod copies;
 mod delegate;
+#[cfg(feature = "entra")]
+mod delegation;
 mod leases;
 mod listing;
 mod messages;
@@ -39,6 +41,9 @@ struct Shared {
     blobs: Option<BlobServiceClient>,
     queues: Option<QueueServiceClient>,
     credential: Credential,
+    /// The key that was asked for last.
+    #[cfg(feature = "entra")]
+    delegation: delegation::Kept,
     clock: Arc<dyn Clock>,
 }
 

@@ -31,6 +31,8 @@ Examples:
     smalt-sweeper plan --connection-string UseDevelopmentStorage=true --container events
   One sweep of two containers, the second by prefix:
     smalt-sweeper once --account acct --sas env:SAS --container events --container logs/app/
+  By the identity of this machine in place of a key:
+    smalt-sweeper once --account acct --auth managed-identity --container events
   Archive instead of deleting:
     smalt-sweeper once --container events --dead-container archive/events/
   A service, as many instances as you like, every ten minutes:
@@ -53,7 +55,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Sweep at every mark until told to stop (SIGTERM or Ctrl-C; twice to abort).
     Run(Common),
-    /// Sweep one cycle now, then exit; prints the report as JSON.
+    /// Sweep one cycle now, then exit; prints the report as JSON, or nothing when it is refused.
     Once(Common),
     /// Show what a sweep would do, with bytes, transactions and cost. Changes nothing.
     Plan(plan::PlanArgs),
@@ -99,7 +101,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
         ErrorKind::Untrusted => {
             Some("is the endpoint right? --ca-file FILE trusts another authority's certificates")
         }
-        ErrorKind::Denied => Some("check the key, or what the SAS permits"),
+        ErrorKind::Denied => Some("check the key, what the SAS permits, or the identity's roles"),
         _ => None,
     }
 }
@@ -166,6 +168,10 @@ mod tests {
             "validate --page-size 0 {dev}",
             "validate --on-collision maybe {dev}",
             "validate --profile old {dev}",
+            "validate --auth entra {dev}",
+            "validate --account acct --auth somebody",
+            "validate --account acct --auth entra --sas sig=x",
+            "validate --endpoint http://127.0.0.1:1/acct --auth managed-identity",
             "state migrate --state nowhere {dev}",
             "state unlock --force=yes {dev}",
         ] {

@@ -173,6 +173,14 @@ impl Default for SweeperConfig {
 impl SweeperConfig {
     /// Refuses values that cannot work, in words for the operator.
     pub fn check(&self) -> Result<(), String> {
+        match self.faults().first() {
+            Some(reason) => Err((*reason).to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// Every value that cannot work.
+    pub(crate) fn faults(&self) -> Vec<&'static str> {
         let every = self.schedule.every;
         let fraction = self.guard.max_fraction;
         let is_money = |money: f64| money.is_finite() && money >= 0.0;
@@ -210,9 +218,7 @@ impl SweeperConfig {
                 "ttl_key and dbc_key must be names",
             ),
         ];
-        match checks.into_iter().find(|(wrong, _)| *wrong) {
-            Some((_, reason)) => Err(reason.to_owned()),
-            None => Ok(()),
-        }
+        let wrong = checks.into_iter().filter(|(wrong, _)| *wrong);
+        wrong.map(|(_, reason)| reason).collect()
     }
 }

@@ -6,7 +6,7 @@
               skew need this machine's clock"
 )]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
     Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Transport,
 };
-use smalt_sweeper::settings::{self, AccountSettings, Secret, Setting, Settings};
+use smalt_sweeper::settings::{self, AccountSettings, Identity, Secret, Setting, Settings};
 use smalt_sweeper::{Accounts, OpenUri, Sweeper, uri};
 
 /// What was said on the command line, by paths of the file.
@@ -34,7 +34,8 @@ pub(crate) fn effective(config: Option<&str>, flags: Flags) -> Result<(Settings,
     settings::effective(file.as_deref(), std::env::vars(), flags).context(origin(config))
 }
 
-fn origin(config: Option<&str>) -> String {
+/// What a configuration is called where something is wrong with it.
+pub(crate) fn origin(config: Option<&str>) -> String {
     config.map_or_else(|| "settings".to_owned(), str::to_owned)
 }
 
@@ -64,28 +65,77 @@ pub(crate) fn wall_clock() -> Timestamp {
     Timestamp::from_unix(since.unwrap_or_default())
 }
 
+/// Everything that keeps a worker from being made of these settings. Opening accounts reads secrets
+/// and certificates, and sends nothing.
+pub(crate) fn faults(settings: &Settings) -> Vec<String> {
+    if settings.accounts.is_empty() {
+        return vec![no_account()];
+    }
+    let transport = transport(settings, Vec::new());
+    let opened = settings.accounts.iter().map(|(name, given)| {
+        let opened = open_account(given).and_then(|(account, _)| match &transport {
+            Ok(transport) => authorised(account, given.auth, transport).map(|_| ()),
+            Err(_) => Ok(()),
+        });
+        opened.with_context(|| format!("account {name}"))
+    });
+    let mut faults: Vec<String> = opened
+        .filter_map(|opened| opened.err().map(|error| format!("{error:#}")))
+        .collect();
+    faults.extend(transport.as_ref().err().map(|error| format!("{error:#}")));
+    let config = &settings.sweeper;
+    let swept = config.containers.iter().map(|swept| &swept.account);
+    let named = [&config.state_account]
+        .into_iter()
+        .chain(&config.dead.account);
+    let named: BTreeSet<_> = named.chain(swept).collect();
+    let missing = named
+        .into_iter()
+        .filter(|name| !settings.accounts.contains_key(*name));
+    faults.extend(missing.map(|name| format!("no account `{name}` is configured")));
+    faults
+}
+
+fn no_account() -> String {
+    format!(
+        "no storage account: give --connection-string, --account, or set {}",
+        settings::ENV_CONNECTION_STRING
+    )
+}
+
 fn accounts(settings: &Settings) -> Result<Accounts> {
     if settings.accounts.is_empty() {
-        bail!(
-            "no storage account: give --connection-string, --account, or set {}",
-            settings::ENV_CONNECTION_STRING
-        );
+        bail!("{}", no_account());
     }
     let mut opened = Vec::new();
     let mut hosts = Vec::new();
-    for (name, account) in &settings.accounts {
-        let (account, host) = open_account(account).with_context(|| format!("account {name}"))?;
+    for (name, given) in &settings.accounts {
+        let (account, host) = open_account(given).with_context(|| format!("account {name}"))?;
         hosts.extend(host);
-        opened.push((name.clone(), account));
+        opened.push((name, account, given.auth));
     }
     let transport = transport(settings, hosts)?;
     let mut accounts = Accounts::new();
-    for (name, account) in opened {
-        accounts = accounts.with(name, storage(account, &transport)?);
+    for (name, account, auth) in opened {
+        let storage = authorised(account, auth, &transport);
+        accounts = accounts.with(name, storage.with_context(|| format!("account {name}"))?);
     }
     let open_uri: OpenUri =
         Arc::new(move |text| open_uri(text, &transport).map_err(|e| e.to_string()));
     Ok(accounts.with_open_uri(open_uri))
+}
+
+/// The account, opened by its own secret or in the name of an identity.
+fn authorised(
+    account: Account,
+    auth: Option<Identity>,
+    transport: &Arc<dyn Transport>,
+) -> Result<Arc<dyn Storage>> {
+    let account = match auth {
+        Some(identity) => account.with_credential(token(identity, transport)?),
+        None => account,
+    };
+    storage(account, transport)
 }
 
 fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
@@ -95,6 +145,20 @@ fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn S
         Arc::clone(transport),
         client,
     )?))
+}
+
+/// The credential of an identity. Tokens are fetched through the same transport.
+fn token(identity: Identity, transport: &Arc<dyn Transport>) -> Result<Credential> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let transport = Arc::clone(transport);
+    let credential = match identity {
+        Identity::Entra => Credential::of_environment(&variable, transport),
+        Identity::ManagedIdentity => {
+            let client = variable("AZURE_CLIENT_ID");
+            Credential::managed_identity(client.as_deref(), transport)
+        }
+    };
+    credential.with_context(|| format!("auth = \"{}\"", identity.name()))
 }
 
 /// Opens a container URI with a SAS, as documents of version 1 hold it.
@@ -107,6 +171,10 @@ fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storag
 
 /// The account, and the host that it is reached under.
 fn open_account(given: &AccountSettings) -> Result<(Account, Option<String>)> {
+    let is_keyed = given.connection_string.is_some() || given.key.is_some() || given.sas.is_some();
+    if given.auth.is_some() && is_keyed {
+        bail!("auth is in place of connection_string, key and sas: give one of them");
+    }
     if let Some(text) = &given.connection_string {
         let text = reveal(text)?;
         let host = connection_string_host(&text);

@@ -10,6 +10,7 @@ use crate::claim::{self, Completion, Goal, Step};
 use crate::error::SweepError;
 use crate::monitor::Phase;
 use crate::shared::Core;
+use crate::state::Page;
 use crate::work;
 
 /// Longest sleep while others still work: a stopped worker gives its page back at any time.
@@ -42,8 +43,10 @@ async fn drive_steps(
     completion: &mut Option<Completion>,
 ) -> Result<(), SweepError> {
     let mut outage = Outage::default();
+    let mut watch = Watch::default();
     while !core.stop.is_set() {
         lock(&core.gauges).enter(Phase::Claiming);
+        let asked = Instant::now();
         let step = match claim::step(core, completion, goal).await {
             Ok(step) => step,
             Err(error) => {
@@ -52,12 +55,10 @@ async fn drive_steps(
             }
         };
         outage = Outage::default();
+        watch.note(core, &step, asked);
         match step {
             Step::Work(page) => {
-                lock(&core.gauges).enter(Phase::Working {
-                    page: page.page.id.clone(),
-                    due: page.page.due,
-                });
+                begin(core, &page.page);
                 *completion = work::work(core, &page).await;
             }
             Step::Again => {}
@@ -94,7 +95,7 @@ async fn drive_steps(
                     parked = closed.parked.len(),
                     "cycle completed"
                 );
-                lock(&core.gauges).cycles += 1;
+                watch.closed(core);
                 lock(&core.report).close(&closed, containers);
                 if matches!(goal, Goal::Once(_)) {
                     return Ok(());
@@ -104,6 +105,42 @@ async fn drive_steps(
         }
     }
     Ok(())
+}
+
+/// For whoever looks on: a page is in hand.
+fn begin(core: &Core, page: &Page) {
+    let mut gauges = lock(&core.gauges);
+    gauges.due += page.due;
+    gauges.enter(Phase::Working {
+        page: page.id.clone(),
+        due: page.due,
+    });
+}
+
+/// The cycle that this worker takes part in, and since when.
+#[derive(Default)]
+struct Watch(Option<(u64, Instant)>);
+
+impl Watch {
+    /// Begins with the first step of a cycle that is under way; `asked` is when the step began.
+    fn note(&mut self, core: &Core, step: &Step, asked: Instant) {
+        let cycle = match step {
+            Step::Idle(_) | Step::Spent(_) | Step::Overtaken => return,
+            Step::Closed(closed, _) => closed.cycle,
+            _ => lock(&core.gauges).cycle,
+        };
+        if self.0.is_none_or(|(known, _)| known != cycle) {
+            self.0 = Some((cycle, asked));
+        }
+    }
+
+    fn closed(&mut self, core: &Core) {
+        let mut gauges = lock(&core.gauges);
+        gauges.cycles += 1;
+        if let Some((_, since)) = self.0.take() {
+            gauges.cycle_time.add(since.elapsed());
+        }
+    }
 }
 
 /// What is said when the day's money is spent.

@@ -144,8 +144,7 @@ impl Sweeper {
     ) -> Result<Vec<Check>, SweepError> {
         let mut checks = Vec::new();
         if let Decision::Move { destination, .. } = decision {
-            let origin = Origin::new(&place.storage.blob_url(blob), &seen.etag);
-            checks.push(standing(core, destination, &origin).await?);
+            checks.push(standing(core, place, blob, seen, destination).await?);
         }
         checks.push(snapshots(core, place.storage.as_ref(), blob).await?);
         Ok(checks)
@@ -308,11 +307,15 @@ fn sweep_check(core: &Core, document: &Document, place: &Place, blob: &BlobId) -
     }
 }
 
-async fn standing(
+/// What stands at the destination of a move.
+pub(crate) async fn standing(
     core: &Core,
+    place: &Place,
+    blob: &BlobId,
+    seen: &BlobProperties,
     destination: &Destination,
-    origin: &Origin,
 ) -> Result<Check, SweepError> {
+    let origin = Origin::new(&place.storage.blob_url(blob), &seen.etag);
     let said = |found: &str, keeps| Check {
         check: "collision",
         found: found.to_owned(),
@@ -366,7 +369,12 @@ async fn standing(
     })
 }
 
-async fn snapshots(core: &Core, storage: &dyn Storage, blob: &BlobId) -> Result<Check, SweepError> {
+/// Whether the blob has snapshots, and what that does to its delete.
+pub(crate) async fn snapshots(
+    core: &Core,
+    storage: &dyn Storage,
+    blob: &BlobId,
+) -> Result<Check, SweepError> {
     let cx = core.context("");
     let call = || storage.has_snapshots(&cx, blob);
     let calls = &core.calls;

@@ -28,8 +28,9 @@
 //!   [`provenance`], [`guard`], [`budget`], [`schedule`], [`plan`], [`cost`], [`summary`], and
 //!   [`state`] with its [`ledger`](state::ledger).
 //! - Executors: `store` (the document in storage), `claim` (one step on it), `work` (one page),
-//!   `mover` (one blob), `cycle` (the loop), behind [`Sweeper`]; beside them [`inspect`] (look at
-//!   one blob), [`mark`], [`undo`] and [`upkeep`] for the operator.
+//!   `mover` (one blob; `source` signs what it reads), `cycle` (the loop), behind [`Sweeper`];
+//!   beside them `foresee` (plans), [`inspect`] (look at one blob), [`mark`], [`undo`] and
+//!   [`upkeep`] for the operator.
 //!
 //! # Invariants
 //! - Time is the service's `Date`, carried on by tokio's clock: paused time moves a worker (DS15).
@@ -46,13 +47,13 @@ mod carried;
 mod claim;
 pub mod config;
 pub mod cost;
-
 mod cycle;
 pub mod decide;
 pub mod destination;
 mod entropy;
 pub mod error;
 pub mod explain;
+mod foresee;
 pub mod glob;
 pub mod guard;
 pub mod inspect;
@@ -71,6 +72,7 @@ pub mod schedule;
 mod scope;
 pub mod settings;
 mod shared;
+mod source;
 pub mod span;
 pub mod state;
 mod store;
@@ -87,7 +89,7 @@ pub use accounts::{Accounts, OpenUri};
 pub use config::{Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy};
 pub use error::SweepError;
 pub use inspect::Explained;
-pub use monitor::{Monitor, Phase};
+pub use monitor::{Monitor, Phase, Progress};
 pub use outcome::{Class, Outcome};
 pub use plan::{Plan, Prices};
 pub use report::Report;

@@ -50,6 +50,20 @@ pub enum Phase {
     Stopped,
 }
 
+/// How often something was measured, and how long it took in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Timed {
+    sum: Duration,
+    count: u64,
+}
+
+impl Timed {
+    pub(crate) fn add(&mut self, took: Duration) {
+        self.sum += took;
+        self.count += 1;
+    }
+}
+
 /// What changes while a worker works, beside its report.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
@@ -61,6 +75,16 @@ pub(crate) struct Gauges {
     /// How long the blob that has been due longest was due, at the last listing.
     pub(crate) lag: Duration,
     pub(crate) cycles: u64,
+    /// Containers of the cycle, and those of them whose pages are all done or that it goes on
+    /// without.
+    pub(crate) containers: usize,
+    pub(crate) containers_done: usize,
+    /// Blobs that are to go, of the pages that this worker took.
+    pub(crate) due: u64,
+    /// Of the cycles that this worker closed, from its first look at them.
+    pub(crate) cycle_time: Timed,
+    /// From asking for the lease to having it.
+    pub(crate) lease_wait: Timed,
 }
 
 impl Gauges {
@@ -82,6 +106,25 @@ struct Window {
     prices: Prices,
 }
 
+/// How far a worker is. The containers are those of the fleet's cycle, the blobs this worker's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The cycle that runs.
+    pub cycle: u64,
+    /// Containers of it.
+    pub containers: u64,
+    /// Those whose pages are all done, or that the cycle goes on without.
+    pub containers_done: u64,
+    /// Blobs whose pages are done.
+    pub seen: u64,
+    /// Blobs that are to go, of the pages that were taken.
+    pub due: u64,
+    /// Those that are gone.
+    pub gone: u64,
+    /// Blobs that should be gone and are not.
+    pub failed: u64,
+}
+
 /// What there is to see at a moment.
 struct Look {
     worker: String,
@@ -94,6 +137,8 @@ struct Look {
     parked: usize,
     in_flight: usize,
     lag: Duration,
+    cycle_time: Timed,
+    lease_wait: Timed,
     silent: Option<Duration>,
     uptime: Duration,
     now: Timestamp,
@@ -126,6 +171,8 @@ impl Monitor {
             parked: gauges.parked,
             in_flight: gauges.in_flight,
             lag: gauges.lag,
+            cycle_time: gauges.cycle_time,
+            lease_wait: gauges.lease_wait,
             silent: core.calls.since_success(),
             uptime: core.began.elapsed(),
             now: core.now(),
@@ -174,19 +221,26 @@ impl Monitor {
         })
     }
 
-    /// A few words for a progress line.
-    pub fn summary(&self) -> String {
-        let Some(look) = self.look() else {
-            return "sweeping".to_owned();
+    /// How far the worker is; nothing before it has begun.
+    pub fn progress(&self) -> Progress {
+        let Some(core) = lock(&self.0).core.clone() else {
+            return Progress::default();
         };
-        let report = &look.report;
-        let [done, kept, failed] =
-            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class));
-        let seen = done + kept + failed;
-        format!(
-            "cycle {}: {seen} blobs seen, {done} gone, {failed} failed",
-            look.cycle
-        )
+        let counted = {
+            let report = lock(&core.report);
+            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class))
+        };
+        let [gone, kept, failed] = counted;
+        let gauges = lock(&core.gauges);
+        Progress {
+            cycle: gauges.cycle,
+            containers: gauges.containers as u64,
+            containers_done: gauges.containers_done as u64,
+            seen: gone + kept + failed,
+            due: gauges.due,
+            gone,
+            failed,
+        }
     }
 
     /// The metrics in the text format of Prometheus.
@@ -195,6 +249,7 @@ impl Monitor {
         let prices = lock(&self.0).prices;
         if let Some(look) = self.look() {
             counters(&mut text, &look, prices);
+            times(&mut text, &look);
             gauges(&mut text, &look, self.readiness().is_ok());
         }
         text
@@ -271,6 +326,29 @@ fn counters(text: &mut String, look: &Look, prices: Prices) {
         "Cycles that this worker closed.",
         &cycles,
     );
+}
+
+/// Sums and counts: how long on average, and in what time how much of it, is for who asks.
+fn times(text: &mut String, look: &Look) {
+    for (name, help, timed) in [
+        (
+            "cycle_seconds",
+            "Time of the cycles that this worker closed.",
+            look.cycle_time,
+        ),
+        (
+            "lease_wait_s",
+            "Time from asking for the lease on the state document to having it.",
+            look.lease_wait,
+        ),
+    ] {
+        let (sum, count) = (timed.sum.as_secs_f64(), timed.count);
+        let _ = writeln!(
+            text,
+            "# HELP sweeper_{name} {help}\n# TYPE sweeper_{name} summary\n\
+             sweeper_{name}_sum {sum}\nsweeper_{name}_count {count}"
+        );
+    }
 }
 
 fn gauges(text: &mut String, look: &Look, ready: bool) {

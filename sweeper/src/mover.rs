@@ -25,10 +25,9 @@ use crate::outcome::Outcome;
 use crate::planted::planted;
 use crate::provenance::{self, Origin};
 use crate::shared::{Core, Made};
+use crate::source;
 use crate::work::{self, Done};
 
-/// How long the destination's account may read the source: longer than any copy may take.
-const READ_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 /// Waits between looks at a pending copy: first, and longest.
 const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// Most rounds of copying and looking at what stands in the way.
@@ -211,7 +210,7 @@ async fn start(
     let metadata = provenance::metadata(&seen.metadata, &dropped, origin, &optional);
     let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
     let copy = StartCopy {
-        source_url: page.place.storage.readable_url(blob, READ_LIFETIME)?,
+        source_url: source::url(core, page.place.storage.as_ref(), blob, &page.page.id).await?,
         source_if_match: Some(seen.etag.clone()).filter(|_| !planted("copy-of-any-version")),
         metadata: Some(metadata),
         conditions: conditions.clone(),

@@ -8,7 +8,7 @@ use smalt_sleeve::port::BlobItem;
 use crate::decide::Decision;
 use crate::error::exit;
 use crate::guard::{Burden, Guard};
-use crate::outcome::Outcome;
+use crate::outcome::{Class, Outcome};
 
 /// Prices are settings: they differ by region, tier and contract. The default is the example of the
 /// source documents, one cent per 10,000 transactions, and no truth.
@@ -50,6 +50,17 @@ pub struct Plan {
     pub total: Totals,
     /// What it would cost.
     pub cost: Cost,
+    /// Whether each blob that would go was looked at for snapshots and for what stands at its
+    /// destination.
+    pub deep: bool,
+    /// Charged calls that this took, beside the listings of the plan.
+    pub looks: u64,
+    /// Containers to plan.
+    #[serde(skip)]
+    pub containers_all: u64,
+    /// Those of them that are planned.
+    #[serde(skip)]
+    pub containers_done: u64,
 }
 
 /// What a sweep would do in one container.
@@ -68,6 +79,9 @@ pub struct ContainerPlan {
     /// What would be removed and seen before that.
     #[serde(skip)]
     burden: Burden,
+    /// Moves that a sweep would begin and not end.
+    #[serde(skip)]
+    moves_in_vain: u64,
 }
 
 /// Totals of a plan.
@@ -100,6 +114,8 @@ pub struct Cost {
     pub prices: Prices,
     /// Of one cycle.
     pub cycle: f64,
+    /// Of looking at each blob that would go, for this plan alone.
+    pub looks: f64,
     /// Saved each month by what is deleted.
     pub saved_per_month: f64,
 }
@@ -127,32 +143,48 @@ pub const CALLS_PER_PAGE: u64 = 5;
 pub const CALLS_PER_MOVE: u64 = 2;
 
 impl Plan {
-    /// Adds a listed blob and what was decided about it.
-    pub fn blob(&mut self, label: &str, container: &str, item: &BlobItem, decision: &Decision) {
+    /// Adds a listed blob, what was decided about it, and as what it would stay all the same where
+    /// that was foreseen.
+    pub fn blob(
+        &mut self,
+        label: &str,
+        container: &str,
+        item: &BlobItem,
+        decision: &Decision,
+        keeps: Option<Outcome>,
+    ) {
         let bytes = item.properties.length;
         let plan = self.containers.entry(label.to_owned()).or_default();
         let totals = &mut plan.totals;
         totals.seen += 1;
         totals.seen_bytes += bytes;
-        let (action, due, destination) = match decision {
-            Decision::Delete { due } => {
-                totals.delete += 1;
-                totals.delete_bytes += bytes;
-                ("delete", due.iso_s(), String::new())
-            }
+        let (due, destination) = match decision {
+            Decision::Delete { due } => (due.iso_s(), String::new()),
             Decision::Move { due, destination } => {
-                totals.r#move += 1;
-                totals.move_bytes += bytes;
                 let place = format!("{}/{}", destination.container, destination.name);
-                ("move", due.iso_s(), place)
+                (due.iso_s(), place)
             }
-            Decision::Keep(outcome) => {
+            Decision::Keep(_) => (String::new(), String::new()),
+        };
+        let action = match (decision, &keeps) {
+            (Decision::Keep(outcome), _) | (_, Some(outcome)) => {
+                plan.moves_in_vain += u64::from(matches!(decision, Decision::Move { .. }));
                 *plan.kept.entry(*outcome).or_insert(0) += 1;
-                if outcome.class() != crate::outcome::Class::Failed {
+                if outcome.class() != Class::Failed {
                     return;
                 }
                 totals.attention += 1;
-                (outcome.name(), String::new(), String::new())
+                outcome.name()
+            }
+            (Decision::Delete { .. }, None) => {
+                totals.delete += 1;
+                totals.delete_bytes += bytes;
+                "delete"
+            }
+            (Decision::Move { .. }, None) => {
+                totals.r#move += 1;
+                totals.move_bytes += bytes;
+                "move"
             }
         };
         self.rows.push(PlanRow {
@@ -219,7 +251,8 @@ impl Plan {
         let mut total = Totals::default();
         for plan in self.containers.values_mut() {
             let totals = &mut plan.totals;
-            totals.transactions = totals.pages * CALLS_PER_PAGE + totals.r#move * CALLS_PER_MOVE;
+            let moves = totals.r#move + plan.moves_in_vain;
+            totals.transactions = totals.pages * CALLS_PER_PAGE + moves * CALLS_PER_MOVE;
             total.seen += totals.seen;
             total.seen_bytes += totals.seen_bytes;
             total.delete += totals.delete;
@@ -235,6 +268,7 @@ impl Plan {
         self.cost = Cost {
             prices,
             cycle: cost_of(total.transactions, prices.per_10k_transactions),
+            looks: cost_of(self.looks, prices.per_10k_transactions),
             saved_per_month: gib * prices.per_gib_month,
         };
     }
@@ -288,6 +322,13 @@ impl Plan {
             "about {} charged transactions, {:.4} per cycle at {} per 10,000 (a setting)\n",
             self.total.transactions, self.cost.cycle, self.cost.prices.per_10k_transactions
         ));
+        if self.deep {
+            let line = format!(
+                "{} more for this plan, to look at each blob that would go: {:.4}\n",
+                self.looks, self.cost.looks
+            );
+            text.push_str(&line);
+        }
         text
     }
 }

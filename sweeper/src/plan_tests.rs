@@ -38,24 +38,28 @@ fn sample() -> Plan {
         "events",
         &item("=a,\"b", 2_048),
         &Decision::Delete { due },
+        None,
     );
     plan.blob(
         "events",
         "events",
         &item("b", 1),
         &Decision::Move { due, destination },
+        None,
     );
     plan.blob(
         "events",
         "events",
         &item("c", 1),
         &Decision::Keep(Outcome::NotDue),
+        None,
     );
     plan.blob(
         "events",
         "events",
         &item("d", 1),
         &Decision::Keep(Outcome::InvalidTtl),
+        None,
     );
     plan.finish(Prices::default());
     plan
@@ -72,6 +76,50 @@ fn totals_and_cost_add_up() {
     assert_eq!(plan.total.transactions, 7);
     assert!((plan.cost.cycle - 0.000_007).abs() < 1e-12);
     assert!(plan.table().contains("2.0 KiB"), "{}", plan.table());
+}
+
+/// What a closer look foresees stays, and is named with where it was to go; the move is begun all
+/// the same, and paid for.
+#[test]
+fn what_is_foreseen_to_stay_is_no_removal() {
+    let mut plan = Plan {
+        deep: true,
+        looks: 3,
+        ..Plan::default()
+    };
+    let due = Timestamp::UNIX_EPOCH;
+    let destination = Destination {
+        container: "dbc".to_owned(),
+        name: "a".to_owned(),
+    };
+    plan.page("events");
+    let (goes, moves) = (
+        Decision::Delete { due },
+        Decision::Move { due, destination },
+    );
+    for (decision, keeps) in [
+        (&goes, Outcome::SnapshotsPresent),
+        (&moves, Outcome::Collision),
+    ] {
+        plan.blob("events", "events", &item("b", 10), decision, Some(keeps));
+    }
+    plan.finish(Prices::default());
+    let total = plan.total;
+    assert_eq!(
+        [total.seen, total.delete, total.r#move, total.attention],
+        [2, 0, 0, 2]
+    );
+    assert_eq!(total.transactions, CALLS_PER_PAGE + CALLS_PER_MOVE);
+    assert_eq!(plan.containers["events"].kept[&Outcome::Collision], 1);
+    let csv = plan.csv();
+    let last = csv.lines().last();
+    assert_eq!(
+        last,
+        Some("collision,events,b,10,1970-01-01T00:00:00Z,dbc/a")
+    );
+    let table = plan.table();
+    let look = "3 more for this plan, to look at each blob that would go: 0.0000\n";
+    assert!(table.ends_with(look), "{table}");
 }
 
 #[test]
@@ -112,7 +160,8 @@ fn two_containers() -> Plan {
         ];
         for (bytes, decision) in decisions {
             for _ in 0..2 {
-                plan.blob(container, container, &item("b", bytes * number), &decision);
+                let item = item("b", bytes * number);
+                plan.blob(container, container, &item, &decision, None);
             }
         }
     }

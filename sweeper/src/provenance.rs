@@ -4,6 +4,7 @@
 //! `SourceUri` and `SourceETag` a later worker knows that the copy is already made. These names are
 //! reserved: values that a source has under them are replaced.
 
+use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{Metadata, Tag, metadata_value};
 
 use crate::planted::planted;
@@ -123,6 +124,8 @@ pub struct History {
     pub cycle: Option<u64>,
     /// The time to live that its owner had given it.
     pub time_to_live: Option<String>,
+    /// When that version of the source was written, where it says so.
+    pub changed: Option<Timestamp>,
 }
 
 impl History {
@@ -135,6 +138,7 @@ impl History {
             source_uri: said(SOURCE_URI)?,
             cycle: page.split('/').next().and_then(|cycle| cycle.parse().ok()),
             time_to_live: said(ORIGINAL_TTL),
+            changed: said(SOURCE_LAST_MODIFIED).and_then(|at| Timestamp::parse_iso(&at)),
         })
     }
 }

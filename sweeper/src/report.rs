@@ -112,6 +112,11 @@ impl Report {
         }
     }
 
+    /// Whether it tells of no page and no cycle: nothing was swept.
+    pub fn is_empty(&self) -> bool {
+        self.containers.is_empty() && self.cycles.is_empty()
+    }
+
     /// Counts a listed page and the blobs that stay.
     pub(crate) fn page(&mut self, container: &str, kept: &BTreeMap<Outcome, u64>) {
         let report = self.containers.entry(container.to_owned()).or_default();

@@ -16,11 +16,10 @@ use crate::destination;
 use crate::mover::is_equal;
 use crate::provenance::{self, History};
 use crate::shared::Core;
+use crate::source;
 use crate::state::Document;
 use crate::undo::{Undo, Undone};
 
-/// How long the source's account may read the dead copy.
-const READ_LIFETIME: Duration = Duration::from_secs(24 * 3_600);
 /// Waits between looks at a pending copy: first, and longest.
 const POLL: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(15));
 /// Most rounds of copying and looking at what stands in the way.
@@ -73,7 +72,7 @@ impl<'a> Dead<'a> {
     }
 
     /// The name beside a taken one.
-    fn beside(&self, place: &BlobId) -> Option<BlobId> {
+    pub(crate) fn beside(&self, place: &BlobId) -> Option<BlobId> {
         let kept = self.seen.etag.0.chars().filter(char::is_ascii_alphanumeric);
         let suffix = format!("~{}", kept.collect::<String>());
         let name = format!("{}{suffix}", place.name);
@@ -232,7 +231,7 @@ async fn start(
     conditions: &Conditions,
 ) -> Result<(), PortError> {
     let copy = StartCopy {
-        source_url: dead.storage.readable_url(&dead.blob, READ_LIFETIME)?,
+        source_url: source::url(core, dead.storage.as_ref(), &dead.blob, "undo").await?,
         source_if_match: Some(dead.seen.etag.clone()),
         metadata: Some(dead.metadata.clone()),
         conditions: conditions.clone(),

@@ -8,6 +8,7 @@ mod rules;
 mod schema;
 mod secret;
 mod sound;
+mod structure;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use crate::config::SweeperConfig;
 use crate::plan::Prices;
 
 pub use effective::{Setting, Source, effective};
-pub use schema::AccountSettings;
+pub use schema::{AccountSettings, Identity};
 pub use secret::Secret;
 pub use sound::findings;
 
@@ -29,10 +30,34 @@ pub const ENV_PREFIX: &str = "SWEEPER_";
 /// The variable that Azure's own tools read.
 pub const ENV_CONNECTION_STRING: &str = "AZURE_STORAGE_CONNECTION_STRING";
 
-/// A configuration that cannot be read, in words for the operator.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SettingsError(pub String);
+/// A configuration that cannot be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+#[error("{}", faults.join("; "))]
+pub struct SettingsError {
+    /// Everything that is wrong with it, in words for the operator.
+    pub faults: Vec<String>,
+}
+
+impl SettingsError {
+    /// The value; what is wrong in its place is noted.
+    fn take<T>(&mut self, read: Result<T, SettingsError>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.faults.extend(error.faults);
+                None
+            }
+        }
+    }
+
+    /// The value, unless anything is wrong.
+    fn or<T>(self, value: T) -> Result<T, SettingsError> {
+        match self.faults.is_empty() {
+            true => Ok(value),
+            false => Err(self),
+        }
+    }
+}
 
 /// Everything that the binary is told.
 #[derive(Clone, Debug)]
@@ -118,7 +143,7 @@ pub fn gather(
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<Settings, SettingsError> {
-    layers(file, env, flags)?.read()
+    layers(file, env, flags).read()
 }
 
 /// What was said, by where it was said.
@@ -127,18 +152,22 @@ struct Layers {
     /// Path, variable, value; later ones win.
     env: Vec<(&'static str, String, Value)>,
     flags: Vec<(&'static str, Value)>,
+    /// What of file and environment cannot be read.
+    wrong: SettingsError,
 }
 
 fn layers(
     file: Option<&str>,
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
-) -> Result<Layers, SettingsError> {
-    Ok(Layers {
-        file: file.map_or_else(|| Ok(Table::new()), read_file)?,
-        env: read_env(env)?,
+) -> Layers {
+    let mut wrong = SettingsError::default();
+    Layers {
+        file: file.map_or_else(Table::new, |text| read_file(text, &mut wrong)),
+        env: read_env(env, &mut wrong),
         flags: flags.into_iter().collect(),
-    })
+        wrong,
+    }
 }
 
 impl Layers {
@@ -154,13 +183,21 @@ impl Layers {
             put(&mut top, path, value);
         }
         overlay(&mut merged, top);
-        let file: schema::File = merged.try_into().map_err(|e| wrong(first_line(&e)))?;
-        file.settings()
+        let mut faults = self.wrong;
+        let sound = structure::sift(merged, &mut faults);
+        let file: Result<schema::File, _> = sound.try_into();
+        let file = file.map_err(|error| wrong(first_line(&error)));
+        let settings = faults.take(file.and_then(schema::File::settings));
+        // Without a fault there are settings.
+        faults.or(())?;
+        settings.ok_or_else(|| wrong("the configuration cannot be read"))
     }
 }
 
 fn wrong(text: impl Into<String>) -> SettingsError {
-    SettingsError(text.into())
+    SettingsError {
+        faults: vec![text.into()],
+    }
 }
 
 /// Errors of the TOML reader quote the line they are about: only those about structure may be
@@ -174,24 +211,27 @@ fn first_line(error: &toml::de::Error) -> String {
         .to_owned()
 }
 
-fn read_file(text: &str) -> Result<Table, SettingsError> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+fn read_file(text: &str, faults: &mut SettingsError) -> Table {
+    let table: Result<Table, toml::de::Error> = text.parse();
+    let table = table.map_err(|error| {
         let line = error
             .span()
             .map_or(1, |span| text[..span.start].lines().count().max(1));
         wrong(format!("line {line}: {}", first_line(&error)))
-    })?;
+    });
+    let table = faults.take(table).unwrap_or_default();
     let allowed = table.get("allow_inline_secrets").and_then(Value::as_bool);
     if allowed != Some(true) {
-        refuse_inline_secrets(&table)?;
+        faults.faults.extend(inline_secrets(&table));
     }
-    Ok(table)
+    table
 }
 
 /// Secrets stand in files of their own or in the environment, not in a configuration that is
 /// shared.
-fn refuse_inline_secrets(table: &Table) -> Result<(), SettingsError> {
+fn inline_secrets(table: &Table) -> Vec<String> {
     let accounts = table.get("account").and_then(Value::as_table);
+    let mut found = Vec::new();
     for (name, account) in accounts.into_iter().flatten() {
         for field in ["connection_string", "key", "sas"] {
             let value = account
@@ -199,19 +239,20 @@ fn refuse_inline_secrets(table: &Table) -> Result<(), SettingsError> {
                 .and_then(Value::as_str)
                 .unwrap_or_default();
             if Secret::parse(value).is_inline_secret() {
-                return Err(wrong(format!(
+                found.push(format!(
                     "account.{name}.{field} holds a secret; write env:NAME or file:/path, \
                      or set allow_inline_secrets = true"
-                )));
+                ));
             }
         }
     }
-    Ok(())
+    found
 }
 
 fn read_env(
     env: impl IntoIterator<Item = (String, String)>,
-) -> Result<Vec<(&'static str, String, Value)>, SettingsError> {
+    faults: &mut SettingsError,
+) -> Vec<(&'static str, String, Value)> {
     let mut read = Vec::new();
     let mut own = Vec::new();
     for (name, value) in env {
@@ -225,14 +266,11 @@ fn read_env(
     // Our own variables win over Azure's. Unknown ones may be those of an orchestrator.
     for (name, value) in own {
         if let Some((_, path, kind)) = OPTIONS.iter().find(|(option, _, _)| *option == name) {
-            read.push((
-                *path,
-                format!("{ENV_PREFIX}{name}"),
-                typed(&name, &value, *kind)?,
-            ));
+            let value = faults.take(typed(&name, &value, *kind));
+            read.extend(value.map(|value| (*path, format!("{ENV_PREFIX}{name}"), value)));
         }
     }
-    Ok(read)
+    read
 }
 
 fn typed(name: &str, value: &str, kind: Kind) -> Result<Value, SettingsError> {

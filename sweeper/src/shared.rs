@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::CallContext;
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Mutex as Turns, Notify, OnceCell};
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
@@ -50,6 +50,8 @@ pub(crate) struct Core {
     /// Destination containers, by account: each is made by one call, and whoever needs it waits for
     /// that (DS20).
     pub(crate) made: Mutex<BTreeMap<(String, String), Made>>,
+    /// Held while a key is asked for that signs URLs of sources.
+    pub(crate) signing: Turns<()>,
     pub(crate) wall_clock: Option<WallClock>,
     /// For whoever looks on.
     pub(crate) gauges: Mutex<Gauges>,
@@ -79,6 +81,7 @@ impl Core {
             calls: Calls::new(config.rate_per_s, config.retries),
             report: Mutex::new(Report::new(&worker)),
             made: Mutex::default(),
+            signing: Turns::default(),
             clock: Mutex::new(None),
             gauges: Mutex::default(),
             spending: Mutex::default(),

@@ -19,7 +19,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
             " -> "
         };
         let line = format!(
-            "{:<16} {:>10}  {}/{}{arrow}{}\n",
+            "{:<17} {:>10}  {}/{}{arrow}{}\n",
             row.action,
             bytes(row.bytes),
             row.container,
@@ -36,10 +36,10 @@ pub(crate) fn plan(plan: &Plan) -> String {
     }
     text.push_str(&format!("as of {} (the service's time)\n", plan.decided_at));
     text.push_str(&plan.table());
-    if plan.total.delete + plan.total.r#move > 0 {
+    if !plan.deep && plan.total.delete + plan.total.r#move > 0 {
         text.push_str(
-            "snapshots and what stands at a destination show only at a blob's turn (explain \
-             looks for one)\n",
+            "snapshots and what stands at a destination show only at a blob's turn (--deep looks \
+             for all, explain for one)\n",
         );
     }
     text

@@ -15,7 +15,7 @@ use crate::error::SweepError;
 use crate::monitor::Phase;
 use crate::planted::planted;
 use crate::shared::Core;
-use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, ledger};
+use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, Status, ledger};
 
 /// Waits for a lease that somebody holds: first, and longest.
 const LEASE_WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
@@ -154,22 +154,26 @@ fn note(core: &Core, document: &Document) {
     let mut gauges = lock(&core.gauges);
     gauges.cycle = document.cycle;
     gauges.in_flight = containers.iter().map(|c| c.pages.len()).sum();
-    gauges.parked = containers
-        .iter()
-        .filter(|c| ledger::is_parked(c, now))
-        .count();
+    let count = |is_it: &dyn Fn(&Container) -> bool| containers.iter().filter(|c| is_it(c)).count();
+    gauges.parked = count(&|c| ledger::is_parked(c, now));
+    gauges.containers = count(&|c| c.status != Status::Off);
+    gauges.containers_done = count(&|c| ledger::is_done(c, now));
 }
 
 async fn acquire(core: &Core, storage: &dyn Storage, patience: Patience) -> Result<(), SweepError> {
     let (mut wait, wait_max) = LEASE_WAIT;
     let mut attempts = 0u32;
     let mut waiting = LeaseWait::new();
+    let began = Instant::now();
     loop {
         let cx = core.context("");
         let (blob, id) = (&core.config.state_blob, &core.lease_id);
         let call = storage.acquire_lease(&cx, blob, id, core.config.lease_s);
         let error = match core.calls.once("acquire_lease", call).await {
-            Ok(lease) => return core.observe(lease.server_time),
+            Ok(lease) => {
+                lock(&core.gauges).lease_wait.add(began.elapsed());
+                return core.observe(lease.server_time);
+            }
             Err(error) => error,
         };
         match error.kind {
@@ -306,6 +310,9 @@ impl Session<'_> {
             document.spent = Some(lock(&self.core.spending).today(now, own));
         }
         let written = self.write(&document).await?;
+        if written {
+            note(self.core, &document);
+        }
         if let Some(spent) = document.spent.filter(|_| written) {
             lock(&self.core.spending).written(spent, own);
         }

@@ -3,23 +3,19 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
-use smalt_sleeve::port::{ErrorKind, ListBlobs, PortError, Storage};
+use smalt_sleeve::port::{ErrorKind, PortError, Storage};
 
 use crate::accounts::Accounts;
 use crate::calls::lock;
 use crate::claim::Goal;
 use crate::config::SweeperConfig;
 use crate::cycle;
-use crate::decide::{self, Policy};
+use crate::decide::Policy;
 use crate::error::SweepError;
-use crate::listing;
 use crate::monitor::{Monitor, Phase};
-use crate::plan::{ContainerPlan, Plan, Prices};
 use crate::report::Report;
-use crate::rule::asks_for_tags;
-use crate::scope;
 use crate::shared::{Core, PolicyCell, Stop, WallClock};
-use crate::state::{Container, Document, Status};
+use crate::state::Document;
 use crate::store;
 
 /// One worker. Any number of them may share a state document, in one process or in a thousand.
@@ -145,37 +141,6 @@ impl Sweeper {
         }
     }
 
-    /// What a sweep would do now. Writes nothing, takes no lease. `progress` hears of every page.
-    pub async fn plan(
-        &self,
-        prices: Prices,
-        rows_max: usize,
-        progress: impl Fn(&Plan) + Send,
-    ) -> Result<Plan, SweepError> {
-        let core = self.core(Stop::default());
-        let document = self.document(&core).await?;
-        scope::agree(&core.config, &core.accounts, &document)?;
-        let swept = core.accounts.swept(&document);
-        let mut plan = Plan::default();
-        for element in document
-            .containers
-            .iter()
-            .filter(|c| c.status != Status::Off)
-        {
-            let sheet = Sheet {
-                element,
-                swept: &swept,
-                rows_max,
-            };
-            if let Err(error) = plan_container(&core, &sheet, &mut plan, &progress).await {
-                let entry = plan.containers.entry(element.name.clone());
-                entry.or_insert_with(ContainerPlan::default).error = Some(error);
-            }
-        }
-        plan.finish(prices);
-        Ok(plan)
-    }
-
     /// The state document, or the one that would be made when there is none.
     pub(crate) async fn document(&self, core: &Core) -> Result<Document, SweepError> {
         match store::read(core, self.state_account()?.as_ref()).await {
@@ -221,54 +186,5 @@ impl Sweeper {
         let name = &self.config.state_account;
         let missing = || SweepError::Config(format!("no account `{name}` is configured"));
         self.accounts.get(name).ok_or_else(missing)
-    }
-}
-
-/// What is planned, and how much of it is written down.
-struct Sheet<'a> {
-    element: &'a Container,
-    swept: &'a [crate::destination::SweptPlace],
-    rows_max: usize,
-}
-
-async fn plan_container(
-    core: &Core,
-    sheet: &Sheet<'_>,
-    plan: &mut Plan,
-    progress: &(impl Fn(&Plan) + Send),
-) -> Result<(), String> {
-    let element = sheet.element;
-    let place = core.accounts.place(element)?;
-    let mut marker = None;
-    loop {
-        let list = ListBlobs {
-            prefix: element.prefix.clone(),
-            marker,
-            page_size: core.config.page_size,
-            tags: asks_for_tags(&core.policy().rules),
-        };
-        let cx = core.context("plan");
-        let call = || place.storage.list_blobs(&cx, &place.container, &list);
-        let listed = core.calls.repeated(&core.entropy, "list_blobs", call).await;
-        let page = listed.map_err(|error| crate::uri::redact(&error.to_string()))?;
-        plan.page(&element.name);
-        plan.decided_at = page.server_time.iso_s();
-        let mut due = 0;
-        for item in &page.blobs {
-            let scene = listing::scene(core, &place, sheet.swept);
-            let (name, seen) = (&item.name, &item.properties);
-            let decision =
-                decide::decide(&core.config.policy, &scene, name, seen, page.server_time);
-            due += u64::from(decision.removes());
-            plan.blob(&element.name, &place.container, item, &decision);
-        }
-        let seen = page.blobs.len() as u64;
-        plan.guard(&core.config.guard, &element.name, seen, due);
-        plan.truncate(sheet.rows_max);
-        progress(plan);
-        marker = page.next_marker;
-        if marker.is_none() {
-            return Ok(());
-        }
     }
 }

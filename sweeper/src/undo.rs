@@ -3,12 +3,16 @@
 //! The order is that of a move: copy on condition, verify, then delete the dead copy on condition;
 //! at every instant the content stands in one place at least. The time to live is not brought back:
 //! it is over, and the next sweep would take the blob again.
+//!
+//! Of several dead versions of one blob the newest takes its old place. Which one that is, shows
+//! only when all were listed, so they are listed twice: first for that, then to bring them back.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobItem, ListBlobs};
+use smalt_sleeve::port::{BlobId, BlobItem, ListBlobs, Storage};
 
 use crate::config::Collision;
 use crate::error::SweepError;
@@ -48,6 +52,8 @@ pub enum Undone {
     NoHistory,
     /// It came from an account that is not configured.
     Elsewhere,
+    /// A newer version of the same blob takes its old place.
+    OlderVersion,
     /// Something stands at its old place.
     Collision,
     /// The dead copy itself is not complete.
@@ -77,6 +83,7 @@ impl Undone {
             Undone::CopyKept => "copy_kept",
             Undone::NoHistory => "no_history",
             Undone::Elsewhere => "elsewhere",
+            Undone::OlderVersion => "older_version",
             Undone::Collision => "collision",
             Undone::Incomplete => "incomplete",
             Undone::Archived => "archived",
@@ -160,50 +167,178 @@ impl Sweeper {
             dry_run: undo.dry_run,
             ..UndoReport::default()
         };
-        for (container, prefix) in &undo.from {
-            let place = (container.as_str(), prefix.as_str());
-            undo_container(&core, &document, undo, place, &mut report, &progress).await?;
+        let search = Search {
+            core: &core,
+            document: &document,
+            undo,
+            account: dead_account(&core)?,
+        };
+        let mut newest = Newest::default();
+        for place in &undo.from {
+            let mut pages = Pages::new(place);
+            while let Some(items) = pages.next(&search).await? {
+                for item in &items {
+                    if let Found::Asked(asked) = search.find(item) {
+                        newest.note(asked.history, Version::of(&place.0, item));
+                    }
+                }
+            }
+        }
+        for place in &undo.from {
+            let mut pages = Pages::new(place);
+            while let Some(items) = pages.next(&search).await? {
+                // One after the other: what is brought back is few, and its order is the report's.
+                for item in &items {
+                    let bytes = item.properties.length;
+                    if let Some(record) = undo_blob(&search, &mut newest, &place.0, item).await {
+                        log(&record);
+                        report.add(record, bytes);
+                        progress(&report);
+                    }
+                }
+            }
         }
         Ok(report)
     }
 }
 
-async fn undo_container(
-    core: &Core,
-    document: &Document,
-    undo: &Undo,
-    (container, prefix): (&str, &str),
-    report: &mut UndoReport,
-    progress: &(impl Fn(&UndoReport) + Send),
-) -> Result<(), SweepError> {
+fn dead_account(core: &Core) -> Result<&Arc<dyn Storage>, SweepError> {
     let name = core.config.dead.account.as_deref().unwrap_or("default");
     let missing = || SweepError::Config(format!("no account `{name}` is configured"));
-    let account = core.accounts.get(name).ok_or_else(missing)?;
-    let mut marker = None;
-    loop {
+    core.accounts.get(name).ok_or_else(missing)
+}
+
+/// What is looked for, and where.
+struct Search<'a> {
+    core: &'a Core,
+    document: &'a Document,
+    undo: &'a Undo,
+    account: &'a Arc<dyn Storage>,
+}
+
+/// What a dead blob is to this undo.
+enum Found {
+    /// No sweep moved it.
+    NoHistory,
+    /// Not among those that were asked for.
+    Other,
+    /// It came from an account that is not configured.
+    Elsewhere(History),
+    Asked(Asked),
+}
+
+/// A dead blob that is to come back, and where to.
+struct Asked {
+    history: History,
+    storage: Arc<dyn Storage>,
+    source: BlobId,
+}
+
+impl Search<'_> {
+    fn find(&self, item: &BlobItem) -> Found {
+        let (seen, undo) = (&item.properties, self.undo);
+        let Some(history) = History::read(&seen.metadata) else {
+            return Found::NoHistory;
+        };
+        let too_old = undo.since.is_some_and(|since| seen.last_modified < since);
+        let other_cycle = undo.cycle.is_some_and(|cycle| history.cycle != Some(cycle));
+        if too_old || other_cycle {
+            return Found::Other;
+        }
+        let Some((storage, source)) = restore::origin(self.core, self.document, &history) else {
+            return Found::Elsewhere(history);
+        };
+        let old_place = format!("{}/{}", source.container, source.name);
+        let mut asked = undo.place.iter();
+        if asked.any(|place| !old_place.starts_with(place)) {
+            return Found::Other;
+        }
+        Found::Asked(Asked {
+            history,
+            storage,
+            source,
+        })
+    }
+}
+
+/// The pages of a place for dead blobs.
+struct Pages<'a> {
+    place: &'a (String, String),
+    marker: Option<String>,
+    ended: bool,
+}
+
+impl<'a> Pages<'a> {
+    fn new(place: &'a (String, String)) -> Self {
+        Pages {
+            place,
+            marker: None,
+            ended: false,
+        }
+    }
+
+    async fn next(&mut self, search: &Search<'_>) -> Result<Option<Vec<BlobItem>>, SweepError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let core = search.core;
+        let (container, prefix) = self.place;
         let list = ListBlobs {
-            prefix: prefix.to_owned(),
-            marker,
+            prefix: prefix.clone(),
+            marker: self.marker.take(),
             page_size: core.config.page_size,
             tags: false,
         };
         let cx = core.context("undo");
-        let call = || account.list_blobs(&cx, container, &list);
+        let call = || search.account.list_blobs(&cx, container, &list);
         let calls = &core.calls;
         let page = calls.repeated(&core.entropy, "list_blobs", call).await?;
-        // One after the other: what is brought back is few, and its order is the report's.
-        for item in &page.blobs {
-            let bytes = item.properties.length;
-            if let Some(record) = undo_blob(core, document, undo, container, item).await {
-                log(&record);
-                report.add(record, bytes);
-                progress(report);
-            }
+        self.marker = page.next_marker;
+        self.ended = self.marker.is_none();
+        Ok(Some(page.blobs))
+    }
+}
+
+/// A dead version of a blob. The greater one is the newer: that was written later, where the copies
+/// say when, and moved later otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version {
+    changed: Timestamp,
+    moved: Timestamp,
+    from: String,
+}
+
+impl Version {
+    fn of(container: &str, item: &BlobItem) -> Self {
+        let moved = item.properties.last_modified;
+        let history = History::read(&item.properties.metadata);
+        Version {
+            changed: history.and_then(|h| h.changed).unwrap_or(moved),
+            moved,
+            from: format!("{container}/{}", item.name),
         }
-        marker = page.next_marker;
-        if marker.is_none() {
-            return Ok(());
+    }
+}
+
+/// By the URL of its source the version that takes its old place.
+#[derive(Default)]
+struct Newest(BTreeMap<String, Version>);
+
+impl Newest {
+    fn note(&mut self, history: History, version: Version) {
+        let known = self.0.entry(history.source_uri);
+        let known = known.or_insert_with(|| version.clone());
+        if *known < version {
+            *known = version;
         }
+    }
+
+    /// The other version that takes the place, if there is one. What came after the first listing
+    /// does not: it might write over what this very undo has brought back.
+    fn instead_of(&mut self, source_uri: &str, version: Version) -> Option<&str> {
+        let known = self.0.entry(source_uri.to_owned());
+        let taken = known.or_insert_with(|| version.clone());
+        (taken.from != version.from).then_some(taken.from.as_str())
     }
 }
 
@@ -219,13 +354,11 @@ fn log(record: &UndoRecord) {
 
 /// One dead blob; `None` when it is not among those that were asked for.
 async fn undo_blob(
-    core: &Core,
-    document: &Document,
-    undo: &Undo,
+    search: &Search<'_>,
+    newest: &mut Newest,
     container: &str,
     item: &BlobItem,
 ) -> Option<UndoRecord> {
-    let seen = &item.properties;
     let mut record = UndoRecord {
         from: format!("{container}/{}", item.name),
         to: String::new(),
@@ -233,30 +366,40 @@ async fn undo_blob(
         time_to_live: None,
         detail: None,
     };
-    let Some(history) = History::read(&seen.metadata) else {
-        return Some(record);
+    let Asked {
+        history,
+        storage,
+        mut source,
+    } = match search.find(item) {
+        Found::NoHistory => return Some(record),
+        Found::Other => return None,
+        Found::Elsewhere(history) => {
+            record.outcome = Undone::Elsewhere;
+            record.to = history.source_uri;
+            record.time_to_live = history.time_to_live;
+            return Some(record);
+        }
+        Found::Asked(asked) => asked,
     };
-    let too_old = undo.since.is_some_and(|since| seen.last_modified < since);
-    let other_cycle = undo.cycle.is_some_and(|cycle| history.cycle != Some(cycle));
-    if too_old || other_cycle {
-        return None;
-    }
     record.to.clone_from(&history.source_uri);
     record.time_to_live.clone_from(&history.time_to_live);
-    let Some((storage, source)) = restore::origin(core, document, &history) else {
-        record.outcome = Undone::Elsewhere;
+    let other = newest.instead_of(&history.source_uri, Version::of(container, item));
+    let other = other.map(|from| format!("{from} takes its place"));
+    if other.is_some() && search.undo.on_collision != Collision::Suffix {
+        record.outcome = Undone::OlderVersion;
+        record.detail = other;
         return Some(record);
-    };
-    let old_place = format!("{}/{}", source.container, source.name);
-    if undo
-        .place
-        .as_ref()
-        .is_some_and(|place| !old_place.starts_with(place))
-    {
-        return None;
     }
-    let dead = Dead::new(core, container, item).await;
-    let restored = restore::restore(core, &dead?, storage.as_ref(), source, undo).await;
-    (record.to, record.outcome, record.detail) = restored;
+    let dead = Dead::new(search.core, container, item).await?;
+    if other.is_some() {
+        let Some(beside) = dead.beside(&source) else {
+            record.outcome = Undone::Collision;
+            return Some(record);
+        };
+        source = beside;
+    }
+    let restored = restore::restore(search.core, &dead, storage.as_ref(), source, search.undo);
+    (record.to, record.outcome, record.detail) = restored.await;
+    record.detail = record.detail.or(other);
     Some(record)
 }

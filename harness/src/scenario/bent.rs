@@ -151,6 +151,14 @@ impl Storage for Bent {
         self.inner.readable_url(blob, lifetime)
     }
 
+    fn lacks_signing_key(&self, lifetime: Duration) -> bool {
+        self.inner.lacks_signing_key(lifetime)
+    }
+
+    async fn fetch_signing_key(&self, cx: &CallContext, lifetime: Duration) -> PortResult<()> {
+        self.inner.fetch_signing_key(cx, lifetime).await
+    }
+
     async fn list_blobs(
         &self,
         cx: &CallContext,

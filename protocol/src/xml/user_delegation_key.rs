@@ -3,6 +3,7 @@
 //! Source: *Get User Delegation Key*.
 
 use crate::error::{ErrorCode, StorageError};
+use crate::signing::AccountKey;
 use crate::time::Timestamp;
 use crate::xml::read::{ELEMENTS_MAX, Element, read_document};
 use crate::xml::write::XmlWriter;
@@ -36,6 +37,18 @@ impl KeyInfo {
             expiry: time(root.required("Expiry")?)?,
             delegated_tenant: delegated.filter(|id| !id.is_empty()).map(str::to_owned),
         })
+    }
+
+    /// Writes the document.
+    pub fn render(&self) -> Vec<u8> {
+        let mut xml = XmlWriter::new();
+        xml.open("KeyInfo");
+        let start = self.start.map(Timestamp::iso_s);
+        xml.optional("Start", start.as_deref());
+        xml.element("Expiry", &self.expiry.iso_s());
+        xml.optional("DelegatedUserTid", self.delegated_tenant.as_deref());
+        xml.close("KeyInfo");
+        xml.finish()
     }
 }
 
@@ -91,6 +104,54 @@ impl UserDelegationKeyDocument<'_> {
     }
 }
 
+/// The answer as a client has it: the fields as they stood there, which is how a SAS names the key
+/// and signs its name, and the key itself, which no log shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserDelegationKey {
+    /// `SignedOid`: object id of the user.
+    pub object_id: String,
+    /// `SignedTid`: tenant of the user.
+    pub tenant_id: String,
+    /// `SignedStart`.
+    pub start: String,
+    /// `SignedExpiry`.
+    pub expiry: String,
+    /// `SignedService`: the letter of the service.
+    pub service: String,
+    /// `SignedVersion`.
+    pub version: String,
+    /// `Value`.
+    pub value: AccountKey,
+}
+
+impl UserDelegationKey {
+    /// Reads the answer; `None` for another document or one with a field missing.
+    pub fn read(body: &[u8]) -> Option<Self> {
+        let root = read_document(body, ELEMENTS_MAX).ok()?;
+        if root.name != "UserDelegationKey" {
+            return None;
+        }
+        let text = |name: &str| {
+            let text = root.child(name).map(Element::trimmed);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Some(UserDelegationKey {
+            object_id: text("SignedOid")?,
+            tenant_id: text("SignedTid")?,
+            start: text("SignedStart")?,
+            expiry: text("SignedExpiry")?,
+            service: text("SignedService")?,
+            version: text("SignedVersion")?,
+            value: AccountKey::parse(&text("Value")?)?,
+        })
+    }
+
+    /// When it ceases to be valid; `None` where the answer has no time there.
+    pub fn ends(&self) -> Option<Timestamp> {
+        Timestamp::parse_iso(&self.expiry)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,7 +167,9 @@ mod tests {
         assert_eq!(read.expiry, at("2020-01-02T00:00:00.5Z"));
         assert_eq!(read.delegated_tenant.as_deref(), Some("t"));
         let least = "<KeyInfo><Start /><Expiry>2020-01-02</Expiry></KeyInfo>";
-        assert_eq!(KeyInfo::read(least.as_bytes()).unwrap().start, None);
+        let least = KeyInfo::read(least.as_bytes()).unwrap();
+        assert_eq!(least.start, None);
+        assert_eq!(KeyInfo::read(&least.render()).unwrap(), least);
         for (body, code) in [
             ("", ErrorCode::InvalidXmlDocument),
             ("<Other/>", ErrorCode::InvalidXmlDocument),
@@ -147,5 +210,19 @@ mod tests {
              <SignedExpiry>2020-01-02T00:00:00Z</SignedExpiry><SignedService>b</SignedService>\
              <SignedVersion>2020-02-10</SignedVersion><Value>a2V5</Value></UserDelegationKey>"
         ));
+        let read = UserDelegationKey::read(text.as_bytes()).unwrap();
+        assert_eq!(read.ends(), Some(document.expiry));
+        assert_eq!(
+            (read.object_id.as_str(), read.value.to_base64().as_str()),
+            ("o", "a2V5")
+        );
+        assert!(!format!("{read:?}").contains("a2V5"));
+        for broken in [
+            text.replace("a2V5", ""),
+            text.replace("SignedOid", "Oid"),
+            text.replace("UserDelegationKey>", "Key>"),
+        ] {
+            assert_eq!(UserDelegationKey::read(broken.as_bytes()), None, "{broken}");
+        }
     }
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use azure_core::http::Etag;
+#[cfg(feature = "entra")]
+use azure_storage_blob::BlobServiceClient;
 use azure_storage_blob::{BlobClient, BlobContainerClient};
 use azure_storage_queue::QueueClient;
 
@@ -32,6 +34,20 @@ impl AzureStorage {
         let client = service.blob_client(&blob.container, &blob.name);
         names::check_blob(blob, client.url()).map_err(|why| call.invalid(&why))?;
         Ok((call, client))
+    }
+
+    /// A call on the account's Blob service itself.
+    #[cfg(feature = "entra")]
+    pub(super) fn on_blobs(
+        &self,
+        operation: &'static str,
+        repeat: Repeat,
+        cx: &CallContext,
+    ) -> PortResult<(Arc<Call>, &BlobServiceClient)> {
+        let call = begin(operation, self.shared.account.clone(), repeat, cx)?;
+        let service = (self.shared.blobs.as_ref())
+            .ok_or_else(|| call.invalid("the account has no blob endpoint"))?;
+        Ok((Arc::new(call), service))
     }
 
     /// A call on a container.

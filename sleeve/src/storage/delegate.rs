@@ -12,8 +12,6 @@ use smalt_protocol::{ApiVersion, Timestamp};
 use super::AzureStorage;
 use crate::account::Credential;
 use crate::names;
-#[cfg(feature = "entra")]
-use crate::policy::Call;
 use crate::policy::Repeat;
 use crate::port::{
     BlobId, BlobPage, BlobProperties, CallContext, Conditions, CopyStarted, DeleteSnapshots,
@@ -23,7 +21,7 @@ use crate::port::{
 
 /// The layout of the SAS that [`Storage::readable_url`] makes: known to every service of today,
 /// emulators included.
-const SAS_VERSION: ApiVersion = ApiVersion::V2021_12_02;
+pub(super) const SAS_VERSION: ApiVersion = ApiVersion::V2021_12_02;
 
 impl AzureStorage {
     fn plain_url(&self, blob: &BlobId) -> String {
@@ -33,7 +31,7 @@ impl AzureStorage {
         }
     }
 
-    /// `spr` is left out: the same SAS must read from an emulator's plain HTTP.
+    /// `spr` is left out where a key signs: the same SAS must read from an emulator's plain HTTP.
     fn url_with_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
         let url = self.plain_url(blob);
         let sas = match &self.shared.credential {
@@ -58,10 +56,7 @@ impl AzureStorage {
             Credential::Sas(sas) => sas.clone(),
             Credential::Anonymous => return Ok(url),
             #[cfg(feature = "entra")]
-            Credential::Token(_) => {
-                let call = Call::new("Sign Blob URL", url, Repeat::Read, None);
-                return Err(call.invalid("a token of Entra ID makes no SAS for other accounts"));
-            }
+            Credential::Token(_) => self.delegated_sas(blob, lifetime)?,
         };
         Ok(format!("{url}?{sas}"))
     }
@@ -81,6 +76,18 @@ impl Storage for AzureStorage {
         // The same checks as before a request: a URL that means another blob is never handed out.
         self.on_blob("Sign Blob URL", Repeat::Read, &CallContext::default(), blob)?;
         self.url_with_sas(blob, lifetime)
+    }
+
+    #[cfg(feature = "entra")]
+    fn lacks_signing_key(&self, lifetime: Duration) -> bool {
+        let until = self.shared.clock.now().plus(lifetime);
+        matches!(self.shared.credential, Credential::Token(_))
+            && self.delegated_key(until).is_none()
+    }
+
+    #[cfg(feature = "entra")]
+    async fn fetch_signing_key(&self, cx: &CallContext, lifetime: Duration) -> PortResult<()> {
+        self.ask_for_key(cx, lifetime).await
     }
 
     async fn list_blobs(

@@ -87,6 +87,8 @@ impl AzureStorage {
                 blobs,
                 queues,
                 credential: account.credential,
+                #[cfg(feature = "entra")]
+                delegation: super::delegation::Kept::default(),
                 clock: settings.clock,
             }),
         })

@@ -66,6 +66,79 @@ async fn a_missing_token_is_not_an_unknown_outcome() {
     assert_eq!(denied.kind, ErrorKind::Denied);
 }
 
+fn key_until(expiry: &str) -> String {
+    format!(
+        "<UserDelegationKey><SignedOid>o</SignedOid><SignedTid>t</SignedTid>\
+         <SignedStart>2026-11-21T09:45:00Z</SignedStart><SignedExpiry>{expiry}</SignedExpiry>\
+         <SignedService>b</SignedService><SignedVersion>2026-04-06</SignedVersion>\
+         <Value>aGlkZGVu</Value></UserDelegationKey>"
+    )
+}
+
+/// What a blob is copied from is signed with a key that the token was given, asked for once and
+/// again when it no longer lasts as long.
+#[tokio::test(start_paused = true)]
+async fn a_token_signs_by_a_key_that_it_was_given() {
+    let xml = [("Content-Type", "application/xml")];
+    let service = Service::with([
+        reply(200, &[("Content-Type", "application/json")], TOKEN),
+        reply(200, &xml, &key_until("2026-11-21T12:00:00Z")),
+    ]);
+    let storage = service.open(Account::of_azure("acct", credential(&service)).unwrap());
+    let hour = std::time::Duration::from_secs(3_600);
+    assert!(storage.lacks_signing_key(hour));
+    storage.fetch_signing_key(&cx(), hour).await.unwrap();
+    assert!(!storage.lacks_signing_key(hour));
+    let asked = &service.seen()[1];
+    assert_eq!(asked.header("authorization"), Some("Bearer tok"));
+    let asked = asked.text();
+    for part in [
+        "POST https://acct.blob.core.windows.net/?comp=userdelegationkey&restype=service",
+        "<Start>2026-11-21T09:45:00Z</Start><Expiry>2026-11-21T12:00:00Z</Expiry>",
+    ] {
+        assert!(asked.contains(part), "{asked}");
+    }
+    let url = storage.readable_url(&blob(), hour).unwrap();
+    let (plain, sas) = url.split_once('?').unwrap();
+    assert_eq!(plain, storage.blob_url(&blob()));
+    for part in [
+        "sr=b&sp=r&se=2026-11-21T11%3A00%3A00Z&spr=https&skoid=o&sktid=t",
+        "ske=2026-11-21T12%3A00%3A00Z",
+        "&sig=",
+    ] {
+        assert!(sas.contains(part), "{sas}");
+    }
+    assert!(!format!("{storage:?}").contains("aGlkZGVu"));
+    tokio::time::sleep(hour).await;
+    assert!(!storage.lacks_signing_key(hour));
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(storage.lacks_signing_key(hour));
+    let late = storage.readable_url(&blob(), hour).unwrap_err();
+    assert_eq!(late.kind, ErrorKind::Invalid);
+}
+
+/// Who may not ask for a key learns which role is missing.
+#[tokio::test]
+async fn a_refused_key_names_the_role() {
+    let code = [("x-ms-error-code", "AuthorizationPermissionMismatch")];
+    let service = Service::with([
+        reply(200, &[("Content-Type", "application/json")], TOKEN),
+        reply(403, &code, ""),
+        reply(200, &[], "<Other/>"),
+    ]);
+    let storage = service.open(Account::of_azure("acct", credential(&service)).unwrap());
+    let hour = std::time::Duration::from_secs(3_600);
+    let refused = storage.fetch_signing_key(&cx(), hour).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Denied);
+    assert!(
+        refused.to_string().contains("Storage Blob Delegator"),
+        "{refused}"
+    );
+    let broken = storage.fetch_signing_key(&cx(), hour).await.unwrap_err();
+    assert_eq!(broken.kind, ErrorKind::Refused);
+    assert!(storage.lacks_signing_key(hour));
+}
+
 /// The SDK sends no token in the clear.
 #[tokio::test]
 async fn tokens_need_https() {

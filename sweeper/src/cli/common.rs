@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use smalt_sweeper::Sweeper;
-use smalt_sweeper::settings::Settings;
+use smalt_sweeper::settings::{Identity, Settings};
 use toml::Value;
 
 use super::progress::Beside;
@@ -16,6 +16,25 @@ use crate::connect;
 pub(crate) enum LogFormat {
     Text,
     Json,
+}
+
+/// Whose token opens the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Auth {
+    /// A service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a pod's
+    /// workload (`AZURE_FEDERATED_TOKEN_FILE`), else who is logged in with the Azure CLI.
+    Entra,
+    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
+    ManagedIdentity,
+}
+
+impl Auth {
+    fn identity(self) -> Identity {
+        match self {
+            Auth::Entra => Identity::Entra,
+            Auth::ManagedIdentity => Identity::ManagedIdentity,
+        }
+    }
 }
 
 /// Options of every command. A secret may be given as env:NAME or file:/path.
@@ -41,6 +60,14 @@ pub(crate) struct Common {
     /// Shared access signature: read, list, delete; for the dead-blob account read, create, write.
     #[arg(long, value_name = "TEXT", help_heading = "Account")]
     sas: Option<String>,
+    /// Open the account by a token of Entra ID, over https.
+    #[arg(
+        long,
+        value_enum,
+        help_heading = "Account",
+        conflicts_with_all = ["account_key", "sas", "connection_string"]
+    )]
+    auth: Option<Auth>,
     /// Blob endpoint, for example http://127.0.0.1:10000/devstoreaccount1.
     #[arg(long, value_name = "URL", help_heading = "Account")]
     endpoint: Option<String>,
@@ -194,6 +221,8 @@ impl Common {
                 .filter_map(|(p, v)| v.map(|v| (*p, Value::from(v)))),
         );
         flags.extend(self.rate.map(|rate| ("sweeper.rate", Value::Float(rate))));
+        let auth = self.auth.map(|auth| auth.identity().name().to_owned());
+        flags.extend(auth.map(|auth| ("account.default.auth", Value::String(auth))));
         let budget = self.max_cost_per_day;
         flags.extend(budget.map(|max| ("sweeper.guard.max_cost_per_day", Value::Float(max))));
         if !self.containers.is_empty() {

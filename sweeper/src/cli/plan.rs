@@ -1,10 +1,14 @@
 //! `plan`: what a sweep would do.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use clap::Args;
+use smalt_sweeper::Plan;
+use smalt_sweeper::plan::Totals;
 
 use super::common::{self, Common};
-use super::progress;
+use super::progress::{self, Far};
 use crate::show;
 
 #[derive(Debug, Args)]
@@ -19,6 +23,11 @@ pub(crate) struct PlanArgs {
     /// otherwise.
     #[arg(long, value_name = "N")]
     pub(crate) rows: Option<usize>,
+    /// Look also for what else shows only at a blob's turn: its snapshots, where they are refused,
+    /// and another blob at its destination. Costs a listing for each blob that would go, and a HEAD
+    /// for each that would move; the sum is shown.
+    #[arg(long)]
+    pub(crate) deep: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -37,13 +46,12 @@ pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
     let (sweeper, settings) = common::sweeper(&args.common)?;
     let bar = progress::spinner("planning");
     let told = bar.clone();
-    let progress = move |plan: &smalt_sweeper::Plan| {
-        let seen: u64 = plan.containers.values().map(|c| c.totals.seen).sum();
-        told.set_message(format!("{seen} blobs seen"));
-        told.tick();
-    };
+    let progress = move |plan: &Plan| progress::show(&told, far(plan, told.elapsed()));
     let rows_max = args.rows_max();
-    let planned = sweeper.plan(settings.prices, rows_max, progress).await;
+    let planned = match args.deep {
+        true => sweeper.plan_deep(settings.prices, rows_max, progress).await,
+        false => sweeper.plan(settings.prices, rows_max, progress).await,
+    };
     bar.finish_and_clear();
     let plan = planned?;
     if args.json {
@@ -57,6 +65,18 @@ pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
         print!("{}", show::plan(&plan));
     }
     Ok(plan.exit_code())
+}
+
+fn far(plan: &Plan, since: Duration) -> Far {
+    let sum =
+        |of: fn(&Totals) -> u64| -> u64 { plan.containers.values().map(|c| of(&c.totals)).sum() };
+    let (seen, due) = (sum(|t| t.seen), sum(|t| t.delete + t.r#move));
+    let rate = progress::rate(seen, since);
+    Far {
+        done: plan.containers_done,
+        all: plan.containers_all,
+        words: format!("{seen} blobs seen, {due} due, {rate}"),
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! `run` and `once`: sweeping, and how a sweep ends.
 
+use std::time::Duration;
+
 use anyhow::Result;
-use smalt_sweeper::Finished;
 use smalt_sweeper::error::exit;
+use smalt_sweeper::{Finished, Progress, Report};
 
 use super::common::{Common, sweeper};
+use super::progress::Far;
 use super::signals::{self, aborting, asked_to_stop};
 use super::{progress, serve};
 
@@ -36,10 +39,28 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
     let finished = tokio::select! {
         biased;
         finished = work => finished,
-        () = progress::follow(&bar, || monitor.summary()) => None,
+        () = progress::follow(&bar, || far(&monitor.progress(), bar.elapsed())) => None,
     };
     bar.finish_and_clear();
     ended(finished, true)
+}
+
+fn far(progress: &Progress, since: Duration) -> Far {
+    let Progress {
+        containers,
+        containers_done,
+        seen,
+        due,
+        gone,
+        failed,
+        ..
+    } = *progress;
+    let rate = progress::rate(seen, since);
+    Far {
+        done: containers_done,
+        all: containers,
+        words: format!("{seen} blobs seen, {gone} of {due} due gone, {failed} failed, {rate}"),
+    }
 }
 
 /// Prints how it ended. A run that was stopped by a signal ends well.
@@ -47,13 +68,57 @@ fn ended(finished: Option<Finished>, report: bool) -> Result<u8> {
     let Some(finished) = finished else {
         return Ok(exit::INTERRUPTED);
     };
-    if report {
-        println!("{}", serde_json::to_string_pretty(&finished.report)?);
+    if let Some(report) = reported(&finished).filter(|_| report) {
+        println!("{}", serde_json::to_string_pretty(report)?);
     }
     let code = finished.exit_code();
     match finished.error {
         Some(error) => Err(error.into()),
         None if report => Ok(code),
         None => Ok(exit::OK),
+    }
+}
+
+/// The report, unless nothing but a refusal came of it: then who reads standard output finds it
+/// empty, and no report that looks like a sweep of nothing.
+fn reported(finished: &Finished) -> Option<&Report> {
+    let report = &finished.report;
+    (finished.error.is_none() || !report.is_empty()).then_some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use smalt_sweeper::SweepError;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_prints_no_report() {
+        let refusals: [fn() -> SweepError; 3] = [
+            || SweepError::Config("other containers".to_owned()),
+            || SweepError::StateMissing("somewhere".to_owned()),
+            || SweepError::LeaseHeld {
+                place: "ops/state".to_owned(),
+                waited_s: 60,
+            },
+        ];
+        for refusal in refusals {
+            let mut finished = Finished {
+                report: Report::new("w"),
+                error: Some(refusal()),
+            };
+            finished.report.transactions.insert("acquire_lease", 9);
+            assert!(reported(&finished).is_none(), "{:?}", finished.error);
+            // What was done before it is told.
+            let done = finished.report.containers.entry("events".to_owned());
+            done.or_default().pages = 1;
+            assert!(reported(&finished).is_some());
+        }
+        // A sweep of nothing is one.
+        let nothing = Finished {
+            report: Report::new("w"),
+            error: None,
+        };
+        assert!(reported(&nothing).is_some());
     }
 }

@@ -4,7 +4,8 @@ use anyhow::Result;
 use clap::Args;
 use smalt_sweeper::error::exit;
 use smalt_sweeper::inspect::Answer;
-use smalt_sweeper::settings::{self, Setting};
+use smalt_sweeper::settings::{self, Setting, SettingsError};
+use smalt_sweeper::uri::redact;
 
 use super::common::{self, Common};
 use crate::connect;
@@ -26,14 +27,16 @@ pub(crate) struct ValidateArgs {
 pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
     common::log(&args.common)?;
     let (config, flags) = (args.common.config.as_deref(), args.common.flags());
-    let (settings, values) = connect::effective(config, flags)?;
-    // Opening accounts reads secrets and certificates, and sends nothing.
-    let sweeper = connect::sweeper(&settings)?;
-    let answers = match args.connect {
-        true => sweeper.probe().await?,
+    let (settings, values) = match connect::effective(config, flags) {
+        Ok(read) => read,
+        Err(error) => return refused(error, &connect::origin(config)),
+    };
+    let mut findings = connect::faults(&settings);
+    let answers = match args.connect && findings.is_empty() {
+        true => connect::sweeper(&settings)?.probe().await?,
         false => Vec::new(),
     };
-    let findings = settings::findings(&settings.sweeper);
+    findings.extend(settings::findings(&settings.sweeper));
     match args.json {
         true => {
             let all = serde_json::json!({
@@ -48,12 +51,26 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
     if settings.sweeper.containers.is_empty() {
         tracing::info!("no containers are named: the state document says what is swept");
     }
-    for finding in &findings {
-        eprintln!("error: {}", printable(finding));
-    }
+    say(&findings, "");
     match findings.is_empty() {
         true => Ok(worst(&answers)),
         false => Ok(exit::USAGE),
+    }
+}
+
+/// Every fault of settings that come to nothing; another error as it is.
+fn refused(error: anyhow::Error, origin: &str) -> Result<u8> {
+    let faults = match error.downcast_ref::<SettingsError>() {
+        Some(wrong) => &wrong.faults,
+        None => return Err(error),
+    };
+    say(faults, &format!("{origin}: "));
+    Ok(exit::USAGE)
+}
+
+fn say(faults: &[String], origin: &str) {
+    for fault in faults {
+        eprintln!("error: {}", printable(&redact(&format!("{origin}{fault}"))));
     }
 }
 

@@ -56,7 +56,7 @@ pub fn effective(
     env: impl IntoIterator<Item = (String, String)>,
     flags: impl IntoIterator<Item = (&'static str, Value)>,
 ) -> Result<(Settings, Vec<Setting>), SettingsError> {
-    let layers = layers(file, env, flags)?;
+    let layers = layers(file, env, flags);
     let mut sources: BTreeMap<String, Source> = BTreeMap::new();
     note(&layers.file, "", &Source::File, &mut sources);
     for (path, variable, _) in &layers.env {
@@ -145,6 +145,7 @@ fn account_fields(account: &AccountSettings) -> Vec<(&'static str, String)> {
         ("name", account.name.clone()),
         ("key", secret(&account.key)),
         ("sas", secret(&account.sas)),
+        ("auth", account.auth.map(|auth| auth.name().to_owned())),
         ("endpoint", account.endpoint.clone()),
     ];
     let given = fields.into_iter();

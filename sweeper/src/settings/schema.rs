@@ -37,8 +37,30 @@ pub struct AccountSettings {
     pub key: Option<Secret>,
     /// Shared access signature, with or without `?`.
     pub sas: Option<Secret>,
+    /// Whose token of Entra ID opens it, in place of a secret.
+    pub auth: Option<Identity>,
     /// Blob endpoint; that of the public cloud when absent.
     pub endpoint: Option<String>,
+}
+
+/// Whose token of Entra ID opens an account, in place of a key or a SAS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identity {
+    /// The one that the environment names, else who is logged in with the Azure CLI.
+    Entra,
+    /// The machine's or the app's own.
+    ManagedIdentity,
+}
+
+impl Identity {
+    /// As the configuration writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Identity::Entra => "entra",
+            Identity::ManagedIdentity => "managed-identity",
+        }
+    }
 }
 
 /// The whole file.
@@ -209,32 +231,29 @@ fn or(span: Option<Span>, default: Duration) -> Duration {
 impl File {
     pub(super) fn settings(self) -> Result<Settings, SettingsError> {
         let _ = self.allow_inline_secrets;
+        let mut faults = SettingsError::default();
         let prices = self.sweeper.prices.prices();
-        let connect_to = self
-            .connection
-            .connect_to
-            .as_deref()
-            .map(address)
-            .transpose()?;
+        let connect_to = self.connection.connect_to.as_deref();
+        let connect_to = connect_to.and_then(|text| faults.take(address(text)));
         let seed = self.sweeper.seed;
         let (health, metrics) = (self.sweeper.health.clone(), self.sweeper.metrics.clone());
-        let mut sweeper = self.sweeper.config()?;
+        let mut sweeper = self.sweeper.config(&mut faults);
         // Who says where dead blobs go and has but one account means that account.
         if sweeper.dead.account.is_none() && self.account.contains_key("dead") {
             sweeper.dead.account = Some("dead".to_owned());
         } else if sweeper.dead.account.is_none() && sweeper.policy.dead.is_some() {
             sweeper.dead.account = Some("default".to_owned());
         }
-        sweeper.check().map_err(wrong)?;
+        let unsound = sweeper.faults().into_iter().map(str::to_owned);
+        faults.faults.extend(unsound);
         for (key, text) in [("health", &health), ("metrics", &metrics)] {
-            text.iter()
-                .try_for_each(|text| sound::address(key, text))
-                .map_err(wrong)?;
+            let wrong = text
+                .iter()
+                .filter_map(|text| sound::address(key, text).err());
+            faults.faults.extend(wrong);
         }
-        if let Some(why) = sound::refused(&sweeper) {
-            return Err(wrong(why));
-        }
-        Ok(Settings {
+        faults.faults.extend(sound::refused(&sweeper));
+        faults.or(Settings {
             accounts: self.account,
             sweeper,
             seed,
@@ -273,22 +292,22 @@ impl Profile {
 }
 
 impl Sweeper {
-    fn config(self) -> Result<SweeperConfig, SettingsError> {
+    /// What it becomes; defaults stand for what is wrong.
+    fn config(self, faults: &mut SettingsError) -> SweeperConfig {
         let profile = self.profile.unwrap_or_default();
         let base = profile.config();
         let state_account = self
             .state_account
             .clone()
             .unwrap_or(base.state_account.clone());
-        let containers = self.swept()?;
-        let policy = self.policy()?;
+        let containers = self.swept(faults);
+        let policy = self.policy(faults);
         let guard = self.guard.guard();
         let budget = self.budget();
-        let state_blob = match &self.state {
-            Some(text) => state_place(text)?,
-            None => base.state_blob.clone(),
-        };
-        Ok(SweeperConfig {
+        let state_blob = self.state.as_deref().map(state_place);
+        let state_blob = state_blob.and_then(|place| faults.take(place));
+        let state_blob = state_blob.unwrap_or(base.state_blob.clone());
+        SweeperConfig {
             worker_id: self.worker_id,
             state_account,
             state_blob,
@@ -320,7 +339,7 @@ impl Sweeper {
             retries: self.retries.unwrap_or(base.retries),
             stop_grace: or(self.stop_grace, base.stop_grace),
             state_patience: or(self.state_patience, base.state_patience),
-        })
+        }
     }
 
     /// A budget of 0 is none.
@@ -333,35 +352,36 @@ impl Sweeper {
     }
 
     /// `containers = ["events", "logs/app/"]` and `[[sweeper.container]]` say the same.
-    fn swept(&self) -> Result<Vec<SweptContainer>, SettingsError> {
+    fn swept(&self, faults: &mut SettingsError) -> Vec<SweptContainer> {
         let short = self.containers.iter().map(|text| {
             let (name, prefix) = text.split_once('/').unwrap_or((text, ""));
             (None, name, prefix)
         });
         let long = self.container.iter();
         let long = long.map(|c| (c.account.as_deref(), c.name.as_str(), c.prefix.as_str()));
-        short
-            .chain(long)
-            .map(|(account, name, prefix)| {
-                if !destination::is_container_name(name) {
-                    return Err(wrong(format!("`{name}` is no container name")));
-                }
-                Ok(SweptContainer {
-                    account: account.unwrap_or("default").to_owned(),
-                    container: name.to_owned(),
-                    prefix: prefix.to_owned(),
-                })
+        let swept = short.chain(long).map(|(account, name, prefix)| {
+            if !destination::is_container_name(name) {
+                return Err(wrong(format!("`{name}` is no container name")));
+            }
+            Ok(SweptContainer {
+                account: account.unwrap_or("default").to_owned(),
+                container: name.to_owned(),
+                prefix: prefix.to_owned(),
             })
-            .collect()
+        });
+        swept.filter_map(|swept| faults.take(swept)).collect()
     }
 
-    fn policy(&self) -> Result<Policy, SettingsError> {
+    fn policy(&self, faults: &mut SettingsError) -> Policy {
         let base = Policy::default();
         let formats = match &self.ttl_formats {
-            Some(names) => names
-                .iter()
-                .map(|name| name.parse().map_err(|e| wrong(format!("ttl_formats: {e}"))))
-                .collect::<Result<Vec<TtlFormat>, _>>()?,
+            Some(names) => {
+                let read = |name: &String| -> Result<TtlFormat, SettingsError> {
+                    name.parse().map_err(|e| wrong(format!("ttl_formats: {e}")))
+                };
+                let formats = names.iter().filter_map(|name| faults.take(read(name)));
+                formats.collect()
+            }
             None => base.ttl_formats.clone(),
         };
         let rules = self.rule.iter().map(RuleEntry::rule);
@@ -372,18 +392,17 @@ impl Sweeper {
             grace: or(self.grace, base.grace),
             min_age: or(self.guard.min_age, base.min_age),
             protect: self.guard.protect.clone(),
-            rules: rules.collect::<Result<_, _>>()?,
+            rules: rules.filter_map(|rule| faults.take(rule)).collect(),
             dead: self.dead.container.clone(),
             allow_swept_destination: self.dead.allow_swept,
         };
         let excluded = policy.rules.iter().flat_map(|rule| &rule.exclude);
         let mut patterns = policy.protect.iter().chain(excluded);
         if patterns.any(|p| p.chars().count() > PATTERN_CHARS_MAX) {
-            return Err(wrong(format!(
-                "a pattern has more than {PATTERN_CHARS_MAX} characters"
-            )));
+            let long = format!("a pattern has more than {PATTERN_CHARS_MAX} characters");
+            faults.faults.push(long);
         }
-        Ok(policy)
+        policy
     }
 }
 

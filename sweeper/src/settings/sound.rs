@@ -4,17 +4,20 @@ use std::net::SocketAddr;
 
 use crate::config::{SweeperConfig, SweptContainer};
 
-/// Refuses what no run could make sense of.
-pub(super) fn refused(config: &SweeperConfig) -> Option<String> {
-    overlapping(&config.containers).or_else(|| unconfigured(config))
+/// What no run could make sense of.
+pub(super) fn refused(config: &SweeperConfig) -> Vec<String> {
+    let mut faults = overlapping(&config.containers);
+    faults.extend(unconfigured(config));
+    faults
 }
 
 /// The same names would be listed twice, by two elements that know nothing of each other.
-fn overlapping(containers: &[SweptContainer]) -> Option<String> {
+fn overlapping(containers: &[SweptContainer]) -> Vec<String> {
     let within = |a: &SweptContainer, b: &SweptContainer| {
         a.account == b.account && a.container == b.container && a.prefix.starts_with(&b.prefix)
     };
-    containers.iter().enumerate().find_map(|(at, one)| {
+    let all = containers.iter().enumerate();
+    let faults = all.filter_map(|(at, one)| {
         let mut earlier = containers[..at].iter();
         let other = earlier.find(|other| within(one, other) || within(other, one))?;
         let shown = |c: &SweptContainer| format!("{}/{}", c.container, c.prefix);
@@ -23,24 +26,23 @@ fn overlapping(containers: &[SweptContainer]) -> Option<String> {
             true => format!("{one} is named twice; name it once"),
             false => format!("{other} and {one} overlap; name the wider one alone"),
         })
-    })
+    });
+    faults.collect()
 }
 
 /// Blobs that are to be moved and have no account to go to would stay for ever.
-fn unconfigured(config: &SweeperConfig) -> Option<String> {
+fn unconfigured(config: &SweeperConfig) -> Vec<String> {
     if config.dead.account.is_some() {
-        return None;
+        return Vec::new();
     }
-    let rule = config
-        .policy
-        .rules
-        .iter()
-        .find(|rule| rule.dead.is_some())?;
-    let dead = rule.dead.as_deref().unwrap_or_default();
-    Some(format!(
-        "the rule for {rule} moves to `{dead}`, and there is no account for dead blobs; set \
-         dead.account (`default` is the one that is swept)"
-    ))
+    let moving = config.policy.rules.iter().filter_map(|rule| {
+        let dead = rule.dead.as_deref()?;
+        Some(format!(
+            "the rule for {rule} moves to `{dead}`, and there is no account for dead blobs; set \
+             dead.account (`default` is the one that is swept)"
+        ))
+    });
+    moving.collect()
 }
 
 /// An address to answer at.

@@ -102,6 +102,34 @@ fn accounts_are_never_mixed() {
     assert_eq!(account.name.as_deref(), Some("acct"));
 }
 
+/// An account by its name and an identity; another word is refused, and what is shown says which.
+#[test]
+fn an_identity_opens_an_account() {
+    let file = "[account.default]\nname = \"acct\"\nauth = \"managed-identity\"";
+    let (settings, values) = effective(Some(file), [], []).unwrap();
+    let account = &settings.accounts["default"];
+    assert_eq!(account.auth, Some(Identity::ManagedIdentity));
+    let shown = values.iter().find(|v| v.key == "account.default.auth");
+    let shown = shown.map(|v| (v.value.as_str(), v.source.to_string()));
+    assert_eq!(shown, Some(("managed-identity", "file".to_owned())));
+    let wrong = gather(Some(&file.replace("managed-", "")), [], []).unwrap_err();
+    assert!(wrong.to_string().contains("identity"), "{wrong}");
+    let vars = env(&[(
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "UseDevelopmentStorage=true",
+    )]);
+    let flags = [
+        ("account.default.name", text("acct")),
+        ("account.default.auth", text("entra")),
+    ];
+    let settings = gather(None, vars, flags).unwrap();
+    let account = &settings.accounts["default"];
+    assert_eq!(
+        (account.auth, &account.connection_string),
+        (Some(Identity::Entra), &None)
+    );
+}
+
 #[test]
 fn wrong_values_are_refused_in_words() {
     for (file, part) in [
@@ -130,7 +158,7 @@ fn wrong_values_are_refused_in_words() {
         ("[sweeper\n", "line 1"),
     ] {
         let error = gather(Some(file), [], []).unwrap_err();
-        assert!(error.0.contains(part), "{file}: {error}");
+        assert!(error.to_string().contains(part), "{file}: {error}");
     }
     assert!(gather(None, env(&[("SWEEPER_RATE", "fast")]), []).is_err());
     assert!(gather(None, env(&[("SWEEPER_PORT", "tcp://10.0.0.1")]), []).is_ok());
@@ -147,7 +175,7 @@ fn secrets_are_refused_inline_and_never_shown() {
         let file = format!("[account.x]\n{field} = \"{value}\"");
         let error = gather(Some(&file), [], []).unwrap_err();
         assert!(
-            error.0.contains("env:NAME") && !error.0.contains(value),
+            error.to_string().contains("env:NAME") && !error.to_string().contains(value),
             "{error}"
         );
         let allowed = format!("allow_inline_secrets = true\n{file}");
@@ -256,6 +284,79 @@ fn rules_by_tag_and_size() {
     assert_eq!(rule.to_string(), shown);
 }
 
+/// Every fault is named, each by its place: those of structure, of the environment, of values that
+/// cannot work, and of what does not go together. Right values beside them are no faults.
+#[test]
+fn all_faults_are_named() {
+    let file = r#"
+        sweepr = 1
+        [account.x]
+        key = "Zm9v"
+        nam = "x"
+        [account.y]
+        sas = "sig=abc"
+        [swept]
+        every = "1h"
+        page_size = 5
+        [sweeper]
+        every = "soon"
+        page_size = 6000
+        lease = "5s"
+        align = true
+        state = "x"
+        containers = ["UPPER", "events", "events/a", "logs", "logs"]
+        ttl_formats = ["us", "rfc3339"]
+        health = "nowhere"
+        [sweeper.dead]
+        on_collision = "maybe"
+        [[sweeper.rule]]
+        container = "logs"
+        [[sweeper.rule]]
+        container = "logs"
+        older = "1d"
+        [[sweeper.rule]]
+        container = "logs"
+        older_than = "1d"
+        dead = "dbc"
+        [connection]
+        connect_to = "here"
+    "#;
+    let env = env(&[("SWEEPER_RATE", "fast"), ("SWEEPER_SEED", "many")]);
+    let flags = [("sweeper.metrics", text("there"))];
+    let faults = gather(Some(file), env, flags).unwrap_err().faults;
+    let expected = [
+        "account.x.key holds a secret",
+        "account.y.sas holds a secret",
+        "SWEEPER_RATE must be a number",
+        "SWEEPER_SEED must be a number",
+        "account.x.nam: unknown field `nam`",
+        "swept: unknown field `swept`",
+        "sweepr: unknown field `sweepr`",
+        "sweeper.every: ",
+        "sweeper.dead.on_collision: unknown variant `maybe`",
+        "sweeper.rule 2: unknown field `older`",
+        "connect_to: `here`",
+        "`UPPER` is no container name",
+        "ttl_formats: ",
+        "the rule for logs/ fits every blob",
+        "state: `x`",
+        "lease must be",
+        "page_size must be",
+        "health: `nowhere`",
+        "metrics: `there`",
+        "events/ and events/a overlap",
+        "logs/ is named twice",
+        "moves to `dbc`",
+    ];
+    for part in expected {
+        let found = faults
+            .iter()
+            .filter(|fault| fault.starts_with(part) || fault.contains(part));
+        assert_eq!(found.count(), 1, "{part}: {faults:#?}");
+    }
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+}
+
 /// What cannot be meant is refused; what a run would go on with is found.
 #[test]
 fn mistakes_are_found() {
@@ -283,7 +384,7 @@ fn mistakes_are_found() {
         ("[sweeper]\nmetrics = \":80\"".to_owned(), "ADDRESS:PORT"),
     ] {
         let error = gather(Some(&file), [], []).unwrap_err();
-        assert!(error.0.contains(part), "{file}: {error}");
+        assert!(error.to_string().contains(part), "{file}: {error}");
     }
     for file in [
         format!("[sweeper.dead]\naccount = \"default\"\n{dead}"),

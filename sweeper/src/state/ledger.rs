@@ -81,6 +81,15 @@ pub fn is_parked(container: &Container, now: Timestamp) -> bool {
     container.failures >= PARK_AFTER && is_waiting(container, now)
 }
 
+/// Whether nothing of it is left to do in this cycle, or the cycle goes on without it.
+pub fn is_done(container: &Container, now: Timestamp) -> bool {
+    match container.status {
+        Status::Off => false,
+        Status::FirstAndLast | Status::Last => container.pages.is_empty(),
+        Status::Init | Status::Current => is_parked(container, now),
+    }
+}
+
 fn is_waiting(container: &Container, now: Timestamp) -> bool {
     container.retry_at.is_some_and(|at| at > now)
 }

@@ -13,6 +13,7 @@ mod fake;
 mod life;
 mod moves;
 mod operator;
+mod planned;
 mod properties;
 mod scope;
 mod support;

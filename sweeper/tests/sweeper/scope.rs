@@ -37,6 +37,7 @@ async fn other_containers_than_asked_for_are_never_swept() {
         let sweeper = worker(&world, of(asked), Vec::new(), 1);
         let finished = sweeper.once().await;
         assert_eq!(finished.exit_code(), exit::USAGE, "{asked:?}");
+        assert!(finished.report.is_empty(), "{:?}", finished.report);
         let said = finished.error.unwrap().to_string();
         for part in ["events/", "logs/", "state init", asked[0].0] {
             assert!(said.contains(part), "{part} in {said}");

@@ -67,6 +67,65 @@ async fn what_was_moved_comes_back() {
     assert!(world.has("acct/events/a"));
 }
 
+/// Three versions of one blob among the dead: the newest takes the old place, whatever the names
+/// say about their order. The others stay where they are and are reported, or come back beside it;
+/// none is written over by another.
+#[tokio::test(start_paused = true)]
+async fn the_newest_of_several_versions_comes_back() {
+    for (policy, dry_run, expected) in [
+        (Collision::Fail, false, [1, 2]),
+        (Collision::Overwrite, false, [1, 2]),
+        (Collision::Suffix, false, [3, 0]),
+        (Collision::Suffix, true, [3, 0]),
+        (Collision::Fail, true, [1, 2]),
+    ] {
+        let world = World::new();
+        let mut contents = Vec::new();
+        for version in 0..3 {
+            world.put("acct/events/a", &[DUE, DBC]);
+            contents.push(world.get("acct/events/a").unwrap().content);
+            once(&world, Vec::new()).await;
+            sleep(60).await;
+            // The last one's ETag is longer, and comes before the second one's in a listing.
+            (0..256 * version).for_each(|_| world.put("acct/other/x", &[]));
+        }
+        let dead = world.names("archive", "dbc");
+        assert_eq!(dead.len(), 3);
+        let content = |name: &str| world.get(&format!("archive/dbc/{name}")).unwrap().content;
+        assert_eq!(content(&dead[1]), contents[2], "{dead:?}");
+        if policy == Collision::Overwrite {
+            world.put("acct/events/a", &[("Owner", "somebody")]);
+            world.lock().allow_overwrite = true;
+        }
+        world.lock().operator = true;
+        let asked = Undo {
+            on_collision: policy,
+            dry_run,
+            ..all()
+        };
+        let report = undo(&world, &asked, Vec::new()).await;
+        let counts = [Undone::Restored, Undone::OlderVersion].map(|u| report.count(u));
+        assert_eq!(counts, expected, "{policy:?} {report:?}");
+        if dry_run {
+            assert_eq!(world.names("archive", "dbc"), dead);
+            continue;
+        }
+        let back = world.get("acct/events/a").unwrap().content;
+        assert_eq!(back, contents[2], "{policy:?}");
+        let mut left: Vec<_> = world
+            .names("archive", "dbc")
+            .iter()
+            .map(|n| content(n))
+            .collect();
+        let beside = world.names("acct", "events");
+        let beside = beside.iter().filter(|name| *name != "a");
+        left.extend(beside.map(|name| world.get(&format!("acct/events/{name}")).unwrap().content));
+        left.sort();
+        assert_eq!(left, contents[..2], "{policy:?}");
+        assert_eq!(report.failed(), expected[1]);
+    }
+}
+
 /// A dry run foretells and writes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_writes_nothing() {

@@ -1,6 +1,7 @@
 //! A worker seen from outside, rules that change while it works, and what a copy takes along.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use smalt_sleeve::port::{ErrorKind, Metadata};
 use smalt_sweeper::decide::{Policy, Rule};
@@ -43,14 +44,59 @@ async fn a_run_is_seen_from_outside() {
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
-        assert!(
-            monitor.summary().contains("2 gone"),
-            "{}",
-            monitor.summary()
-        );
+        let far = monitor.progress();
+        let counts = [far.seen, far.due, far.gone, far.failed, far.containers];
+        assert_eq!(counts, [2, 2, 2, 0, 2], "{far:?}");
     };
     sweeper.run_until(shutdown).await;
     assert_eq!(monitor.readiness(), Err("stopped".to_owned()));
+}
+
+/// The sample of a metric without labels.
+fn sample(text: &str, name: &str) -> f64 {
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.expect("the metric is there").parse().unwrap()
+}
+
+/// What the design lists is there: how long cycles take and the lease is waited for, what is in
+/// work, how old it is, and how far behind the fleet.
+#[tokio::test(start_paused = true)]
+async fn times_are_measured() {
+    let world = World::new();
+    world.put("acct/events/a", &[("TimeToLive", "2026-11-21T09:30:00Z")]);
+    let until = world.now().plus_s(4);
+    world.put_state("<Containers><Container name=\"events\" prefix=\"\"/></Containers>");
+    world.change("acct/smalt-sweeper/TimeToLiveBlobs", |blob| {
+        blob.lease = Some(("other".into(), until));
+    });
+    let stall = fault("delete_blob", 1, Act::Stall(Duration::from_secs(30)));
+    let sweeper = worker(&world, by_document("one"), vec![stall], 1);
+    let monitor = sweeper.monitor();
+    let shutdown = async {
+        sleep(20).await;
+        let text = monitor.prometheus();
+        assert_eq!(sample(&text, "sweeper_inflight_pages"), 1.0, "{text}");
+        let age = sample(&text, "sweeper_page_age_s");
+        assert!((10.0..17.0).contains(&age), "{age}");
+        let lag = sample(&text, "sweeper_lag_s");
+        assert!((1_804.0..1_810.0).contains(&lag), "{lag}");
+        assert_eq!(sample(&text, "sweeper_cycle_seconds_count"), 0.0);
+        let wait = sample(&text, "sweeper_lease_wait_s_sum");
+        assert!((4.0..8.0).contains(&wait), "{wait}");
+        let far = monitor.progress();
+        let counts = [far.containers, far.containers_done, far.due, far.gone];
+        assert_eq!(counts, [1, 0, 1, 0], "{far:?}");
+        sleep(40).await;
+        let text = monitor.prometheus();
+        assert_eq!(sample(&text, "sweeper_inflight_pages"), 0.0, "{text}");
+        assert_eq!(sample(&text, "sweeper_page_age_s"), 0.0);
+        assert_eq!(sample(&text, "sweeper_cycle_seconds_count"), 1.0);
+        let cycle = sample(&text, "sweeper_cycle_seconds_sum");
+        assert!((34.0..40.0).contains(&cycle), "{cycle}");
+        assert!(sample(&text, "sweeper_lease_wait_s_count") >= 2.0);
+    };
+    sweeper.run_until(shutdown).await;
 }
 
 /// While the state document is out of reach, the worker is not ready, and says why.

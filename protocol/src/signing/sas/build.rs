@@ -1,12 +1,13 @@
 //! Makers of signed queries: what a client appends to a URL.
 //!
-//! Source: *Create a service SAS*, *Create an account SAS*. The strings that are signed are those
-//! that [`Sas::verify`](super::Sas::verify) puts together.
+//! Source: *Create a service SAS*, *Create an account SAS*, *Create a user delegation SAS*. The
+//! strings that are signed are those that [`Sas::verify`](super::Sas::verify) puts together.
 
 use super::{Bound, Sas, SasKind, SasTarget};
 use crate::service::Service;
 use crate::time::Timestamp;
 use crate::version::ApiVersion;
+use crate::xml::user_delegation_key::UserDelegationKey;
 
 /// An account SAS to be signed. Empty and absent fields are left out.
 #[derive(Clone, Copy, Debug)]
@@ -94,16 +95,13 @@ pub struct ServiceSas<'a> {
 impl ServiceSas<'_> {
     /// The signed query, without `?`.
     pub fn sign(&self, key: &[u8]) -> String {
-        let (sr, tn) = match (self.target.service, self.target.blob) {
-            (Service::Blob, None) => ("c", ""),
-            (Service::Blob, Some(_)) if self.target.snapshot.is_empty() => ("b", ""),
-            (Service::Blob, Some(_)) => ("bs", ""),
-            (Service::Queue, _) => ("", ""),
-            (Service::Table, _) => ("", self.target.name),
+        let tn = match self.target.service {
+            Service::Table => self.target.name,
+            Service::Blob | Service::Queue => "",
         };
         let mut fields = vec![
             ("sv", self.version.to_string()),
-            ("sr", sr.to_owned()),
+            ("sr", resource_letter(&self.target).to_owned()),
             ("tn", tn.to_owned()),
             ("si", self.policy_id.to_owned()),
             ("sp", self.permissions.to_owned()),
@@ -123,6 +121,64 @@ impl ServiceSas<'_> {
             bound: Bound::default(),
         };
         sas.signed_query(&self.target, key)
+    }
+}
+
+/// A user delegation SAS of a container or blob, to be signed. Empty and absent fields are left
+/// out.
+#[derive(Clone, Copy, Debug)]
+pub struct UserDelegationSas<'a> {
+    /// `sv`: 2018-11-09 or later.
+    pub version: ApiVersion,
+    /// The resource; `sr` is decided as for a [`ServiceSas`].
+    pub target: SasTarget<'a>,
+    /// `sp`: letters in the documented order.
+    pub permissions: &'a str,
+    /// `st`.
+    pub start: Option<Timestamp>,
+    /// `se`: not after the end of the key, or the service refuses it.
+    pub expiry: Timestamp,
+    /// `spr`: `https` or `https,http`.
+    pub protocol: &'a str,
+    /// What signs it; `skoid` to `skv` name it.
+    pub key: &'a UserDelegationKey,
+}
+
+impl UserDelegationSas<'_> {
+    /// The signed query, without `?`.
+    pub fn sign(&self) -> String {
+        let key = self.key;
+        let fields = vec![
+            ("sv", self.version.to_string()),
+            ("sr", resource_letter(&self.target).to_owned()),
+            ("sp", self.permissions.to_owned()),
+            ("st", show(self.start)),
+            ("se", show(Some(self.expiry))),
+            ("spr", self.protocol.to_owned()),
+            ("skoid", key.object_id.clone()),
+            ("sktid", key.tenant_id.clone()),
+            ("skt", key.start.clone()),
+            ("ske", key.expiry.clone()),
+            ("sks", key.service.clone()),
+            ("skv", key.version.clone()),
+        ];
+        let sas = Sas {
+            kind: SasKind::UserDelegation,
+            version: Some(self.version),
+            fields,
+            bound: Bound::default(),
+        };
+        sas.signed_query(&self.target, key.value.as_bytes())
+    }
+}
+
+/// `sr`: what of the Blob service is signed; other services have none.
+fn resource_letter(target: &SasTarget<'_>) -> &'static str {
+    match (target.service, target.blob) {
+        (Service::Blob, None) => "c",
+        (Service::Blob, Some(_)) if target.snapshot.is_empty() => "b",
+        (Service::Blob, Some(_)) => "bs",
+        (Service::Queue | Service::Table, _) => "",
     }
 }
 

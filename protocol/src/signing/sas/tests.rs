@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::build::{AccountSas, ServiceSas};
+use super::build::{AccountSas, ServiceSas, UserDelegationSas};
 use super::*;
+use crate::signing::AccountKey;
 use crate::signing::tests::key;
 use crate::uri::parse_query;
+use crate::xml::user_delegation_key::UserDelegationKey;
 
 const EXPIRY: &str = "2030-01-01T00:00:00Z";
 const BLOB: SasTarget<'_> = SasTarget {
@@ -363,6 +365,44 @@ fn the_window_includes_its_start_and_excludes_its_expiry() {
         assert_eq!(error.code(), ErrorCode::AuthenticationFailed);
         assert!(error.elements()[0].1.starts_with(detail), "{error:?}");
     }
+}
+
+/// What a client signs with a delegated key is what the service puts together.
+#[test]
+fn a_user_delegation_sas_is_signed_as_it_is_verified() {
+    let delegated = UserDelegationKey {
+        object_id: "o".to_owned(),
+        tenant_id: "t".to_owned(),
+        start: "2029-12-31T00:00:00Z".to_owned(),
+        expiry: "2030-01-02T00:00:00Z".to_owned(),
+        service: "b".to_owned(),
+        version: "2026-04-06".to_owned(),
+        value: AccountKey::parse("a2V5").unwrap(),
+    };
+    let built = UserDelegationSas {
+        version: ApiVersion::V2021_12_02,
+        target: BLOB,
+        permissions: "r",
+        start: None,
+        expiry: expiry(),
+        protocol: "https",
+        key: &delegated,
+    };
+    let read = sas(&built.sign());
+    assert_eq!(read.kind(), SasKind::UserDelegation);
+    assert_eq!(
+        read.string_to_sign(&BLOB),
+        "r\n\n2030-01-01T00:00:00Z\n/blob/devstoreaccount1/c/b.txt\no\nt\n2029-12-31T00:00:00Z\n\
+         2030-01-02T00:00:00Z\nb\n2026-04-06\n\n\n\n\nhttps\n2021-12-02\nb\n\n\n\n\n\n\n"
+    );
+    assert!(read.verify(&BLOB, b"key").is_ok());
+    assert!(read.verify(&BLOB, b"other").is_err());
+    let container = SasTarget { blob: None, ..BLOB };
+    let whole = UserDelegationSas {
+        target: container,
+        ..built
+    };
+    assert_eq!(sas(&whole.sign()).get("sr"), "c");
 }
 
 /// The key of a user delegation has a window of its own.

@@ -1,0 +1,105 @@
+//! User delegation keys: what signs a SAS where a token of Entra ID opens the account, which itself
+//! can sign nothing.
+//!
+//! Source: "Get User Delegation Key", "Create a user delegation SAS". A SAS ends with its key at
+//! the latest, so a key is asked for that lasts twice as long as what it is to sign, and another
+//! one when it lasts no longer than that.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use azure_core::http::RequestContent;
+use azure_storage_blob::models::BlobServiceClientGetUserDelegationKeyOptions;
+use smalt_protocol::Timestamp;
+use smalt_protocol::service::Service;
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::UserDelegationSas;
+use smalt_protocol::xml::user_delegation_key::{KeyInfo, UserDelegationKey};
+
+use super::AzureStorage;
+use super::delegate::SAS_VERSION;
+use crate::error::ErrorKind;
+use crate::policy::{Call, Repeat, options};
+use crate::port::{BlobId, CallContext, PortResult};
+
+/// A key is valid from so long before it was asked for: not all machines of the service have the
+/// same time.
+const BEGINS_EARLIER: Duration = Duration::from_secs(15 * 60);
+/// Longest life of a key: a day less than the service gives, for clocks that differ.
+const LIFETIME_MAX: Duration = Duration::from_secs(6 * 24 * 3_600);
+/// What a refused identity lacks.
+const NEEDED: &str = "to sign what another blob is copied from, the identity needs the role \
+    Storage Blob Delegator on the account";
+
+/// The key that was asked for last.
+#[derive(Default)]
+pub(super) struct Kept(Mutex<Option<UserDelegationKey>>);
+
+impl Kept {
+    fn lock(&self) -> MutexGuard<'_, Option<UserDelegationKey>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AzureStorage {
+    /// The key at hand, when it lasts until then.
+    pub(super) fn delegated_key(&self, until: Timestamp) -> Option<UserDelegationKey> {
+        let kept = self.shared.delegation.lock().clone();
+        kept.filter(|key| key.ends().is_some_and(|end| end >= until))
+    }
+
+    /// Asks for a key and keeps it.
+    pub(super) async fn ask_for_key(&self, cx: &CallContext, lifetime: Duration) -> PortResult<()> {
+        let (call, service) = self.on_blobs("Get User Delegation Key", Repeat::Read, cx)?;
+        let now = self.shared.clock.now();
+        let asked = KeyInfo {
+            start: Some(now.minus(BEGINS_EARLIER)),
+            expiry: now.plus(lifetime.saturating_mul(2).min(LIFETIME_MAX)),
+            delegated_tenant: None,
+        };
+        let how = BlobServiceClientGetUserDelegationKeyOptions {
+            method_options: options(&call),
+            ..Default::default()
+        };
+        let asked = RequestContent::from(asked.render());
+        let answer = service.get_user_delegation_key(asked, Some(how)).await;
+        let answer = answer.map_err(|error| {
+            let mut error = call.fail(&error);
+            if error.kind == ErrorKind::Denied {
+                error.message = format!("{}; {NEEDED}", error.message);
+            }
+            error
+        })?;
+        let key = UserDelegationKey::read(answer.body().as_ref());
+        let key = key.ok_or_else(|| call.unreadable("no key"))?;
+        *self.shared.delegation.lock() = Some(key);
+        Ok(())
+    }
+
+    /// A SAS that reads this one blob, signed with the key at hand; over https alone, as the token
+    /// that the key was asked for with.
+    pub(super) fn delegated_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
+        let expiry = self.shared.clock.now().plus(lifetime);
+        let key = self.delegated_key(expiry).ok_or_else(|| {
+            let resource = format!("{}/{}/{}", self.shared.account, blob.container, blob.name);
+            let call = Call::new("Sign Blob URL", resource, Repeat::Read, None);
+            call.invalid("no user delegation key is at hand that lasts as long")
+        })?;
+        let sas = UserDelegationSas {
+            version: SAS_VERSION,
+            target: SasTarget {
+                service: Service::Blob,
+                account: &self.shared.account,
+                name: &blob.container,
+                blob: Some(&blob.name),
+                snapshot: "",
+            },
+            permissions: "r",
+            start: None,
+            expiry,
+            protocol: "https",
+            key: &key,
+        };
+        Ok(sas.sign())
+    }
+}
