@@ -59,7 +59,8 @@ Examples:
     smalt-listener run --config listener.toml
 
 Exit codes: 0 done or stopped in order, 1 some messages were not handled, 2 usage or configuration,
-3 access denied, 4 storage or queue not there, 7 grace time exceeded, 130 second interrupt.";
+3 access denied, 4 storage or queue not there, 5 the day's budget is spent, 7 grace time exceeded,
+130 second interrupt.";
 
 /// Works Azure Storage queues off with a command or an HTTP endpoint, scaling itself.
 #[derive(Parser)]

@@ -43,6 +43,8 @@ pub(crate) enum Event {
         in_hand: Duration,
         expiring: bool,
     },
+    /// A get was not made, for the day's money is spent.
+    BudgetSpent { is_first: bool },
     /// The handler cannot run.
     Unable(String),
     /// The depth was sampled.
@@ -84,6 +86,12 @@ impl Shared {
         self.calls.requests() + self.payloads.as_ref().map_or(0, |p| p.requests())
     }
 
+    /// Messages that may be in hand soon: places that are taken, for messages or for a get.
+    pub(crate) fn in_hand(&self) -> u64 {
+        let free = self.room.available_permits();
+        self.config.in_hand_max().saturating_sub(free) as u64
+    }
+
     pub(crate) fn done(&self) -> MutexGuard<'_, DoneCache> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,6 +103,30 @@ impl Shared {
     /// Waits until the listener is in `phase` or a later one.
     pub(crate) async fn reached(&self, phase: Phase) {
         self.phase.wait_for(|now| now >= phase).await;
+    }
+
+    /// Said once a day, by whoever notices it first of those who share the budget.
+    pub(crate) fn say_budget_is_spent(&self) {
+        let spent = self.calls.today().and_then(|today| today.spent());
+        tracing::warn!(
+            worker = %self.config.worker,
+            op = "budget",
+            queue = %self.config.queue,
+            outcome = "budget_spent",
+            reason = spent.unwrap_or_default(),
+            "no more messages today"
+        );
+    }
+
+    /// The first get of those who share the budget, on the day after.
+    pub(crate) fn say_budget_is_new(&self) {
+        tracing::info!(
+            worker = %self.config.worker,
+            op = "budget",
+            queue = %self.config.queue,
+            outcome = "budget_new",
+            "a new day: messages are taken again"
+        );
     }
 
     /// Tells everybody who has to know what became of a message: one line at info, or at warn where

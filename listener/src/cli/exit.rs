@@ -16,6 +16,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DENIED: u8 = 3;
 /// Storage or queue cannot be reached.
 pub(crate) const UNREACHABLE: u8 = 4;
+/// The day's money is spent.
+pub(crate) const GUARD: u8 = 5;
 /// Handlers had to be cancelled.
 pub(crate) const GRACE_EXCEEDED: u8 = 7;
 /// A second interrupt.
@@ -54,6 +56,11 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
 #[error("{0}")]
 pub(crate) struct Unreached(pub(crate) String);
 
+/// `once` did not come to the queue's end.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct BudgetSpent(String);
+
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ListenerError>() {
         return Some(match error {
@@ -79,6 +86,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     }
     if cause.is::<Unreached>() {
         return Some(UNREACHABLE);
+    }
+    if cause.is::<BudgetSpent>() {
+        return Some(GUARD);
     }
     let usage = cause.is::<ConfigError>() || cause.is::<ConnectError>();
     usage.then_some(USAGE)
@@ -110,10 +120,16 @@ fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     }
 }
 
-/// The exit code of reports: of `once`, failures count.
-pub(crate) fn of_reports(reports: &[Report], once: bool) -> ExitCode {
+/// The exit code of reports: of `once`, failures count, and that the day's money did not suffice,
+/// which is `spent` in words.
+pub(crate) fn of_reports(reports: &[Report], once: bool, spent: Option<String>) -> ExitCode {
     if reports.iter().any(|r| r.ended == Ended::GraceExceeded) {
         return ExitCode::from(GRACE_EXCEEDED);
+    }
+    if reports.iter().any(|r| r.ended == Ended::BudgetSpent) {
+        // Without words when another day has begun since.
+        let words = spent.unwrap_or_else(|| "the day's budget was spent".to_owned());
+        return failed(&BudgetSpent(words).into());
     }
     if once && reports.iter().any(|r| r.failures() > 0) {
         return ExitCode::from(FAILED_ITEMS);

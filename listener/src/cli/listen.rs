@@ -39,9 +39,10 @@ pub(crate) async fn listen(
         None => ambient::seed()?,
     };
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
-    let mut surface = surface(&plan, &storage);
+    let account = plan.account();
+    let mut surface = surface(&plan, &storage, account.clone());
     if !once {
-        for queue in triggers(&plan, &storage, &surface.wakers) {
+        for queue in triggers(&plan, &storage, &surface) {
             surface.triggers.push(Arc::clone(&queue.metrics));
             tokio::spawn(queue.watch());
         }
@@ -74,7 +75,8 @@ pub(crate) async fn listen(
         }
     };
     let reports: Vec<Vec<Report>> = reports.into_iter().collect::<Result<_, _>>()?;
-    Ok(exit::of_reports(&reports.concat(), once))
+    let spent = account.today().and_then(|today| today.spent());
+    Ok(exit::of_reports(&reports.concat(), once, spent))
 }
 
 /// What works one queue of the plan off.
@@ -84,7 +86,7 @@ enum Work {
 }
 
 /// What there is to see of a plan's listeners, which are yet to come.
-fn surface(plan: &Plan, storage: &Arc<dyn Storage>) -> Surface {
+fn surface(plan: &Plan, storage: &Arc<dyn Storage>, account: AccountLimit) -> Surface {
     let sets = plan
         .queues
         .iter()
@@ -97,6 +99,7 @@ fn surface(plan: &Plan, storage: &Arc<dyn Storage>) -> Surface {
         }),
         token: plan.token.clone(),
         price: plan.price,
+        account,
         queues: Mutex::default(),
         sets: sets.map(|queue| queue.config.queue.clone()).collect(),
         triggers: Vec::new(),
@@ -110,12 +113,11 @@ fn listeners(
     surface: &Arc<Surface>,
     seed: u64,
 ) -> Result<Vec<Work>, ConfigError> {
-    let account = AccountLimit::new(plan.account_rate);
     let mut works = Vec::new();
     for (number, queue) in (0_u64..).zip(&plan.queues) {
         let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
         let seed = seed.wrapping_add(number);
-        let (surface, account) = (Arc::clone(surface), account.clone());
+        let (surface, account) = (Arc::clone(surface), surface.account.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
         let shown = move |listener: QueueListener| {
             let metrics = surface.add(&listener, set.as_deref());
@@ -136,7 +138,7 @@ fn listeners(
 }
 
 /// The trigger queues, each once, however many listeners it serves.
-fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, wakers: &Arc<Wakers>) -> Vec<TriggerQueue> {
+fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) -> Vec<TriggerQueue> {
     let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
     for (queue, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
         let shortest = every.entry(queue).or_insert(wished);
@@ -148,7 +150,8 @@ fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, wakers: &Arc<Wakers>) -> Ve
             storage: Arc::clone(storage),
             metrics: Arc::new(Metrics::new(queue)),
             every,
-            wakers: Arc::clone(wakers),
+            wakers: Arc::clone(&surface.wakers),
+            account: surface.account.clone(),
         })
         .collect()
 }

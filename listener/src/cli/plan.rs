@@ -10,7 +10,9 @@ use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
 use smalt_listener::partition::PartitionSettings;
-use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig};
+use smalt_listener::rules::budget::Budget;
+use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
+use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
 
 use super::flags::ListenFlags;
 use super::program;
@@ -48,9 +50,22 @@ pub(crate) struct Plan {
     /// What `POST /notify` asks for.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
+    /// What a day may cost.
+    pub(crate) budget: Option<Budget>,
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
     pub(crate) queues: Vec<Queue>,
+}
+
+impl Plan {
+    /// What its listeners share: requests per second, and the money of a day.
+    pub(crate) fn account(&self) -> AccountLimit {
+        let account = AccountLimit::new(self.account_rate);
+        match self.budget {
+            Some(budget) => account.with_budget(budget),
+            None => account,
+        }
+    }
 }
 
 /// Makes the plan, or says all that is wrong: the first thing of each queue, and of the process.
@@ -96,9 +111,13 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
             None
         }
     };
-    let price = file.listener.price;
-    if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
-        problems.push(anyhow::anyhow!("price: needs a number, 0 or more"));
+    let price = flags.scale.price.or(file.listener.price);
+    let in_file = file.listener.max_cost_per_day;
+    let max_cost = flags.scale.max_cost_per_day.or(in_file);
+    for (setting, money) in [("price", price), ("max_cost_per_day", max_cost)] {
+        if money.is_some_and(|money| !money.is_finite() || money < 0.0) {
+            problems.push(anyhow::anyhow!("{setting}: needs a number, 0 or more"));
+        }
     }
     let account_rate = file.listener.account_rate.unwrap_or(ACCOUNT_RATE_PER_S);
     if account_rate == 0 {
@@ -113,6 +132,10 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
         metrics,
         token,
         price,
+        budget: max_cost.filter(|max| *max != 0.0).map(|max| Budget {
+            max_cost_per_day: max,
+            price_per_10k: price.unwrap_or(EXAMPLE_PRICE_PER_10K),
+        }),
         account_rate,
         queues,
     })

@@ -87,6 +87,9 @@ fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
     Some(variable.to_string_lossy().into_owned())
 }
 
+/// Whether a flag sets it, and the file.
+type Said = (bool, bool);
+
 /// The settings of the process.
 fn process(
     plan: &Plan,
@@ -96,66 +99,59 @@ fn process(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Setting> {
     let (scale, look) = (&flags.listen.scale, &flags.listen.look);
-    let setting = |key, flag: &str, value: String, by_flag: bool, in_file: bool| Setting {
+    let in_file = &file.listener;
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let grace = plan.queues.first().map(|queue| queue.config.grace);
+    let grace = grace.map_or_else(String::new, duration::text);
+    let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
+    let max_cost = plan.budget.map_or(0.0, |budget| budget.max_cost_per_day);
+    let token = plan.token.as_ref().map_or("-", |_| "***").to_owned();
+    let worker = (scale.worker_id.is_some(), in_file.worker.is_some());
+    let of_grace = (scale.grace.is_some(), in_file.grace.is_some());
+    let health = (look.health.is_some(), in_file.health.is_some());
+    let metrics = (look.metrics.is_some(), in_file.metrics.is_some());
+    let of_price = (scale.price.is_some(), in_file.price.is_some());
+    let of_cost = (
+        scale.max_cost_per_day.is_some(),
+        in_file.max_cost_per_day.is_some(),
+    );
+    let by_file = |is_set: bool| (false, is_set);
+    let rate = plan.account_rate.to_string();
+    let rows: [(&'static str, &str, String, Said); 8] = [
+        ("worker", "worker_id", plan.worker.clone(), worker),
+        ("grace", "grace", grace, of_grace),
+        ("health", "health", shown(&plan.health), health),
+        ("metrics", "metrics", shown(&plan.metrics), metrics),
+        (
+            "notify_token",
+            "",
+            token,
+            by_file(in_file.notify_token.is_some()),
+        ),
+        (
+            "account_rate",
+            "",
+            rate,
+            by_file(in_file.account_rate.is_some()),
+        ),
+        ("price", "price", price, of_price),
+        (
+            "max_cost_per_day",
+            "max_cost_per_day",
+            max_cost.to_string(),
+            of_cost,
+        ),
+    ];
+    let rows = rows.into_iter().map(|(key, flag, value, said)| Setting {
         key,
         value,
-        source: match (by_flag, in_file) {
+        source: match said {
             (true, _) => variable(flag).map_or(Source::Flag, Source::Environment),
             (false, true) => Source::File,
             (false, false) => Source::Default,
         },
-    };
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    let in_file = &file.listener;
-    let grace = plan.queues.first().map(|queue| queue.config.grace);
-    let grace = grace.map_or_else(String::new, duration::text);
-    let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
-    vec![
-        account,
-        setting(
-            "worker",
-            "worker_id",
-            plan.worker.clone(),
-            scale.worker_id.is_some(),
-            in_file.worker.is_some(),
-        ),
-        setting(
-            "grace",
-            "grace",
-            grace,
-            scale.grace.is_some(),
-            in_file.grace.is_some(),
-        ),
-        setting(
-            "health",
-            "health",
-            shown(&plan.health),
-            look.health.is_some(),
-            in_file.health.is_some(),
-        ),
-        setting(
-            "metrics",
-            "metrics",
-            shown(&plan.metrics),
-            look.metrics.is_some(),
-            in_file.metrics.is_some(),
-        ),
-        setting(
-            "notify_token",
-            "",
-            plan.token.as_ref().map_or("-", |_| "***").to_owned(),
-            false,
-            in_file.notify_token.is_some(),
-        ),
-        setting(
-            "account_rate",
-            "",
-            plan.account_rate.to_string(),
-            false,
-            in_file.account_rate.is_some(),
-        ),
-        setting("price", "", price, false, in_file.price.is_some()),
-    ]
+    });
+    std::iter::once(account).chain(rows).collect()
 }
 
 fn of_queue(

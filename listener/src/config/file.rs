@@ -43,6 +43,8 @@ pub struct ListenerTable {
     pub account_rate: Option<u32>,
     /// Price of 10,000 requests: with it the metrics say what the requests have cost.
     pub price: Option<f64>,
+    /// Most money that the requests of a day may cost, at `price`; 0 for no bound.
+    pub max_cost_per_day: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
 }
