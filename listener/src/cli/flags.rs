@@ -44,6 +44,16 @@ enum PolicyFlag {
 
 /// Flags of `run` and `once`.
 #[derive(Args, Clone)]
+pub(crate) struct WorkFlags {
+    #[command(flatten)]
+    pub(crate) listen: ListenFlags,
+    /// Look at each queue and say what the pool on it would be; take nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// What they and `validate` share.
+#[derive(Args, Clone)]
 pub(crate) struct ListenFlags {
     /// Queue to work off; with a file, only this one of its queues. May be repeated.
     #[arg(

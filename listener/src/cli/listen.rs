@@ -15,7 +15,8 @@ use smalt_listener::{AccountLimit, ConfigError, Observer, QueueListener, Report}
 use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
-use super::flags::ListenFlags;
+use super::dry_run::{self, Mode};
+use super::flags::WorkFlags;
 use super::plan::{self, Plan};
 use super::serve::{self, Surface, Watched};
 use super::storage::{self, Retries};
@@ -25,14 +26,18 @@ use super::{Common, ambient, exit, progress, signals};
 /// Carries out `run` or `once`.
 pub(crate) async fn listen(
     common: &Common,
-    flags: &ListenFlags,
+    flags: &WorkFlags,
     once: bool,
 ) -> anyhow::Result<ExitCode> {
-    let file = read(common)?;
+    let (file, flags, is_dry) = (read(common)?, &flags.listen, flags.dry_run);
     let plan = match plan::make(&file, flags) {
         Ok(plan) => plan,
         Err(problems) => return Ok(exit::all(&problems)),
     };
+    if is_dry {
+        let mode = if once { Mode::Once } else { Mode::Run };
+        return dry_run::look(common, &file, &plan, mode).await;
+    }
     let orders = signals::Orders::new().context("cannot wait for signals")?;
     let seed = match flags.scale.seed {
         Some(seed) => seed,

@@ -43,7 +43,7 @@ pub(crate) struct StatsFlags {
 
 /// One look.
 #[derive(Clone, Debug)]
-struct Look {
+pub(super) struct Look {
     at: Instant,
     /// Of each queue.
     parts: Vec<Part>,
@@ -71,12 +71,12 @@ impl Look {
 }
 
 /// Where to look.
-struct Subject<'a> {
-    storage: &'a Arc<dyn Storage>,
-    queue: &'a str,
+pub(super) struct Subject<'a> {
+    pub(super) storage: &'a Arc<dyn Storage>,
+    pub(super) queue: &'a str,
     /// Where several queues take its place.
-    set: Option<PartitionSettings>,
-    poison_queue: &'a str,
+    pub(super) set: Option<PartitionSettings>,
+    pub(super) poison_queue: &'a str,
 }
 
 impl Subject<'_> {
@@ -86,7 +86,11 @@ impl Subject<'_> {
         Ok(self.look_at(queues, before).await?)
     }
 
-    async fn look_at(&self, queues: Vec<String>, before: Option<&Look>) -> PortResult<Look> {
+    pub(super) async fn look_at(
+        &self,
+        queues: Vec<String>,
+        before: Option<&Look>,
+    ) -> PortResult<Look> {
         let cx = CallContext::default();
         let at = Instant::now();
         let mut parts = Vec::new();
@@ -143,7 +147,7 @@ impl Subject<'_> {
         shown
     }
 
-    fn text(&self, look: &Look) -> String {
+    pub(super) fn text(&self, look: &Look) -> String {
         let age = |age: Option<Duration>| match age {
             Some(age) => format!("oldest visible {}", poison::spoken(age.as_secs())),
             None => "none visible".to_owned(),

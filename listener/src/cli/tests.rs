@@ -1,11 +1,12 @@
 //! Tests of the command line itself.
 
+use super::flags::ListenFlags;
 use super::*;
 
 fn listen_flags(line: &str) -> ListenFlags {
     let words = ["smalt-listener"].into_iter().chain(line.split(' '));
     match Cli::try_parse_from(words).map(|cli| cli.command) {
-        Ok(Command::Run(flags) | Command::Once(flags)) => flags,
+        Ok(Command::Run(flags) | Command::Once(flags)) => flags.listen,
         Ok(_) => panic!("{line}: another command"),
         Err(error) => panic!("{line}: {error}"),
     }

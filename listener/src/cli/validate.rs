@@ -10,20 +10,18 @@ use smalt_listener::config::duration;
 use smalt_listener::config::effective::{Setting, Source, settings};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::secret::Process;
-use smalt_listener::partition::map::queue_name_of;
-use smalt_sleeve::port::{CallContext, ErrorKind};
 
+use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
 use super::plan::{self, Plan};
-use super::storage::{self, Retries};
-use super::{Cli, Common, exit, listen, serve};
+use super::{Cli, Common, exit, listen, storage};
 
 /// Flags of `validate`.
 #[derive(Args, Clone)]
 pub(crate) struct ValidateFlags {
     #[command(flatten)]
     listen: ListenFlags,
-    /// Ask the account for each queue, too, and try the addresses.
+    /// Look at each queue, too, as `run --dry-run` does, and try the addresses.
     #[arg(long)]
     connect: bool,
     /// One JSON object.
@@ -54,7 +52,7 @@ pub(crate) async fn validate(
         false => print!("{}", as_text(&plan, &process, flags, &variable)),
     }
     if flags.connect {
-        return connect(common, &file, &plan).await;
+        return dry_run::look(common, &file, &plan, Mode::Run).await;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -212,34 +210,4 @@ fn as_json(
         json!({ "queue": queue.config.queue, "settings": object(&settings) })
     });
     json!({ "process": object(process), "queues": queues.collect::<Vec<_>>() })
-}
-
-/// Whether the account answers, has the queues, and the addresses are free.
-async fn connect(common: &Common, file: &ConfigFile, plan: &Plan) -> anyhow::Result<ExitCode> {
-    let storage = storage::open(common, file, Retries::OfTheClient).await?;
-    let mut problems = Vec::new();
-    for queue in &plan.queues {
-        let name = match &queue.partitions {
-            Some(set) => &queue_name_of(&set.name, 0),
-            None => &queue.config.queue,
-        };
-        let made = queue.config.create_queue || queue.partitions.is_some();
-        let cx = CallContext::default();
-        match storage.queue_properties(&cx, name).await {
-            Ok(facts) => println!("{name}: there, about {} messages", facts.approximate_count),
-            Err(error) if error.kind == ErrorKind::NotFound && made => {
-                println!("{name}: not there, will be created");
-            }
-            Err(error) => problems.push(anyhow::Error::new(error)),
-        }
-    }
-    for address in [&plan.health, &plan.metrics].into_iter().flatten() {
-        if let Err(error) = serve::can_bind(address).await {
-            println!("warning: {address}: {error}: `run` would go on without it");
-        }
-    }
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => exit::all(&problems),
-    })
 }
