@@ -278,16 +278,20 @@ impl Calls {
         }
     }
 
-    /// The operation context: who asks, for what, about which message. Muted: housekeeping.
+    /// The operation context. Muted: housekeeping.
     fn context(&self, op: &str, message: &str) -> CallContext {
-        let id = serde_json::json!({ "worker": self.worker, "op": op, "msg": message });
-        let mut client_request_id = id.to_string();
-        if client_request_id.len() > REQUEST_ID_MAX_BYTES {
-            client_request_id.clear();
-        }
         CallContext {
-            client_request_id,
+            client_request_id: self.request_id(op, message),
             muted: true,
+        }
+    }
+
+    /// The client request id: who asks, for what, about which message. Empty where it is too long.
+    pub(crate) fn request_id(&self, op: &str, message: &str) -> String {
+        let id = serde_json::json!({ "worker": self.worker, "op": op, "msg": message }).to_string();
+        match id.len() > REQUEST_ID_MAX_BYTES {
+            true => String::new(),
+            false => id,
         }
     }
 }

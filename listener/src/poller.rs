@@ -261,6 +261,8 @@ impl Poller {
             queue = %self.shared.config.queue,
             outcome = "get_failed",
             reason = %error,
+            attempt = self.errors,
+            req_id = %self.shared.calls.request_id("get", ""),
             pause_ms = pause.as_millis() as u64,
             "get failed"
         );

@@ -13,6 +13,7 @@ use crate::observers::Observers;
 use crate::payload::PayloadStore;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
+use crate::rules::envelope::trace;
 use crate::sentinel::Answer;
 use crate::signal::Signal;
 
@@ -27,6 +28,27 @@ pub(crate) enum Phase {
     Draining,
     /// The grace time is over: handlers are cancelled, messages given back.
     Leaving,
+}
+
+/// A request about a message, by which its line in the log is found again in the service's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Get,
+    Update,
+    Delete,
+    Poison,
+}
+
+impl Asked {
+    fn request_id(self, calls: &Calls, message: &str) -> String {
+        match self {
+            // One for all messages of its answer.
+            Asked::Get => calls.request_id("get", ""),
+            Asked::Update => calls.request_id("update", message),
+            Asked::Delete => calls.request_id("delete", message),
+            Asked::Poison => calls.request_id("poison", message),
+        }
+    }
 }
 
 /// What the controller is told.
@@ -130,21 +152,25 @@ impl Shared {
     }
 
     /// Tells everybody who has to know what became of a message: one line at info, or at warn where
-    /// somebody should look.
-    pub(crate) fn decide(&self, decision: &Decision, in_hand: Duration) {
+    /// somebody should look. `asked` is the last request about it.
+    pub(crate) fn decide(&self, decision: &Decision, in_hand: Duration, asked: Asked) {
         self.tell(Event::Finished {
             outcome: decision.outcome,
             handler_time: decision.handler_time,
             in_hand,
             expiring: decision.expiring,
         });
-        log(&self.config, decision);
+        log(
+            &self.config,
+            decision,
+            &asked.request_id(&self.calls, &decision.id),
+        );
         self.observers.tell(|observer| observer.decided(decision));
     }
 }
 
 macro_rules! decision_line {
-    ($level:ident, $config:expr, $d:expr) => {
+    ($level:ident, $config:expr, $d:expr, $req_id:expr) => {
         tracing::$level!(
             worker = %$config.worker,
             op = "message",
@@ -154,6 +180,8 @@ macro_rules! decision_line {
             reason = %$d.reason,
             ms = $d.handler_time.map_or(0, |t| t.as_millis() as u64),
             attempt = $d.dequeue_count,
+            req_id = %$req_id,
+            trace = %trace(&$config.worker, $d.dequeue_count),
             renewals = $d.renewals,
             expiring = $d.expiring,
             "message"
@@ -161,10 +189,10 @@ macro_rules! decision_line {
     };
 }
 
-fn log(config: &ListenerConfig, decision: &Decision) {
+fn log(config: &ListenerConfig, decision: &Decision, req_id: &str) {
     if decision.outcome.is_failure() || decision.expiring {
-        decision_line!(warn, config, decision);
+        decision_line!(warn, config, decision, req_id);
     } else {
-        decision_line!(info, config, decision);
+        decision_line!(info, config, decision, req_id);
     }
 }

@@ -152,6 +152,7 @@ fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) -> Vec<T
     let queues = every.into_iter();
     queues
         .map(|(queue, every)| TriggerQueue {
+            worker: plan.worker.clone(),
             storage: Arc::clone(storage),
             metrics: Arc::new(Metrics::new(queue)),
             every,

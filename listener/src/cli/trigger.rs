@@ -63,6 +63,8 @@ impl Wakers {
 
 /// A trigger queue. Its requests are counted, since they are billed.
 pub(crate) struct TriggerQueue {
+    /// Name of the process in its log.
+    pub(crate) worker: String,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) metrics: Arc<Metrics>,
     /// From one look to the next.
@@ -89,7 +91,8 @@ impl TriggerQueue {
                         continue;
                     }
                     let queue = self.metrics.queue();
-                    tracing::warn!(op = "trigger", queue, reason = %error, "no triggers");
+                    let worker = self.worker.as_str();
+                    tracing::warn!(worker, op = "trigger", queue, reason = %error, "no triggers");
                     AFTER_ERROR.max(self.every)
                 }
             };
@@ -129,7 +132,11 @@ impl TriggerQueue {
             Ok(event) => self.wakers.wake(&event) > 0,
             Err(problem) => {
                 let queue = self.metrics.queue();
-                tracing::warn!(op = "trigger", queue, reason = %problem, "no event: deleted");
+                let worker = self.worker.as_str();
+                tracing::warn!(
+                    worker, op = "trigger", queue, reason = %problem,
+                    "no event: deleted"
+                );
                 true
             }
         }
@@ -185,6 +192,7 @@ mod tests {
 
     fn trigger_queue(storage: &Arc<FakeStorage>, wakers: Arc<Wakers>) -> TriggerQueue {
         TriggerQueue {
+            worker: "w".to_owned(),
             storage: Arc::clone(storage) as Arc<dyn Storage>,
             metrics: Arc::new(Metrics::new(EVENTS)),
             every: s(1),

@@ -120,6 +120,7 @@ impl PartitionedListener {
                 None => break,
                 Some(Ok(fresh)) => map = fresh,
                 Some(Err(error)) => tracing::warn!(
+                    worker = %self.config.worker,
                     op = "partitions",
                     queue = %self.config.queue,
                     reason = %error,
@@ -188,7 +189,10 @@ impl PartitionedListener {
                 map => return map,
             };
             tracing::warn!(
-                op = "partitions", queue = %self.config.queue, reason = %error,
+                worker = %self.config.worker,
+                op = "partitions",
+                queue = %self.config.queue,
+                reason = %error,
                 "no map yet"
             );
             tokio::time::sleep(ASK_AGAIN).await;
@@ -205,7 +209,12 @@ impl PartitionedListener {
 
     async fn refresh(&self) -> Result<super::Map, PartitionError> {
         for queue in self.partitions.retire().await? {
-            tracing::info!(op = "partitions", queue = %queue, "drained, and read no longer");
+            tracing::info!(
+                worker = %self.config.worker,
+                op = "partitions",
+                queue = %queue,
+                "drained, and read no longer"
+            );
         }
         self.partitions.map().await
     }
