@@ -168,6 +168,14 @@ pub struct HandlerLayer {
     pub timeout: Option<Human>,
 }
 
+impl ConfigFile {
+    /// What it says about the queue of this name.
+    pub fn queue(&self, name: &str) -> Option<&QueueLayer> {
+        let mut layers = self.listener.queue.iter();
+        layers.find(|layer| layer.name.as_deref() == Some(name))
+    }
+}
+
 /// Reads the file at `path`.
 pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError> {
     let text = sources.file(path).map_err(|source| ConfigError::Read {
