@@ -21,7 +21,7 @@ use super::plan::{self, Plan};
 use super::serve::{self, Surface, Watched};
 use super::storage::{self, Retries};
 use super::trigger::{TriggerQueue, Wakers};
-use super::{Common, ambient, exit, progress, signals};
+use super::{Common, ambient, exit, progress, signals, validate};
 
 /// Carries out `run` or `once`.
 pub(crate) async fn listen(
@@ -32,7 +32,10 @@ pub(crate) async fn listen(
     let (file, flags, is_dry) = (read(common)?, &flags.listen, flags.dry_run);
     let plan = match plan::make(&file, flags) {
         Ok(plan) => plan,
-        Err(problems) => return Ok(exit::all(&problems)),
+        Err(mut problems) => {
+            problems.extend(validate::account(common, &file).err());
+            return Ok(exit::all(&problems));
+        }
     };
     if is_dry {
         let mode = if once { Mode::Once } else { Mode::Run };

@@ -130,6 +130,31 @@ const WRONG: &[(&str, &str, &[&str])] = &[
         &["account_rate: needs"],
     ),
     (
+        "[[listener.queue]]\nname = \"Orders\"\nslots = 0\nretry = [\"8d\"]\n\
+         idle = { min = \"1s\", max = \"10ms\" }\npartitions = { count = 0, max_age = \"2h\" }\n\
+         offload = { enc = \"zstd\" }\ntrigger = { queue = \"E\", every = \"1ms\" }",
+        "run --tasks-min 9 --tasks-max 8 --grace 2d",
+        &[
+            "offload.container",
+            "partitions: 0 is not",
+            "partitions.max_age",
+            "queue: `Orders`",
+            "retry: 8d",
+            "idle.max: 10ms is not between 1s",
+            "grace: 2d",
+            "slots: needs",
+            "tasks: needs",
+            "trigger.queue: `E`",
+            "trigger.every",
+            "say what handles",
+        ],
+    ),
+    (
+        "[[listener.queue]]\nslots = 33",
+        "run --exec cat",
+        &["say which one", "slots: needs"],
+    ),
+    (
         "[listener]\nprice = -1.0\nmax_cost_per_day = -0.5",
         "run --queue orders --exec cat",
         &["price: needs", "max_cost_per_day: needs"],
@@ -142,7 +167,11 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
         "run",
-        &["queue `a-1`: slots", "queue `b-1`: say what"],
+        &[
+            "queue `a-1`: slots",
+            "queue `a-1`: say what",
+            "queue `b-1`: say what",
+        ],
     ),
 ];
 

@@ -58,7 +58,7 @@ pub(crate) async fn validate(
 }
 
 /// The account, without its secrets.
-fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
+pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
     let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
     storage::account(&given)?;
     Ok(Setting {

@@ -44,27 +44,41 @@ impl PartitionSettings {
         }
     }
 
-    /// Checks every setting.
+    /// Checks every setting: the first that makes no sense.
     ///
     /// # Errors
-    /// With the setting that makes no sense.
+    /// With that setting.
     pub fn check(&self) -> Result<(), ConfigError> {
-        queue_name(
-            "partitions.name",
-            &queue_name_of(&self.name, PARTITIONS_MAX - 1),
-        )?;
-        check_number(self.partitions)?;
-        if names::validate_container_name(&self.container).is_err() {
-            let problem = format!("`{}` is no container name", self.container);
-            return Err(ConfigError::value("partitions.container", problem));
-        }
-        let seconds = self.max_age.as_secs();
-        if seconds == 0 || seconds > u64::from(MAX_AGE_MAX_S) || self.max_age.subsec_nanos() > 0 {
-            let problem = "needs whole seconds, 1s to 1h";
-            return Err(ConfigError::value("partitions.max_age", problem));
-        }
-        Ok(())
+        self.faults().into_iter().next().map_or(Ok(()), Err)
     }
+
+    /// All that makes no sense.
+    pub fn faults(&self) -> Vec<ConfigError> {
+        let longest = queue_name_of(&self.name, PARTITIONS_MAX - 1);
+        let checks = [
+            queue_name("partitions.name", &longest),
+            check_number(self.partitions),
+            check_container(&self.container),
+            check_max_age(self.max_age),
+        ];
+        checks.into_iter().filter_map(Result::err).collect()
+    }
+}
+
+fn check_container(container: &str) -> Result<(), ConfigError> {
+    names::validate_container_name(container).map_err(|_| {
+        let problem = format!("`{container}` is no container name");
+        ConfigError::value("partitions.container", problem)
+    })
+}
+
+fn check_max_age(max_age: Duration) -> Result<(), ConfigError> {
+    let seconds = max_age.as_secs();
+    if seconds == 0 || seconds > u64::from(MAX_AGE_MAX_S) || max_age.subsec_nanos() > 0 {
+        let problem = "needs whole seconds, 1s to 1h";
+        return Err(ConfigError::value("partitions.max_age", problem));
+    }
+    Ok(())
 }
 
 fn check_number(partitions: u32) -> Result<(), ConfigError> {
