@@ -125,7 +125,8 @@ fn listeners(
     for (number, queue) in (0_u64..).zip(&plan.queues) {
         let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
         let seed = seed.wrapping_add(number);
-        let (surface, account) = (Arc::clone(surface), surface.account.clone());
+        let limit = surface.account.clone();
+        let (surface, account) = (Arc::clone(surface), limit.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
         let shown = move |listener: QueueListener| {
             let metrics = surface.add(&listener, set.as_deref());
@@ -136,7 +137,8 @@ fn listeners(
         works.push(match &queue.partitions {
             None => Work::One(shown(QueueListener::new(config, storage, handler, seed)?)),
             Some(set) => {
-                let set = Arc::new(Partitions::new(storage, set.clone())?);
+                let set = Partitions::new(storage, set.clone())?.within(limit);
+                let set = Arc::new(set);
                 let many = PartitionedListener::new(set, config, handler, seed)?;
                 Work::Many(many.with_each(shown))
             }

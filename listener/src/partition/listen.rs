@@ -202,6 +202,10 @@ impl PartitionedListener {
     /// The map after half of the time that senders trust it.
     async fn fresh(&self, max_age: Duration) -> Result<super::Map, PartitionError> {
         tokio::time::sleep(max_age / 2).await;
+        // Nothing is taken then, from old queues or from new ones.
+        while self.partitions.is_spent() {
+            tokio::time::sleep(max_age / 2).await;
+        }
         let within = max_age.max(self.config.call_timeout);
         let asked = tokio::time::timeout(within, self.refresh()).await;
         asked.unwrap_or(Err(PartitionError::Contended))
