@@ -33,11 +33,20 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
         ("", "")
     };
     // Nobody is left to tell when this fails.
-    let _ = writeln!(stderr, "{red}error:{plain} {error:#}");
+    let _ = writeln!(stderr, "{red}error:{plain} {}", line(error));
     if let Some(hint) = error.chain().find_map(hint) {
         let _ = writeln!(stderr, "hint: {hint}");
     }
     ExitCode::from(code(error))
+}
+
+/// An error with its causes. Whoever finds that the credential is refused, it is told alike.
+fn line(error: &anyhow::Error) -> String {
+    let line = format!("{error:#}");
+    match code(error) == DENIED && !line.contains(REFUSED) {
+        true => format!("{REFUSED}{line}"),
+        false => line,
+    }
 }
 
 /// Shows several errors, a line each; the code of the first.
@@ -97,25 +106,42 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 const UNREACHABLE_HINT: &str = "is the endpoint right, and the emulator running?";
 const UNTRUSTED_HINT: &str =
     "is the endpoint right? --ca-file FILE trusts another authority's certificates";
-const DENIED_HINT: &str =
-    "check the key; a SAS needs process (p) and, to poison, add (a) and create (c)";
+/// What [`ListenerError::Denied`] begins with.
+const REFUSED: &str = "access denied: ";
+/// 401, or no token at all: the service does not know who asks.
+const UNKNOWN_HINT: &str = "\
+    the service does not know who asks: check the account's name, that a credential is given, \
+    and --auth with its AZURE_* variables";
+/// 403: whoever asks may not do that.
+const FORBIDDEN_HINT: &str = "\
+    check the key; a SAS needs process (p) and, to poison, add (a) and create (c); an identity \
+    needs the role Storage Queue Data Contributor";
+
+fn denied_hint(error: &PortError) -> &'static str {
+    match error.status {
+        Some(403) => FORBIDDEN_HINT,
+        _ => UNKNOWN_HINT,
+    }
+}
 
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
+        return hint(error);
+    }
+    if let Some(PartitionError::Listener(error)) = cause.downcast_ref() {
         return hint(error);
     }
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return match error.kind {
             ErrorKind::Unreachable => Some(UNREACHABLE_HINT),
             ErrorKind::Untrusted => Some(UNTRUSTED_HINT),
-            ErrorKind::Denied => Some("check the key, or what the SAS permits"),
+            ErrorKind::Denied => Some(denied_hint(error)),
             _ => None,
         };
     }
     match cause.downcast_ref::<ListenerError>()? {
         ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
-        ListenerError::Denied(_) => Some(DENIED_HINT),
-        ListenerError::Unreachable(error) => hint(error),
+        ListenerError::Denied(error) | ListenerError::Unreachable(error) => hint(error),
         ListenerError::Refused(_) | ListenerError::HandlerUnable(_) => None,
     }
 }
@@ -141,17 +167,49 @@ pub(crate) fn of_reports(reports: &[Report], once: bool, spent: Option<String>) 
 mod tests {
     use super::*;
 
-    fn answer(status: u16, kind: ErrorKind) -> u8 {
-        let error = PortError {
+    fn refusal(status: Option<u16>, kind: ErrorKind) -> PortError {
+        PortError {
             kind,
-            status: Some(status),
+            status,
             code: None,
             retry_after: None,
             operation: "Put Message",
             resource: "orders".to_owned(),
-            message: String::new(),
-        };
-        code(&anyhow::Error::new(error).context("put"))
+            message: "no".to_owned(),
+        }
+    }
+
+    fn answer(status: u16, kind: ErrorKind) -> u8 {
+        code(&anyhow::Error::new(refusal(Some(status), kind)).context("put"))
+    }
+
+    /// A 401 has one text and a 403 another, whichever command meets them and however.
+    #[test]
+    fn a_refused_credential_is_told_alike() {
+        for (status, wanted) in [
+            (Some(401), UNKNOWN_HINT),
+            (None, UNKNOWN_HINT),
+            (Some(403), FORBIDDEN_HINT),
+        ] {
+            let port = || refusal(status, ErrorKind::Denied);
+            let listener = || ListenerError::Denied(port());
+            let errors: [anyhow::Error; 4] = [
+                port().into(),
+                listener().into(),
+                PartitionError::Storage(port()).into(),
+                PartitionError::Listener(listener()).into(),
+            ];
+            for error in errors {
+                assert_eq!(
+                    line(&error),
+                    "access denied: Put Message orders: Denied: no"
+                );
+                assert_eq!(error.chain().find_map(hint), Some(wanted), "{error:?}");
+                assert_eq!(code(&error), DENIED);
+            }
+        }
+        let other = refusal(Some(404), ErrorKind::NotFound).into();
+        assert_eq!(line(&other), "Put Message orders: NotFound: no");
     }
 
     /// A value that the service does not take is the caller's to change.
