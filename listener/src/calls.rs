@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::observers::{Called, Observers};
 use crate::planted::planted;
+use crate::rules::budget::{Afforded, Refused, Today};
 use crate::throttle::{AccountLimit, Priority, Throttle};
 
 /// Longest client request id (Azure: 1 KiB).
@@ -60,12 +61,27 @@ impl Calls {
         }
     }
 
-    /// Waits until messages may be asked for; `false` when `leaving` comes first.
+    /// Counts a get, if the day's money suffices for it and so many deletes.
+    pub(crate) fn afford_get(&self, in_hand: u64) -> Result<Afforded, Refused> {
+        self.account.afford_get(in_hand)
+    }
+
+    /// How much of the day's money is spent, where there is a budget.
+    pub(crate) fn today(&self) -> Option<Today> {
+        self.account.today()
+    }
+
+    /// Waits until messages may be asked for, after [`Calls::afford_get`]; `false` when `leaving`
+    /// comes first.
     pub(crate) async fn may_get(&self, leaving: impl Future<Output = ()>) -> bool {
+        let turn = async {
+            self.throttle.take(Priority::Fetch).await;
+            self.account.token(Priority::Fetch).await;
+        };
         tokio::select! {
             biased;
             () = leaving => false,
-            () = self.turn(&self.throttle, Priority::Fetch) => true,
+            () = turn => true,
         }
     }
 
@@ -79,8 +95,10 @@ impl Calls {
         let call = self
             .storage
             .get_messages(&cx, &self.queue, count, visibility);
-        self.send(&self.throttle, "Get Messages", self.timeout, call)
-            .await
+        let answer = self.send(&self.throttle, "Get Messages", self.timeout, call);
+        let answer = answer.await?;
+        self.account.told(answer.value.server_time);
+        Ok(answer)
     }
 
     /// Update Message, visibility only.
@@ -260,16 +278,20 @@ impl Calls {
         }
     }
 
-    /// The operation context: who asks, for what, about which message. Muted: housekeeping.
+    /// The operation context. Muted: housekeeping.
     fn context(&self, op: &str, message: &str) -> CallContext {
-        let id = serde_json::json!({ "worker": self.worker, "op": op, "msg": message });
-        let mut client_request_id = id.to_string();
-        if client_request_id.len() > REQUEST_ID_MAX_BYTES {
-            client_request_id.clear();
-        }
         CallContext {
-            client_request_id,
+            client_request_id: self.request_id(op, message),
             muted: true,
+        }
+    }
+
+    /// The client request id: who asks, for what, about which message. Empty where it is too long.
+    pub(crate) fn request_id(&self, op: &str, message: &str) -> String {
+        let id = serde_json::json!({ "worker": self.worker, "op": op, "msg": message }).to_string();
+        match id.len() > REQUEST_ID_MAX_BYTES {
+            true => String::new(),
+            false => id,
         }
     }
 }

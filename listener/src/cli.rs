@@ -3,6 +3,7 @@
 mod ambient;
 mod bench;
 mod cost;
+mod dry_run;
 mod exit;
 mod flags;
 mod inspect;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use smalt_listener::config::connection::{ConnectionLayer, Identity};
 
-use self::flags::ListenFlags;
+use self::flags::WorkFlags;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,14 +53,16 @@ Examples:
     smalt-listener poison list --queue orders
     smalt-listener poison requeue --queue orders --all --dry-run
 
-  See what a file, the environment and the flags come to, before a start:
+  See what a file, the environment and the flags come to, before a start; then what they meet:
     smalt-listener validate --config listener.toml
+    smalt-listener run --config listener.toml --dry-run
 
   Everything in a file (flags win over it):
     smalt-listener run --config listener.toml
 
 Exit codes: 0 done or stopped in order, 1 some messages were not handled, 2 usage or configuration,
-3 access denied, 4 storage or queue not there, 7 grace time exceeded, 130 second interrupt.";
+3 access denied, 4 storage or queue not there, 5 the day's budget is spent, 7 grace time exceeded,
+130 second interrupt.";
 
 /// Works Azure Storage queues off with a command or an HTTP endpoint, scaling itself.
 #[derive(Parser)]
@@ -176,9 +179,9 @@ impl Common {
 pub(crate) enum Command {
     /// Work queues off until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
     /// Ctrl-C aborts).
-    Run(ListenFlags),
+    Run(WorkFlags),
     /// Work queues off until they are empty, then exit.
-    Once(ListenFlags),
+    Once(WorkFlags),
     /// Put messages: from arguments, files, or the lines of standard input.
     Send(send::SendFlags),
     /// Show waiting messages without taking them.

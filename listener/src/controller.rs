@@ -139,10 +139,13 @@ impl Controller {
     }
 
     /// Runs to the end. Dropping the future drops everything that it started.
-    pub(crate) async fn run(mut self, shutdown: Shutdown<'_>) -> Result<Report, ListenerError> {
-        let end = self.work(shutdown).await;
+    pub(crate) async fn run(mut self, mut shutdown: Shutdown<'_>) -> Result<Report, ListenerError> {
+        let end = self.work(&mut shutdown).await;
         let drained = match end {
             Ok(Ended::Empty) => self.drain(Phase::Finishing).await,
+            Ok(Ended::BudgetSpent) if self.finish(&mut shutdown).await => {
+                self.drain(Phase::Finishing).await
+            }
             Ok(_) | Err(_) => self.drain(Phase::Draining).await,
         };
         self.publish(PoolState::Stopped);
@@ -152,7 +155,7 @@ impl Controller {
         Ok(self.report)
     }
 
-    async fn work(&mut self, mut shutdown: Shutdown<'_>) -> Result<Ended, ListenerError> {
+    async fn work(&mut self, shutdown: &mut Shutdown<'_>) -> Result<Ended, ListenerError> {
         self.activate();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -160,7 +163,7 @@ impl Controller {
             let watchdog_at = self.watchdog_at();
             tokio::select! {
                 biased;
-                () = &mut shutdown => return Ok(Ended::Drained),
+                () = &mut *shutdown => return Ok(Ended::Drained),
                 Some(event) = self.events.recv() => {
                     if let Some(end) = self.hear(event)? {
                         return Ok(end);
@@ -192,12 +195,16 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
+            Event::BudgetSpent { .. } if self.mode == Mode::Once => {
+                return Ok(Some(Ended::BudgetSpent));
+            }
+            Event::BudgetSpent { is_first: true } => self.shared.say_budget_is_spent(),
             Event::Unable(reason) => return Err(ListenerError::HandlerUnable(reason)),
             Event::Depth(Some(count)) => {
                 self.meter.depth(count);
                 self.rescale();
             }
-            Event::Depth(None) => {}
+            Event::BudgetSpent { .. } | Event::Depth(None) => {}
             Event::Sentinel(answer) => {
                 if let Some(guard) = &mut self.guard {
                     guard.answered(answer);
@@ -251,6 +258,18 @@ impl Controller {
             _ if !error.is_transient() => Err(ListenerError::Refused(error)),
             _ if self.failed_gets >= ONCE_FAILED_GETS => Err(ListenerError::Unreachable(error)),
             _ => Ok(()),
+        }
+    }
+
+    /// Lets all that was taken come to its end, however long its handlers run; `false` when it is
+    /// told to stop meanwhile.
+    async fn finish(&mut self, shutdown: &mut Shutdown<'_>) -> bool {
+        self.publish(PoolState::Draining);
+        self.shared.phase.modify(|_| Phase::Finishing);
+        tokio::select! {
+            biased;
+            () = self.pool.drained() => true,
+            () = shutdown => false,
         }
     }
 
@@ -312,11 +331,17 @@ impl Controller {
     /// The lease is wanted while there is nothing to do, and kept while this listener alone can do
     /// what there is. With more to do it goes to another one, which wakes up by it.
     fn guard_step(&mut self) {
+        let spent = self
+            .shared
+            .calls
+            .today()
+            .is_some_and(|today| today.is_spent());
         let watching = self.state == PoolState::Watching;
         let alone = self.meter.backlog() == 0;
         let role = self.role();
         if let Some(guard) = &mut self.guard {
-            guard.step(watching || (alone && role == Some(Role::Holder)));
+            // A listener that takes nothing leaves the queue to the others of the fleet.
+            guard.step(!spent && (watching || (alone && role == Some(Role::Holder))));
         }
     }
 
@@ -431,7 +456,11 @@ impl Controller {
                 *self.report.outcomes.entry(outcome).or_insert(0) += 1;
                 self.report.expiring += u64::from(expiring);
             }
-            Event::Failed(_) | Event::Unable(_) | Event::Depth(_) | Event::Sentinel(_) => {}
+            Event::Failed(_)
+            | Event::BudgetSpent { .. }
+            | Event::Unable(_)
+            | Event::Depth(_)
+            | Event::Sentinel(_) => {}
         }
     }
 

@@ -23,10 +23,11 @@ use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
 use crate::rules::dispatch::{self, Receipt, Settlement};
 use crate::rules::done::Finished;
+use crate::rules::envelope::trace;
 use crate::rules::renewal::min_start;
 use crate::run::{CANCEL_GRACE, Run};
 use crate::settle::Settled;
-use crate::shared::{Event, Phase, Shared};
+use crate::shared::{Asked, Event, Phase, Shared};
 
 /// Owns one message.
 pub(crate) struct Owner {
@@ -38,6 +39,8 @@ pub(crate) struct Owner {
     handler_time: Option<Duration>,
     /// The alarm about its expiry was raised while its handler ran.
     alarmed: bool,
+    /// The last request about it.
+    pub(crate) asked: Asked,
     /// Its payload, where it lies in a blob.
     pub(crate) claimed: Option<Claimed>,
 }
@@ -66,6 +69,7 @@ impl Owner {
             server_time,
             handler_time: None,
             alarmed: false,
+            asked: Asked::Get,
             claimed: None,
         }
     }
@@ -94,7 +98,8 @@ impl Owner {
             renewals: self.lock.renewals(),
             expiring,
         };
-        self.shared.decide(&decision, self.granted_at.elapsed());
+        let in_hand = self.granted_at.elapsed();
+        self.shared.decide(&decision, in_hand, self.asked);
     }
 
     async fn bring_to_end(&mut self) -> Settled {
@@ -173,6 +178,7 @@ impl Owner {
         if self.lock.remaining() >= enough || planted("started-too-late") {
             return Ok(());
         }
+        self.asked = Asked::Update;
         match self.lock.renew(&self.shared.calls).await {
             Renewal::Renewed => Ok(()),
             Renewal::Failed => Err(Settled::new(Outcome::NotStarted, "too late to start")),
@@ -258,6 +264,7 @@ impl Owner {
 
     /// Renews the lock once, and says how that went. The alarm does not wait for that.
     async fn renew(&mut self, alarm_at: Option<Instant>) -> Renewal {
+        self.asked = Asked::Update;
         let renewal = {
             let shared = Arc::clone(&self.shared);
             let renewal = self.lock.renew(&shared.calls);
@@ -332,6 +339,8 @@ fn alarm(shared: &Shared, message: &QueueMessage, now: Timestamp) {
         queue = %shared.config.queue,
         msg_id = %id,
         outcome = "expiring",
+        attempt = message.dequeue_count,
+        trace = %trace(&shared.config.worker, message.dequeue_count),
         left_ms = left.as_millis() as u64,
         "a message is about to expire"
     );

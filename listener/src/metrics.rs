@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::listener::PoolStatus;
 use crate::observers::{Called, Expiring, Fetched, Idle, Observer, Renewed};
 use crate::report::{Decision, Outcome};
+use crate::rules::budget::Today;
 use crate::rules::cost::cost;
 
 /// A call must have succeeded within so many of the longest intervals, or the listener is not ready
@@ -393,6 +394,31 @@ pub fn prometheus(looks: &[Look<'_>], uptime: Duration, price_per_10k: Option<f6
         "# HELP {name} Time since the start.\n# TYPE {name} gauge\n{name} {uptime}"
     );
     text
+}
+
+/// The same of a day's budget, which is the process's.
+pub fn of_budget(today: Today) -> String {
+    let gauges = [
+        (
+            "listener_cost_today",
+            "Cost of the requests of the day (UTC).",
+            today.cost(),
+        ),
+        (
+            "listener_max_cost_per_day",
+            "Most that they may cost.",
+            today.budget.max_cost_per_day,
+        ),
+        (
+            "listener_budget_spent",
+            "1 while the day's money is spent and no message is taken.",
+            f64::from(u8::from(today.is_spent())),
+        ),
+    ];
+    let text = gauges.iter().map(|(name, help, value)| {
+        format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n")
+    });
+    text.collect()
 }
 
 #[cfg(test)]

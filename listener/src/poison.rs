@@ -7,9 +7,10 @@ use crate::planted::planted;
 use crate::renew::Renewal;
 use crate::report::Outcome;
 use crate::rules::done::Finished;
-use crate::rules::envelope::{Poisoned, poison_text};
+use crate::rules::envelope::{Poisoned, poison_text, trace};
 use crate::rules::renewal::min_start;
 use crate::settle::{Attempts, Deleted, Settled};
+use crate::shared::Asked;
 
 impl Owner {
     /// Puts the message into the poison queue, never to expire, and deletes it once that is durable
@@ -61,10 +62,14 @@ impl Owner {
             // Handled it is, whatever becomes of its payload.
             Err(error) => {
                 tracing::warn!(
+                    worker = %self.shared.config.worker,
                     op = "poison",
-                    message = %id,
+                    queue = %self.shared.config.queue,
+                    msg_id = %id,
                     outcome = "payload_unknown",
                     reason = %error,
+                    attempt = self.message.dequeue_count,
+                    trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
                     "whether a copy in the poison queue needs the payload is unknown"
                 );
                 return Ok(());
@@ -102,6 +107,7 @@ impl Owner {
         if self.lock.remaining() >= min_start(self.shared.config.visibility) {
             return Ok(());
         }
+        self.asked = Asked::Update;
         match self.lock.renew(&self.shared.calls).await {
             Renewal::Renewed => Ok(()),
             Renewal::Failed if self.lock.holds() => Ok(()),
@@ -127,6 +133,7 @@ impl Owner {
     }
 
     async fn put_copy(&mut self, text: &str) -> Result<(), smalt_sleeve::PortError> {
+        self.asked = Asked::Poison;
         let mut attempts = Attempts::new(self.lock.remaining());
         loop {
             let until = attempts.valid_until();

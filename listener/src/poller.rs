@@ -14,6 +14,7 @@ use crate::message::Owner;
 use crate::observers::{Fetched, Idle};
 use crate::planted::planted;
 use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
+use crate::rules::budget::Afforded;
 use crate::rules::dispatch::batch_size;
 use crate::shared::{Event, Phase, Shared};
 
@@ -72,8 +73,7 @@ impl Poller {
             let Some(mut room) = self.room(free).await else {
                 break;
             };
-            let leaving = stopping(&mut self.told.stop, &self.shared);
-            if !self.shared.calls.may_get(leaving).await {
+            if !self.may_get().await {
                 break;
             }
             // Its turn may have taken time: what has become free meanwhile is asked for as well.
@@ -97,6 +97,30 @@ impl Poller {
             }
         }
         while self.messages.join_next().await.is_some() {}
+    }
+
+    /// Waits until messages may be asked for: the day's money, then the buckets. `false` when it is
+    /// time to leave.
+    async fn may_get(&mut self) -> bool {
+        loop {
+            let refused = match self.shared.calls.afford_get(self.shared.in_hand()) {
+                Ok(Afforded::AsBefore) => break,
+                Ok(Afforded::Again) => {
+                    self.shared.say_budget_is_new();
+                    break;
+                }
+                Err(refused) => refused,
+            };
+            let is_first = refused.is_first;
+            self.shared.tell(Event::BudgetSpent { is_first });
+            tokio::select! {
+                biased;
+                () = stopping(&mut self.told.stop, &self.shared) => return false,
+                () = tokio::time::sleep(refused.wait) => {}
+            }
+        }
+        let leaving = stopping(&mut self.told.stop, &self.shared);
+        self.shared.calls.may_get(leaving).await
     }
 
     fn is_look(&self) -> bool {
@@ -237,6 +261,8 @@ impl Poller {
             queue = %self.shared.config.queue,
             outcome = "get_failed",
             reason = %error,
+            attempt = self.errors,
+            req_id = %self.shared.calls.request_id("get", ""),
             pause_ms = pause.as_millis() as u64,
             "get failed"
         );

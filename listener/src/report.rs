@@ -119,6 +119,8 @@ pub enum Ended {
     Empty,
     /// It was told to stop, and all that was taken is settled.
     Drained,
+    /// The day's money was spent, and all that was taken is settled (`once`).
+    BudgetSpent,
     /// It was told to stop, and handlers had to be cancelled when the grace time was over.
     GraceExceeded,
 }

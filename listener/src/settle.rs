@@ -13,8 +13,9 @@ use crate::renew::means_lost;
 use crate::report::Outcome;
 use crate::rules::backoff::Backoff;
 use crate::rules::done::Finished;
+use crate::rules::envelope::trace;
 use crate::rules::retry_curve::{retry_delay, within_life};
-use crate::shared::{Phase, Shared};
+use crate::shared::{Asked, Phase, Shared};
 
 /// Attempts to give a message back while leaving: a courtesy that must not hold up the exit.
 const RELEASE_ATTEMPTS: u32 = 2;
@@ -177,6 +178,8 @@ impl Owner {
                     msg_id = %self.lock.id(),
                     outcome = "payload_unscheduled",
                     reason = %error,
+                    attempt = self.message.dequeue_count,
+                    trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
                     "a payload has no end: it goes after its message, or is left for good"
                 );
                 return Ok(());
@@ -197,6 +200,7 @@ impl Owner {
 
     /// Deletes by the newest receipt, until it is known how it ended.
     pub(crate) async fn delete(&mut self) -> Deleted {
+        self.asked = Asked::Delete;
         let mut attempts = Attempts::new(self.lock.remaining());
         loop {
             let (id, receipt) = (self.lock.id(), self.lock.receipt());
@@ -268,7 +272,8 @@ impl Owner {
         Settled::new(Outcome::ReleaseFailed, reason).hidden_for(self.lock.remaining())
     }
 
-    async fn update(&self, visibility: Duration) -> Result<(), PortError> {
+    async fn update(&mut self, visibility: Duration) -> Result<(), PortError> {
+        self.asked = Asked::Update;
         let (id, receipt) = (self.lock.id(), self.lock.receipt());
         let timeout = self.shared.config.call_timeout;
         let answer = self.shared.calls.update(id, receipt, visibility, timeout);

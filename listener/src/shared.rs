@@ -13,6 +13,7 @@ use crate::observers::Observers;
 use crate::payload::PayloadStore;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
+use crate::rules::envelope::trace;
 use crate::sentinel::Answer;
 use crate::signal::Signal;
 
@@ -29,6 +30,27 @@ pub(crate) enum Phase {
     Leaving,
 }
 
+/// A request about a message, by which its line in the log is found again in the service's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Get,
+    Update,
+    Delete,
+    Poison,
+}
+
+impl Asked {
+    fn request_id(self, calls: &Calls, message: &str) -> String {
+        match self {
+            // One for all messages of its answer.
+            Asked::Get => calls.request_id("get", ""),
+            Asked::Update => calls.request_id("update", message),
+            Asked::Delete => calls.request_id("delete", message),
+            Asked::Poison => calls.request_id("poison", message),
+        }
+    }
+}
+
 /// What the controller is told.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -43,6 +65,8 @@ pub(crate) enum Event {
         in_hand: Duration,
         expiring: bool,
     },
+    /// A get was not made, for the day's money is spent.
+    BudgetSpent { is_first: bool },
     /// The handler cannot run.
     Unable(String),
     /// The depth was sampled.
@@ -84,6 +108,12 @@ impl Shared {
         self.calls.requests() + self.payloads.as_ref().map_or(0, |p| p.requests())
     }
 
+    /// Messages that may be in hand soon: places that are taken, for messages or for a get.
+    pub(crate) fn in_hand(&self) -> u64 {
+        let free = self.room.available_permits();
+        self.config.in_hand_max().saturating_sub(free) as u64
+    }
+
     pub(crate) fn done(&self) -> MutexGuard<'_, DoneCache> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,22 +127,50 @@ impl Shared {
         self.phase.wait_for(|now| now >= phase).await;
     }
 
+    /// Said once a day, by whoever notices it first of those who share the budget.
+    pub(crate) fn say_budget_is_spent(&self) {
+        let spent = self.calls.today().and_then(|today| today.spent());
+        tracing::warn!(
+            worker = %self.config.worker,
+            op = "budget",
+            queue = %self.config.queue,
+            outcome = "budget_spent",
+            reason = spent.unwrap_or_default(),
+            "no more messages today"
+        );
+    }
+
+    /// The first get of those who share the budget, on the day after.
+    pub(crate) fn say_budget_is_new(&self) {
+        tracing::info!(
+            worker = %self.config.worker,
+            op = "budget",
+            queue = %self.config.queue,
+            outcome = "budget_new",
+            "a new day: messages are taken again"
+        );
+    }
+
     /// Tells everybody who has to know what became of a message: one line at info, or at warn where
-    /// somebody should look.
-    pub(crate) fn decide(&self, decision: &Decision, in_hand: Duration) {
+    /// somebody should look. `asked` is the last request about it.
+    pub(crate) fn decide(&self, decision: &Decision, in_hand: Duration, asked: Asked) {
         self.tell(Event::Finished {
             outcome: decision.outcome,
             handler_time: decision.handler_time,
             in_hand,
             expiring: decision.expiring,
         });
-        log(&self.config, decision);
+        log(
+            &self.config,
+            decision,
+            &asked.request_id(&self.calls, &decision.id),
+        );
         self.observers.tell(|observer| observer.decided(decision));
     }
 }
 
 macro_rules! decision_line {
-    ($level:ident, $config:expr, $d:expr) => {
+    ($level:ident, $config:expr, $d:expr, $req_id:expr) => {
         tracing::$level!(
             worker = %$config.worker,
             op = "message",
@@ -122,6 +180,8 @@ macro_rules! decision_line {
             reason = %$d.reason,
             ms = $d.handler_time.map_or(0, |t| t.as_millis() as u64),
             attempt = $d.dequeue_count,
+            req_id = %$req_id,
+            trace = %trace(&$config.worker, $d.dequeue_count),
             renewals = $d.renewals,
             expiring = $d.expiring,
             "message"
@@ -129,10 +189,10 @@ macro_rules! decision_line {
     };
 }
 
-fn log(config: &ListenerConfig, decision: &Decision) {
+fn log(config: &ListenerConfig, decision: &Decision, req_id: &str) {
     if decision.outcome.is_failure() || decision.expiring {
-        decision_line!(warn, config, decision);
+        decision_line!(warn, config, decision, req_id);
     } else {
-        decision_line!(info, config, decision);
+        decision_line!(info, config, decision, req_id);
     }
 }

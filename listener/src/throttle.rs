@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use smalt_protocol::Timestamp;
 use tokio::sync::Mutex as Gate;
 use tokio::time::Instant;
 
 use crate::planted::planted;
 use crate::rules::bucket::Bucket;
+use crate::rules::budget::{Afforded, Budget, Refused, Spending, Today};
 
 /// Who waits: what keeps or settles a message goes before what fetches more of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +26,12 @@ pub const ACCOUNT_RATE_PER_S: u32 = 20_000;
 /// Queues that are throttled within this time are throttled by their account.
 const TOGETHER: Duration = Duration::from_secs(1);
 
-/// The request budget of one account. Clones share it: give one to all listeners on the account.
+/// The request budget of one account, and what its requests may cost in a day. Clones share both:
+/// give one to all listeners on the account.
 #[derive(Clone)]
 pub struct AccountLimit {
     throttle: Arc<Throttle>,
+    spending: Arc<Mutex<Spending>>,
     /// The queue that was throttled last, and when.
     last: Arc<Mutex<Option<(String, Instant)>>>,
 }
@@ -37,15 +41,62 @@ impl AccountLimit {
     pub fn new(per_second: u32) -> Self {
         AccountLimit {
             throttle: Arc::new(Throttle::new(per_second)),
+            spending: Arc::new(Mutex::new(Spending::new(None))),
             last: Arc::default(),
         }
     }
 
-    /// Waits for a token.
+    /// With a budget of money for a day: when it is spent, no message is taken until the next day
+    /// (UTC, by the service's clock). What is in hand is settled all the same. What clones made
+    /// before have spent does not count.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        AccountLimit {
+            spending: Arc::new(Mutex::new(Spending::new(Some(budget)))),
+            ..self
+        }
+    }
+
+    /// How much of the day's budget is spent; `None` without one.
+    pub fn today(&self) -> Option<Today> {
+        self.spending().today(self.throttle.now())
+    }
+
+    /// Whether nothing more is taken today.
+    pub fn is_spent(&self) -> bool {
+        self.today().is_some_and(|today| today.is_spent())
+    }
+
+    /// Waits until a request may be sent that is made beside the listeners', and counts it.
+    pub async fn request(&self) {
+        self.take(Priority::Fetch).await;
+    }
+
+    /// Waits for a token, and counts the request.
     pub(crate) async fn take(&self, priority: Priority) {
+        self.token(priority).await;
+        self.spending().count(self.throttle.now());
+    }
+
+    /// Waits for a token, for a get that is counted already.
+    pub(crate) async fn token(&self, priority: Priority) {
         if !planted("account-limit-ignored") {
             self.throttle.take(priority).await;
         }
+    }
+
+    /// Counts a get, if the day's money suffices for it and so many deletes.
+    pub(crate) fn afford_get(&self, in_hand: u64) -> Result<Afforded, Refused> {
+        self.spending().get(in_hand, self.throttle.now())
+    }
+
+    /// Takes in the service's time.
+    pub(crate) fn told(&self, server_time: Timestamp) {
+        self.spending().told(server_time, self.throttle.now());
+    }
+
+    fn spending(&self) -> MutexGuard<'_, Spending> {
+        self.spending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A queue was throttled. The answer does not say whether by its own limit or by its account's:
@@ -133,6 +184,11 @@ impl Throttle {
         }
     }
 
+    /// The time since it was made.
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     /// Waits for a token.
     pub(crate) async fn take(&self, priority: Priority) {
         let _queued = Queued::new(self, priority);
@@ -145,7 +201,7 @@ impl Throttle {
             let wait = {
                 let mut state = self.state();
                 let ahead = state.ahead(priority);
-                match state.bucket.take(self.start.elapsed(), ahead) {
+                match state.bucket.take(self.now(), ahead) {
                     Err(_) if planted("bucket-ignored") => return,
                     Ok(()) => {
                         state.take(priority);
@@ -160,7 +216,7 @@ impl Throttle {
 
     /// The service answered 503.
     pub(crate) fn throttled(&self) {
-        self.state().bucket.throttled(self.start.elapsed());
+        self.state().bucket.throttled(self.now());
     }
 
     /// Requests per second that are allowed at the moment.

@@ -16,6 +16,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DENIED: u8 = 3;
 /// Storage or queue cannot be reached.
 pub(crate) const UNREACHABLE: u8 = 4;
+/// The day's money is spent.
+pub(crate) const GUARD: u8 = 5;
 /// Handlers had to be cancelled.
 pub(crate) const GRACE_EXCEEDED: u8 = 7;
 /// A second interrupt.
@@ -31,11 +33,20 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
         ("", "")
     };
     // Nobody is left to tell when this fails.
-    let _ = writeln!(stderr, "{red}error:{plain} {error:#}");
+    let _ = writeln!(stderr, "{red}error:{plain} {}", line(error));
     if let Some(hint) = error.chain().find_map(hint) {
         let _ = writeln!(stderr, "hint: {hint}");
     }
     ExitCode::from(code(error))
+}
+
+/// An error with its causes. Whoever finds that the credential is refused, it is told alike.
+fn line(error: &anyhow::Error) -> String {
+    let line = format!("{error:#}");
+    match code(error) == DENIED && !line.contains(REFUSED) {
+        true => format!("{REFUSED}{line}"),
+        false => line,
+    }
 }
 
 /// Shows several errors, a line each; the code of the first.
@@ -53,6 +64,11 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Unreached(pub(crate) String);
+
+/// `once` did not come to the queue's end.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct BudgetSpent(String);
 
 fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if let Some(error) = cause.downcast_ref::<ListenerError>() {
@@ -80,6 +96,9 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<Unreached>() {
         return Some(UNREACHABLE);
     }
+    if cause.is::<BudgetSpent>() {
+        return Some(GUARD);
+    }
     let usage = cause.is::<ConfigError>() || cause.is::<ConnectError>();
     usage.then_some(USAGE)
 }
@@ -87,33 +106,56 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
 const UNREACHABLE_HINT: &str = "is the endpoint right, and the emulator running?";
 const UNTRUSTED_HINT: &str =
     "is the endpoint right? --ca-file FILE trusts another authority's certificates";
-const DENIED_HINT: &str =
-    "check the key; a SAS needs process (p) and, to poison, add (a) and create (c)";
+/// What [`ListenerError::Denied`] begins with.
+const REFUSED: &str = "access denied: ";
+/// 401, or no token at all: the service does not know who asks.
+const UNKNOWN_HINT: &str = "\
+    the service does not know who asks: check the account's name, that a credential is given, \
+    and --auth with its AZURE_* variables";
+/// 403: whoever asks may not do that.
+const FORBIDDEN_HINT: &str = "\
+    check the key; a SAS needs process (p) and, to poison, add (a) and create (c); an identity \
+    needs the role Storage Queue Data Contributor";
+
+fn denied_hint(error: &PortError) -> &'static str {
+    match error.status {
+        Some(403) => FORBIDDEN_HINT,
+        _ => UNKNOWN_HINT,
+    }
+}
 
 fn hint(cause: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
     if let Some(PartitionError::Storage(error)) = cause.downcast_ref() {
+        return hint(error);
+    }
+    if let Some(PartitionError::Listener(error)) = cause.downcast_ref() {
         return hint(error);
     }
     if let Some(error) = cause.downcast_ref::<PortError>() {
         return match error.kind {
             ErrorKind::Unreachable => Some(UNREACHABLE_HINT),
             ErrorKind::Untrusted => Some(UNTRUSTED_HINT),
-            ErrorKind::Denied => Some("check the key, or what the SAS permits"),
+            ErrorKind::Denied => Some(denied_hint(error)),
             _ => None,
         };
     }
     match cause.downcast_ref::<ListenerError>()? {
         ListenerError::QueueMissing(_) => Some("--create-queue creates it"),
-        ListenerError::Denied(_) => Some(DENIED_HINT),
-        ListenerError::Unreachable(error) => hint(error),
+        ListenerError::Denied(error) | ListenerError::Unreachable(error) => hint(error),
         ListenerError::Refused(_) | ListenerError::HandlerUnable(_) => None,
     }
 }
 
-/// The exit code of reports: of `once`, failures count.
-pub(crate) fn of_reports(reports: &[Report], once: bool) -> ExitCode {
+/// The exit code of reports: of `once`, failures count, and that the day's money did not suffice,
+/// which is `spent` in words.
+pub(crate) fn of_reports(reports: &[Report], once: bool, spent: Option<String>) -> ExitCode {
     if reports.iter().any(|r| r.ended == Ended::GraceExceeded) {
         return ExitCode::from(GRACE_EXCEEDED);
+    }
+    if reports.iter().any(|r| r.ended == Ended::BudgetSpent) {
+        // Without words when another day has begun since.
+        let words = spent.unwrap_or_else(|| "the day's budget was spent".to_owned());
+        return failed(&BudgetSpent(words).into());
     }
     if once && reports.iter().any(|r| r.failures() > 0) {
         return ExitCode::from(FAILED_ITEMS);
@@ -125,17 +167,49 @@ pub(crate) fn of_reports(reports: &[Report], once: bool) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, kind: ErrorKind) -> u8 {
-        let error = PortError {
+    fn refusal(status: Option<u16>, kind: ErrorKind) -> PortError {
+        PortError {
             kind,
-            status: Some(status),
+            status,
             code: None,
             retry_after: None,
             operation: "Put Message",
             resource: "orders".to_owned(),
-            message: String::new(),
-        };
-        code(&anyhow::Error::new(error).context("put"))
+            message: "no".to_owned(),
+        }
+    }
+
+    fn answer(status: u16, kind: ErrorKind) -> u8 {
+        code(&anyhow::Error::new(refusal(Some(status), kind)).context("put"))
+    }
+
+    /// A 401 has one text and a 403 another, whichever command meets them and however.
+    #[test]
+    fn a_refused_credential_is_told_alike() {
+        for (status, wanted) in [
+            (Some(401), UNKNOWN_HINT),
+            (None, UNKNOWN_HINT),
+            (Some(403), FORBIDDEN_HINT),
+        ] {
+            let port = || refusal(status, ErrorKind::Denied);
+            let listener = || ListenerError::Denied(port());
+            let errors: [anyhow::Error; 4] = [
+                port().into(),
+                listener().into(),
+                PartitionError::Storage(port()).into(),
+                PartitionError::Listener(listener()).into(),
+            ];
+            for error in errors {
+                assert_eq!(
+                    line(&error),
+                    "access denied: Put Message orders: Denied: no"
+                );
+                assert_eq!(error.chain().find_map(hint), Some(wanted), "{error:?}");
+                assert_eq!(code(&error), DENIED);
+            }
+        }
+        let other = refusal(Some(404), ErrorKind::NotFound).into();
+        assert_eq!(line(&other), "Put Message orders: NotFound: no");
     }
 
     /// A value that the service does not take is the caller's to change.

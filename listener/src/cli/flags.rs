@@ -44,6 +44,16 @@ enum PolicyFlag {
 
 /// Flags of `run` and `once`.
 #[derive(Args, Clone)]
+pub(crate) struct WorkFlags {
+    #[command(flatten)]
+    pub(crate) listen: ListenFlags,
+    /// Look at each queue and say what the pool on it would be; take nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// What they and `validate` share.
+#[derive(Args, Clone)]
 pub(crate) struct ListenFlags {
     /// Queue to work off; with a file, only this one of its queues. May be repeated.
     #[arg(
@@ -123,6 +133,12 @@ pub(crate) struct ScaleFlags {
     /// Most requests per second to the queue.
     #[arg(long, value_name = "N", env = "LISTENER_RATE")]
     rate: Option<u32>,
+    /// Take no more messages on a day whose requests would cost more; go on the next day (UTC).
+    #[arg(long, value_name = "MONEY", env = "LISTENER_MAX_COST_PER_DAY")]
+    pub(crate) max_cost_per_day: Option<f64>,
+    /// Price of 10,000 requests. For --max-cost-per-day the default is that of `cost`: an example.
+    #[arg(long, value_name = "MONEY", env = "LISTENER_PRICE")]
+    pub(crate) price: Option<f64>,
     /// Most time for running handlers after the order to stop.
     #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = duration::parse)]
     pub(crate) grace: Option<Duration>,

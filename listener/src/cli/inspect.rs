@@ -6,11 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde_json::json;
-use smalt_listener::config::queue_name;
+use smalt_listener::config::file::ConfigFile;
+use smalt_listener::config::{Encoding, queue_name};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 
-use super::flags::Encoding;
+use super::flags;
 use super::storage::{self, Retries};
 use super::{Common, listen, partitions};
 
@@ -24,9 +25,9 @@ pub(crate) struct PeekFlags {
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=32))]
     count: u32,
-    /// How bodies are written into messages.
-    #[arg(long, default_value = "text", env = "LISTENER_ENCODING")]
-    encoding: Encoding,
+    /// How bodies are written into messages; by default as the --config file says, or text.
+    #[arg(long, env = "LISTENER_ENCODING")]
+    encoding: Option<flags::Encoding>,
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
@@ -40,8 +41,9 @@ pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<E
     let set = partitions::of(&file, &flags.queue)?;
     let queues = partitions::queues(&storage, set.as_ref(), &flags.queue).await?;
     let seen = waiting(storage.as_ref(), &queues, flags.count).await?;
+    let encoding = encoding(&file, &flags.queue, flags.encoding);
     for (queue, message) in &seen {
-        let body = body(&message.text, flags.encoding);
+        let body = body(&message.text, encoding);
         if flags.json {
             println!("{}", as_json(queue, message, &body));
         } else {
@@ -99,6 +101,13 @@ fn expires(message: &QueueMessage) -> Option<String> {
     (!never).then(|| message.expires.iso_s())
 }
 
+/// How bodies are written: as a flag says, or the file.
+pub(super) fn encoding(file: &ConfigFile, queue: &str, flag: Option<flags::Encoding>) -> Encoding {
+    let in_file = file.queue(queue).and_then(|layer| layer.encoding);
+    let flag = flag.map(Into::into);
+    flag.or(in_file).unwrap_or_default()
+}
+
 /// The body for people: what cannot be decoded or is no text is shown as stored.
 fn body(text: &str, encoding: Encoding) -> String {
     match encoding {
@@ -115,6 +124,36 @@ fn body(text: &str, encoding: Encoding) -> String {
 mod tests {
     use super::*;
     use crate::cli::support::{FakeStorage, s};
+
+    /// A flag wins over the file, the file over the default.
+    #[test]
+    fn the_file_says_how_bodies_are_written() {
+        use clap::Parser;
+        let file: ConfigFile =
+            toml::from_str("[[listener.queue]]\nname = \"orders\"\nencoding = \"base64\"").unwrap();
+        for (line, wanted) in [
+            ("--queue orders", Encoding::Base64),
+            ("--queue orders --encoding text", Encoding::Text),
+            ("--queue mails", Encoding::Text),
+            ("--queue mails --encoding base64", Encoding::Base64),
+        ] {
+            let words = ["smalt-listener", "peek"]
+                .into_iter()
+                .chain(line.split(' '));
+            let Ok(crate::cli::Command::Peek(flags)) =
+                crate::cli::Cli::try_parse_from(words).map(|cli| cli.command)
+            else {
+                panic!("{line}");
+            };
+            assert_eq!(
+                encoding(&file, &flags.queue, flags.encoding),
+                wanted,
+                "{line}"
+            );
+        }
+        assert_eq!(body("b25l", Encoding::Base64), "one");
+        assert_eq!(body("b25l", Encoding::Text), "b25l");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_of_all_queues_are_shown() {

@@ -15,33 +15,42 @@ use smalt_listener::{AccountLimit, ConfigError, Observer, QueueListener, Report}
 use smalt_sleeve::port::Storage;
 use tokio::sync::watch;
 
-use super::flags::ListenFlags;
+use super::dry_run::{self, Mode};
+use super::flags::WorkFlags;
 use super::plan::{self, Plan};
 use super::serve::{self, Surface, Watched};
 use super::storage::{self, Retries};
 use super::trigger::{TriggerQueue, Wakers};
-use super::{Common, ambient, exit, progress, signals};
+use super::{Common, ambient, exit, progress, signals, validate};
 
 /// Carries out `run` or `once`.
 pub(crate) async fn listen(
     common: &Common,
-    flags: &ListenFlags,
+    flags: &WorkFlags,
     once: bool,
 ) -> anyhow::Result<ExitCode> {
-    let file = read(common)?;
+    let (file, flags, is_dry) = (read(common)?, &flags.listen, flags.dry_run);
     let plan = match plan::make(&file, flags) {
         Ok(plan) => plan,
-        Err(problems) => return Ok(exit::all(&problems)),
+        Err(mut problems) => {
+            problems.extend(validate::account(common, &file).err());
+            return Ok(exit::all(&problems));
+        }
     };
+    if is_dry {
+        let mode = if once { Mode::Once } else { Mode::Run };
+        return dry_run::look(common, &file, &plan, mode).await;
+    }
     let orders = signals::Orders::new().context("cannot wait for signals")?;
     let seed = match flags.scale.seed {
         Some(seed) => seed,
         None => ambient::seed()?,
     };
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
-    let mut surface = surface(&plan, &storage);
+    let account = plan.account();
+    let mut surface = surface(&plan, &storage, account.clone());
     if !once {
-        for queue in triggers(&plan, &storage, &surface.wakers) {
+        for queue in triggers(&plan, &storage, &surface) {
             surface.triggers.push(Arc::clone(&queue.metrics));
             tokio::spawn(queue.watch());
         }
@@ -74,7 +83,8 @@ pub(crate) async fn listen(
         }
     };
     let reports: Vec<Vec<Report>> = reports.into_iter().collect::<Result<_, _>>()?;
-    Ok(exit::of_reports(&reports.concat(), once))
+    let spent = account.today().and_then(|today| today.spent());
+    Ok(exit::of_reports(&reports.concat(), once, spent))
 }
 
 /// What works one queue of the plan off.
@@ -84,7 +94,7 @@ enum Work {
 }
 
 /// What there is to see of a plan's listeners, which are yet to come.
-fn surface(plan: &Plan, storage: &Arc<dyn Storage>) -> Surface {
+fn surface(plan: &Plan, storage: &Arc<dyn Storage>, account: AccountLimit) -> Surface {
     let sets = plan
         .queues
         .iter()
@@ -97,6 +107,7 @@ fn surface(plan: &Plan, storage: &Arc<dyn Storage>) -> Surface {
         }),
         token: plan.token.clone(),
         price: plan.price,
+        account,
         queues: Mutex::default(),
         sets: sets.map(|queue| queue.config.queue.clone()).collect(),
         triggers: Vec::new(),
@@ -110,12 +121,12 @@ fn listeners(
     surface: &Arc<Surface>,
     seed: u64,
 ) -> Result<Vec<Work>, ConfigError> {
-    let account = AccountLimit::new(plan.account_rate);
     let mut works = Vec::new();
     for (number, queue) in (0_u64..).zip(&plan.queues) {
         let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
         let seed = seed.wrapping_add(number);
-        let (surface, account) = (Arc::clone(surface), account.clone());
+        let limit = surface.account.clone();
+        let (surface, account) = (Arc::clone(surface), limit.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
         let shown = move |listener: QueueListener| {
             let metrics = surface.add(&listener, set.as_deref());
@@ -126,7 +137,8 @@ fn listeners(
         works.push(match &queue.partitions {
             None => Work::One(shown(QueueListener::new(config, storage, handler, seed)?)),
             Some(set) => {
-                let set = Arc::new(Partitions::new(storage, set.clone())?);
+                let set = Partitions::new(storage, set.clone())?.within(limit);
+                let set = Arc::new(set);
                 let many = PartitionedListener::new(set, config, handler, seed)?;
                 Work::Many(many.with_each(shown))
             }
@@ -136,7 +148,7 @@ fn listeners(
 }
 
 /// The trigger queues, each once, however many listeners it serves.
-fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, wakers: &Arc<Wakers>) -> Vec<TriggerQueue> {
+fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, surface: &Surface) -> Vec<TriggerQueue> {
     let mut every: BTreeMap<&str, Duration> = BTreeMap::new();
     for (queue, wished) in plan.queues.iter().filter_map(plan::Queue::trigger) {
         let shortest = every.entry(queue).or_insert(wished);
@@ -145,10 +157,12 @@ fn triggers(plan: &Plan, storage: &Arc<dyn Storage>, wakers: &Arc<Wakers>) -> Ve
     let queues = every.into_iter();
     queues
         .map(|(queue, every)| TriggerQueue {
+            worker: plan.worker.clone(),
             storage: Arc::clone(storage),
             metrics: Arc::new(Metrics::new(queue)),
             every,
-            wakers: Arc::clone(wakers),
+            wakers: Arc::clone(&surface.wakers),
+            account: surface.account.clone(),
         })
         .collect()
 }

@@ -31,8 +31,7 @@ pub(crate) struct PartitionFlags {
 
 /// How the file says that a queue is partitioned.
 pub(crate) fn of(file: &ConfigFile, queue: &str) -> Result<Option<PartitionSettings>, ConfigError> {
-    let mut layers = file.listener.queue.iter();
-    let layer = layers.find(|layer| layer.name.as_deref() == Some(queue));
+    let layer = file.queue(queue);
     layer.map_or(Ok(None), |layer| layer.partitions.settings(queue))
 }
 

@@ -10,7 +10,9 @@ use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
 use smalt_listener::partition::PartitionSettings;
-use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig};
+use smalt_listener::rules::budget::Budget;
+use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
+use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
 
 use super::flags::ListenFlags;
 use super::program;
@@ -48,44 +50,38 @@ pub(crate) struct Plan {
     /// What `POST /notify` asks for.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
+    /// What a day may cost.
+    pub(crate) budget: Option<Budget>,
     /// Requests per second of all queues together.
     pub(crate) account_rate: u32,
     pub(crate) queues: Vec<Queue>,
 }
 
-/// Makes the plan, or says all that is wrong: the first thing of each queue, and of the process.
+impl Plan {
+    /// What its listeners share: requests per second, and the money of a day.
+    pub(crate) fn account(&self) -> AccountLimit {
+        let account = AccountLimit::new(self.account_rate);
+        match self.budget {
+            Some(budget) => account.with_budget(budget),
+            None => account,
+        }
+    }
+}
+
+/// Makes the plan, or says all that is wrong.
 pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<anyhow::Error>> {
     let mut problems = Vec::new();
     let worker = worker(file, flags);
-    let mut queues = Vec::new();
-    for (merged, below) in chosen(file, flags) {
-        let name = merged.name.clone().unwrap_or_default();
-        match queue(&merged, below, &worker, file, flags) {
-            Ok(queue) => queues.push(queue),
-            Err(error) => problems.push(error.context(format!("queue `{name}`"))),
-        }
-    }
-    if queues.is_empty() && problems.is_empty() {
-        problems.push(anyhow::anyhow!(
-            "no queue to listen to: --queue NAME, or [[listener.queue]] in a --config file"
-        ));
-    }
-    for (at, queue) in queues.iter().enumerate() {
-        let name = &queue.config.queue;
-        if queues[..at].iter().any(|other| other.config.queue == *name) {
-            problems.push(anyhow::anyhow!("queue `{name}`: is there twice"));
-        }
-    }
-    let look = &flags.look;
-    let (health, metrics) = (&file.listener.health, &file.listener.metrics);
-    let health = look.health.clone().or_else(|| health.clone());
-    let metrics = look.metrics.clone().or_else(|| metrics.clone());
+    let queues = queues(file, flags, &worker, &mut problems);
+    let (look, in_file) = (&flags.look, &file.listener);
+    let health = look.health.clone().or_else(|| in_file.health.clone());
+    let metrics = look.metrics.clone().or_else(|| in_file.metrics.clone());
     for (setting, address) in [("health", &health), ("metrics", &metrics)] {
         if let Some(address) = address.as_ref().filter(|a| !is_address(a)) {
             problems.push(anyhow::anyhow!("{setting}: `{address}` is no HOST:PORT"));
         }
     }
-    let token = file.listener.notify_token.as_deref();
+    let token = in_file.notify_token.as_deref();
     let token = match token
         .map(|written| Token::named(written, &Process))
         .transpose()
@@ -96,11 +92,14 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
             None
         }
     };
-    let price = file.listener.price;
-    if price.is_some_and(|price| !price.is_finite() || price < 0.0) {
-        problems.push(anyhow::anyhow!("price: needs a number, 0 or more"));
+    let price = flags.scale.price.or(in_file.price);
+    let max_cost = flags.scale.max_cost_per_day.or(in_file.max_cost_per_day);
+    for (setting, money) in [("price", price), ("max_cost_per_day", max_cost)] {
+        if money.is_some_and(|money| !money.is_finite() || money < 0.0) {
+            problems.push(anyhow::anyhow!("{setting}: needs a number, 0 or more"));
+        }
     }
-    let account_rate = file.listener.account_rate.unwrap_or(ACCOUNT_RATE_PER_S);
+    let account_rate = in_file.account_rate.unwrap_or(ACCOUNT_RATE_PER_S);
     if account_rate == 0 {
         problems.push(anyhow::anyhow!("account_rate: needs at least 1"));
     }
@@ -113,9 +112,45 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
         metrics,
         token,
         price,
+        budget: max_cost.filter(|max| *max != 0.0).map(|max| Budget {
+            max_cost_per_day: max,
+            price_per_10k: price.unwrap_or(EXAMPLE_PRICE_PER_10K),
+        }),
         account_rate,
         queues,
     })
+}
+
+/// The queues without fault; what is wrong with the others is among the problems afterwards.
+fn queues(
+    file: &ConfigFile,
+    flags: &ListenFlags,
+    worker: &str,
+    problems: &mut Vec<anyhow::Error>,
+) -> Vec<Queue> {
+    let mut queues: Vec<Queue> = Vec::new();
+    let chosen = chosen(file, flags);
+    if chosen.is_empty() {
+        problems.push(anyhow::anyhow!(
+            "no queue to listen to: --queue NAME, or [[listener.queue]] in a --config file"
+        ));
+    }
+    for (at, (merged, below)) in chosen.iter().enumerate() {
+        let name = merged.name.clone().unwrap_or_default();
+        let earlier = || chosen[..at].iter().map(|(earlier, _)| &earlier.name);
+        if merged.name.is_some() && earlier().any(|other| *other == merged.name) {
+            problems.push(anyhow::anyhow!("queue `{name}`: is there twice"));
+            continue;
+        }
+        match queue(merged, below, worker, file, flags) {
+            Ok(queue) => queues.push(queue),
+            Err(faults) => {
+                let named = |fault: anyhow::Error| fault.context(format!("queue `{name}`"));
+                problems.extend(faults.into_iter().map(named));
+            }
+        }
+    }
+    queues
 }
 
 fn is_address(text: &str) -> bool {
@@ -148,34 +183,54 @@ fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer
         .collect()
 }
 
+/// A queue, or all that is wrong with it.
 fn queue(
     merged: &QueueLayer,
-    below: QueueLayer,
+    below: &QueueLayer,
     worker: &str,
     file: &ConfigFile,
     flags: &ListenFlags,
-) -> anyhow::Result<Queue> {
-    let mut config = merged.settings(worker)?;
+) -> Result<Queue, Vec<anyhow::Error>> {
+    let (mut config, mut faults) = merged.draft(worker);
     let grace = flags.scale.grace.or(file.listener.grace.map(|g| g.0));
     config.grace = grace.unwrap_or(config.grace);
-    config.validate()?;
+    faults.extend(config.faults());
+    let mut faults: Vec<anyhow::Error> = faults.into_iter().map(Into::into).collect();
+    faults.extend(trigger_faults(merged, &config));
+    // Said already where it is wrong.
+    let partitions = merged.partitions.settings(&config.queue).ok().flatten();
+    match handler(&merged.handler) {
+        Ok(handler) if faults.is_empty() => Ok(Queue {
+            partitions,
+            handler,
+            config,
+            merged: merged.clone(),
+            below: below.clone(),
+        }),
+        Ok(_) => Err(faults),
+        Err(fault) => {
+            faults.push(fault);
+            Err(faults)
+        }
+    }
+}
+
+fn trigger_faults(merged: &QueueLayer, config: &ListenerConfig) -> Vec<anyhow::Error> {
+    let mut faults = Vec::new();
     if let Some(trigger) = &merged.trigger.queue {
-        queue_name("trigger.queue", trigger)?;
-        let itself = *trigger == config.queue || *trigger == config.poison_queue();
-        anyhow::ensure!(!itself, "trigger.queue: is the queue or its poison queue");
+        if let Err(fault) = queue_name("trigger.queue", trigger) {
+            faults.push(fault.into());
+        } else if *trigger == config.queue || *trigger == config.poison_queue() {
+            faults.push(anyhow::anyhow!(
+                "trigger.queue: is the queue or its poison queue"
+            ));
+        }
     }
     let every = merged.trigger.every.map_or(TRIGGER_EVERY, |every| every.0);
-    anyhow::ensure!(
-        every >= TRIGGER_EVERY_MIN,
-        "trigger.every: needs at least 100ms"
-    );
-    Ok(Queue {
-        partitions: merged.partitions.settings(&config.queue)?,
-        handler: handler(&merged.handler)?,
-        config,
-        merged: merged.clone(),
-        below,
-    })
+    if every < TRIGGER_EVERY_MIN {
+        faults.push(anyhow::anyhow!("trigger.every: needs at least 100ms"));
+    }
+    faults
 }
 
 fn worker(file: &ConfigFile, flags: &ListenFlags) -> String {

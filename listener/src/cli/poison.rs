@@ -14,7 +14,8 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use smalt_listener::ListenerConfig;
-use smalt_listener::config::queue_name;
+use smalt_listener::config::file::ConfigFile;
+use smalt_listener::config::{ConfigError, queue_name};
 use smalt_listener::payload::PayloadStore;
 use smalt_listener::rules::requeue::{Life, Wish, open};
 use smalt_protocol::Timestamp;
@@ -68,7 +69,7 @@ struct Place {
     /// Queue that the messages failed in.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// Poison queue; by default the queue's name with -poison.
+    /// Poison queue; by default that of the --config file, or the queue's name with -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
     poison_queue: Option<String>,
     /// One JSON object per message.
@@ -146,17 +147,26 @@ struct PurgeFlags {
 /// The account, and the poison queue's name.
 async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storage>, String)> {
     let file = listen::read(common)?;
-    let in_file = file.listener.queue.iter();
-    let in_file = in_file
-        .filter(|layer| layer.name.as_ref() == Some(&place.queue))
-        .find_map(|layer| layer.poison.queue.clone());
+    let poison_queue = poison_queue(&file, &place.queue, place.poison_queue.as_deref())?;
+    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
+    Ok((storage, poison_queue))
+}
+
+/// The poison queue of a queue: as a flag says, or the file, or by the queue's name.
+pub(super) fn poison_queue(
+    file: &ConfigFile,
+    queue: &str,
+    flag: Option<&str>,
+) -> Result<String, ConfigError> {
+    let in_file = file
+        .queue(queue)
+        .and_then(|layer| layer.poison.queue.as_deref());
     let config = ListenerConfig {
-        poison_queue: place.poison_queue.clone().or(in_file),
-        ..ListenerConfig::new(&place.queue)
+        poison_queue: flag.or(in_file).map(str::to_owned),
+        ..ListenerConfig::new(queue)
     };
     config.validate()?;
-    let storage = storage::open(common, &file, Retries::OfTheClient).await?;
-    Ok((storage, config.poison_queue()))
+    Ok(config.poison_queue())
 }
 
 /// Where the payloads of these messages lie, by the file.
@@ -167,16 +177,15 @@ fn payloads(
     storage: &Arc<dyn Storage>,
 ) -> anyhow::Result<Payloads> {
     let file = listen::read(common)?;
-    let layer = |name: &str| {
-        let mut layers = file.listener.queue.iter();
-        layers.find(|layer| layer.name.as_deref() == Some(name))
-    };
-    let Some(ours) = layer(queue) else {
+    let Some(ours) = file.queue(queue) else {
         return Ok(Payloads::unknown());
     };
     let offload = ours.offload.settings()?;
     let container = offload.as_ref().map(|offload| offload.container.clone());
-    let there = to.map(|to| layer(to).and_then(|layer| layer.offload.container.clone()));
+    let there = to.map(|to| {
+        file.queue(to)
+            .and_then(|layer| layer.offload.container.clone())
+    });
     Ok(Payloads {
         store: offload.map(|offload| PayloadStore::new(Arc::clone(storage), offload)),
         encoding: ours.encoding.unwrap_or_default(),

@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::flags::Encoding;
 use super::storage::{self, Retries};
-use super::{Common, ambient, exit, listen, partitions};
+use super::{Common, ambient, exit, inspect, listen, partitions};
 
 /// Messages that are put at the same time.
 const AT_ONCE: usize = 16;
@@ -32,9 +32,9 @@ pub(crate) struct SendFlags {
     /// A file whose whole content is one message. May be repeated.
     #[arg(long, value_name = "FILE")]
     file: Vec<String>,
-    /// How bodies are written into messages.
-    #[arg(long, default_value = "text", env = "LISTENER_ENCODING")]
-    encoding: Encoding,
+    /// How bodies are written into messages; by default as the --config file says, or text.
+    #[arg(long, env = "LISTENER_ENCODING")]
+    encoding: Option<Encoding>,
     /// Lifetime: a time like 2h, or never. The service's default is 7 days.
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = ttl)]
     ttl: MessageTtl,
@@ -71,7 +71,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     if flags.create_queue {
         storage.create_queue(&cx, &flags.queue).await?;
     }
-    let encoding = flags.encoding.into();
+    let encoding = inspect::encoding(&file, &flags.queue, flags.encoding);
     let offload = offload(&file, &flags.queue)?;
     let seed = ambient::seed()?;
     let sender = match partitions::of(&file, &flags.queue)? {
@@ -156,9 +156,8 @@ impl To {
 
 /// How the file says that large bodies travel to this queue.
 fn offload(file: &ConfigFile, queue: &str) -> Result<Option<Offload>, ConfigError> {
-    let mut layers = file.listener.queue.iter();
-    let layer = layers.find(|layer| layer.name.as_deref() == Some(queue));
-    layer.map_or(Ok(None), |layer| layer.offload.settings())
+    file.queue(queue)
+        .map_or(Ok(None), |layer| layer.offload.settings())
 }
 
 /// The bodies to put, one after the other: standard input is read as it comes.

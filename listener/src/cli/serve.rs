@@ -15,9 +15,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use smalt_listener::metrics::{Look, Metrics, prometheus};
+use smalt_listener::metrics::{Look, Metrics, of_budget, prometheus};
+use smalt_listener::rules::budget::Today;
 use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
-use smalt_listener::{PoolState, PoolStatus, QueueListener};
+use smalt_listener::{AccountLimit, PoolState, PoolStatus, QueueListener};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
@@ -62,7 +63,7 @@ impl Watched {
         ready.map_err(|why| format!("{}: {why}", self.metrics.queue()))
     }
 
-    fn status(&self) -> serde_json::Value {
+    fn status(&self, is_spent: bool) -> serde_json::Value {
         let (pool, counts) = (self.pool(), self.metrics.counts());
         let outcomes = counts.outcomes.iter();
         let outcomes = outcomes.map(|(o, n)| (o.name().to_owned(), json!(n)));
@@ -86,9 +87,18 @@ impl Watched {
             "requests": counts.requests(),
             "last_answer_s_ago": since.map(|since| since.as_secs_f64()),
             "last_error": self.metrics.last_error().map(|error| format!("{error:?}")),
-            "ready": self.readiness().is_ok(),
+            "ready": self.readiness().is_ok() && !is_spent,
         })
     }
+}
+
+fn budget_status(today: &Today) -> serde_json::Value {
+    json!({
+        "max_cost_per_day": today.budget.max_cost_per_day,
+        "requests_today": today.requests,
+        "cost_today": today.cost(),
+        "spent_until": today.resumes(),
+    })
 }
 
 fn trigger_status(metrics: &Metrics) -> serde_json::Value {
@@ -106,6 +116,8 @@ pub(crate) struct Surface {
     /// What events have to show.
     pub(crate) token: Option<Token>,
     pub(crate) price: Option<f64>,
+    /// The requests of all, and what they may cost in a day.
+    pub(crate) account: AccountLimit,
     pub(crate) queues: Mutex<Vec<Watched>>,
     /// Partitioned queues: their listeners come and go.
     pub(crate) sets: Vec<String>,
@@ -156,12 +168,16 @@ impl Surface {
 
     /// The status as JSON.
     pub(crate) fn status(&self) -> serde_json::Value {
+        let is_spent = self.account.is_spent();
+        let queues = self.queues();
+        let queues = queues.iter().map(|queue| queue.status(is_spent));
         json!({
             "worker": self.worker,
             "account": self.wakers.account,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": self.uptime().as_secs_f64(),
-            "queues": self.queues().iter().map(Watched::status).collect::<Vec<_>>(),
+            "budget": self.account.today().map(|today| budget_status(&today)),
+            "queues": queues.collect::<Vec<_>>(),
             "triggers": self.triggers.iter().map(|m| trigger_status(m)).collect::<Vec<_>>(),
         })
     }
@@ -189,10 +205,15 @@ impl Surface {
             pool: None,
         });
         let looks = looks.chain(triggers);
-        prometheus(&looks.collect::<Vec<_>>(), self.uptime(), self.price)
+        let text = prometheus(&looks.collect::<Vec<_>>(), self.uptime(), self.price);
+        text + &self.account.today().map_or_else(String::new, of_budget)
     }
 
     fn readiness(&self) -> Result<(), String> {
+        // That its queues are silent then is no news.
+        if let Some(spent) = self.account.today().and_then(|today| today.spent()) {
+            return Err(spent);
+        }
         let queues = self.queues();
         let mut problems: Vec<_> = queues.iter().filter_map(|q| q.readiness().err()).collect();
         let known = |set: &&String| queues.iter().any(|queue| queue.set.as_ref() == Some(set));

@@ -1,6 +1,7 @@
 //! Tests of the answers, and of one real exchange over a socket.
 
 use smalt_listener::handler::{Verdict, function};
+use smalt_listener::rules::budget::Budget;
 use smalt_listener::{ListenerConfig, Observer, QueueListener};
 use smalt_sleeve::port::Storage;
 
@@ -29,6 +30,7 @@ fn surface() -> (Arc<FakeStorage>, QueueListener, Arc<Surface>) {
         }),
         token: None,
         price: None,
+        account: AccountLimit::new(1_000),
         queues: Mutex::default(),
         sets: Vec::new(),
         triggers: Vec::new(),
@@ -177,6 +179,51 @@ async fn a_token_keeps_others_out() {
         200,
         "for events only"
     );
+}
+
+/// It is said everywhere that the day's money is spent, and when it goes on.
+#[tokio::test(start_paused = true)]
+async fn a_spent_budget_is_shown() {
+    let (storage, listener, surface) = surface();
+    let mut surface = Arc::into_inner(surface).unwrap();
+    surface.account = AccountLimit::new(1_000).with_budget(Budget {
+        max_cost_per_day: 0.000_02,
+        price_per_10k: 0.01,
+    });
+    let listener = listener.within(surface.account.clone());
+    for number in 0..40 {
+        storage.put(QUEUE, &number.to_string());
+    }
+    let budget = |surface: &Surface| {
+        let (_, status) = ask(surface, ALL, "GET /status", "");
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        let ready = status["queues"][0]["ready"].clone();
+        (status["budget"].clone(), ready)
+    };
+    assert_eq!(budget(&surface).0["spent_until"], serde_json::Value::Null);
+    run_for(&listener, s(5)).await;
+    let (today, ready) = budget(&surface);
+    assert_eq!(today["max_cost_per_day"], 0.000_02);
+    assert_eq!(today["spent_until"], "2026-09-22T00:00:00Z");
+    assert!(today["requests_today"].as_u64().unwrap() <= 20, "{today}");
+    assert_eq!(ready, false);
+    let (code, why) = ask(&surface, ALL, "GET /readyz", "");
+    assert_eq!(code, 503);
+    assert!(
+        why.starts_with("the day's budget of 0.00002 is spent"),
+        "{why}"
+    );
+    let (_, metrics) = ask(&surface, ALL, "GET /metrics", "");
+    for line in [
+        "listener_budget_spent 1",
+        "listener_max_cost_per_day 0.00002",
+    ] {
+        assert!(metrics.lines().any(|l| l == line), "{line} in {metrics}");
+    }
+    tokio::time::advance(s(35_200)).await;
+    assert_eq!(budget(&surface).0["requests_today"], 0);
+    let (_, metrics) = ask(&surface, ALL, "GET /metrics", "");
+    assert!(metrics.contains("\nlistener_budget_spent 0\n"));
 }
 
 /// Over a socket, with the client of the other commands; then the address is taken.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use smalt_listener::ListenerConfig;
 use smalt_listener::config::duration;
 use smalt_listener::partition::PartitionSettings;
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
@@ -27,7 +26,7 @@ pub(crate) struct StatsFlags {
     /// Queue; where the --config file has `partitions` for it, all its queues and each of them.
     #[arg(long, value_name = "NAME", env = "LISTENER_QUEUE")]
     queue: String,
-    /// Poison queue; by default the queue's name with -poison.
+    /// Poison queue; by default that of the --config file, or the queue's name with -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
     poison_queue: Option<String>,
     /// Look again after this time, and say how fast the number changes.
@@ -43,7 +42,7 @@ pub(crate) struct StatsFlags {
 
 /// One look.
 #[derive(Clone, Debug)]
-struct Look {
+pub(super) struct Look {
     at: Instant,
     /// Of each queue.
     parts: Vec<Part>,
@@ -71,12 +70,12 @@ impl Look {
 }
 
 /// Where to look.
-struct Subject<'a> {
-    storage: &'a Arc<dyn Storage>,
-    queue: &'a str,
+pub(super) struct Subject<'a> {
+    pub(super) storage: &'a Arc<dyn Storage>,
+    pub(super) queue: &'a str,
     /// Where several queues take its place.
-    set: Option<PartitionSettings>,
-    poison_queue: &'a str,
+    pub(super) set: Option<PartitionSettings>,
+    pub(super) poison_queue: &'a str,
 }
 
 impl Subject<'_> {
@@ -86,7 +85,11 @@ impl Subject<'_> {
         Ok(self.look_at(queues, before).await?)
     }
 
-    async fn look_at(&self, queues: Vec<String>, before: Option<&Look>) -> PortResult<Look> {
+    pub(super) async fn look_at(
+        &self,
+        queues: Vec<String>,
+        before: Option<&Look>,
+    ) -> PortResult<Look> {
         let cx = CallContext::default();
         let at = Instant::now();
         let mut parts = Vec::new();
@@ -143,7 +146,7 @@ impl Subject<'_> {
         shown
     }
 
-    fn text(&self, look: &Look) -> String {
+    pub(super) fn text(&self, look: &Look) -> String {
         let age = |age: Option<Duration>| match age {
             Some(age) => format!("oldest visible {}", poison::spoken(age.as_secs())),
             None => "none visible".to_owned(),
@@ -174,14 +177,10 @@ impl Subject<'_> {
 
 /// Counts messages.
 pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result<ExitCode> {
-    let config = ListenerConfig {
-        poison_queue: flags.poison_queue.clone(),
-        ..ListenerConfig::new(&flags.queue)
-    };
-    config.validate()?;
     let file = listen::read(common)?;
+    let poison_queue = flags.poison_queue.as_deref();
+    let poison_queue = poison::poison_queue(&file, &flags.queue, poison_queue)?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
-    let poison_queue = config.poison_queue();
     let subject = Subject {
         storage: &storage,
         queue: &flags.queue,
@@ -237,6 +236,21 @@ async fn watch(subject: &Subject<'_>, every: Duration, json: bool) -> anyhow::Re
 mod tests {
     use super::*;
     use crate::cli::support::{FakeStorage, POISON, QUEUE, s};
+
+    /// A flag wins over the file, the file over the queue's name.
+    #[test]
+    fn the_file_says_where_failures_go() {
+        let file = "[[listener.queue]]\nname = \"orders\"\npoison = { queue = \"dead\" }";
+        let file = toml::from_str(file).unwrap();
+        for (queue, flag, wanted) in [
+            ("orders", None, "dead"),
+            ("orders", Some("other"), "other"),
+            ("mails", None, "mails-poison"),
+        ] {
+            let found = poison::poison_queue(&file, queue, flag).unwrap();
+            assert_eq!(found, wanted);
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn age_and_rate() {

@@ -1,11 +1,12 @@
 //! Tests of the command line itself.
 
+use super::flags::ListenFlags;
 use super::*;
 
 fn listen_flags(line: &str) -> ListenFlags {
     let words = ["smalt-listener"].into_iter().chain(line.split(' '));
     match Cli::try_parse_from(words).map(|cli| cli.command) {
-        Ok(Command::Run(flags) | Command::Once(flags)) => flags,
+        Ok(Command::Run(flags) | Command::Once(flags)) => flags.listen,
         Ok(_) => panic!("{line}: another command"),
         Err(error) => panic!("{line}: {error}"),
     }
@@ -129,9 +130,48 @@ const WRONG: &[(&str, &str, &[&str])] = &[
         &["account_rate: needs"],
     ),
     (
+        "[[listener.queue]]\nname = \"Orders\"\nslots = 0\nretry = [\"8d\"]\n\
+         idle = { min = \"1s\", max = \"10ms\" }\npartitions = { count = 0, max_age = \"2h\" }\n\
+         offload = { enc = \"zstd\" }\ntrigger = { queue = \"E\", every = \"1ms\" }",
+        "run --tasks-min 9 --tasks-max 8 --grace 2d",
+        &[
+            "offload.container",
+            "partitions: 0 is not",
+            "partitions.max_age",
+            "queue: `Orders`",
+            "retry: 8d",
+            "idle.max: 10ms is not between 1s",
+            "grace: 2d",
+            "slots: needs",
+            "tasks: needs",
+            "trigger.queue: `E`",
+            "trigger.every",
+            "say what handles",
+        ],
+    ),
+    (
+        "[[listener.queue]]\nslots = 33",
+        "run --exec cat",
+        &["say which one", "slots: needs"],
+    ),
+    (
+        "[listener]\nprice = -1.0\nmax_cost_per_day = -0.5",
+        "run --queue orders --exec cat",
+        &["price: needs", "max_cost_per_day: needs"],
+    ),
+    (
+        "",
+        "run --queue orders --exec cat --max-cost-per-day inf",
+        &["max_cost_per_day: needs a number, 0 or more"],
+    ),
+    (
         "[[listener.queue]]\nname = \"a-1\"\nslots = 0\n[[listener.queue]]\nname = \"b-1\"",
         "run",
-        &["queue `a-1`: slots", "queue `b-1`: say what"],
+        &[
+            "queue `a-1`: slots",
+            "queue `a-1`: say what",
+            "queue `b-1`: say what",
+        ],
     ),
 ];
 
@@ -147,6 +187,26 @@ fn what_is_wrong_is_said_for_each_queue() {
             assert!(problem.contains(wanted), "{flags}: {problem}");
             assert!(!problem.contains('\n'), "{problem}");
         }
+    }
+}
+
+/// A flag wins over the file; 0 is no budget; without a price it is that of `cost`.
+#[test]
+fn a_budget_is_what_was_said() {
+    let file = "[listener]\nprice = 0.004\nmax_cost_per_day = 0.5\n";
+    for (file, flags, wanted) in [
+        ("", "", None),
+        (file, "", Some((0.5, 0.004))),
+        (file, " --max-cost-per-day 0.25", Some((0.25, 0.004))),
+        (file, " --price 0.01", Some((0.5, 0.01))),
+        (file, " --max-cost-per-day 0", None),
+        ("", " --max-cost-per-day 2", Some((2.0, 0.01))),
+    ] {
+        let flags = listen_flags(&format!("run --queue orders --exec cat{flags}"));
+        let plan = plan::make(&toml::from_str(file).unwrap(), &flags);
+        let budget = plan.ok().unwrap().budget;
+        let found = budget.map(|b| (b.max_cost_per_day, b.price_per_10k));
+        assert_eq!(found, wanted, "{file}");
     }
 }
 

@@ -4,16 +4,18 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use smalt_listener::Waker;
 use smalt_listener::metrics::Metrics;
 use smalt_listener::observers::{Called, Observer};
 use smalt_listener::rules::trigger::Trigger;
+use smalt_listener::{AccountLimit, Waker};
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
 
 /// How long a taken event is hidden: one for another process comes back to be found by it.
 const HIDDEN: Duration = Duration::from_secs(30);
 /// Between two looks while the trigger queue cannot be read.
 const AFTER_ERROR: Duration = Duration::from_secs(60);
+/// Between two looks at a budget that is spent.
+const WHILE_SPENT: Duration = Duration::from_secs(60);
 
 /// Events of one get: the most that the service gives.
 const BATCH: u32 = 32;
@@ -61,17 +63,26 @@ impl Wakers {
 
 /// A trigger queue. Its requests are counted, since they are billed.
 pub(crate) struct TriggerQueue {
+    /// Name of the process in its log.
+    pub(crate) worker: String,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) metrics: Arc<Metrics>,
     /// From one look to the next.
     pub(crate) every: Duration,
     pub(crate) wakers: Arc<Wakers>,
+    /// What its requests are drawn from.
+    pub(crate) account: AccountLimit,
 }
 
 impl TriggerQueue {
     /// Reads it for good.
     pub(crate) async fn watch(self) {
         loop {
+            // Nobody who is woken would take anything.
+            if self.account.is_spent() {
+                tokio::time::sleep(WHILE_SPENT).await;
+                continue;
+            }
             let pause = match self.look().await {
                 Ok(()) => self.every,
                 Err(error) => {
@@ -80,7 +91,8 @@ impl TriggerQueue {
                         continue;
                     }
                     let queue = self.metrics.queue();
-                    tracing::warn!(op = "trigger", queue, reason = %error, "no triggers");
+                    let worker = self.worker.as_str();
+                    tracing::warn!(worker, op = "trigger", queue, reason = %error, "no triggers");
                     AFTER_ERROR.max(self.every)
                 }
             };
@@ -120,7 +132,11 @@ impl TriggerQueue {
             Ok(event) => self.wakers.wake(&event) > 0,
             Err(problem) => {
                 let queue = self.metrics.queue();
-                tracing::warn!(op = "trigger", queue, reason = %problem, "no event: deleted");
+                let worker = self.worker.as_str();
+                tracing::warn!(
+                    worker, op = "trigger", queue, reason = %problem,
+                    "no event: deleted"
+                );
                 true
             }
         }
@@ -131,6 +147,7 @@ impl TriggerQueue {
         operation: &'static str,
         call: impl Future<Output = PortResult<T>>,
     ) -> PortResult<T> {
+        self.account.request().await;
         let answer = call.await;
         let error = answer.as_ref().err();
         self.metrics.called(&Called {
@@ -145,7 +162,7 @@ impl TriggerQueue {
 #[cfg(test)]
 mod tests {
     use smalt_listener::handler::{Verdict, function};
-    use smalt_listener::{ListenerConfig, QueueListener};
+    use smalt_listener::{ACCOUNT_RATE_PER_S, ListenerConfig, QueueListener};
     use smalt_sleeve::port::MessageTtl;
 
     use super::*;
@@ -175,10 +192,12 @@ mod tests {
 
     fn trigger_queue(storage: &Arc<FakeStorage>, wakers: Arc<Wakers>) -> TriggerQueue {
         TriggerQueue {
+            worker: "w".to_owned(),
             storage: Arc::clone(storage) as Arc<dyn Storage>,
             metrics: Arc::new(Metrics::new(EVENTS)),
             every: s(1),
             wakers,
+            account: AccountLimit::new(ACCOUNT_RATE_PER_S),
         }
     }
 

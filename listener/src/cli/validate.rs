@@ -10,20 +10,18 @@ use smalt_listener::config::duration;
 use smalt_listener::config::effective::{Setting, Source, settings};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::secret::Process;
-use smalt_listener::partition::map::queue_name_of;
-use smalt_sleeve::port::{CallContext, ErrorKind};
 
+use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
 use super::plan::{self, Plan};
-use super::storage::{self, Retries};
-use super::{Cli, Common, exit, listen, serve};
+use super::{Cli, Common, exit, listen, storage};
 
 /// Flags of `validate`.
 #[derive(Args, Clone)]
 pub(crate) struct ValidateFlags {
     #[command(flatten)]
     listen: ListenFlags,
-    /// Ask the account for each queue, too, and try the addresses.
+    /// Look at each queue, too, as `run --dry-run` does, and try the addresses.
     #[arg(long)]
     connect: bool,
     /// One JSON object.
@@ -54,13 +52,13 @@ pub(crate) async fn validate(
         false => print!("{}", as_text(&plan, &process, flags, &variable)),
     }
     if flags.connect {
-        return connect(common, &file, &plan).await;
+        return dry_run::look(common, &file, &plan, Mode::Run).await;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The account, without its secrets.
-fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
+pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
     let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
     storage::account(&given)?;
     Ok(Setting {
@@ -87,6 +85,9 @@ fn variable(matches: &ArgMatches, flag: &str) -> Option<String> {
     Some(variable.to_string_lossy().into_owned())
 }
 
+/// Whether a flag sets it, and the file.
+type Said = (bool, bool);
+
 /// The settings of the process.
 fn process(
     plan: &Plan,
@@ -96,66 +97,59 @@ fn process(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Setting> {
     let (scale, look) = (&flags.listen.scale, &flags.listen.look);
-    let setting = |key, flag: &str, value: String, by_flag: bool, in_file: bool| Setting {
+    let in_file = &file.listener;
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    let grace = plan.queues.first().map(|queue| queue.config.grace);
+    let grace = grace.map_or_else(String::new, duration::text);
+    let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
+    let max_cost = plan.budget.map_or(0.0, |budget| budget.max_cost_per_day);
+    let token = plan.token.as_ref().map_or("-", |_| "***").to_owned();
+    let worker = (scale.worker_id.is_some(), in_file.worker.is_some());
+    let of_grace = (scale.grace.is_some(), in_file.grace.is_some());
+    let health = (look.health.is_some(), in_file.health.is_some());
+    let metrics = (look.metrics.is_some(), in_file.metrics.is_some());
+    let of_price = (scale.price.is_some(), in_file.price.is_some());
+    let of_cost = (
+        scale.max_cost_per_day.is_some(),
+        in_file.max_cost_per_day.is_some(),
+    );
+    let by_file = |is_set: bool| (false, is_set);
+    let rate = plan.account_rate.to_string();
+    let rows: [(&'static str, &str, String, Said); 8] = [
+        ("worker", "worker_id", plan.worker.clone(), worker),
+        ("grace", "grace", grace, of_grace),
+        ("health", "health", shown(&plan.health), health),
+        ("metrics", "metrics", shown(&plan.metrics), metrics),
+        (
+            "notify_token",
+            "",
+            token,
+            by_file(in_file.notify_token.is_some()),
+        ),
+        (
+            "account_rate",
+            "",
+            rate,
+            by_file(in_file.account_rate.is_some()),
+        ),
+        ("price", "price", price, of_price),
+        (
+            "max_cost_per_day",
+            "max_cost_per_day",
+            max_cost.to_string(),
+            of_cost,
+        ),
+    ];
+    let rows = rows.into_iter().map(|(key, flag, value, said)| Setting {
         key,
         value,
-        source: match (by_flag, in_file) {
+        source: match said {
             (true, _) => variable(flag).map_or(Source::Flag, Source::Environment),
             (false, true) => Source::File,
             (false, false) => Source::Default,
         },
-    };
-    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    let in_file = &file.listener;
-    let grace = plan.queues.first().map(|queue| queue.config.grace);
-    let grace = grace.map_or_else(String::new, duration::text);
-    let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
-    vec![
-        account,
-        setting(
-            "worker",
-            "worker_id",
-            plan.worker.clone(),
-            scale.worker_id.is_some(),
-            in_file.worker.is_some(),
-        ),
-        setting(
-            "grace",
-            "grace",
-            grace,
-            scale.grace.is_some(),
-            in_file.grace.is_some(),
-        ),
-        setting(
-            "health",
-            "health",
-            shown(&plan.health),
-            look.health.is_some(),
-            in_file.health.is_some(),
-        ),
-        setting(
-            "metrics",
-            "metrics",
-            shown(&plan.metrics),
-            look.metrics.is_some(),
-            in_file.metrics.is_some(),
-        ),
-        setting(
-            "notify_token",
-            "",
-            plan.token.as_ref().map_or("-", |_| "***").to_owned(),
-            false,
-            in_file.notify_token.is_some(),
-        ),
-        setting(
-            "account_rate",
-            "",
-            plan.account_rate.to_string(),
-            false,
-            in_file.account_rate.is_some(),
-        ),
-        setting("price", "", price, false, in_file.price.is_some()),
-    ]
+    });
+    std::iter::once(account).chain(rows).collect()
 }
 
 fn of_queue(
@@ -216,34 +210,4 @@ fn as_json(
         json!({ "queue": queue.config.queue, "settings": object(&settings) })
     });
     json!({ "process": object(process), "queues": queues.collect::<Vec<_>>() })
-}
-
-/// Whether the account answers, has the queues, and the addresses are free.
-async fn connect(common: &Common, file: &ConfigFile, plan: &Plan) -> anyhow::Result<ExitCode> {
-    let storage = storage::open(common, file, Retries::OfTheClient).await?;
-    let mut problems = Vec::new();
-    for queue in &plan.queues {
-        let name = match &queue.partitions {
-            Some(set) => &queue_name_of(&set.name, 0),
-            None => &queue.config.queue,
-        };
-        let made = queue.config.create_queue || queue.partitions.is_some();
-        let cx = CallContext::default();
-        match storage.queue_properties(&cx, name).await {
-            Ok(facts) => println!("{name}: there, about {} messages", facts.approximate_count),
-            Err(error) if error.kind == ErrorKind::NotFound && made => {
-                println!("{name}: not there, will be created");
-            }
-            Err(error) => problems.push(anyhow::Error::new(error)),
-        }
-    }
-    for address in [&plan.health, &plan.metrics].into_iter().flatten() {
-        if let Err(error) = serve::can_bind(address).await {
-            println!("warning: {address}: {error}: `run` would go on without it");
-        }
-    }
-    Ok(match problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => exit::all(&problems),
-    })
 }

@@ -9,7 +9,7 @@ use super::duration::Human;
 use super::idle_tasks::IdleTasks;
 use super::partitions::PartitionsLayer;
 use super::secret::Sources;
-use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig};
+use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig, queue_name};
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
 use crate::payload::OffloadLayer;
@@ -43,6 +43,8 @@ pub struct ListenerTable {
     pub account_rate: Option<u32>,
     /// Price of 10,000 requests: with it the metrics say what the requests have cost.
     pub price: Option<f64>,
+    /// Most money that the requests of a day may cost, at `price`; 0 for no bound.
+    pub max_cost_per_day: Option<f64>,
     /// `[[listener.queue]]`.
     pub queue: Vec<QueueLayer>,
 }
@@ -166,6 +168,14 @@ pub struct HandlerLayer {
     pub timeout: Option<Human>,
 }
 
+impl ConfigFile {
+    /// What it says about the queue of this name.
+    pub fn queue(&self, name: &str) -> Option<&QueueLayer> {
+        let mut layers = self.listener.queue.iter();
+        layers.find(|layer| layer.name.as_deref() == Some(name))
+    }
+}
+
 /// Reads the file at `path`.
 pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError> {
     let text = sources.file(path).map_err(|source| ConfigError::Read {
@@ -256,11 +266,21 @@ impl QueueLayer {
         }
     }
 
-    /// The settings, with the defaults for what is absent; checked.
+    /// The settings, with the defaults for what is absent; checked: the first that is wrong.
     pub fn settings(&self, worker: &str) -> Result<ListenerConfig, ConfigError> {
-        let Some(name) = &self.name else {
-            return Err(ConfigError::value("queue", "say which one: --queue NAME"));
-        };
+        let (config, mut faults) = self.draft(worker);
+        faults.extend(config.faults());
+        faults.into_iter().next().map_or(Ok(config), Err)
+    }
+
+    /// The settings, and what is wrong with those that do not come to be in them: their own
+    /// [faults](ListenerConfig::faults) are for the caller to look at, who may change some.
+    pub fn draft(&self, worker: &str) -> (ListenerConfig, Vec<ConfigError>) {
+        let mut faults = Vec::new();
+        if self.name.is_none() {
+            faults.push(ConfigError::value("queue", "say which one: --queue NAME"));
+        }
+        let name = self.name.as_deref().unwrap_or("nameless");
         let mut c = ListenerConfig::new(name);
         worker.clone_into(&mut c.worker);
         let set = |target: &mut Duration, value: Option<Human>| {
@@ -294,10 +314,14 @@ impl QueueLayer {
         c.poison_queue.clone_from(&self.poison.queue);
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
-        c.offload = self.offload.settings()?;
-        self.partitions.settings(name)?;
-        c.validate()?;
-        Ok(c)
+        match self.offload.settings() {
+            Ok(offload) => c.offload = offload,
+            Err(fault) => faults.push(fault),
+        }
+        // That a name is none is said once.
+        let sound = queue_name("queue", name).map_or("nameless", |()| name);
+        faults.extend(self.partitions.faults(sound));
+        (c, faults)
     }
 }
 

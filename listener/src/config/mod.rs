@@ -236,16 +236,38 @@ impl ListenerConfig {
         }
     }
 
-    /// Checks every setting.
+    /// Checks every setting: the first that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        queue_name("queue", &self.queue)?;
-        queue_name("poison.queue", &self.poison_queue())?;
-        if self.poison_queue() == self.queue {
-            return wrong("poison.queue", "is the queue itself");
-        }
-        if self.worker.is_empty() || self.worker.len() > WORKER_NAME_MAX_BYTES {
-            return wrong("worker", "needs 1 to 200 bytes");
-        }
+        self.faults().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// All that is wrong.
+    pub fn faults(&self) -> Vec<ConfigError> {
+        let name = queue_name("queue", &self.queue);
+        // Of a wrong name no poison queue's name can be made, which is no second fault.
+        let poison = match self.poison_queue.is_some() || name.is_ok() {
+            true => queue_name("poison.queue", &self.poison_queue()),
+            false => Ok(()),
+        };
+        let worker = match self.worker.is_empty() || self.worker.len() > WORKER_NAME_MAX_BYTES {
+            true => wrong("worker", "needs 1 to 200 bytes"),
+            false => Ok(()),
+        };
+        let itself = match self.poison_queue() == self.queue {
+            true => wrong("poison.queue", "is the queue itself"),
+            false => Ok(()),
+        };
+        let checks = [name, poison, itself, worker, self.check_visibility()];
+        let checks = checks.into_iter().chain(self.check_times());
+        let offload = self.offload.as_ref().map(Offload::validate);
+        let checks = checks.chain(self.check_sentinel()).chain(offload);
+        checks
+            .chain(self.check_counts())
+            .filter_map(Result::err)
+            .collect()
+    }
+
+    fn check_visibility(&self) -> Result<(), ConfigError> {
         within(
             "visibility",
             self.visibility,
@@ -255,50 +277,6 @@ impl ListenerConfig {
         if self.visibility.subsec_nanos() > 0 {
             return wrong("visibility", "is in whole seconds");
         }
-        for delay in &self.retry {
-            within("retry", *delay, Duration::ZERO, VISIBILITY_MAX)?;
-        }
-        let day = Duration::from_secs(86_400);
-        let ms = Duration::from_millis(1);
-        within("idle.min", self.idle.min, ms, day)?;
-        within("idle.max", self.idle.max, self.idle.min, day)?;
-        within("watchdog", self.watchdog, Duration::from_secs(1), day)?;
-        within("drain_target", self.drain_target, ms, day)?;
-        within("cooldown", self.cooldown, Duration::ZERO, day)?;
-        within("handler.timeout", self.handler_timeout, ms, VISIBILITY_MAX)?;
-        within("grace", self.grace, Duration::ZERO, day)?;
-        within("call_timeout", self.call_timeout, ms * 100, day)?;
-        if let Some(sentinel) = &self.sentinel {
-            queue_name("sentinel.container", &sentinel.container)?;
-            let seconds = |s: &u64| Duration::from_secs(*s);
-            let (least, most) = (seconds(LEASE_S.start()), seconds(LEASE_S.end()));
-            within("sentinel.lease", sentinel.lease, least, most)?;
-        }
-        if let Some(offload) = &self.offload {
-            offload.validate()?;
-        }
-        self.validate_counts()
-    }
-
-    fn validate_counts(&self) -> Result<(), ConfigError> {
-        if self.max_dequeue == 0 {
-            return wrong(
-                "max_dequeue",
-                "needs at least 1: nothing would ever be handled",
-            );
-        }
-        if self.rate_per_s == 0 {
-            return wrong("rate", "needs at least 1 request per second");
-        }
-        if self.slots == 0 || self.slots > SLOTS_MAX {
-            return wrong("slots", "needs 1 to 32: what one get gives");
-        }
-        if self.tasks.min == 0 || self.tasks.min > self.tasks.max || self.tasks.max > TASKS_MAX {
-            return wrong("tasks", "needs 1 <= min <= max <= 1000");
-        }
-        if self.idle_tasks > self.tasks.min {
-            return wrong("idle_tasks", "cannot be more than tasks.min");
-        }
         if !self.renew && self.visibility <= min_start(self.visibility) {
             return wrong(
                 "visibility",
@@ -306,6 +284,73 @@ impl ListenerConfig {
             );
         }
         Ok(())
+    }
+
+    fn check_times(&self) -> [Result<(), ConfigError>; 9] {
+        let day = Duration::from_secs(86_400);
+        let ms = Duration::from_millis(1);
+        let mut delays = self.retry.iter();
+        let retry = delays.try_for_each(|d| within("retry", *d, Duration::ZERO, VISIBILITY_MAX));
+        // One that is wrong itself bounds nothing.
+        let least = self.idle.min.clamp(ms, day);
+        [
+            retry,
+            within("idle.min", self.idle.min, ms, day),
+            within("idle.max", self.idle.max, least, day),
+            within("watchdog", self.watchdog, Duration::from_secs(1), day),
+            within("drain_target", self.drain_target, ms, day),
+            within("cooldown", self.cooldown, Duration::ZERO, day),
+            within("handler.timeout", self.handler_timeout, ms, VISIBILITY_MAX),
+            within("grace", self.grace, Duration::ZERO, day),
+            within("call_timeout", self.call_timeout, ms * 100, day),
+        ]
+    }
+
+    fn check_sentinel(&self) -> Vec<Result<(), ConfigError>> {
+        let Some(sentinel) = &self.sentinel else {
+            return Vec::new();
+        };
+        let seconds = |s: &u64| Duration::from_secs(*s);
+        let (least, most) = (seconds(LEASE_S.start()), seconds(LEASE_S.end()));
+        vec![
+            queue_name("sentinel.container", &sentinel.container),
+            within("sentinel.lease", sentinel.lease, least, most),
+        ]
+    }
+
+    fn check_counts(&self) -> Vec<Result<(), ConfigError>> {
+        let tasks = self.tasks;
+        let checks = [
+            (
+                self.max_dequeue == 0,
+                "max_dequeue",
+                "needs at least 1: nothing would ever be handled",
+            ),
+            (
+                self.rate_per_s == 0,
+                "rate",
+                "needs at least 1 request per second",
+            ),
+            (
+                self.slots == 0 || self.slots > SLOTS_MAX,
+                "slots",
+                "needs 1 to 32: what one get gives",
+            ),
+            (
+                tasks.min == 0 || tasks.min > tasks.max || tasks.max > TASKS_MAX,
+                "tasks",
+                "needs 1 <= min <= max <= 1000",
+            ),
+            (
+                self.idle_tasks > tasks.min.max(1),
+                "idle_tasks",
+                "cannot be more than tasks.min",
+            ),
+        ];
+        let wrongs = checks.into_iter().filter(|(is_wrong, ..)| *is_wrong);
+        wrongs
+            .map(|(_, setting, why)| wrong(setting, why))
+            .collect()
     }
 }
 
@@ -402,7 +447,33 @@ mod tests {
         for (number, change) in changes.iter().enumerate() {
             let mut config = ListenerConfig::new("orders");
             change(&mut config);
+            assert_eq!(config.faults().len(), 1, "change {number}");
             assert!(config.validate().is_err(), "change {number}");
         }
+        // Those that are not about the same: the length of the visibility, tasks, slots.
+        let mut config = ListenerConfig::new("orders");
+        for number in [0, 3, 5, 7, 10, 11, 12, 13, 14] {
+            changes[number](&mut config);
+        }
+        let faults = config.faults();
+        let settings: Vec<_> = faults
+            .iter()
+            .map(|fault| match fault {
+                ConfigError::Value { setting, .. } => *setting,
+                other => panic!("{other}"),
+            })
+            .collect();
+        let wanted = [
+            "poison.queue",
+            "worker",
+            "visibility",
+            "retry",
+            "sentinel.lease",
+            "max_dequeue",
+            "rate",
+            "slots",
+            "tasks",
+        ];
+        assert_eq!(settings, wanted);
     }
 }

@@ -66,11 +66,25 @@ impl PartitionsLayer {
         }
     }
 
+    /// All that is wrong with the settings of the queue of this name.
+    pub fn faults(&self, name: &str) -> Vec<ConfigError> {
+        match self.unchecked(name) {
+            Ok(settings) => settings.map_or_else(Vec::new, |settings| settings.faults()),
+            Err(fault) => vec![fault],
+        }
+    }
+
     /// The settings of the queue of this name, checked; `None` where it is one queue.
     ///
     /// # Errors
     /// With the setting that makes no sense.
     pub fn settings(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
+        let settings = self.unchecked(name)?;
+        settings.iter().try_for_each(PartitionSettings::check)?;
+        Ok(settings)
+    }
+
+    fn unchecked(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
         let Some(count) = self.count else {
             if self.container.is_some() || self.max_age.is_some() {
                 let problem = "say how many: count = 4";
@@ -81,7 +95,6 @@ impl PartitionsLayer {
         let container = self.container.as_deref().unwrap_or(CONTAINER);
         let mut settings = PartitionSettings::new(name, count, container);
         settings.max_age = self.max_age.map_or(settings.max_age, |Human(age)| age);
-        settings.check()?;
         Ok(Some(settings))
     }
 }

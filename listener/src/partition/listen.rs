@@ -120,6 +120,7 @@ impl PartitionedListener {
                 None => break,
                 Some(Ok(fresh)) => map = fresh,
                 Some(Err(error)) => tracing::warn!(
+                    worker = %self.config.worker,
                     op = "partitions",
                     queue = %self.config.queue,
                     reason = %error,
@@ -188,7 +189,10 @@ impl PartitionedListener {
                 map => return map,
             };
             tracing::warn!(
-                op = "partitions", queue = %self.config.queue, reason = %error,
+                worker = %self.config.worker,
+                op = "partitions",
+                queue = %self.config.queue,
+                reason = %error,
                 "no map yet"
             );
             tokio::time::sleep(ASK_AGAIN).await;
@@ -198,6 +202,10 @@ impl PartitionedListener {
     /// The map after half of the time that senders trust it.
     async fn fresh(&self, max_age: Duration) -> Result<super::Map, PartitionError> {
         tokio::time::sleep(max_age / 2).await;
+        // Nothing is taken then, from old queues or from new ones.
+        while self.partitions.is_spent() {
+            tokio::time::sleep(max_age / 2).await;
+        }
         let within = max_age.max(self.config.call_timeout);
         let asked = tokio::time::timeout(within, self.refresh()).await;
         asked.unwrap_or(Err(PartitionError::Contended))
@@ -205,7 +213,12 @@ impl PartitionedListener {
 
     async fn refresh(&self) -> Result<super::Map, PartitionError> {
         for queue in self.partitions.retire().await? {
-            tracing::info!(op = "partitions", queue = %queue, "drained, and read no longer");
+            tracing::info!(
+                worker = %self.config.worker,
+                op = "partitions",
+                queue = %queue,
+                "drained, and read no longer"
+            );
         }
         self.partitions.map().await
     }

@@ -14,6 +14,7 @@ use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
 use crate::config::{ConfigError, queue_name};
 use crate::listener::ListenerError;
 use crate::payload::SendError;
+use crate::throttle::AccountLimit;
 
 /// Longest map: a hundred names of 63 characters.
 const MAP_BYTES_MAX: u64 = 64 * 1024;
@@ -44,27 +45,41 @@ impl PartitionSettings {
         }
     }
 
-    /// Checks every setting.
+    /// Checks every setting: the first that makes no sense.
     ///
     /// # Errors
-    /// With the setting that makes no sense.
+    /// With that setting.
     pub fn check(&self) -> Result<(), ConfigError> {
-        queue_name(
-            "partitions.name",
-            &queue_name_of(&self.name, PARTITIONS_MAX - 1),
-        )?;
-        check_number(self.partitions)?;
-        if names::validate_container_name(&self.container).is_err() {
-            let problem = format!("`{}` is no container name", self.container);
-            return Err(ConfigError::value("partitions.container", problem));
-        }
-        let seconds = self.max_age.as_secs();
-        if seconds == 0 || seconds > u64::from(MAX_AGE_MAX_S) || self.max_age.subsec_nanos() > 0 {
-            let problem = "needs whole seconds, 1s to 1h";
-            return Err(ConfigError::value("partitions.max_age", problem));
-        }
-        Ok(())
+        self.faults().into_iter().next().map_or(Ok(()), Err)
     }
+
+    /// All that makes no sense.
+    pub fn faults(&self) -> Vec<ConfigError> {
+        let longest = queue_name_of(&self.name, PARTITIONS_MAX - 1);
+        let checks = [
+            queue_name("partitions.name", &longest),
+            check_number(self.partitions),
+            check_container(&self.container),
+            check_max_age(self.max_age),
+        ];
+        checks.into_iter().filter_map(Result::err).collect()
+    }
+}
+
+fn check_container(container: &str) -> Result<(), ConfigError> {
+    names::validate_container_name(container).map_err(|_| {
+        let problem = format!("`{container}` is no container name");
+        ConfigError::value("partitions.container", problem)
+    })
+}
+
+fn check_max_age(max_age: Duration) -> Result<(), ConfigError> {
+    let seconds = max_age.as_secs();
+    if seconds == 0 || seconds > u64::from(MAX_AGE_MAX_S) || max_age.subsec_nanos() > 0 {
+        let problem = "needs whole seconds, 1s to 1h";
+        return Err(ConfigError::value("partitions.max_age", problem));
+    }
+    Ok(())
 }
 
 fn check_number(partitions: u32) -> Result<(), ConfigError> {
@@ -122,6 +137,7 @@ impl Read {
 pub struct Partitions {
     storage: Arc<dyn Storage>,
     settings: PartitionSettings,
+    account: Option<AccountLimit>,
 }
 
 impl Partitions {
@@ -134,7 +150,32 @@ impl Partitions {
         settings: PartitionSettings,
     ) -> Result<Self, ConfigError> {
         settings.check()?;
-        Ok(Partitions { storage, settings })
+        Ok(Partitions {
+            storage,
+            settings,
+            account: None,
+        })
+    }
+
+    /// Draws its requests from a budget that others on the account share.
+    #[must_use]
+    pub fn within(mut self, account: AccountLimit) -> Self {
+        self.account = Some(account);
+        self
+    }
+
+    /// Whether the day's money is spent, where there is a budget.
+    pub(crate) fn is_spent(&self) -> bool {
+        let account = self.account.as_ref();
+        account.is_some_and(AccountLimit::is_spent)
+    }
+
+    /// Waits until a request may be sent, and counts it.
+    async fn context(&self) -> CallContext {
+        if let Some(account) = &self.account {
+            account.request().await;
+        }
+        CallContext::default()
     }
 
     /// The settings.
@@ -220,7 +261,7 @@ impl Partitions {
 
     /// Messages in a queue, where there is one.
     async fn count(&self, queue: &str) -> Result<Option<u64>, PartitionError> {
-        let cx = CallContext::default();
+        let cx = self.context().await;
         match self.storage.queue_properties(&cx, queue).await {
             Ok(properties) => Ok(Some(properties.approximate_count)),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -240,8 +281,9 @@ impl Partitions {
     }
 
     async fn look(&self) -> Result<Option<Read>, PartitionError> {
+        let cx = self.context().await;
+        // Trusted from the moment on at which it was sent for.
         let asked = Instant::now();
-        let cx = CallContext::default();
         let got = self
             .storage
             .get_blob(&cx, &self.blob(), MAP_BYTES_MAX)
@@ -269,15 +311,15 @@ impl Partitions {
         let max_age_s = u32::try_from(self.settings.max_age.as_secs()).unwrap_or(MAX_AGE_MAX_S);
         let first = Map::first(name, *partitions, max_age_s, self.exists(name).await?);
         self.create_queues(&first).await?;
-        let cx = CallContext::default();
+        let cx = self.context().await;
         let container = &self.settings.container;
         self.storage.create_container(&cx, container).await?;
         self.write(&first, Conditions::absent()).await.map(|_| ())
     }
 
     async fn create_queues(&self, map: &Map) -> Result<(), PartitionError> {
-        let cx = CallContext::default();
         for queue in map.current() {
+            let cx = self.context().await;
             self.storage.create_queue(&cx, &queue).await?;
         }
         Ok(())
@@ -291,7 +333,7 @@ impl Partitions {
             conditions,
             ..PutBlob::default()
         };
-        let cx = CallContext::default();
+        let cx = self.context().await;
         let document = Bytes::from(map.document());
         match self
             .storage

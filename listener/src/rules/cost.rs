@@ -9,6 +9,9 @@
 //! Prices change and differ by region: [`EXAMPLE_PRICE_PER_10K`] is the document's and an example,
 //! not a quotation.
 
+use std::time::Duration;
+
+use crate::config::ListenerConfig;
 use crate::planted::planted;
 
 /// Seconds of an hour.
@@ -75,6 +78,29 @@ pub fn sentinel_requests(interval_s: f64, tasks: f64, lease_every_s: f64, hours:
     one.requests(hours) + tasks * hours * HOUR_S / lease_every_s
 }
 
+/// Requests that a listener makes in an hour in which nothing is to do, its tasks asleep as long as
+/// they ever are. Of several queues in the place of one: their number, and how long their map is
+/// trusted. Of a trigger queue: from one look at it to the next. Jitter does not change the mean.
+pub fn idle_requests_per_hour(
+    config: &ListenerConfig,
+    map: Option<(u32, Duration)>,
+    trigger: Option<Duration>,
+) -> f64 {
+    let every = |pause: Duration| HOUR_S / pause.as_secs_f64();
+    let looks = match &config.sentinel {
+        // The one that holds the lease; it renews it thrice in its length.
+        Some(sentinel) => every(config.idle.max) + every(sentinel.lease / 3),
+        None if config.idle_tasks > 0 => f64::from(config.idle_tasks) * every(config.idle.max),
+        None => every(config.watchdog),
+    };
+    let of_queues = match map {
+        // The map is read twice in the time that it is trusted, each time to retire and to follow.
+        Some((queues, max_age)) => f64::from(queues) * looks + 2.0 * every(max_age / 2),
+        None => looks,
+    };
+    of_queues + trigger.map_or(0.0, every)
+}
+
 /// What requests cost, in the currency of the price.
 pub fn cost(requests: f64, price_per_10k: f64) -> f64 {
     let swapped = planted("misprint-believed");
@@ -121,6 +147,29 @@ impl Capacity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_idle_hour_is_reckoned_by_who_looks() {
+        let s = Duration::from_secs;
+        let config = ListenerConfig::new("orders");
+        let asleep = ListenerConfig {
+            idle_tasks: 0,
+            ..config.clone()
+        };
+        let fleet = ListenerConfig {
+            sentinel: Some(Default::default()),
+            ..config.clone()
+        };
+        for (config, map, trigger, wanted) in [
+            (&config, None, None, 120.0),
+            (&asleep, None, None, 60.0),
+            (&asleep, None, Some(s(10)), 420.0),
+            (&fleet, None, None, 480.0),
+            (&config, Some((4, s(60))), None, 720.0),
+        ] {
+            assert_eq!(idle_requests_per_hour(config, map, trigger), wanted);
+        }
+    }
 
     fn month(tasks: f64, interval_s: f64, requests_per_poll: f64) -> f64 {
         let polling = Polling {

@@ -73,6 +73,11 @@ pub fn poison_text(p: &Poisoned<'_>) -> String {
     p.body.to_owned()
 }
 
+/// Which attempt of whom it was: in the log as in the envelope.
+pub fn trace(worker: &str, dequeue_count: u32) -> String {
+    format!("{worker}/{dequeue_count}")
+}
+
 fn seal(p: &Poisoned<'_>, error_chars: usize) -> String {
     let error: String = p.error.chars().take(error_chars).map(xml_safe).collect();
     let envelope = Envelope {
@@ -83,7 +88,7 @@ fn seal(p: &Poisoned<'_>, error_chars: usize) -> String {
         expires: (p.expires != Timestamp::MAX).then(|| p.expires.iso_s()),
         dequeue_count: p.dequeue_count,
         error,
-        trace: format!("{}/{}", p.worker, p.dequeue_count),
+        trace: trace(p.worker, p.dequeue_count),
         body: p.body.to_owned(),
     };
     // A struct of strings and numbers always serialises; the stored text is the fallback all the

@@ -2,6 +2,7 @@
 
 pub mod backoff;
 pub mod bucket;
+pub mod budget;
 pub mod cost;
 pub mod dispatch;
 pub mod done;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use smalt_listener::partition::{PartitionSettings, Partitions};
 use smalt_listener::{AccountLimit, ListenerConfig, QueueListener, SentinelConfig, Waker};
 use smalt_sleeve::ErrorKind;
 use smalt_sleeve::port::Storage;
@@ -192,6 +193,24 @@ async fn ls9_two_queues_share_the_accounts_budget() {
         let count = within.count();
         assert!(count <= 56, "{count} requests in a second");
     }
+}
+
+/// LS9: who looks at the map of a partitioned queue waits for the account's tokens as others do,
+/// and is counted.
+#[tokio::test(start_paused = true)]
+async fn ls9_looks_at_a_map_are_within_the_accounts_budget() {
+    let storage = Arc::new(FakeStorage::new(&[])) as Arc<dyn Storage>;
+    let account = AccountLimit::new(10);
+    let settings = PartitionSettings::new(QUEUE, 2, "maps");
+    let set = Partitions::new(storage, settings).unwrap();
+    let set = set.within(account.clone());
+    let begin = Instant::now();
+    for _ in 0..21 {
+        // This storage has no such blobs: what it says does not matter.
+        let _ = set.known_map().await;
+    }
+    assert_eq!(account.requests(), 21);
+    assert!(begin.elapsed() >= s(2), "{:?}", begin.elapsed());
 }
 
 /// A 503 of one queue slows that queue down; 503s of two at a time slow the account down.

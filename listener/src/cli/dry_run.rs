@@ -1,0 +1,195 @@
+//! `--dry-run` and `validate --connect`: a look at the account that takes nothing, and what the
+//! pools would be. No get is made, for a get counts as an attempt.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use smalt_listener::config::duration;
+use smalt_listener::config::file::ConfigFile;
+use smalt_listener::partition::{PartitionError, Partitions};
+use smalt_listener::rules::cost::{EXAMPLE_PRICE_PER_10K, cost, idle_requests_per_hour};
+use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
+
+use super::plan::{Plan, Queue};
+use super::stats::Subject;
+use super::storage::{self, Retries};
+use super::{Common, exit, serve};
+
+/// How the listeners would end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// When they are told to.
+    Run,
+    /// When the queues are empty.
+    Once,
+}
+
+/// Looks at each queue of a plan, and at the addresses: prints what is there, and what a pool on it
+/// would be.
+pub(crate) async fn look(
+    common: &Common,
+    file: &ConfigFile,
+    plan: &Plan,
+    mode: Mode,
+) -> anyhow::Result<ExitCode> {
+    let storage = storage::open(common, file, Retries::OfTheClient).await?;
+    let mut problems = Vec::new();
+    for queue in &plan.queues {
+        match seen(&storage, queue).await {
+            Ok(text) => println!("{text}"),
+            Err(error) => problems.push(error),
+        }
+        println!("  {}", pool(plan, queue, mode));
+        if let Some((trigger, _)) = queue.trigger().filter(|_| mode == Mode::Run) {
+            match exists(&storage, trigger).await {
+                Ok(true) => println!("  triggers from {trigger}"),
+                Ok(false) => println!("  triggers from {trigger}, which will be created"),
+                Err(error) => problems.push(error.into()),
+            }
+        }
+    }
+    for address in [&plan.health, &plan.metrics].into_iter().flatten() {
+        if let Err(error) = serve::can_bind(address).await {
+            println!("warning: {address}: {error}: `run` would go on without it");
+        }
+    }
+    Ok(match problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => exit::all(&problems),
+    })
+}
+
+/// What a queue has, as `stats` shows it.
+async fn seen(storage: &Arc<dyn Storage>, queue: &Queue) -> anyhow::Result<String> {
+    let (config, set) = (&queue.config, queue.partitions.clone());
+    let name = config.queue.as_str();
+    let queues = match &set {
+        None => vec![name.to_owned()],
+        Some(set) => match known_queues(storage, set.clone()).await? {
+            Some(queues) => queues,
+            None => {
+                let count = set.partitions;
+                return Ok(format!(
+                    "{name}: no map of its queues yet, it will be created, of {count}"
+                ));
+            }
+        },
+    };
+    let poison_queue = config.poison_queue();
+    let subject = Subject {
+        storage,
+        queue: name,
+        set,
+        poison_queue: &poison_queue,
+    };
+    match subject.look_at(queues, None).await {
+        Ok(look) => Ok(subject.text(&look)),
+        Err(error) if error.kind == ErrorKind::NotFound && config.create_queue => {
+            Ok(format!("{name}: not there, will be created"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn known_queues(
+    storage: &Arc<dyn Storage>,
+    set: smalt_listener::partition::PartitionSettings,
+) -> Result<Option<Vec<String>>, PartitionError> {
+    let set = Partitions::new(Arc::clone(storage), set)?;
+    Ok(set.known_map().await?.map(|map| map.read()))
+}
+
+async fn exists(storage: &Arc<dyn Storage>, queue: &str) -> PortResult<bool> {
+    let cx = CallContext::default();
+    match storage.queue_properties(&cx, queue).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the pool on a queue would be, in a line.
+fn pool(plan: &Plan, queue: &Queue, mode: Mode) -> String {
+    let config = &queue.config;
+    let each = match &queue.partitions {
+        Some(_) => "on each of its queues ",
+        None => "",
+    };
+    let policy = format!("{:?}", config.policy).to_ascii_lowercase();
+    let (tasks, slots, rate) = (config.tasks, config.slots, config.rate_per_s);
+    let bounds = format!(
+        "{each}{} to {} tasks of {slots} messages by `{policy}`, {rate} requests/s at most",
+        tasks.min, tasks.max,
+    );
+    let idle = match mode {
+        Mode::Once => "; ends when the queue is empty".to_owned(),
+        Mode::Run => {
+            let trigger = queue.trigger().map(|(_, every)| every);
+            let set = queue.partitions.as_ref();
+            let map = set.map(|set| (set.partitions, set.max_age));
+            let requests = idle_requests_per_hour(config, map, trigger);
+            let price = plan.price.unwrap_or(EXAMPLE_PRICE_PER_10K);
+            let sleep = duration::text(config.longest_sleep());
+            let money = cost(requests, price);
+            format!("; idle it looks after {sleep} at most: {requests:.0} requests/h, {money:.6}")
+        }
+    };
+    let budget = plan.budget.map_or_else(String::new, |budget| {
+        format!("; {} a day at most", budget.max_cost_per_day)
+    });
+    format!("{bounds}{idle}{budget}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::support::{FakeStorage, QUEUE, s};
+    use crate::cli::{Command, plan};
+
+    fn planned(file: &str, line: &str) -> Plan {
+        use clap::Parser;
+        let words = ["smalt-listener"].into_iter().chain(line.split(' '));
+        let Ok(Command::Run(flags)) = crate::cli::Cli::try_parse_from(words).map(|c| c.command)
+        else {
+            panic!("{line}");
+        };
+        let file = toml::from_str(file).unwrap();
+        plan::make(&file, &flags.listen).ok().unwrap()
+    }
+
+    /// The look takes nothing: no message is hidden, and none counts an attempt.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_taken() {
+        let fake = Arc::new(FakeStorage::new(&[QUEUE]));
+        let storage = Arc::clone(&fake) as Arc<dyn Storage>;
+        fake.put(QUEUE, "one");
+        fake.put(QUEUE, "two");
+        tokio::time::advance(s(3)).await;
+        let plan = planned("", "run --queue orders --exec cat");
+        let text = seen(&storage, &plan.queues[0]).await.unwrap();
+        assert!(text.starts_with("orders: 2 messages"), "{text}");
+        assert!(text.contains("oldest visible 3 s"), "{text}");
+        assert!(fake.steal(QUEUE, s(1)).iter().all(|m| m.dequeue_count == 1));
+        assert_eq!(fake.calls(crate::cli::support::Op::Get), 0);
+        let missing = planned("", "run --queue mails --exec cat");
+        assert!(seen(&storage, &missing.queues[0]).await.is_err());
+        let made = planned("", "run --queue mails --exec cat --create-queue");
+        let text = seen(&storage, &made.queues[0]).await.unwrap();
+        assert_eq!(text, "mails: not there, will be created");
+        assert!(!exists(&storage, "mails").await.unwrap());
+    }
+
+    #[test]
+    fn a_pool_is_told_in_a_line() {
+        let file = "[listener]\nprice = 1.0\nmax_cost_per_day = 2.0";
+        let plan = planned(file, "run --queue orders --exec cat --idle-max 10s");
+        assert_eq!(
+            pool(&plan, &plan.queues[0], Mode::Run),
+            "1 to 8 tasks of 8 messages by `little`, 500 requests/s at most; idle it looks after \
+             10s at most: 360 requests/h, 0.036000; 2 a day at most"
+        );
+        let plan = planned("", "run --queue orders --exec cat --policy seed");
+        let once = pool(&plan, &plan.queues[0], Mode::Once);
+        assert!(once.ends_with("by `seed`, 500 requests/s at most; ends when the queue is empty"));
+    }
+}

@@ -1,0 +1,333 @@
+//! An owner: one call about the message after another, as the listener's own makes them.
+
+use smalt_listener::handler::Verdict;
+use smalt_listener::rules::dispatch::{Receipt, Settlement, after_run, at_receipt};
+use smalt_listener::rules::done::Finished;
+
+use crate::scene::{Answer, MAX_DEQUEUE, Memory, Mistake, RETRY, Small, VISIBILITY, World};
+use crate::service::{Refused, Taken};
+
+/// A place for a message, and where it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Owner {
+    pub(crate) phase: Phase,
+    /// The newest receipt that it was given.
+    told: u8,
+    /// The receipt that it shows.
+    receipt: u8,
+    count: u8,
+    /// Until when nobody else is given the message.
+    valid_until: u8,
+    /// An earlier try of the same request may have been carried out.
+    unknown: bool,
+    /// What became of the message that it had last.
+    pub(crate) last: Option<Outcome>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Outcome {
+    Done,
+    Gone,
+    Unacked,
+    Retried,
+    RetryUnset,
+    Poisoned,
+    PoisonedUnacked,
+    PoisonFailed,
+    LostLock,
+    DuplicateDeleted,
+    DuplicateKept,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    /// It has no message.
+    #[default]
+    Free,
+    /// Its handler runs.
+    Running,
+    /// The copy is put, while the lock holds.
+    Poisoning,
+    /// The message is hidden until its retry.
+    Hiding,
+    /// The message is deleted, after this.
+    Deleting(After),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum After {
+    Success,
+    /// It was finished before.
+    Memory,
+    Copy,
+    /// Nothing: a mistake.
+    Nothing,
+}
+
+/// What an owner does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Move {
+    Get,
+    Renew,
+    /// The next request of its phase.
+    Settle,
+    /// Its handler ends.
+    Ends(Said),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Said {
+    Ok,
+    Retry,
+    Reject,
+}
+
+impl Move {
+    /// Whether it is a call to the service.
+    pub(crate) fn is_call(self) -> bool {
+        !matches!(self, Move::Ends(_))
+    }
+}
+
+/// What an owner may do now. A renewal that would change nothing is left out.
+pub(crate) fn moves(owner: &Owner, now: u8) -> Vec<Move> {
+    match owner.phase {
+        Phase::Free => vec![Move::Get],
+        Phase::Running => {
+            let ends = [Said::Ok, Said::Retry, Said::Reject].map(Move::Ends);
+            let renews = now + VISIBILITY > owner.valid_until;
+            ends.into_iter()
+                .chain(renews.then_some(Move::Renew))
+                .collect()
+        }
+        Phase::Poisoning if now >= owner.valid_until && !owner.unknown => vec![Move::Renew],
+        Phase::Poisoning | Phase::Hiding | Phase::Deleting(_) => vec![Move::Settle],
+    }
+}
+
+impl Owner {
+    fn becomes(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.unknown = false;
+    }
+
+    /// The message is out of its hands.
+    fn ends(&mut self, outcome: Outcome) {
+        *self = Owner {
+            last: Some(outcome),
+            ..Owner::default()
+        };
+    }
+
+    /// No answer came: once more, or not when the lock has lapsed (`settle::Attempts`).
+    fn again(&mut self, now: u8) -> bool {
+        self.unknown = true;
+        now < self.valid_until
+    }
+}
+
+impl World {
+    /// The next step of an owner.
+    pub(crate) fn step(&mut self, small: &Small, at: usize, next: Move, answer: Answer) {
+        if answer != Answer::Arrives {
+            self.losses -= 1;
+        }
+        let (mut owner, process) = (self.owners[at], small.process(at));
+        let mut memory = self.memories[process];
+        match (next, owner.phase) {
+            (Move::Get, _) => self.take(small, &mut owner, &mut memory, answer),
+            (Move::Renew, phase) => self.renew(small, &mut owner, phase, answer),
+            (Move::Ends(said), _) => self.verdict(small, &mut owner, &mut memory, said),
+            (Move::Settle, Phase::Poisoning) => self.poison(small, &mut owner, answer),
+            (Move::Settle, Phase::Deleting(after)) => {
+                self.acknowledge(small, &mut owner, &mut memory, after, answer);
+            }
+            (Move::Settle, _) => self.hide(&mut owner, answer),
+        }
+        self.owners[at] = owner;
+        self.memories[process] = memory;
+    }
+
+    /// `message::Owner::bring_to_end`. The answer of an owner that is not chosen is one that comes
+    /// late; what it may do with it is the same.
+    fn take(&mut self, small: &Small, owner: &mut Owner, memory: &mut Memory, answer: Answer) {
+        let taken = match answer {
+            Answer::LostBefore => None,
+            _ => self.get(),
+        };
+        let (Some(Taken { receipt, count }), Answer::Arrives) = (taken, answer) else {
+            return;
+        };
+        *owner = Owner {
+            told: receipt,
+            receipt,
+            count,
+            valid_until: self.now + VISIBILITY,
+            last: owner.last,
+            ..Owner::default()
+        };
+        match at_receipt(memory.is_some(), u32::from(count), most(small), true) {
+            Receipt::DeleteOnly => owner.becomes(Phase::Deleting(After::Memory)),
+            Receipt::TooManyAttempts | Receipt::Undecodable => {
+                self.was_refused = true;
+                owner.becomes(self.poisoning(small));
+            }
+            Receipt::Run if small.makes(Mistake::DeletesAtReceipt) => {
+                owner.becomes(Phase::Deleting(After::Nothing));
+            }
+            Receipt::Run => {
+                self.wrongs.handled_too_often |= u32::from(count) > MAX_DEQUEUE;
+                if small.makes(Mistake::RemembersBeforeTheVerdict) {
+                    memory.insert(Finished::Handled);
+                }
+                owner.becomes(Phase::Running);
+            }
+        }
+    }
+
+    /// `message::Owner::apply`.
+    fn verdict(&mut self, small: &Small, owner: &mut Owner, memory: &mut Memory, said: Said) {
+        let verdict = match said {
+            Said::Ok => Verdict::Ok,
+            Said::Retry => Verdict::retry("not yet"),
+            Said::Reject => Verdict::reject("never"),
+        };
+        match after_run(verdict, u32::from(owner.count), most(small)) {
+            Settlement::Delete => {
+                self.is_handled = true;
+                memory.insert(Finished::Handled);
+                owner.becomes(Phase::Deleting(After::Success));
+            }
+            Settlement::Poison(_) => owner.becomes(self.poisoning(small)),
+            Settlement::Retry(..) | Settlement::Release(_) => owner.becomes(Phase::Hiding),
+        }
+    }
+
+    fn poisoning(&self, small: &Small) -> Phase {
+        match small.makes(Mistake::DeletesBeforeTheCopy) && self.copies == 0 {
+            true => Phase::Deleting(After::Nothing),
+            false => Phase::Poisoning,
+        }
+    }
+
+    /// `renew::Lock::renew`, of a handler that runs or before a copy is put.
+    fn renew(&mut self, small: &Small, owner: &mut Owner, phase: Phase, answer: Answer) {
+        let holds = self.now < owner.valid_until;
+        match self.updated(owner, VISIBILITY, answer) {
+            Some(Ok(receipt)) => {
+                owner.told = receipt;
+                if !small.makes(Mistake::KeepsTheOldReceipt) {
+                    owner.receipt = receipt;
+                }
+                owner.valid_until = self.now + VISIBILITY;
+            }
+            Some(Err(_)) => owner.ends(Outcome::LostLock),
+            // It is tried again while the lock holds.
+            None if holds && phase == Phase::Running => {}
+            None => owner.ends(Outcome::LostLock),
+        }
+    }
+
+    /// Update Message with the owner's receipt; `None` without an answer.
+    fn updated(
+        &mut self,
+        owner: &Owner,
+        visibility: u8,
+        answer: Answer,
+    ) -> Option<Result<u8, Refused>> {
+        self.shows(owner);
+        let result = match answer {
+            Answer::LostBefore => return None,
+            _ => self.update(owner.receipt, visibility),
+        };
+        (answer == Answer::Arrives).then_some(result)
+    }
+
+    fn shows(&mut self, owner: &Owner) {
+        self.wrongs.old_receipt_shown |= owner.receipt != owner.told;
+    }
+
+    /// `settle::Owner::retry`.
+    fn hide(&mut self, owner: &mut Owner, answer: Answer) {
+        let earlier = owner.unknown;
+        match self.updated(owner, RETRY, answer) {
+            Some(Ok(_)) => owner.ends(Outcome::Retried),
+            // An earlier try has done it.
+            Some(Err(Refused::Mismatch)) if earlier => owner.ends(Outcome::Retried),
+            Some(Err(_)) => owner.ends(Outcome::LostLock),
+            None if owner.again(self.now) => {}
+            None => owner.ends(Outcome::RetryUnset),
+        }
+    }
+
+    /// `poison::Owner::put_copy`.
+    fn poison(&mut self, small: &Small, owner: &mut Owner, answer: Answer) {
+        if self.now >= owner.valid_until {
+            // It waited for its next try, and that would come too late.
+            owner.ends(Outcome::PoisonFailed);
+            return;
+        }
+        if answer != Answer::LostBefore {
+            self.put_copy();
+        }
+        if answer == Answer::Arrives || small.makes(Mistake::TakesALostPutForMade) {
+            owner.becomes(Phase::Deleting(After::Copy));
+        } else {
+            owner.unknown = true;
+        }
+    }
+
+    /// `settle::Owner::delete`, and what follows on it.
+    fn acknowledge(
+        &mut self,
+        small: &Small,
+        owner: &mut Owner,
+        memory: &mut Memory,
+        after: After,
+        answer: Answer,
+    ) {
+        self.shows(owner);
+        let result = match answer {
+            Answer::LostBefore => Ok(()),
+            _ => self.delete(owner.receipt),
+        };
+        if answer != Answer::Arrives && owner.again(self.now) {
+            return;
+        }
+        let is_deleted = match (answer, result) {
+            (Answer::Arrives, Ok(())) => Some(true),
+            (Answer::Arrives, Err(Refused::NotFound)) => Some(owner.unknown),
+            _ => None,
+        };
+        let is_lost = (answer, result) == (Answer::Arrives, Err(Refused::Mismatch));
+        if small.makes(Mistake::DeletesBeforeTheCopy) && after == After::Nothing {
+            owner.becomes(Phase::Poisoning);
+            return;
+        }
+        let outcome = match (after, is_deleted) {
+            (After::Success | After::Nothing, Some(true)) => Outcome::Done,
+            (After::Success | After::Nothing, Some(false)) => Outcome::Gone,
+            (After::Success | After::Nothing, None) if is_lost => Outcome::LostLock,
+            (After::Success | After::Nothing, None) => Outcome::Unacked,
+            (After::Memory, Some(_)) => Outcome::DuplicateDeleted,
+            (After::Memory, None) => Outcome::DuplicateKept,
+            (After::Copy, Some(_)) => Outcome::Poisoned,
+            (After::Copy, None) => Outcome::PoisonedUnacked,
+        };
+        match outcome {
+            Outcome::Done | Outcome::DuplicateDeleted => *memory = Memory::default(),
+            Outcome::PoisonedUnacked => memory.insert(Finished::Copied),
+            _ => {}
+        }
+        owner.ends(outcome);
+    }
+}
+
+/// Attempts that are allowed.
+fn most(small: &Small) -> u32 {
+    match small.makes(Mistake::RunsWhateverTheCount) {
+        true => u32::MAX - 1,
+        false => MAX_DEQUEUE,
+    }
+}

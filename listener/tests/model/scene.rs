@@ -1,0 +1,200 @@
+//! The world: what there is, and what can happen next.
+
+use smalt_listener::rules::done::Finished;
+use stateright::{Model, Property};
+
+use crate::owner::{Move, Owner, moves};
+use crate::properties;
+
+/// The service's clock stops here.
+pub(crate) const TICKS: u8 = 5;
+/// How long a taken message is hidden.
+pub(crate) const VISIBILITY: u8 = 2;
+/// How long a message is hidden until its retry.
+pub(crate) const RETRY: u8 = 1;
+/// Attempts; the poison queue follows.
+pub(crate) const MAX_DEQUEUE: u32 = 2;
+
+/// Something done wrong on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mistake {
+    /// The message is deleted before its handler runs.
+    DeletesAtReceipt,
+    /// What failed is deleted first, and copied then.
+    DeletesBeforeTheCopy,
+    /// A put into the poison queue counts as made though no answer came.
+    TakesALostPutForMade,
+    /// A message is remembered as handled when its handler starts.
+    RemembersBeforeTheVerdict,
+    /// After a renewal the receipt of before is shown.
+    KeepsTheOldReceipt,
+    /// How often a message was taken is not looked at.
+    RunsWhateverTheCount,
+}
+
+/// The message as the service has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Message {
+    pub(crate) receipt: u8,
+    pub(crate) visible_at: u8,
+    pub(crate) count: u8,
+}
+
+/// What a process remembers of the message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Memory {
+    handled: bool,
+    copied: bool,
+}
+
+impl Memory {
+    pub(crate) fn insert(&mut self, finished: Finished) {
+        *self = Memory {
+            handled: finished == Finished::Handled,
+            copied: finished == Finished::Copied,
+        };
+    }
+
+    pub(crate) fn is_some(self) -> bool {
+        self.handled || self.copied
+    }
+}
+
+/// What went wrong, noted where it happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Wrongs {
+    pub(crate) deleted_unhandled: bool,
+    pub(crate) old_receipt_shown: bool,
+    pub(crate) handled_too_often: bool,
+}
+
+/// One state of everything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct World {
+    pub(crate) now: u8,
+    pub(crate) message: Option<Message>,
+    /// The newest receipt that the service has given out.
+    pub(crate) receipt: u8,
+    /// Copies in the poison queue.
+    pub(crate) copies: u8,
+    /// A handler has succeeded.
+    pub(crate) is_handled: bool,
+    /// It was taken too often, and kept from a handler.
+    pub(crate) was_refused: bool,
+    pub(crate) owners: [Owner; 2],
+    pub(crate) memories: [Memory; 2],
+    pub(crate) losses: u8,
+    pub(crate) crashes: u8,
+    pub(crate) wrongs: Wrongs,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Answer {
+    Arrives,
+    /// The service did what was asked, and the answer is lost.
+    LostAfter,
+    /// Nothing was done, and no answer comes.
+    LostBefore,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Action {
+    Tick,
+    /// A process dies, and begins anew.
+    Crash(usize),
+    Owner(usize, Move, Answer),
+}
+
+/// The model, with a mistake or without.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Small {
+    pub(crate) mistake: Option<Mistake>,
+    /// Whether both owners are of one process.
+    pub(crate) one_process: bool,
+    /// Answers that are lost, at most.
+    pub(crate) losses: u8,
+    /// Processes that die, at most.
+    pub(crate) crashes: u8,
+}
+
+impl Small {
+    pub(crate) fn makes(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
+    }
+
+    /// The process of an owner.
+    pub(crate) fn process(&self, owner: usize) -> usize {
+        if self.one_process { 0 } else { owner }
+    }
+}
+
+impl World {
+    fn crash(&mut self, small: &Small, process: usize) {
+        self.crashes -= 1;
+        self.memories[process] = Memory::default();
+        for (at, owner) in self.owners.iter_mut().enumerate() {
+            if small.process(at) == process {
+                *owner = Owner::default();
+            }
+        }
+    }
+}
+
+impl Model for Small {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![World {
+            now: 0,
+            message: Some(Message {
+                receipt: 0,
+                visible_at: 0,
+                count: 0,
+            }),
+            receipt: 0,
+            copies: 0,
+            is_handled: false,
+            was_refused: false,
+            owners: [Owner::default(); 2],
+            memories: [Memory::default(); 2],
+            losses: self.losses,
+            crashes: self.crashes,
+            wrongs: Wrongs::default(),
+        }]
+    }
+
+    fn actions(&self, world: &World, all: &mut Vec<Action>) {
+        if world.now < TICKS {
+            all.push(Action::Tick);
+        }
+        if world.crashes > 0 {
+            let processes = if self.one_process { 1 } else { 2 };
+            all.extend((0..processes).map(Action::Crash));
+        }
+        for (at, owner) in world.owners.iter().enumerate() {
+            for next in moves(owner, world.now) {
+                all.push(Action::Owner(at, next, Answer::Arrives));
+                if next.is_call() && world.losses > 0 {
+                    all.push(Action::Owner(at, next, Answer::LostAfter));
+                    all.push(Action::Owner(at, next, Answer::LostBefore));
+                }
+            }
+        }
+    }
+
+    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+        let mut world = last.clone();
+        match action {
+            Action::Tick => world.now += 1,
+            Action::Crash(process) => world.crash(self, process),
+            Action::Owner(at, next, answer) => world.step(self, at, next, answer),
+        }
+        (world != *last).then_some(world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties::all()
+    }
+}
