@@ -1,10 +1,6 @@
 //! The money budget: a day's requests cost no more, what is in hand is settled, and the next day
 //! goes on.
 
-#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
-mod support;
-
 use std::sync::Arc;
 
 use smalt_listener::config::Policy;
@@ -13,9 +9,10 @@ use smalt_listener::{
     ACCOUNT_RATE_PER_S, AccountLimit, Ended, ListenerConfig, Outcome, QueueListener, SentinelConfig,
 };
 use smalt_sleeve::port::Storage;
-use support::handlers::Obey;
-use support::*;
 use tokio::time::Instant;
+
+use crate::support::handlers::Obey;
+use crate::support::*;
 
 /// Seconds from the start of these worlds to midnight, by the service's clock.
 const TO_MIDNIGHT_S: u64 = 35_200;
