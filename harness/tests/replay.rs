@@ -17,6 +17,7 @@ use smalt_harness::replay::player::{CLOCK_IS_FIXED, Outcome, Played, play_waitin
 use smalt_harness::replay::recording::{self, Recording};
 use smalt_harness::replay::report::{Collector, Report};
 use smalt_harness::replay::target::live::Live;
+use smalt_harness::replay::text;
 use smalt_protocol::Service;
 use smalt_protocol::signing::AccountKey;
 use tokio::task::JoinSet;
@@ -249,4 +250,10 @@ async fn dates_are_moved_and_hours_are_not_waited_for() {
         (1, 1)
     );
     assert_eq!(report.excuses.get(CLOCK_IS_FIXED), Some(&2));
+    let text = text::table(&report);
+    assert!(
+        text.contains("excused: 2 interactions; 0 recordings whole"),
+        "{text}"
+    );
+    assert!(text.contains("     2  the clock cannot be set"), "{text}");
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::corpus::CorpusError;
+use super::hosts::Hosts;
 use super::recording::Recording;
 use super::target::http::OverHttp;
 use super::target::inproc::InProcess;
@@ -41,6 +42,8 @@ pub struct Name<'a> {
     pub target: &'a str,
     /// The server at the URL goes by its own clock.
     pub is_live: bool,
+    /// What goes by its own clock is asked as well what needs settings that it cannot be given.
+    pub any_settings: bool,
     /// The command of Azurite, where it was named.
     pub azurite: Option<&'a Path>,
 }
@@ -95,8 +98,8 @@ impl Chosen {
             }
             "inproc" => Ok(Chosen::InProcess),
             "mirror" => Ok(Chosen::Mirror),
-            "azurite" => started(name.azurite, accounts()?).await,
-            url if name.is_live => live(url),
+            "azurite" => started(name, accounts()?).await,
+            url if name.is_live => live(name, url, &accounts()?).await,
             url => controlled(url).await,
         }
     }
@@ -118,7 +121,17 @@ impl Chosen {
             Chosen::InProcess => Arc::new(InProcess::default()),
             Chosen::Mirror => Arc::new(Mirror::of(recording)),
             Chosen::Controlled(server) => Arc::clone(server) as Arc<dyn Target>,
-            Chosen::Live(server) => Arc::clone(server) as Arc<dyn Target>,
+            Chosen::Live(server) => {
+                // It belongs to somebody else, who alone can start it again.
+                let gone = |error| {
+                    let name = &recording.name;
+                    ServerError::Call(format!("before {name} the server was asked: {error}"))
+                };
+                let account = Hosts::of(recording, server.addressing()).accounts();
+                let account = account.first().map_or("account", String::as_str);
+                server.answers(account).await.map_err(gone)?;
+                Arc::clone(server) as Arc<dyn Target>
+            }
             Chosen::Azurite(azurite) => azurite.lock().await.ready(&recording.name).await?,
         })
     }
@@ -132,15 +145,22 @@ impl Chosen {
     }
 }
 
-async fn started(named: Option<&Path>, accounts: String) -> Result<Chosen, ChoiceError> {
-    let program = azurite::binary(named)?;
-    let azurite = Restarted::start(program, accounts).await?;
+async fn started(name: Name<'_>, accounts: String) -> Result<Chosen, ChoiceError> {
+    let program = azurite::binary(name.azurite)?;
+    let azurite = Restarted::start(program, accounts, name.any_settings).await?;
     Ok(Chosen::Azurite(Arc::new(Mutex::new(azurite))))
 }
 
-fn live(url: &str) -> Result<Chosen, ChoiceError> {
+async fn live(name: Name<'_>, url: &str, accounts: &str) -> Result<Chosen, ChoiceError> {
     let live = Live::parse(url).map_err(ChoiceError::Refused)?;
-    Ok(Chosen::Live(Arc::new(live.with_default_properties())))
+    for pair in accounts.split(';') {
+        let (account, _) = pair.split_once(':').unwrap_or_default();
+        let fit = live.is_fit(account).await;
+        fit.map_err(|why| ChoiceError::Refused(format!("{url} cannot be asked: {why}")))?;
+    }
+    let live = live.with_default_properties();
+    let live = live.whatever_it_lacks(name.any_settings);
+    Ok(Chosen::Live(Arc::new(live)))
 }
 
 async fn controlled(url: &str) -> Result<Chosen, ChoiceError> {
@@ -150,4 +170,42 @@ async fn controlled(url: &str) -> Result<Chosen, ChoiceError> {
         return Err(ChoiceError::NoControl { url, error });
     }
     Ok(Chosen::Controlled(Arc::new(server)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn refuses_what_is_no_target_and_says_why() {
+        let nobody = free_port();
+        for (target, is_live, why) in [
+            ("inproc", true, "--live is for a server"),
+            ("azurite", true, "--live is for a server"),
+            ("elsewhere", false, "not a target: elsewhere"),
+            ("elsewhere", true, "name a server as"),
+            ("http://10.0.0.1:10000", true, "is not on this machine"),
+            (nobody.as_str(), false, "with --live it is played without"),
+            (nobody.as_str(), true, "cannot be asked: blob: no answer"),
+        ] {
+            let name = Name {
+                target,
+                is_live,
+                any_settings: false,
+                azurite: None,
+            };
+            let chosen = Chosen::of(name, || Ok("account:a2V5".to_owned())).await;
+            let refused = chosen.err().map(|error| error.to_string());
+            assert!(
+                refused.as_ref().is_some_and(|text| text.contains(why)),
+                "{refused:?}"
+            );
+        }
+    }
+
+    /// A server's address where there is none.
+    fn free_port() -> String {
+        let address = crate::servers::process::free_address().unwrap();
+        format!("http://{address}")
+    }
 }

@@ -38,6 +38,10 @@ pub struct Options {
     /// is excused.
     #[arg(long, value_name = "SECONDS", default_value_t = player::WAIT_MAX.as_secs())]
     pub wait_s_max: u64,
+    /// Play as well what needs settings of the account that a server without control cannot be
+    /// given, in place of excusing it: versioning, encryption scopes and the like.
+    #[arg(long)]
+    pub any_settings: bool,
     /// The command of the target `azurite`, as npm installs it.
     #[arg(long, env = "AZURITE", value_name = "FILE")]
     pub azurite: Option<PathBuf>,
@@ -141,6 +145,7 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let name = Name {
         target: &options.target,
         is_live: options.live,
+        any_settings: options.any_settings,
         azurite: options.azurite.as_deref(),
     };
     let chosen = Chosen::of(name, || accounts(options)).await?;

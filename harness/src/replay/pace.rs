@@ -26,8 +26,6 @@ struct Own {
     clock: Clock,
     /// From the first interaction on.
     timeline: Option<Timeline>,
-    /// The latest recorded time so far.
-    recorded: Timestamp,
     /// How long may still be waited.
     wait_left: Duration,
     /// The recording's time went on for longer.
@@ -48,7 +46,6 @@ impl Pace {
                 kind: Kind::Own(Box::new(Own {
                     clock,
                     timeline: None,
-                    recorded: Timestamp::MIN,
                     wait_left: wait_max,
                     is_left_behind: false,
                 })),
@@ -122,18 +119,17 @@ impl Own {
         if self.is_left_behind {
             return Ok(false);
         }
-        self.recorded = self.recorded.max(time);
         let now = self.clock.now();
         let first = || Timeline::new(time, now);
         let timeline = self.timeline.get_or_insert_with(first);
-        let wait = timeline.follow(self.recorded, now);
+        let wait = timeline.follow(time, now);
         let Some(left) = self.wait_left.checked_sub(wait) else {
             self.is_left_behind = true;
             return Ok(false);
         };
         self.wait_left = left;
         if !wait.is_zero() {
-            target.set_clock(timeline.time(self.recorded)).await?;
+            target.set_clock(now.plus(wait)).await?;
         }
         Ok(true)
     }

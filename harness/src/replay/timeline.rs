@@ -1,8 +1,8 @@
 //! The time of a recording at a target whose clock nobody can set: every date is moved.
 //!
 //! Requests are sent at the recorded pace, by so many seconds later than they were recorded. A
-//! target that answers more slowly than the service did falls behind: from there on the dates are
-//! moved by more.
+//! target falls behind where it answers more slowly than the service did, and by parts of seconds,
+//! as recordings know whole ones only: from there on the dates are moved by more.
 
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ const BEHIND_S_MAX: u64 = 1;
 pub struct Timeline {
     /// The recorded time of the first request.
     start: Timestamp,
+    /// That of the latest so far.
+    latest: Timestamp,
     /// In whole seconds, each one valid until the next was.
     offsets_s: Vec<i64>,
 }
@@ -31,6 +33,7 @@ impl Timeline {
         let start = start.floor_s();
         Timeline {
             start,
+            latest: start,
             offsets_s: vec![seconds_between(start, now)],
         }
     }
@@ -41,14 +44,17 @@ impl Timeline {
         self.moved(recorded, latest)
     }
 
-    /// How long to wait before the request that was recorded at this time. Where the target fell
-    /// behind, the rest of the recording is as much later.
+    /// How long to wait before the request that was recorded at this time: as long as passed in the
+    /// recording since the one before, however long that took here. What was to end meanwhile has
+    /// ended, and nothing else.
     pub fn follow(&mut self, recorded: Timestamp, now: Timestamp) -> Duration {
-        let due = self.time(recorded);
-        if now.since(due).as_secs() > BEHIND_S_MAX {
-            self.offsets_s.push(seconds_between(recorded, now));
+        let wait = recorded.floor_s().since(self.latest);
+        self.latest = self.latest.max(recorded.floor_s());
+        let then = now.plus(wait);
+        if then.since(self.time(self.latest)).as_secs() > BEHIND_S_MAX {
+            self.offsets_s.push(seconds_between(self.latest, then));
         }
-        due.since(now)
+        wait
     }
 
     /// A text with its dates as they are now.
@@ -134,13 +140,16 @@ mod tests {
     fn the_recorded_pace_is_kept() {
         let mut timeline = Timeline::new(at(0), at(100));
         let half = Duration::from_millis(500);
-        for (recorded, now, wait) in [
-            (at(0), at(100), Duration::ZERO),
-            (at(2), at(100).plus(half), Duration::from_millis(1_500)),
-            (at(2), at(103), Duration::ZERO),
-            (at(60), at(103), Duration::from_secs(57)),
+        for (recorded, now, wait_s) in [
+            (at(0), at(100), 0),
+            (at(2), at(100).plus(half), 2),
+            (at(2), at(102).plus(half), 0),
+            // A recorded clock that goes back does not.
+            (at(1), at(102).plus(half), 0),
+            (at(60), at(103), 58),
         ] {
-            assert_eq!(timeline.follow(recorded, now), wait, "{recorded}");
+            let wait = timeline.follow(recorded, now);
+            assert_eq!(wait.as_secs(), wait_s, "{recorded}");
             assert_eq!(timeline.time(at(0)), at(100));
         }
     }
@@ -148,10 +157,10 @@ mod tests {
     #[test]
     fn a_slow_target_moves_the_rest_and_what_came_before_still_counts() {
         let mut timeline = Timeline::new(at(0), at(100));
-        assert_eq!(timeline.follow(at(1), at(105)), Duration::ZERO);
-        assert_eq!(timeline.time(at(1)), at(105));
-        assert_eq!(timeline.follow(at(2), at(105)), Duration::from_secs(1));
+        assert_eq!(timeline.follow(at(1), at(105)).as_secs(), 1);
+        assert_eq!(timeline.time(at(1)), at(106));
+        assert_eq!(timeline.follow(at(2), at(106)).as_secs(), 1);
         let texts = timeline.texts(&at(0).iso_s());
-        assert_eq!(texts, [at(104).iso_s(), at(100).iso_s()]);
+        assert_eq!(texts, [at(105).iso_s(), at(100).iso_s()]);
     }
 }

@@ -225,6 +225,15 @@ mod tests {
     use super::*;
 
     fn check(how: How, recorded: &str, live: &str) -> Result<(), Unequal> {
+        check_moved(Some(how), None, recorded, live)
+    }
+
+    fn check_moved(
+        how: Option<How>,
+        timeline: Option<&Timeline>,
+        recorded: &str,
+        live: &str,
+    ) -> Result<(), Unequal> {
         let empty = r#"{"service":"blob","sdk":"x","interactions":0}"#;
         let recording = recording::parse("f", empty).unwrap();
         let hosts = Hosts::of(&recording, Addressing::Host);
@@ -233,9 +242,55 @@ mod tests {
             hosts: &hosts,
             bindings: &mut bindings,
             account: "account",
-            timeline: None,
+            timeline,
         };
-        context.check(Some(how), recorded, live)
+        context.check(how, recorded, live)
+    }
+
+    /// Where the target's clock is a day and an hour ahead, dates agree that are, and no others.
+    #[test]
+    fn dates_agree_at_the_targets_time() {
+        let start = Timestamp::parse_iso("2019-05-09T00:57:00Z").unwrap();
+        let timeline = Timeline::new(start, start.plus_s(90_000));
+        let (date, day_later) = (
+            "Thu, 09 May 2019 00:57:10 GMT",
+            "Fri, 10 May 2019 01:57:10 GMT",
+        );
+        let two_s_later = "Fri, 10 May 2019 01:57:12 GMT";
+        let period = "2019-05-08T00:00:00.0000000Z";
+        let text = |time: &str| format!("before [{time}].\nRequestId:1\nTime:2");
+        for (how, recorded, live, equal) in [
+            (Some(How::Date), date, day_later, true),
+            (Some(How::Date), date, two_s_later, true),
+            (
+                Some(How::Date),
+                date,
+                "Fri, 10 May 2019 01:57:13 GMT",
+                false,
+            ),
+            (
+                Some(How::Date),
+                date,
+                "Sat, 11 May 2019 00:57:10 GMT",
+                false,
+            ),
+            (None, date, day_later, true),
+            (None, date, two_s_later, false),
+            (None, period, "2019-05-09T01:00:00.0000000Z", true),
+            (None, period, "2019-05-09T01:00:00Z", false),
+            (None, "2019-02-02", "2019-02-03", false),
+            (
+                Some(How::Message),
+                &text(period),
+                &text("2019-05-09T01:00:00.0000000Z"),
+                true,
+            ),
+        ] {
+            let found = check_moved(how, Some(&timeline), recorded, live);
+            assert_eq!(found.is_ok(), equal, "{how:?} {recorded} {live}: {found:?}");
+            let is_same = check_moved(how, None, recorded, live).is_ok();
+            assert!(!is_same, "{how:?} {recorded} {live}");
+        }
     }
 
     type Case = (How, String, String, bool);

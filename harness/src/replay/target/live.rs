@@ -26,6 +26,8 @@ const WAIT_S_MAX: u64 = 90;
 pub const TOO_LONG_TO_WAIT: &str = "too long to wait";
 /// Between two looks at the clock.
 const STEP: Duration = Duration::from_millis(20);
+/// What a server's clock may be off, as both are on one machine.
+const SKEW_S_MAX: u64 = 5;
 /// The version of the requests that empty an account.
 const VERSION: &str = "2019-02-02";
 /// What an account says that was given no kind: emulators know no other.
@@ -49,6 +51,7 @@ pub struct Live {
     table: String,
     clock: Clock,
     resets_properties: bool,
+    takes_any_settings: bool,
 }
 
 /// A request to a server, without what every one has.
@@ -79,6 +82,7 @@ impl Live {
             table,
             clock: Clock::system(),
             resets_properties: false,
+            takes_any_settings: false,
         }
     }
 
@@ -119,6 +123,16 @@ impl Live {
         }
     }
 
+    /// Played as well is what needs settings that it cannot be given: that it fails shows what it
+    /// does not have.
+    #[must_use]
+    pub fn whatever_it_lacks(self, is_played: bool) -> Live {
+        Live {
+            takes_any_settings: is_played,
+            ..self
+        }
+    }
+
     /// Whether each service still answers a request for an account.
     ///
     /// # Errors
@@ -127,6 +141,36 @@ impl Live {
         for service in Service::ALL {
             self.ask(account, service, Ask::of("GET", listing(service)))
                 .await?;
+        }
+        Ok(())
+    }
+
+    /// Whether each service lets an account in and shows about the same time as this machine.
+    ///
+    /// # Errors
+    /// In words, with what to do.
+    pub async fn is_fit(&self, account: &str) -> Result<(), String> {
+        for service in Service::ALL {
+            let name = service.as_str();
+            let answer = self.ask(account, service, Ask::of("GET", listing(service)));
+            let answer = answer.await.map_err(|error| format!("{name}: {error}"))?;
+            let date = answer
+                .headers
+                .get("date")
+                .and_then(Timestamp::parse_rfc1123);
+            let date = date.ok_or_else(|| format!("{name}: its answers have no Date"))?;
+            let now = self.clock.now();
+            if now.since(date).max(date.since(now)).as_secs() > SKEW_S_MAX {
+                return Err(format!(
+                    "{name}: its clock shows {date}, not this machine's time: start it anew"
+                ));
+            }
+            if answer.status != 200 {
+                return Err(format!(
+                    "{name}: it refuses {account} ({}); start it with what --print-accounts prints",
+                    answer.status
+                ));
+            }
         }
         Ok(())
     }
@@ -330,7 +374,9 @@ impl Target for Live {
             ),
         ];
         let found = needs.into_iter().find(|(is_needed, _)| *is_needed);
-        found.map(|(_, why)| why)
+        found
+            .filter(|_| !self.takes_any_settings)
+            .map(|(_, why)| why)
     }
 
     async fn reset(&self, settings: &AccountSettings, _: Timestamp) -> Result<(), TargetError> {
@@ -410,10 +456,9 @@ mod tests {
             versioning: true,
             ..settings
         };
-        assert!(
-            live.lacks(&settings)
-                .is_some_and(|why| why.contains("versioning"))
-        );
+        let why = live.lacks(&settings);
+        assert!(why.is_some_and(|why| why.contains("versioning")));
+        assert_eq!(live.whatever_it_lacks(true).lacks(&settings), None);
     }
 
     #[tokio::test]

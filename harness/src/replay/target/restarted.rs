@@ -12,6 +12,7 @@ pub struct Restarted {
     program: PathBuf,
     /// `name:key;name:key`.
     accounts: String,
+    any_settings: bool,
     running: Azurite,
     live: Arc<Live>,
     /// The recording that is played, or was last.
@@ -21,16 +22,22 @@ pub struct Restarted {
 }
 
 impl Restarted {
-    /// Starts it with these accounts (`name:key;name:key`).
+    /// Starts it with these accounts (`name:key;name:key`). With `any_settings` it is asked as well
+    /// what needs settings that it cannot be given.
     ///
     /// # Errors
     /// When it does not start.
-    pub async fn start(program: PathBuf, accounts: String) -> Result<Restarted, ServerError> {
+    pub async fn start(
+        program: PathBuf,
+        accounts: String,
+        any_settings: bool,
+    ) -> Result<Restarted, ServerError> {
         let running = Azurite::start(&program, &accounts).await?;
         Ok(Restarted {
-            live: Arc::new(at(&running)),
+            live: Arc::new(at(&running).whatever_it_lacks(any_settings)),
             program,
             accounts,
+            any_settings,
             running,
             playing: None,
             silenced_by: Vec::new(),
@@ -48,7 +55,7 @@ impl Restarted {
             self.silenced_by.extend(self.playing.take());
             // What is replaced is killed.
             self.running = Azurite::start(&self.program, &self.accounts).await?;
-            self.live = Arc::new(at(&self.running));
+            self.live = Arc::new(at(&self.running).whatever_it_lacks(self.any_settings));
         }
         self.playing = Some(recording.to_owned());
         Ok(Arc::clone(&self.live))
@@ -63,4 +70,26 @@ impl Restarted {
 fn at(azurite: &Azurite) -> Live {
     let addresses = [azurite.blob, azurite.queue, azurite.table];
     Live::at(addresses.map(|address| address.to_string())).with_default_properties()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Says that it listens, where nobody does.
+    const SILENT: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/replay/silent_azurite.sh"
+    );
+
+    #[tokio::test]
+    async fn a_silent_server_is_started_again_and_named() {
+        let accounts = "account:a2V5".to_owned();
+        let azurite = Restarted::start(PathBuf::from(SILENT), accounts, false).await;
+        let mut azurite = azurite.unwrap();
+        for recording in ["one", "two", "three"] {
+            azurite.ready(recording).await.unwrap();
+        }
+        assert_eq!(azurite.silenced_by(), ["one", "two"]);
+    }
 }
