@@ -4,8 +4,8 @@
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
 //! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
 //!   [`delegation`], [`prepare`]: the live request for a recorded one.
-//! - [`target`]: what is asked, [`chosen`] by the command line; [`player`]: one recording from start
-//!   to end.
+//! - [`target`]: what is asked, [`chosen`] by the command line; [`player`]: one recording, from
+//!   start to end.
 //! - [`pace`], [`timeline`], [`dates`]: its time, where the target's clock cannot be set.
 //! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
 //!   the live answer against the recorded one. [`rules`] is the one table of relaxations.

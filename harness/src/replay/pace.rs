@@ -8,6 +8,9 @@ use smalt_protocol::Timestamp;
 use super::target::{Target, TargetError};
 use super::timeline::Timeline;
 
+/// A target waits no longer than this when it is told a time.
+const WAIT_AT_ONCE: Duration = Duration::from_secs(60);
+
 /// A target's clock while one recording is played.
 pub struct Pace {
     /// The target's time, as far as it is known.
@@ -128,9 +131,73 @@ impl Own {
             return Ok(false);
         };
         self.wait_left = left;
-        if !wait.is_zero() {
-            target.set_clock(now.plus(wait)).await?;
+        let (mut reached, due) = (now, now.plus(wait));
+        while reached < due {
+            reached = reached.plus(WAIT_AT_ONCE).min(due);
+            target.set_clock(reached).await?;
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::replay::hosts::Addressing;
+    use crate::replay::settings::AccountSettings;
+    use crate::replay::wire::{Request, Response};
+
+    /// Its clock shows at once what it is told to wait for.
+    struct Waiting {
+        clock: Clock,
+        waited_s: Mutex<Vec<u64>>,
+    }
+
+    #[async_trait]
+    impl Target for Waiting {
+        fn addressing(&self) -> Addressing {
+            Addressing::Host
+        }
+
+        async fn reset(&self, _: &AccountSettings, _: Timestamp) -> Result<(), TargetError> {
+            Ok(())
+        }
+
+        async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
+            let waited = now.since(self.clock.now());
+            self.waited_s.lock().unwrap().push(waited.as_secs());
+            self.clock.set(now);
+            Ok(())
+        }
+
+        async fn call(&self, request: Request) -> Result<Response, TargetError> {
+            Err(TargetError::Call(request.url))
+        }
+    }
+
+    #[tokio::test]
+    async fn steps_are_waited_for_until_the_time_is_used_up() {
+        let start = Timestamp::from_unix_s(1_000_000_000);
+        let clock = Clock::manual(start.plus_s(500_000));
+        let target = Waiting {
+            clock: clock.clone(),
+            waited_s: Mutex::default(),
+        };
+        let mut pace = Pace::new(Some(clock), start, Duration::from_secs(100));
+        for (recorded_s, is_reached) in
+            [(0, true), (2, true), (90, true), (101, false), (101, false)]
+        {
+            let reached = pace.reach(&target, start.plus_s(recorded_s)).await;
+            assert_eq!(reached, Ok(is_reached), "{recorded_s}");
+        }
+        assert_eq!(*target.waited_s.lock().unwrap(), [2, 60, 28]);
+        assert_eq!(pace.now(), start.plus_s(500_090));
+        assert_eq!(pace.wait_left(), Duration::from_secs(10));
+        let timeline = pace.timeline().unwrap();
+        assert_eq!(timeline.time(start), start.plus_s(500_000));
     }
 }
