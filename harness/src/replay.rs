@@ -4,22 +4,27 @@
 //! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
 //! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
 //!   [`delegation`], [`prepare`]: the live request for a recorded one.
-//! - [`target`]: what is asked; [`player`]: one recording from start to end.
+//! - [`target`]: what is asked, [`chosen`] by the command line; [`player`]: one recording, from
+//!   start to end.
+//! - [`pace`], [`timeline`], [`dates`]: its time, where the target's clock cannot be set.
 //! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
 //!   the live answer against the recorded one. [`rules`] is the one table of relaxations.
 //! - [`report`], [`text`]: what came out. [`options`]: the command line.
 
 pub mod avro;
 pub mod bindings;
+pub mod chosen;
 pub mod compare;
 pub mod corpus;
 pub mod credentials;
+pub mod dates;
 pub mod delegation;
 pub mod earlier;
 pub mod hosts;
 pub mod json;
 pub mod multipart;
 pub mod options;
+pub mod pace;
 pub mod player;
 pub mod prepare;
 pub mod properties;
@@ -32,6 +37,7 @@ pub mod sources;
 pub mod superset;
 pub mod target;
 pub mod text;
+pub mod timeline;
 pub mod tree;
 pub mod uri;
 pub mod value;

@@ -9,6 +9,7 @@ use super::hosts::Hosts;
 use super::json::Json;
 use super::rules::{self, DROPPED_BY_RECORDERS, How, Place};
 use super::superset::Superset;
+use super::timeline::Timeline;
 use super::tree::{self, Element, Part, Tree};
 use super::value::{Context, Unequal};
 use super::wire::{Headers, Response};
@@ -60,6 +61,8 @@ pub struct Comparer<'a> {
     pub dropped: &'a BTreeSet<&'static str>,
     /// The order of JSON members is no evidence: the recorder wrote them anew.
     pub reserialised: bool,
+    /// How dates are moved, where the target's clock cannot be set.
+    pub timeline: Option<&'a Timeline>,
     /// For listings of an account that held other things as well.
     pub superset: Option<Superset<'a>>,
 }
@@ -140,6 +143,7 @@ impl Run<'_, '_> {
             hosts: self.comparer.hosts,
             bindings: self.comparer.bindings,
             account: self.comparer.account,
+            timeline: self.comparer.timeline,
         };
         match context.check(rule.map(|(_, how)| how), r, l) {
             Ok(()) => {}

@@ -4,26 +4,19 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use smalt_protocol::Service;
 
+use super::chosen::{Chosen, Name};
 use super::compare::Aspect;
 use super::corpus::{self, CorpusError};
 use super::hosts::{Addressing, Hosts, account_key_base64};
 use super::player;
-use super::recording::Recording;
 use super::report::{Collector, Report, percent};
-use super::target::Target;
-use super::target::http::OverHttp;
-use super::target::inproc::InProcess;
-use super::target::mirror::Mirror;
 use super::text;
-
-/// Recordings that are played at the same time in process; a server has one clock for all.
-const TASKS_IN_PROCESS: usize = 2;
 
 /// Options of `harness replay`.
 #[derive(Clone, Debug, clap::Args)]
@@ -31,11 +24,27 @@ pub struct Options {
     /// The directory of the recordings.
     #[arg(long, env = "SMALT_CORPUS", value_name = "DIR")]
     pub corpus: PathBuf,
-    /// `inproc`; the blob endpoint of a server (queue, table and control on the next ports),
-    /// started with `--strictSkew` and the accounts of `--print-accounts`; or `mirror`, which
-    /// answers as recorded and must pass whole.
+    /// `inproc`; `azurite`, which is started; the blob endpoint of a server, `http://host:port`
+    /// (queue, table and smalt's control on the next ports), started with the accounts of
+    /// `--print-accounts`, a smalt with `--strictSkew` as well; or `mirror`, which answers as
+    /// recorded and must pass whole.
     #[arg(long, default_value = "inproc")]
     pub target: String,
+    /// The server at the URL cannot be told the time: the recordings are moved to now. Everything
+    /// in its accounts is deleted before each of them, so that it must be on this machine.
+    #[arg(long)]
+    pub live: bool,
+    /// Wait so long for each recording where the clock cannot be set; what it holds later than that
+    /// is excused.
+    #[arg(long, value_name = "SECONDS", default_value_t = player::WAIT_MAX.as_secs())]
+    pub wait_s_max: u64,
+    /// Play as well what needs settings of the account that a server without control cannot be
+    /// given, in place of excusing it: versioning, encryption scopes and the like.
+    #[arg(long)]
+    pub any_settings: bool,
+    /// The command of the target `azurite`, as npm installs it.
+    #[arg(long, env = "AZURITE", value_name = "FILE")]
+    pub azurite: Option<PathBuf>,
     /// Only recordings of this service: blob, queue or table.
     #[arg(long, value_parser = corpus::service)]
     pub service: Option<Service>,
@@ -117,36 +126,11 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     Ok(Threshold { rate, percent_min })
 }
 
-/// What is asked.
-#[derive(Clone)]
-enum Kind {
-    InProcess,
-    Mirror,
-    Server(Arc<OverHttp>),
-}
-
-impl Kind {
-    fn parse(text: &str) -> Option<Kind> {
-        Some(match text {
-            "inproc" => Kind::InProcess,
-            "mirror" => Kind::Mirror,
-            url => Kind::Server(Arc::new(OverHttp::at(url)?)),
-        })
-    }
-
-    fn target(&self, recording: &Recording) -> Arc<dyn Target> {
-        match self {
-            Kind::InProcess => Arc::new(InProcess::default()),
-            Kind::Mirror => Arc::new(Mirror::of(recording)),
-            Kind::Server(server) => server.clone(),
-        }
-    }
-}
-
 /// Plays the selected recordings.
 ///
 /// # Errors
-/// When the corpus cannot be read, holds something else, or nothing is selected.
+/// When the corpus cannot be read, holds something else, nothing is selected, or there is no such
+/// target.
 pub async fn run(options: &Options) -> anyhow::Result<Report> {
     let names = selected(options)?;
     anyhow::ensure!(
@@ -158,23 +142,25 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
     if !std::io::stderr().is_terminal() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
-    let kind = Kind::parse(&options.target)
-        .ok_or_else(|| anyhow::anyhow!("not a target: {}", options.target))?;
-    let tasks = if matches!(kind, Kind::Server(_)) {
-        1
-    } else {
-        TASKS_IN_PROCESS
+    let name = Name {
+        target: &options.target,
+        is_live: options.live,
+        any_settings: options.any_settings,
+        azurite: options.azurite.as_deref(),
     };
+    let chosen = Chosen::of(name, || accounts(options)).await?;
+    let wait_max = Duration::from_secs(options.wait_s_max);
     let mut played = futures_util::stream::iter(names)
         .map(|name| {
-            let (kind, dir) = (kind.clone(), options.corpus.clone());
+            let (chosen, dir) = (chosen.clone(), options.corpus.clone());
             tokio::spawn(async move {
                 let recording = corpus::load(&dir, &name)?;
-                let played = player::play(kind.target(&recording), &recording).await;
-                Ok::<_, CorpusError>((recording, played))
+                let target = chosen.target(&recording).await?;
+                let played = player::play_waiting(target, &recording, wait_max).await;
+                Ok::<_, anyhow::Error>((recording, played))
             })
         })
-        .buffer_unordered(tasks);
+        .buffer_unordered(chosen.tasks());
     let slice_only = options.operations == Operations::Slice;
     let mut collector = Collector::new(&options.target, slice_only);
     while let Some(done) = played.next().await {
@@ -183,7 +169,9 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    Ok(collector.finish())
+    let mut report = collector.finish();
+    report.silenced_by = chosen.silenced_by().await;
+    Ok(report)
 }
 
 fn selected(options: &Options) -> Result<Vec<String>, CorpusError> {
@@ -257,7 +245,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.json {
         corpus::write(path, &serde_json::to_string_pretty(&report)?)?;
     }
-    anyhow::ensure!(report.recordings > 0, "there is no such recording");
+    anyhow::ensure!(report.recordings > 0, "no recording could be compared");
     let misses = match &options.require[..] {
         [] => missed(&report, &EVERYTHING),
         required => missed(&report, required),

@@ -13,6 +13,7 @@ use super::credentials::{Credential, Signer, UNNAMED};
 use super::delegation::DelegationKey;
 use super::earlier::{self, DeletedContainer, ExistingBlob};
 use super::hosts::Hosts;
+use super::pace::Pace;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
 use super::reruns;
@@ -27,6 +28,12 @@ use crate::traces::convert::MISSING_BODY;
 
 /// A call that takes longer in real time hangs: the slowest honest one takes milliseconds.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a recording is waited for at a target whose clock cannot be set, unless told otherwise.
+pub const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Why the rest of a recording is not played.
+pub const CLOCK_IS_FIXED: &str = "the clock cannot be set";
+/// Why a recording is not played whose account held something old.
+pub const NOTHING_OLD: &str = "the clock cannot be set back for what was made long before";
 /// The version of the requests that make what a recording never created.
 const SETUP_VERSION: &str = "2019-02-02";
 
@@ -72,7 +79,7 @@ struct Player<'a> {
     recording: &'a Recording,
     hosts: Hosts,
     bindings: Bindings,
-    now: Timestamp,
+    pace: Pace,
     delegation_key: Option<DelegationKey>,
     /// Names that occur in the requests so far.
     own: BTreeSet<String>,
@@ -82,14 +89,21 @@ struct Player<'a> {
 
 /// Plays a recording, each run of its test from a fresh state.
 pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
-    let mut whole = Played {
-        outcomes: Vec::with_capacity(recording.interactions.len()),
-        rule_uses: vec![0; RULES.len()],
-        setup_problems: Vec::new(),
-    };
+    play_waiting(target, recording, WAIT_MAX).await
+}
+
+/// The same. Where the target's clock cannot be set, the recorded time is waited for, so long
+/// altogether; what comes later is excused.
+pub async fn play_waiting(
+    target: Arc<dyn Target>,
+    recording: &Recording,
+    wait_max: Duration,
+) -> Played {
+    let mut wait_left = wait_max;
+    let mut whole = nothing_played(recording);
     for run in reruns::split(recording) {
         let run = sources::restored(&run);
-        let played = play_run(Arc::clone(&target), &run).await;
+        let played = play_run(Arc::clone(&target), &run, &mut wait_left).await;
         whole.outcomes.extend(played.outcomes);
         whole.setup_problems.extend(played.setup_problems);
         for (sum, uses) in whole.rule_uses.iter_mut().zip(played.rule_uses) {
@@ -99,11 +113,22 @@ pub async fn play(target: Arc<dyn Target>, recording: &Recording) -> Played {
     whole
 }
 
-async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
+async fn play_run(
+    target: Arc<dyn Target>,
+    recording: &Recording,
+    wait_left: &mut Duration,
+) -> Played {
     let hosts = Hosts::of(recording, target.addressing());
     let settings = settings::infer(recording, hosts.accounts());
     let blobs = earlier::blobs(recording);
     let deleted = earlier::deleted_containers(recording);
+    let own_clock = target.own_clock();
+    let is_old = |blob: &ExistingBlob| blob.created < settings::start_of(recording);
+    let needs_past = !deleted.is_empty() || blobs.iter().any(is_old);
+    let needs_past = (own_clock.is_some() && needs_past).then_some(NOTHING_OLD);
+    if let Some(why) = target.lacks(&settings).or(needs_past) {
+        return excused(recording, why);
+    }
     let start = settings::start_of(recording);
     let start = blobs.first().map_or(start, |oldest| oldest.created);
     let oldest = deleted.iter().map(|one| one.changed).min();
@@ -112,15 +137,11 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
         recording,
         hosts,
         bindings: Bindings::default(),
-        now: start,
+        pace: Pace::new(own_clock, start, *wait_left),
         delegation_key: None,
         own: BTreeSet::new(),
         dropped: dropped_headers(|header| recording.never_answers_with(header)),
-        played: Played {
-            outcomes: Vec::with_capacity(recording.interactions.len()),
-            rule_uses: vec![0; RULES.len()],
-            setup_problems: Vec::new(),
-        },
+        played: nothing_played(recording),
         target,
     };
     if let Err(error) = player.target.reset(&settings, start).await {
@@ -140,7 +161,25 @@ async fn play_run(target: Arc<dyn Target>, recording: &Recording) -> Played {
         let outcome = player.interaction(interaction).await;
         player.played.outcomes.push(outcome);
     }
+    *wait_left = player.pace.wait_left();
     player.played
+}
+
+fn nothing_played(recording: &Recording) -> Played {
+    Played {
+        outcomes: Vec::with_capacity(recording.interactions.len()),
+        rule_uses: vec![0; RULES.len()],
+        setup_problems: Vec::new(),
+    }
+}
+
+/// A recording that proves nothing at this target.
+fn excused(recording: &Recording, why: &str) -> Played {
+    let mut played = nothing_played(recording);
+    let excuses = recording.interactions.iter();
+    let excuses = excuses.map(|_| Outcome::Excused(why.to_owned()));
+    played.outcomes.extend(excuses);
+    played
 }
 
 impl Player<'_> {
@@ -205,8 +244,7 @@ impl Player<'_> {
 
     /// Moves the clock on to what is made next.
     async fn set_up_at(&mut self, time: Timestamp) {
-        self.now = self.now.max(time);
-        if let Err(error) = self.target.set_clock(self.now).await {
+        if let Err(error) = self.pace.prepare(&*self.target, time).await {
             self.played.setup_problems.push(error.to_string());
         }
     }
@@ -250,6 +288,7 @@ impl Player<'_> {
         more: &[(&str, &str)],
         body: Bytes,
     ) {
+        let now = self.pace.now();
         let service = self.recording.service;
         let media_type = if service == Service::Table && method == "POST" {
             "application/json"
@@ -258,7 +297,7 @@ impl Player<'_> {
         };
         let mut headers = Headers::from_iter([
             ("x-ms-version", SETUP_VERSION.to_owned()),
-            ("x-ms-date", self.now.rfc1123()),
+            ("x-ms-date", now.rfc1123()),
             ("content-length", body.len().to_string()),
             ("content-type", media_type.to_owned()),
             ("accept", "application/json;odata=nometadata".to_owned()),
@@ -274,7 +313,7 @@ impl Player<'_> {
         let signer = Signer {
             account,
             service,
-            now: self.now,
+            now,
             delegation_key: None,
             answer: None,
             version: UNNAMED,
@@ -308,14 +347,17 @@ impl Player<'_> {
     async fn interaction(&mut self, interaction: &Interaction) -> Outcome {
         self.target.begin().await;
         self.own.extend(superset::names_in(&interaction.request));
-        self.now = self.now.max(interaction.date);
-        if let Err(error) = self.target.set_clock(self.now).await {
-            return failed_call(interaction, &error);
+        match self.pace.reach(&*self.target, interaction.date).await {
+            Ok(true) => {}
+            Ok(false) => return Outcome::Excused(CLOCK_IS_FIXED.to_owned()),
+            Err(error) => return failed_call(interaction, &error),
         }
+        let now = self.pace.now();
         let preparer = Preparer {
             hosts: &self.hosts,
             bindings: &self.bindings,
-            now: self.now,
+            now,
+            timeline: self.pace.timeline(),
             delegation_key: self.delegation_key.as_ref(),
             account_listing: self.recording.has_flag("account_listing"),
         };
@@ -351,6 +393,7 @@ impl Player<'_> {
             rule_uses: &mut self.played.rule_uses,
             account: &account,
             dropped: &self.dropped,
+            timeline: self.pace.timeline(),
             reserialised: self.recording.has_note("json_reserialised"),
             superset: superset.then(|| Superset {
                 own: &self.own,

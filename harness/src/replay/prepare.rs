@@ -5,10 +5,12 @@ use smalt_protocol::{ApiVersion, Timestamp};
 
 use super::bindings::{Bindings, Kind};
 use super::credentials::{Credential, Signer, UNNAMED};
+use super::dates;
 use super::delegation::DelegationKey;
 use super::hosts::Hosts;
 use super::multipart;
 use super::recording::Interaction;
+use super::timeline::Timeline;
 use super::uri::Url;
 use super::wire::{Headers, Request};
 
@@ -47,8 +49,10 @@ pub struct Preparer<'a> {
     pub hosts: &'a Hosts,
     /// The pairs seen so far.
     pub bindings: &'a Bindings,
-    /// The emulator's clock.
+    /// The target's clock.
     pub now: Timestamp,
+    /// How dates are moved, where that clock cannot be set.
+    pub timeline: Option<&'a Timeline>,
     /// The live user delegation key, once fetched.
     pub delegation_key: Option<&'a DelegationKey>,
     /// The account held other things as well.
@@ -77,10 +81,7 @@ impl Preparer<'_> {
             return Err(Unpreparable::ForeignMarker);
         }
         let credential = Credential::of(service, &url, recorded, &interaction.response);
-        url.rewrite(|name, value| {
-            self.bindings
-                .substitute(value, name.and_then(parameter_kind))
-        });
+        self.renew(&mut url);
         let signer = Signer {
             answer: Some(&interaction.response),
             ..self.signer(&account, service)
@@ -108,6 +109,17 @@ impl Preparer<'_> {
             headers,
             body,
         })
+    }
+
+    /// Puts live values and the target's time into a URL.
+    fn renew(&self, url: &mut Url) {
+        url.rewrite(|name, value| {
+            self.bindings
+                .substitute(value, name.and_then(parameter_kind))
+        });
+        if let Some(timeline) = self.timeline {
+            dates::in_signature(url, |time| timeline.time(time));
+        }
     }
 
     fn signer<'s>(&'s self, account: &'s str, service: smalt_protocol::Service) -> Signer<'s> {
@@ -160,8 +172,13 @@ impl Preparer<'_> {
     }
 
     fn header_value(&self, name: &str, value: &str) -> String {
-        if name.ends_with("modified-since") {
-            return self.bindings.live_date(value).unwrap_or(value).to_owned();
+        if dates::is_moment(name) {
+            let bound = self.bindings.live_date(value);
+            return match (bound.filter(|_| dates::is_condition(name)), self.timeline) {
+                (Some(live), _) => live.to_owned(),
+                (None, Some(timeline)) => timeline.text(value),
+                (None, None) => value.to_owned(),
+            };
         }
         let kind = match name {
             "x-ms-lease-id" | "x-ms-source-lease-id" => Some(Kind::LeaseId),
@@ -181,10 +198,7 @@ impl Preparer<'_> {
         let Some((owner, service)) = self.hosts.locate(&url, Some(account)) else {
             return value.to_owned();
         };
-        url.rewrite(|name, value| {
-            self.bindings
-                .substitute(value, name.and_then(parameter_kind))
-        });
+        self.renew(&mut url);
         url.scheme = self.hosts.map(url.clone(), Some(account)).scheme;
         let signer = self.signer(&owner, service);
         let refused =
@@ -200,12 +214,12 @@ impl Preparer<'_> {
         self.hosts.map(url, Some(account)).to_string()
     }
 
-    /// Bodies are the client's own, but for batches, which carry requests.
+    /// Bodies are the client's own, but for batches, which carry requests, and for periods.
     fn body(&self, interaction: &Interaction, account: &str) -> Bytes {
         let recorded = &interaction.request;
         let media_type = recorded.headers.get("content-type").unwrap_or_default();
         if !media_type.starts_with("multipart/mixed") {
-            return recorded.body.clone();
+            return self.periods(recorded);
         }
         let rewritten = multipart::rewrite(&recorded.body, |inner| {
             let version = recorded.headers.get("x-ms-version");
@@ -213,6 +227,19 @@ impl Preparer<'_> {
             self.inner(inner, account, version);
         });
         rewritten.unwrap_or_else(|| recorded.body.clone())
+    }
+
+    /// The body, with the periods of access policies and delegation keys at the target's time.
+    fn periods(&self, recorded: &Request) -> Bytes {
+        let comp = Url::parse(&recorded.url).and_then(|url| url.param("comp"));
+        let has_periods = matches!(comp.as_deref(), Some("acl" | "userdelegationkey"));
+        let text = std::str::from_utf8(&recorded.body).ok();
+        match (self.timeline, text.filter(|_| has_periods)) {
+            (Some(timeline), Some(text)) => {
+                Bytes::from(dates::in_periods(text, |time| timeline.time(time)))
+            }
+            _ => recorded.body.clone(),
+        }
     }
 
     fn inner(&self, inner: &mut multipart::Inner<'_>, account: &str, version: ApiVersion) {
@@ -228,10 +255,7 @@ impl Preparer<'_> {
         let Some(mut url) = Url::parse(&text) else {
             return;
         };
-        url.rewrite(|name, value| {
-            self.bindings
-                .substitute(value, name.and_then(parameter_kind))
-        });
+        self.renew(&mut url);
         if absolute {
             inner.target = self.hosts.map(url, Some(account)).to_string();
             return;

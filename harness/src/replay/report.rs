@@ -83,8 +83,10 @@ pub fn percent(part: u64, whole: u64) -> f64 {
 pub struct RecordingRow {
     /// Its path below the corpus.
     pub recording: String,
-    /// Every interaction passed.
+    /// Something was compared, or nothing was there, and no interaction differs.
     pub passed: bool,
+    /// Every interaction is excused.
+    pub excused: bool,
     /// Every operation in it is built.
     pub in_slice: bool,
     /// Counts of its interactions.
@@ -135,8 +137,16 @@ pub struct Report {
     pub recordings: u64,
     /// Of those, passed.
     pub recordings_passed: u64,
+    /// Of those, passed though some of their interactions are excused.
+    pub recordings_in_part: u64,
+    /// Recordings left out because all of their interactions are excused.
+    pub recordings_excused: u64,
     /// Recordings left out because an operation of theirs is not built.
     pub recordings_not_built: u64,
+    /// Excused interactions by reason.
+    pub excuses: BTreeMap<String, u64>,
+    /// Recordings after which the target did not answer and was started again.
+    pub silenced_by: Vec<String>,
     /// Counts by service.
     pub services: BTreeMap<String, Tally>,
     /// Counts by service and operation.
@@ -179,9 +189,13 @@ impl Collector {
         if !row.in_slice {
             self.report.recordings_not_built += 1;
         }
-        if row.in_slice || !self.slice_only {
+        if row.excused {
+            self.report.recordings_excused += 1;
+        } else if row.in_slice || !self.slice_only {
             self.report.recordings += 1;
             self.report.recordings_passed += u64::from(row.passed);
+            let in_part = row.passed && row.tally.excused > 0;
+            self.report.recordings_in_part += u64::from(in_part);
         }
         let service = recording.service.as_str();
         for (interaction, outcome) in recording.interactions.iter().zip(&played.outcomes) {
@@ -189,6 +203,9 @@ impl Collector {
             let counts = row.in_slice || !self.slice_only;
             if !counts && *outcome != Outcome::NotBuilt {
                 continue;
+            }
+            if let Outcome::Excused(why) = outcome {
+                *self.report.excuses.entry(why.clone()).or_default() += 1;
             }
             let operation = format!("{service}: {}", interaction.operation);
             self.report.total.add(outcome);
@@ -239,12 +256,15 @@ fn row(recording: &Recording, played: &Played) -> RecordingRow {
             Outcome::Passed | Outcome::NotBuilt => {}
         }
     }
+    let excused = tally.excused > 0 && tally.compared == 0 && tally.not_built == 0;
     RecordingRow {
         recording: recording.name.clone(),
         // A recording of which an interaction went missing is not passed.
-        passed: failures.is_empty()
+        passed: !excused
+            && failures.is_empty()
             && tally.not_built == 0
             && played.outcomes.len() == recording.interactions.len(),
+        excused,
         in_slice: tally.not_built == 0,
         tally,
         setup_problems: played.setup_problems.clone(),

@@ -4,9 +4,11 @@ pub mod http;
 pub mod inproc;
 pub mod live;
 pub mod mirror;
+pub mod restarted;
 pub mod verify;
 
 use async_trait::async_trait;
+use smalt::Clock;
 use smalt_protocol::Timestamp;
 
 use super::hosts::Addressing;
@@ -30,7 +32,7 @@ pub enum TargetError {
     Control(String),
 }
 
-/// A storage service whose clock and state can be set.
+/// A storage service whose state can be set, and its clock unless it has one of its own.
 #[async_trait]
 pub trait Target: Send + Sync {
     /// How it names accounts.
@@ -39,7 +41,19 @@ pub trait Target: Send + Sync {
     /// Forgets everything and starts with these accounts and settings at this time.
     async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError>;
 
-    /// Sets its clock; never called with an earlier time than before.
+    /// The clock that it goes by, where nobody can set that: recordings are moved to its time.
+    fn own_clock(&self) -> Option<Clock> {
+        None
+    }
+
+    /// What it cannot be given of these settings, if anything: recordings that need it prove
+    /// nothing.
+    fn lacks(&self, _: &AccountSettings) -> Option<&'static str> {
+        None
+    }
+
+    /// Sets its clock, or waits until that has come so far; never called with an earlier time than
+    /// before.
     async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError>;
 
     /// Told before each interaction of the recording, and before none of the set-up.

@@ -47,6 +47,7 @@ pub fn table(report: &Report) -> String {
         percent(report.recordings_passed, report.recordings),
         report.recordings_not_built,
     );
+    excused(&mut out, report);
     let problems = report
         .rows
         .iter()
@@ -60,6 +61,28 @@ pub fn table(report: &Report) -> String {
         let _ = writeln!(out, "relaxed comparisons that nothing used: {unused}");
     }
     out
+}
+
+/// What nothing was concluded from, and why.
+fn excused(out: &mut String, report: &Report) {
+    if report.total.excused > 0 {
+        let _ = writeln!(
+            out,
+            "excused: {} interactions; {} recordings whole, in no rate; {} passed without those",
+            report.total.excused, report.recordings_excused, report.recordings_in_part,
+        );
+    }
+    for (why, count) in &report.excuses {
+        let _ = writeln!(out, "{count:>6}  {why}");
+    }
+    if !report.silenced_by.is_empty() {
+        let _ = writeln!(
+            out,
+            "started again {} times, as no answer came any more after: {}",
+            report.silenced_by.len(),
+            report.silenced_by.join(", "),
+        );
+    }
 }
 
 fn line(out: &mut String, width: usize, name: &str, tally: &Tally) {

@@ -38,6 +38,7 @@ impl Pair {
             account: "account",
             dropped: &BTreeSet::new(),
             reserialised: false,
+            timeline: None,
             superset: None,
         };
         comparer.compare(method, recorded, live)

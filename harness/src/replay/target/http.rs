@@ -47,6 +47,14 @@ impl OverHttp {
         }
     }
 
+    /// Whether its control endpoint answers.
+    ///
+    /// # Errors
+    /// With what came instead.
+    pub async fn is_controlled(&self) -> Result<(), TargetError> {
+        self.control("GET", "/clock", &json!({})).await
+    }
+
     async fn control(
         &self,
         method: &str,
