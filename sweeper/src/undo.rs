@@ -400,6 +400,5 @@ async fn undo_blob(
     }
     let restored = restore::restore(search.core, &dead, storage.as_ref(), source, search.undo);
     (record.to, record.outcome, record.detail) = restored.await;
-    record.detail = record.detail.or(other);
     Some(record)
 }

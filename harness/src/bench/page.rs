@@ -212,7 +212,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let mut blobs = Blobs {
         count: options.pages * u64::from(PAGE),
         containers: 1,
-        due_percent: 10,
+        due_of_10k: 1_000,
         moved_percent: 25,
         seed: 0,
         now: Timestamp::MIN,

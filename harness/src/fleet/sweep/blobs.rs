@@ -46,8 +46,8 @@ pub struct Blobs {
     pub count: u64,
     /// Containers that they lie in.
     pub containers: u64,
-    /// Of a hundred so many are due.
-    pub due_percent: u64,
+    /// Of ten thousand so many are due.
+    pub due_of_10k: u64,
     /// Of a hundred due ones so many are to be kept elsewhere.
     pub moved_percent: u64,
     /// Decides which.
@@ -67,8 +67,8 @@ impl Blobs {
     /// What is to become of it.
     pub fn fate(&self, number: Number) -> Fate {
         let drawn = spread(number ^ spread(self.seed.wrapping_add(1)));
-        let (due, moved, kept) = (drawn % 100, (drawn >> 16) % 100, (drawn >> 32) % 2);
-        match (due < self.due_percent, moved < self.moved_percent, kept) {
+        let (due, moved, kept) = (drawn % 10_000, (drawn >> 16) % 100, (drawn >> 32) % 2);
+        match (due < self.due_of_10k, moved < self.moved_percent, kept) {
             (true, true, _) => Fate::Moved,
             (true, false, _) => Fate::Deleted,
             (false, _, 0) => Fate::Untagged,
@@ -155,7 +155,7 @@ pub(crate) mod tests {
         Blobs {
             count,
             containers: 4,
-            due_percent: 10,
+            due_of_10k: 1_000,
             moved_percent: 25,
             seed: 7,
             now: Timestamp::from_unix_s(1_800_000_000),
@@ -170,6 +170,12 @@ pub(crate) mod tests {
         assert!((9_500..10_500).contains(&(deleted + moved)), "{deleted}");
         assert!((2_200..2_800).contains(&moved), "{moved}");
         assert!(of(Fate::Untagged) > 40_000 && of(Fate::Later) > 40_000);
+        let few = Blobs {
+            due_of_10k: 10,
+            ..blobs
+        };
+        let due = (0..few.count).filter(|n| few.fate(*n).is_due()).count();
+        assert!((70..130).contains(&due), "{due}");
     }
 
     #[test]

@@ -24,9 +24,8 @@ pub struct Options {
     /// Containers that they lie in.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     containers: u64,
-    /// Of a hundred blobs so many are due.
-    #[arg(long, default_value_t = 10, value_name = "PERCENT")]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=100))]
+    /// Of a hundred blobs so many are due: 10, or 0.1 where each takes a slow service long.
+    #[arg(long, default_value = "10", value_name = "PERCENT", value_parser = of_10k)]
     due: u64,
     /// Of a hundred due ones so many are to be moved to another container.
     #[arg(long, default_value_t = 25, value_name = "PERCENT")]
@@ -90,7 +89,7 @@ impl Options {
             blobs: Blobs {
                 count: self.blobs,
                 containers: self.containers,
-                due_percent: self.due,
+                due_of_10k: self.due,
                 moved_percent: self.moved,
                 seed: self.seed.wrapping_add(if self.refill { 0 } else { number }),
                 now: Timestamp::MIN,
@@ -105,6 +104,19 @@ impl Options {
             patience: Duration::from_secs(self.patience),
         })
     }
+}
+
+/// How many of ten thousand a percentage is.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it lies between 0 and 10,000"
+)]
+fn of_10k(percent: &str) -> Result<u64, String> {
+    let given: Option<f64> = percent.parse().ok();
+    let given = given.filter(|percent| (0.0..=100.0).contains(percent));
+    let given = given.ok_or("needs a number from 0 to 100")?;
+    Ok((given * 100.0).round() as u64)
 }
 
 /// The figures of a run.
@@ -188,4 +200,19 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     }
     println!("{failed} of {} runs broke a promise", options.rounds);
     Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_may_be_a_fraction() {
+        for (text, wanted) in [("0", 0), ("0.1", 10), ("10", 1_000), ("100", 10_000)] {
+            assert_eq!(of_10k(text), Ok(wanted), "{text}");
+        }
+        for text in ["", "-1", "100.1", "NaN", "ten"] {
+            assert!(of_10k(text).is_err(), "{text}");
+        }
+    }
 }
