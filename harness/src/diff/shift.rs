@@ -7,16 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
+use crate::replay::dates;
 use crate::replay::recording::Recording;
 use crate::replay::uri::Url;
 use crate::replay::wire::Headers;
 
-/// Length of `Sat, 21 Nov 2026 11:00:00 GMT`.
-const RFC1123_LENGTH: usize = 29;
-/// Times of signatures that lie so far off stay as they are: ten years.
+/// Times that lie so far off stay as they are: ten years.
 const FAR_S: u64 = 10 * 365 * 24 * 3_600;
-/// Parameters of a signature that are times.
-const TIMES: [&str; 2] = ["st", "se"];
 
 /// The recording as if its first answer had come at this time.
 #[must_use]
@@ -69,7 +66,9 @@ impl Shift {
     }
 
     fn time(self, time: Timestamp) -> Timestamp {
-        if self.is_back {
+        if time >= self.far {
+            time
+        } else if self.is_back {
             time.minus(self.by)
         } else {
             time.plus_s(self.by.as_secs())
@@ -90,35 +89,12 @@ impl Shift {
         let Some(mut url) = Url::parse(text).filter(|url| url.has_param("sig")) else {
             return text.to_owned();
         };
-        for name in TIMES {
-            let time = url.param(name).and_then(|text| Timestamp::parse_iso(&text));
-            if let Some(time) = time.filter(|time| *time < self.far) {
-                url.set_param(name, &self.time(time).iso_s());
-            }
-        }
+        dates::in_signature(&mut url, |time| self.time(time));
         url.to_string()
     }
 
-    /// A text with every date of HTTP moved.
     fn text(self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(end) = rest.find(" GMT") {
-            let end = end + " GMT".len();
-            let date = end
-                .checked_sub(RFC1123_LENGTH)
-                .and_then(|from| Some((from, Timestamp::parse_rfc1123(rest.get(from..end)?)?)));
-            match date {
-                // The year in which nothing expires any more is no moment.
-                Some((from, time)) if !rest[from..end].contains(" 9999 ") => {
-                    out.push_str(&rest[..from]);
-                    out.push_str(&self.time(time).rfc1123());
-                }
-                _ => out.push_str(&rest[..end]),
-            }
-            rest = &rest[end..];
-        }
-        out + rest
+        dates::http_in_text(text, |time| self.time(time))
     }
 }
 

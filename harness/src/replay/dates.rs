@@ -34,13 +34,25 @@ pub fn is_condition(header: &str) -> bool {
 
 /// A text with every date of HTTP and every ISO time (`2019-05-09T00:57:59.1234567Z`) in it moved.
 pub fn in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
+    found(text, |rest| {
+        http_date(rest, &moved).or_else(|| iso_time(rest, &moved))
+    })
+}
+
+/// A text with every date of HTTP moved: ISO times may be names, as those of snapshots.
+pub fn http_in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> String {
+    found(text, |rest| http_date(rest, &moved))
+}
+
+/// A text with what is found in it replaced: its length where it begins, and what is to stand there.
+fn found(text: &str, at_start: impl Fn(&str) -> Option<(usize, String)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
     while let Some(rest) = text.get(at..) {
         let Some(first) = rest.chars().next() else {
             break;
         };
-        if let Some((length, new)) = http_date(rest, &moved).or_else(|| iso_time(rest, &moved))
+        if let Some((length, new)) = at_start(rest)
             && !out.ends_with(|c: char| c.is_ascii_alphanumeric())
         {
             out.push_str(&new);
