@@ -265,6 +265,17 @@ async fn create_alone_does_not_overwrite() {
         .ask(By::Sas(&sas), "PUT", "/box/new", &block, "x")
         .await;
     assert_eq!(again.outcome(), (403, "UnauthorizedBlobOverwrite"));
+    // A copy is no way around it.
+    let read = world.service_sas("box", None, "r");
+    let source = format!("http://127.0.0.1:10000/devstoreaccount1/box/b?{read}");
+    let copy = [("x-ms-copy-source", source.as_str())];
+    for (path, wanted) in [
+        ("/box/copy", (202, "")),
+        ("/box/new", (403, "UnauthorizedBlobOverwrite")),
+    ] {
+        let copied = world.ask(By::Sas(&sas), "PUT", path, &copy, "").await;
+        assert_eq!(copied.outcome(), wanted, "{path}");
+    }
     let sas = world.service_sas("box", None, "w");
     let written = world
         .ask(By::Sas(&sas), "PUT", "/box/new", &block, "x")

@@ -207,3 +207,26 @@ async fn an_account_without_it_refuses() {
     let shown = container.header("x-ms-immutable-storage-with-versioning-enabled");
     assert_eq!(shown, "false");
 }
+
+/// A protected blob is replaced where it stays as a version: where versions are kept, even of a blob
+/// from before that, and where it is one already, even after that.
+#[tokio::test]
+async fn one_that_stays_as_a_version_is_replaced() {
+    for (before, after, wanted) in [
+        (false, false, DUE_TO_HOLD),
+        (false, true, (201, "")),
+        (true, false, (201, "")),
+    ] {
+        let client = account(before).await;
+        assert_eq!(set_hold(&client, "true").await.status, 200);
+        let settings = AccountSettings {
+            version_immutability: true,
+            versioning: after,
+            ..AccountSettings::default()
+        };
+        let name = smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
+        assert!(client.emulator().change_settings(name, settings));
+        let replaced = put(&client, &[]).await;
+        assert_eq!(replaced.outcome(), wanted, "{before}, then {after}");
+    }
+}

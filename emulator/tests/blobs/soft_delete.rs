@@ -197,6 +197,15 @@ async fn a_deleted_snapshot_is_deleted_for_good_where_that_is_allowed() {
     );
     assert_eq!(listed(&client, "deleted,snapshots").await, ["blob"]);
     assert_eq!(client.emulator().maintain(100).unwrap().records_reaped, 0);
+    // What is gone by itself is not there to be deleted, whether it was cleared away or not.
+    let path = format!("/box/b?snapshot={}", snapshot(&client).await);
+    assert_eq!(try_(&client, "DELETE", &path).await, "202");
+    client.advance_s(2 * 24 * 60 * 60);
+    let permanent = format!("{path}&deletetype=permanent");
+    assert_eq!(
+        try_(&client, "DELETE", &permanent).await,
+        "404 BlobNotFound"
+    );
 }
 
 #[tokio::test]

@@ -59,3 +59,31 @@ async fn a_blob_fits_its_tier() {
     let cool = create(&client, GIB, &[(TIER, "Cool")]).await;
     assert_eq!(cool.outcome(), (400, "AccessTierNotSupportedForBlobType"));
 }
+
+/// A copy gets a tier of its kind: of pages a size, of blocks none of them.
+#[tokio::test]
+async fn the_tier_of_a_copy_is_one_of_its_kind() {
+    let client = premium().await;
+    assert_eq!(create(&client, GIB, &[]).await.status, 201);
+    let block = [("x-ms-blob-type", "BlockBlob")];
+    let put = client.send("PUT", "/disks/b", &block, "text").await;
+    assert_eq!(put.status, 201);
+    let refused = (400, "AccessTierNotSupportedForBlobType");
+    for (source, tier, wanted) in [
+        ("/disks/d", "P6", (202, "")),
+        ("/disks/d", "Cool", refused),
+        ("/disks/b", "Cool", (202, "")),
+        ("/disks/b", "P6", refused),
+    ] {
+        let url = client.url(source);
+        let headers = [("x-ms-copy-source", url.as_str()), (TIER, tier)];
+        let copied = client.send("PUT", "/disks/copy", &headers, "").await;
+        assert_eq!(copied.outcome(), wanted, "{source} as {tier}");
+        if wanted == refused {
+            continue;
+        }
+        let head = client.send("HEAD", "/disks/copy", &[], "").await;
+        assert_eq!(head.header(TIER), tier);
+        client.send("DELETE", "/disks/copy", &[], "").await;
+    }
+}
