@@ -359,3 +359,22 @@ async fn fifty_thousand_blocks_commit_at_once() {
     let refused = commit(&client, &more, &[]).await;
     assert_eq!(refused.outcome(), (400, "BlockListTooLong"));
 }
+
+/// "Version 2013-08-15": since then a lease id needs a blob that is there.
+#[tokio::test]
+async fn older_versions_take_a_lease_id_where_no_blob_is() {
+    let client = with_container().await;
+    let lease = [("x-ms-lease-id", "6a2f3c5e-0000-4000-8000-000000000001")];
+    let path = format!("/box/b?comp=block&blockid={}", id("a"));
+    for (version, status) in [
+        (ApiVersion::V2012_02_12, 201),
+        (ApiVersion::V2013_08_15, 412),
+    ] {
+        let client = client.under(version);
+        let put = client.send("PUT", &path, &lease, "x").await;
+        assert_eq!(put.status, status, "{version}");
+        let text = String::from_utf8_lossy(&put.body);
+        let is_refused = text.contains("<Code>LeaseNotPresentWithBlobOperation<");
+        assert_eq!(is_refused, status == 412, "{text}");
+    }
+}

@@ -213,3 +213,19 @@ async fn previous_versions_are_found_where_they_are_asked_for() {
     assert_eq!(client.send("PUT", &path, &[], tags).await.status, 204);
     assert_eq!(names(&find(&client, with_versions).await), "");
 }
+
+/// A hash that the document of tags does not have is refused, and changes nothing.
+#[tokio::test]
+async fn the_document_is_compared_with_its_hashes() {
+    let client = with_blobs(&[("/box/a", "team=red")]).await;
+    let tags = "<Tags><TagSet><Tag><Key>team</Key><Value>blue</Value></Tag></TagSet></Tags>";
+    for (header, code) in [
+        (("content-md5", "AAAAAAAAAAAAAAAAAAAAAA=="), "Md5Mismatch"),
+        (("x-ms-content-crc64", "AAAAAAAAAAA="), "Crc64Mismatch"),
+    ] {
+        let path = "/box/a?comp=tags";
+        let set = client.send("PUT", path, &[header], tags).await;
+        assert_eq!(set.outcome(), (400, code));
+    }
+    assert_eq!(names(&find(&client, "team='red'").await), "box/a");
+}
