@@ -6,6 +6,9 @@
 #   ci/mutants.sh emulator                         emulator/src/rules
 #   ci/mutants.sh workers                          listener/src/rules; the sweeper's decide, plan and ttl
 #   ci/mutants.sh emulator rules/lease rules/tags  these modules alone
+#   ci/mutants.sh operations                       what checks and applies in emulator/src/ops: the
+#                                                  whole workspace, all mutants in one build
+#   ci/mutants.sh operations blob/page             those of this folder
 #   MUTANTS_DIR=DIR                                keep the crate and its build there
 #
 # What it calls missed may still be caught by tests of operations or of a whole worker.
@@ -15,6 +18,17 @@ root=$PWD
 part=$1
 shift
 crate=${MUTANTS_DIR:-$(mktemp -d)}/$part
+
+if [ "$part" = operations ]; then
+    mkdir -p "$crate"
+    git ls-files -z | xargs -0 cp --parents -t "$crate"
+    files=()
+    for place in "${@:-*}"; do
+        files+=(-f "emulator/src/ops/$place.rs" -f "emulator/src/ops/$place/**/*.rs")
+    done
+    exec python3 ci/mutants_switched.py "$crate" "(^|::)(check|apply)" "${files[@]}"
+fi
+
 rm -rf "${crate:?}"/{src,sleeve}
 mkdir -p "$crate/src"
 cp Cargo.lock "$crate/"

@@ -120,7 +120,7 @@ fn text(report: &UndoReport) -> String {
         let detail = row.detail.iter().map(|detail| format!("  ({detail})"));
         let detail: String = detail.collect();
         let name = row.outcome.name();
-        let line = format!("{name:<12} {} -> {}{detail}\n", row.from, row.to);
+        let line = format!("{name:<13} {} -> {}{detail}\n", row.from, row.to);
         text.push_str(&printable(&line));
     }
     let total: u64 = report.outcomes.values().sum();
