@@ -54,9 +54,13 @@ async fn a_blob_is_gone_when_its_time_has_come() {
     assert_eq!(head.header("x-ms-expiry-time"), expires);
     let shown = format!("<Expiry-Time>{expires}</Expiry-Time>");
     assert!(listed(&client, "").await.contains(&shown));
-    client
+    let taken = client
         .send("PUT", "/box/dir/b?comp=snapshot", &[], "")
         .await;
+    // A snapshot has no time of its own: it is gone with its blob.
+    let snapshot = format!("/box/dir/b?snapshot={}", taken.header("x-ms-snapshot"));
+    let head = client.send("HEAD", &snapshot, &[], "").await;
+    assert!(head.status == 200 && !head.has("x-ms-expiry-time"));
     client.advance_s(HOUR_S - 1);
     assert_eq!(client.send("GET", "/box/dir/b", &[], "").await.status, 200);
     client.advance_s(1);

@@ -230,3 +230,18 @@ async fn one_that_stays_as_a_version_is_replaced() {
         assert_eq!(replaced.outcome(), wanted, "{before}, then {after}");
     }
 }
+
+/// A snapshot is not protected with its blob.
+#[tokio::test]
+async fn a_snapshot_is_protected_by_itself_alone() {
+    let client = account(false).await;
+    set_policy(&client, &days(&client, 2), "Unlocked").await;
+    set_hold(&client, "true").await;
+    let taken = client.send("PUT", "/box/b?comp=snapshot", &[], "").await;
+    let path = format!("/box/b?snapshot={}", taken.header("x-ms-snapshot"));
+    let head = client.send("HEAD", &path, &[], "").await;
+    assert_eq!(head.status, 200);
+    assert!(!head.has(UNTIL) && !head.has(HOLD), "{head:?}");
+    assert_eq!(delete(&client, &path).await.status, 202);
+    assert_eq!(delete(&client, "/box/b").await.outcome(), DUE_TO_HOLD);
+}
