@@ -87,3 +87,27 @@ async fn the_tier_of_a_copy_is_one_of_its_kind() {
         client.send("DELETE", "/disks/copy", &[], "").await;
     }
 }
+
+/// The same of a tier that is set: what is none of the kind has a code for each kind.
+#[tokio::test]
+async fn the_tier_that_is_set_is_one_of_the_kind() {
+    let client = premium().await;
+    assert_eq!(create(&client, GIB, &[]).await.status, 201);
+    let block = [("x-ms-blob-type", "BlockBlob")];
+    let put = client.send("PUT", "/disks/b", &block, "text").await;
+    assert_eq!(put.status, 201);
+    for (path, tier, wanted) in [
+        ("/disks/d", "P15", (200, "")),
+        (
+            "/disks/d",
+            "Cool",
+            (400, "AccessTierNotSupportedForBlobType"),
+        ),
+        ("/disks/b", "Cool", (200, "")),
+        ("/disks/b", "P15", (400, "InvalidBlobTier")),
+    ] {
+        let path = format!("{path}?comp=tier");
+        let set = client.send("PUT", &path, &[(TIER, tier)], "").await;
+        assert_eq!(set.outcome(), wanted, "{path} {tier}");
+    }
+}
