@@ -171,6 +171,22 @@ async fn a_retention_that_is_switched_off_ends_only_for_what_is_deleted_later() 
     );
 }
 
+/// A snapshot that comes back is counted again: its blob is not deleted without it.
+#[tokio::test]
+async fn an_undeleted_snapshot_is_in_the_way_again() {
+    let client = with_container().await;
+    set_policy(&client, "<Enabled>true</Enabled><Days>2</Days>").await;
+    put(&client, "one").await;
+    let path = format!("/box/b?snapshot={}", snapshot(&client).await);
+    assert_eq!(try_(&client, "DELETE", &path).await, "202");
+    assert_eq!(try_(&client, "PUT", "/box/b?comp=undelete").await, "200");
+    assert_eq!(try_(&client, "HEAD", &path).await, "200");
+    assert_eq!(
+        try_(&client, "DELETE", "/box/b").await,
+        "409 SnapshotsPresent"
+    );
+}
+
 #[tokio::test]
 async fn a_deleted_snapshot_is_deleted_for_good_where_that_is_allowed() {
     let client = with_container().await;
