@@ -66,6 +66,11 @@ async fn positions_and_conditions_are_demanded() {
             [("if-match", "0x111111111111111")],
             (400, "OutOfRangeInput"),
         ),
+        // The first of all times of Windows.
+        (
+            [("if-match", "0x701CE1722770000")],
+            (412, "ConditionNotMet"),
+        ),
         ([("if-match", "garbage")], (412, "ConditionNotMet")),
         (
             [("content-md5", "AAAAAAAAAAAAAAAAAAAAAA==")],

@@ -138,9 +138,12 @@ async fn counts_are_of_queues_since_2009_09_19() {
     let client = Client::new().await;
     let old = client.under(ApiVersion::V2009_07_17);
     assert_eq!(old.send("PUT", "/old", "").await.status, 201);
+    let first = client.under(ApiVersion::V2009_09_19);
+    assert_eq!(first.send("PUT", "/first", "").await.status, 201);
     for (queue, asked_under, shown) in [
         ("old", ApiVersion::LATEST, 0),
         ("old", ApiVersion::V2009_07_17, 0),
+        ("first", ApiVersion::LATEST, 1),
         ("que", ApiVersion::V2009_07_17, 0),
         ("que", ApiVersion::V2009_09_19, 1),
         ("que", ApiVersion::LATEST, 1),
