@@ -208,8 +208,8 @@ async fn an_account_without_it_refuses() {
     assert_eq!(shown, "false");
 }
 
-/// A protected blob is replaced where it stays as a version: where versions are kept, even of a blob
-/// from before that, and where it is one already, even after that.
+/// A protected blob is replaced where it stays as a version: where versions are kept, even of a
+/// blob from before that, and where it is one already, even after that.
 #[tokio::test]
 async fn one_that_stays_as_a_version_is_replaced() {
     for (before, after, wanted) in [

@@ -44,7 +44,8 @@ pub fn http_in_text(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Strin
     found(text, |rest| http_date(rest, &moved))
 }
 
-/// A text with what is found in it replaced: its length where it begins, and what is to stand there.
+/// A text with what is found in it replaced: its length where it begins, and what is to stand
+/// there.
 fn found(text: &str, at_start: impl Fn(&str) -> Option<(usize, String)>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
