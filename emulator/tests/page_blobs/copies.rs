@@ -86,6 +86,20 @@ async fn incremental_copies_follow_the_snapshots_of_one_blob() {
     put(&client, 0, 512, 'a', &[]).await;
     let first = snapshot(&client).await;
     put(&client, 512, 512, 'b', &[]).await;
+    for (part, headers) in [
+        ("metadata", vec![("x-ms-meta-k", "v")]),
+        (
+            "properties",
+            vec![
+                ("x-ms-blob-content-type", "text/plain"),
+                ("x-ms-sequence-number-action", "update"),
+                ("x-ms-blob-sequence-number", "7"),
+            ],
+        ),
+    ] {
+        let path = format!("/disks/d?comp={part}");
+        assert_eq!(client.send("PUT", &path, &headers, "").await.status, 200);
+    }
     let second = snapshot(&client).await;
     let copy = async |path: &str, snapshot: &str| {
         let source = client.url(&format!("/disks/d{snapshot}"));
@@ -111,6 +125,13 @@ async fn incremental_copies_follow_the_snapshots_of_one_blob() {
     let head = client.send("HEAD", "/disks/e", &[], "").await;
     assert_eq!(head.header("x-ms-incremental-copy"), "true");
     assert_eq!(head.header("x-ms-copy-status"), "success");
+    for (name, value) in [
+        ("content-type", "text/plain"),
+        ("x-ms-meta-k", "v"),
+        ("x-ms-blob-sequence-number", "7"),
+    ] {
+        assert_eq!(head.header(name), value);
+    }
     // The destination is read through its snapshots, and changes by such copies only.
     let last = head.header("x-ms-copy-destination-snapshot");
     let bytes = get(
@@ -125,6 +146,9 @@ async fn incremental_copies_follow_the_snapshots_of_one_blob() {
         let refused = client.send(method, path, &[], "").await;
         assert_eq!(refused.outcome(), (409, code), "{method} {path}");
     }
+    // Each copy has left a snapshot.
+    let refused = client.send("DELETE", "/disks/e", &[], "").await;
+    assert_eq!(refused.outcome(), (409, "SnapshotsPresent"));
     let all = [("x-ms-delete-snapshots", "include")];
     assert_eq!(
         client.send("DELETE", "/disks/e", &all, "").await.status,
