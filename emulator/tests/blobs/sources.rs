@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, StreamBody};
 use smalt::body::{self, Body};
 use smalt::fetch::{FetchError, SourceRules};
 use smalt::http::SourceClient;
-use smalt_protocol::ApiVersion;
+use smalt_protocol::{ApiVersion, ErrorCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Answer, Client};
@@ -59,6 +59,7 @@ fn world(request: &Request<()>) -> Result<Response<Body>, FetchError> {
         ("/broken", _) => answer(503, &[], body::empty()),
         ("/known", _) => answer(304, &[], body::empty()),
         ("/azure", _) => answer(409, &[("x-ms-error-code", "BlobArchived")], body::empty()),
+        ("/locked", _) => answer(401, &[], body::empty()),
         ("/slow", _) => Err(FetchError::TimedOut("it".to_owned())),
         ("/private", _) => Err(FetchError::Forbidden("web.example at 10.0.0.1".to_owned())),
         _ => Err(FetchError::Unreachable("nobody".to_owned())),
@@ -265,5 +266,20 @@ async fn a_page_comes_over_a_socket_where_a_rule_admits_it() {
         if expected.0 == 201 {
             assert_eq!(bytes(&client).await, "page");
         }
+    }
+}
+
+/// What a source refuses is told in the words of its code, or else of its status.
+#[tokio::test]
+async fn a_refusal_is_passed_on_in_words() {
+    let (client, _) = client().await;
+    for (source, status, code) in [
+        ("/azure", 409, ErrorCode::BlobArchived),
+        ("/locked", 401, ErrorCode::AuthenticationFailed),
+    ] {
+        let refused = put(&client, source, &[PUT]).await;
+        assert_eq!(refused.outcome(), (status, "CannotVerifyCopySource"));
+        let text = String::from_utf8_lossy(&refused.body);
+        assert!(text.contains(code.message()), "{source}: {text}");
     }
 }
