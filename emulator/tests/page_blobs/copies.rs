@@ -1,6 +1,7 @@
 //! Pages from other blobs, copies that share them, incremental copies.
 
 use crate::disk::{KIND, get, put, snapshot, with_disk};
+use crate::support::Client;
 
 #[tokio::test]
 async fn pages_come_from_other_blobs() {
@@ -80,12 +81,8 @@ async fn copies_share_pages_until_one_of_them_changes() {
     );
 }
 
-#[tokio::test]
-async fn incremental_copies_follow_the_snapshots_of_one_blob() {
-    let client = with_disk(1024).await;
-    put(&client, 0, 512, 'a', &[]).await;
-    let first = snapshot(&client).await;
-    put(&client, 512, 512, 'b', &[]).await;
+/// Metadata, a type and a sequence number for the source.
+async fn describe(client: &Client) {
     for (part, headers) in [
         ("metadata", vec![("x-ms-meta-k", "v")]),
         (
@@ -100,6 +97,15 @@ async fn incremental_copies_follow_the_snapshots_of_one_blob() {
         let path = format!("/disks/d?comp={part}");
         assert_eq!(client.send("PUT", &path, &headers, "").await.status, 200);
     }
+}
+
+#[tokio::test]
+async fn incremental_copies_follow_the_snapshots_of_one_blob() {
+    let client = with_disk(1024).await;
+    put(&client, 0, 512, 'a', &[]).await;
+    let first = snapshot(&client).await;
+    put(&client, 512, 512, 'b', &[]).await;
+    describe(&client).await;
     let second = snapshot(&client).await;
     let copy = async |path: &str, snapshot: &str| {
         let source = client.url(&format!("/disks/d{snapshot}"));
