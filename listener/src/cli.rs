@@ -33,7 +33,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use smalt_listener::config::connection::{ConnectionLayer, Identity};
+use smalt_listener::config::connection::ConnectionLayer;
+use smalt_sleeve::Identity;
 
 use self::flags::WorkFlags;
 

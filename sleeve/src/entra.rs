@@ -10,9 +10,30 @@ use azure_identity::{
     DeveloperToolsCredential, ManagedIdentityCredential, ManagedIdentityCredentialOptions,
     UserAssignedId, WorkloadIdentityCredential, WorkloadIdentityCredentialOptions,
 };
+use serde::Deserialize;
 
 use crate::account::{AccountError, Credential};
 use crate::transport::{SdkClient, Transport};
+
+/// Whose token of Entra ID opens an account, in place of a key or a SAS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identity {
+    /// The one that the environment names, else who is logged in with the Azure CLI.
+    Entra,
+    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
+    ManagedIdentity,
+}
+
+impl Identity {
+    /// As a configuration writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Identity::Entra => "entra",
+            Identity::ManagedIdentity => "managed-identity",
+        }
+    }
+}
 
 impl Credential {
     /// The account that is logged in with the Azure CLI or the Azure Developer CLI.
@@ -76,6 +97,24 @@ impl Credential {
         let client_id = client_id.to_owned();
         let token = ClientSecretCredential::new(tenant_id, client_id, secret, Some(options));
         Ok(Credential::Token(token.map_err(refused)?))
+    }
+
+    /// The token of an identity. `variable` reads the environment; what is empty there is not set.
+    ///
+    /// # Errors
+    /// As [`Credential::of_environment`] and [`Credential::managed_identity`].
+    pub fn of_identity(
+        identity: Identity,
+        variable: &dyn Fn(&str) -> Option<String>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self, AccountError> {
+        match identity {
+            Identity::Entra => Self::of_environment(variable, transport),
+            Identity::ManagedIdentity => {
+                let client = variable("AZURE_CLIENT_ID").filter(|value| !value.is_empty());
+                Self::managed_identity(client.as_deref(), transport)
+            }
+        }
     }
 
     /// The identity of the machine or app: the system's own, or the one of `client_id`.

@@ -79,6 +79,8 @@ pub use account::{Account, AccountError, Credential};
 pub use ambient::SystemClock;
 pub use clock::{Clock, TokioClock};
 pub use context::CLIENT_REQUEST_ID_BYTES_MAX;
+#[cfg(feature = "entra")]
+pub use entra::Identity;
 pub use error::{ErrorKind, PortError};
 pub use policy::backoff::RetrySettings;
 pub use storage::{AzureStorage, Settings};

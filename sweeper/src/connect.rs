@@ -14,9 +14,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
-    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Transport,
+    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Identity, Transport,
 };
-use smalt_sweeper::settings::{self, AccountSettings, Identity, Secret, Setting, Settings};
+use smalt_sweeper::settings::{self, AccountSettings, Secret, Setting, Settings};
 use smalt_sweeper::{Accounts, OpenUri, Sweeper, uri};
 
 /// What was said on the command line, by paths of the file.
@@ -149,15 +149,8 @@ fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn S
 
 /// The credential of an identity. Tokens are fetched through the same transport.
 fn token(identity: Identity, transport: &Arc<dyn Transport>) -> Result<Credential> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let transport = Arc::clone(transport);
-    let credential = match identity {
-        Identity::Entra => Credential::of_environment(&variable, transport),
-        Identity::ManagedIdentity => {
-            let client = variable("AZURE_CLIENT_ID");
-            Credential::managed_identity(client.as_deref(), transport)
-        }
-    };
+    let variable = |name: &str| std::env::var(name).ok();
+    let credential = Credential::of_identity(identity, &variable, Arc::clone(transport));
     credential.with_context(|| format!("auth = \"{}\"", identity.name()))
 }
 

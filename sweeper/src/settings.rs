@@ -21,7 +21,7 @@ use crate::config::SweeperConfig;
 use crate::plan::Prices;
 
 pub use effective::{Setting, Source, effective};
-pub use schema::{AccountSettings, Identity};
+pub use schema::AccountSettings;
 pub use secret::Secret;
 pub use sound::findings;
 

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use smalt_listener::config::ConfigError;
-use smalt_listener::config::connection::{Connection, Identity, connection};
+use smalt_listener::config::connection::{Connection, connection};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::secret::{Process, Sources};
 use smalt_protocol::connection_string::ConnectionString;
 use smalt_protocol::service::Service;
 use smalt_sleeve::port::Storage;
 use smalt_sleeve::{
-    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, RetrySettings,
-    Settings, Transport,
+    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Identity,
+    RetrySettings, Settings, Transport,
 };
 
 use super::Common;
@@ -66,14 +66,7 @@ pub(crate) async fn open_azure(
 /// The credential of an identity.
 fn token(identity: Identity, transport: Arc<dyn Transport>) -> anyhow::Result<Credential> {
     let variable = |name: &str| Process.variable(name);
-    let credential = match identity {
-        Identity::Entra => Credential::of_environment(&variable, transport),
-        Identity::ManagedIdentity => {
-            let client = variable("AZURE_CLIENT_ID");
-            Credential::managed_identity(client.as_deref(), transport)
-        }
-    };
-    credential.context("--auth")
+    Credential::of_identity(identity, &variable, transport).context("--auth")
 }
 
 /// The account of a connection.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Deserialize;
+use smalt_sleeve::Identity;
 
 use super::ConfigError;
 use super::secret::{Sources, resolve};
@@ -32,16 +33,6 @@ pub struct ConnectionLayer {
     pub connect_to: Option<String>,
     /// Whether secrets may stand here as they are.
     pub allow_inline_secrets: bool,
-}
-
-/// Whose token of Entra ID opens the account, in place of a key or a SAS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Identity {
-    /// The one that the environment names, else who is logged in with the Azure CLI.
-    Entra,
-    /// The machine's or the app's own.
-    ManagedIdentity,
 }
 
 /// A connection, ready to be opened. `Debug` shows no secret.

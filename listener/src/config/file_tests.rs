@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+use smalt_sleeve::Identity;
+
 use super::*;
-use crate::config::connection::{Identity, connection};
+use crate::config::connection::connection;
 
 #[derive(Default)]
 struct Fake(BTreeMap<&'static str, &'static str>);

@@ -31,19 +31,24 @@ impl AzureStorage {
         }
     }
 
+    /// This one blob, for a SAS.
+    pub(super) fn sas_target<'a>(&'a self, blob: &'a BlobId) -> SasTarget<'a> {
+        SasTarget {
+            service: Service::Blob,
+            account: &self.shared.account,
+            name: &blob.container,
+            blob: Some(&blob.name),
+            snapshot: "",
+        }
+    }
+
     /// `spr` is left out where a key signs: the same SAS must read from an emulator's plain HTTP.
     fn url_with_sas(&self, blob: &BlobId, lifetime: Duration) -> PortResult<String> {
         let url = self.plain_url(blob);
         let sas = match &self.shared.credential {
             Credential::Key(key) => ServiceSas {
                 version: SAS_VERSION,
-                target: SasTarget {
-                    service: Service::Blob,
-                    account: &self.shared.account,
-                    name: &blob.container,
-                    blob: Some(&blob.name),
-                    snapshot: "",
-                },
+                target: self.sas_target(blob),
                 permissions: "r",
                 start: None,
                 expiry: Some(self.shared.clock.now().plus(lifetime)),

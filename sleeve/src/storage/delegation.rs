@@ -11,8 +11,6 @@ use std::time::Duration;
 use azure_core::http::RequestContent;
 use azure_storage_blob::models::BlobServiceClientGetUserDelegationKeyOptions;
 use smalt_protocol::Timestamp;
-use smalt_protocol::service::Service;
-use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::UserDelegationSas;
 use smalt_protocol::xml::user_delegation_key::{KeyInfo, UserDelegationKey};
 
@@ -87,13 +85,7 @@ impl AzureStorage {
         })?;
         let sas = UserDelegationSas {
             version: SAS_VERSION,
-            target: SasTarget {
-                service: Service::Blob,
-                account: &self.shared.account,
-                name: &blob.container,
-                blob: Some(&blob.name),
-                snapshot: "",
-            },
+            target: self.sas_target(blob),
             permissions: "r",
             start: None,
             expiry,

@@ -5,8 +5,9 @@ use std::io::IsTerminal;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use smalt_sleeve::Identity;
 use smalt_sweeper::Sweeper;
-use smalt_sweeper::settings::{Identity, Settings};
+use smalt_sweeper::settings::Settings;
 use toml::Value;
 
 use super::progress::Beside;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use smalt_sleeve::Identity;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
 use super::rules::RuleEntry;
@@ -41,26 +42,6 @@ pub struct AccountSettings {
     pub auth: Option<Identity>,
     /// Blob endpoint; that of the public cloud when absent.
     pub endpoint: Option<String>,
-}
-
-/// Whose token of Entra ID opens an account, in place of a key or a SAS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Identity {
-    /// The one that the environment names, else who is logged in with the Azure CLI.
-    Entra,
-    /// The machine's or the app's own.
-    ManagedIdentity,
-}
-
-impl Identity {
-    /// As the configuration writes it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Identity::Entra => "entra",
-            Identity::ManagedIdentity => "managed-identity",
-        }
-    }
 }
 
 /// The whole file.

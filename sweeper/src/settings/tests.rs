@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use smalt_sleeve::Identity;
+
 use super::*;
 use crate::config::{Collision, StateBackend};
 
