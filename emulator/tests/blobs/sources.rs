@@ -60,6 +60,7 @@ fn world(request: &Request<()>) -> Result<Response<Body>, FetchError> {
         ("/known", _) => answer(304, &[], body::empty()),
         ("/azure", _) => answer(409, &[("x-ms-error-code", "BlobArchived")], body::empty()),
         ("/locked", _) => answer(401, &[], body::empty()),
+        ("/changed", _) => answer(412, &[], body::empty()),
         ("/slow", _) => Err(FetchError::TimedOut("it".to_owned())),
         ("/private", _) => Err(FetchError::Forbidden("web.example at 10.0.0.1".to_owned())),
         _ => Err(FetchError::Unreachable("nobody".to_owned())),
@@ -276,10 +277,15 @@ async fn a_refusal_is_passed_on_in_words() {
     for (source, status, code) in [
         ("/azure", 409, ErrorCode::BlobArchived),
         ("/locked", 401, ErrorCode::AuthenticationFailed),
+        ("/gone", 404, ErrorCode::ResourceNotFound),
+        ("/changed", 412, ErrorCode::ConditionNotMet),
     ] {
         let refused = put(&client, source, &[PUT]).await;
         assert_eq!(refused.outcome(), (status, "CannotVerifyCopySource"));
         let text = String::from_utf8_lossy(&refused.body);
         assert!(text.contains(code.message()), "{source}: {text}");
     }
+    let huge = put(&client, "/huge", &[PUT]).await;
+    let text = String::from_utf8_lossy(&huge.body);
+    assert!(text.contains("limit (5000MB)."), "{text}");
 }

@@ -1,7 +1,10 @@
 //! Pages from other blobs, copies that share them, incremental copies.
 
-use crate::disk::{KIND, get, put, snapshot, with_disk};
-use crate::support::Client;
+use smalt::AccountSettings;
+use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
+
+use crate::disk::{KIND, create, get, put, snapshot, with_disk};
+use crate::support::{Answer, Client};
 
 #[tokio::test]
 async fn pages_come_from_other_blobs() {
@@ -160,4 +163,59 @@ async fn incremental_copies_follow_the_snapshots_of_one_blob() {
         client.send("DELETE", "/disks/e", &all, "").await.status,
         202
     );
+}
+
+/// Copies a snapshot of a disk into `/disks/e`.
+async fn copy_incrementally(client: &Client, disk: &str, snapshot: &str) -> Answer {
+    let source = client.url(&format!("/disks/{disk}?snapshot={snapshot}"));
+    let from = [("x-ms-copy-source", source.as_str())];
+    let path = "/disks/e?comp=incrementalcopy";
+    client.send("PUT", path, &from, "").await
+}
+
+#[tokio::test]
+async fn incremental_copies_have_one_source() {
+    let client = with_disk(512).await;
+    let first = snapshot(&client).await;
+    let copied = copy_incrementally(&client, "d", &first).await;
+    assert_eq!(copied.outcome(), (202, ""));
+    let again = copy_incrementally(&client, "d", &first).await;
+    assert_eq!(again.outcome(), (202, ""), "the same snapshot once more");
+    let kind = [(KIND, "PageBlob"), ("x-ms-blob-content-length", "512")];
+    let other = client.send("PUT", "/disks/other", &kind, "").await;
+    assert_eq!(other.status, 201);
+    let path = "/disks/other?comp=snapshot";
+    let taken = client.send("PUT", path, &[], "").await;
+    let of_other = taken.header("x-ms-snapshot");
+    let refused = copy_incrementally(&client, "other", of_other).await;
+    assert_eq!(refused.outcome(), (409, "IncrementalCopyBlobMismatch"));
+    // Of the same name, but another blob.
+    let all = [("x-ms-delete-snapshots", "include")];
+    assert_eq!(
+        client.send("DELETE", "/disks/d", &all, "").await.status,
+        202
+    );
+    assert_eq!(create(&client, 512, &[]).await.status, 201);
+    let of_new = snapshot(&client).await;
+    let refused = copy_incrementally(&client, "d", &of_new).await;
+    assert_eq!(refused.outcome(), (409, "IncrementalCopyBlobMismatch"));
+}
+
+#[tokio::test]
+async fn the_first_incremental_copy_alone_names_a_version() {
+    let client = with_disk(512).await;
+    let settings = AccountSettings {
+        versioning: true,
+        ..AccountSettings::default()
+    };
+    let emulator = client.emulator();
+    assert!(emulator.change_settings(EMULATOR_ACCOUNT_NAME, settings));
+    let taken = snapshot(&client).await;
+    let first = copy_incrementally(&client, "d", &taken).await;
+    let second = copy_incrementally(&client, "d", &taken).await;
+    assert_eq!((first.status, second.status), (202, 202));
+    let names_one = [&first, &second].map(|answer| answer.has("x-ms-version-id"));
+    assert_eq!(names_one, [true, false]);
+    let head = client.send("HEAD", "/disks/e", &[], "").await;
+    assert!(!head.has("x-ms-version-id"));
 }
