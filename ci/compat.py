@@ -1,0 +1,74 @@
+"""The original design's configuration, laid out for a sweep and looked at behind it: see compat.sh.
+
+    compat.py create    containers, blobs, and the state document with SAS URIs in it
+    compat.py show      the blobs that are left, and what the document says of its containers
+"""
+
+import os
+import sys
+import xml.etree.ElementTree as ElementTree
+from datetime import datetime, timedelta, timezone
+from xml.sax.saxutils import escape
+
+from azure.storage.blob import BlobServiceClient, ContainerSasPermissions, generate_container_sas
+
+SERVICE = BlobServiceClient.from_connection_string(os.environ["AZURE_STORAGE_CONNECTION_STRING"])
+NOW = datetime.now(timezone.utc)
+DUE = {"TimeToLive": (NOW - timedelta(hours=1)).isoformat()}
+STATE = SERVICE.get_blob_client("settings", "TimeToLiveBlobs")
+
+DOCUMENT = """<?xml version="1.0" encoding="utf-8" ?>
+<Containers timestamp="11/21/2026 9:00:00 AM" purged="12">
+  <!-- sales keeps its dead blobs -->
+  <Container name="sales" status="Init" prefix="" uri="{events}" token="" />
+  <Container name="logs" status="Init" prefix="app/" uri="{logs}" />
+  <Container name="off" status="Off" prefix="" uri="{paused}" token="" />
+</Containers>
+"""
+
+
+def uri(name):
+    """The container's address with a SAS, as it stands in an attribute: ampersands escaped."""
+    container = SERVICE.get_container_client(name)
+    sas = generate_container_sas(
+        container.account_name,
+        name,
+        account_key=SERVICE.credential.account_key,
+        permission=ContainerSasPermissions(read=True, write=True, delete=True, list=True),
+        expiry=NOW + timedelta(hours=1),
+    )
+    return escape(f"{container.url}?{sas}")
+
+
+def create():
+    for name in ["settings", "events", "logs", "paused", "dbc"]:
+        SERVICE.create_container(name)
+    events = SERVICE.get_container_client("events")
+    events.upload_blob("gone", b"1", metadata=DUE)
+    events.upload_blob("dead", b"2", metadata={**DUE, "DeadBlobContainer": "dbc/deleteme/"})
+    events.upload_blob("later", b"3", metadata={"TimeToLive": (NOW + timedelta(1)).isoformat()})
+    events.upload_blob("unmarked", b"4")
+    # Replaced: the original overwrites.
+    SERVICE.get_blob_client("dbc", "deleteme/dead").upload_blob(b"old", metadata={"Old": "1"})
+    SERVICE.get_blob_client("paused", "due").upload_blob(b"5", metadata=DUE)
+    logs = SERVICE.get_container_client("logs")
+    logs.upload_blob("other", b"6", metadata=DUE)
+    for at in range(250):
+        logs.upload_blob(f"app/{at:04}", b"7", metadata=DUE)
+    names = {"events", "logs", "paused"}
+    STATE.upload_blob(DOCUMENT.format(**{name: uri(name) for name in names}))
+
+
+def show():
+    for name in ["events", "logs", "paused", "dbc"]:
+        container = SERVICE.get_container_client(name)
+        for blob in container.list_blobs(include=["metadata"]):
+            body = container.download_blob(blob.name).readall().decode()
+            print(name, blob.name, body, *sorted(set(blob.metadata or {}) & {"Old"}))
+    text = STATE.download_blob().readall().decode()
+    for container in ElementTree.fromstring(text):
+        print(container.get("name"), "sig=" in container.get("uri"))
+    print("&amp;" in text, "sales keeps its dead blobs" in text)
+
+
+{"create": create, "show": show}[sys.argv[1]]()

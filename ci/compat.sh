@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# The original design's own configuration, as its author would have laid it out with Microsoft's
+# Python SDK: a state document of version 1 with SAS URIs whose ampersands are escaped, 100 blobs a
+# page, moves that overwrite. One sweep with `--profile compat` and nothing else said.
+# Needs: ci/build.sh, ci/quickstart.sh (its venv).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt smalt-sweeper
+
+python=${BUILD_DIR:-build}/quickstart/bin/python
+start_smalt smalt
+connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
+connection+=";BlobEndpoint=http://$smalt_blob/$account;"
+export AZURE_STORAGE_CONNECTION_STRING=$connection
+
+"$python" ci/compat.py create
+"$bin/smalt-sweeper" once --profile compat --state settings/TimeToLiveBlobs --dead-account default \
+    --log-level debug --log json >"$work/report" 2>"$work/log" ||
+    fail "smalt-sweeper: $(cat "$work/report" "$work/log")"
+grep -qE '"logs": *\{[^}]*"pages": *3[,}]' <(tr -d '\n' <"$work/report") ||
+    fail "250 blobs are not three pages: $(cat "$work/report")"
+! grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | grep -qvx sig=REDACTED ||
+    fail "the report or the log shows a SAS"
+
+"$python" ci/compat.py show >"$work/shown"
+diff "$work/shown" - <<'END' || fail "what is left"
+events later 3
+events unmarked 4
+logs other 6
+paused due 5
+dbc deleteme/dead 2
+sales True
+logs True
+off True
+True True
+END
+echo "a document of version 1 with SAS URIs was swept as it stands"
