@@ -1,8 +1,8 @@
 //! What a listener can be told: one queue's settings, where they come from, and their checks.
 //!
-//! Settings come from flags and environment, then the TOML file, then the defaults here
-//! ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a secret is
-//! kept.
+//! Settings come from flags and environment, then the TOML file, then a [`profile`], then the
+//! defaults here ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a
+//! secret is kept.
 
 pub mod connection;
 pub mod duration;
@@ -10,6 +10,7 @@ pub mod effective;
 pub mod file;
 pub mod idle_tasks;
 pub mod partitions;
+pub mod profile;
 pub mod secret;
 
 use std::time::Duration;
