@@ -320,10 +320,8 @@ impl QueueLayer {
         c.poison_queue.clone_from(&self.poison.queue);
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
-        match self.offload.settings() {
-            Ok(offload) => c.offload = offload,
-            Err(fault) => faults.push(fault),
-        }
+        c.offload = self.offload.settings().ok().flatten();
+        faults.extend(self.offload.faults());
         // That a name is none is said once.
         let sound = queue_name("queue", name).map_or("nameless", |()| name);
         faults.extend(self.partitions.faults(sound));

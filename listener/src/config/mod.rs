@@ -260,7 +260,7 @@ impl ListenerConfig {
         };
         let checks = [name, poison, itself, worker, self.check_visibility()];
         let checks = checks.into_iter().chain(self.check_times());
-        let offload = self.offload.as_ref().map(Offload::validate);
+        let offload = self.offload.iter().flat_map(Offload::faults).map(Err);
         let checks = checks.chain(self.check_sentinel()).chain(offload);
         checks
             .chain(self.check_counts())
