@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use smalt_listener::config::profile::Profile;
 use smalt_listener::config::{Idle, Policy, Tasks};
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::{ListenerConfig, QueueListener};
@@ -86,25 +87,29 @@ pub enum Rule {
     Article,
     /// Our listener with this policy, and the article's longest idle interval of a second.
     Policy(Policy),
-    /// Our listener as it is when nothing is set: `little`, 8 tasks, half a minute at the longest.
-    Defaults,
+    /// Our listener with a profile, and nothing set besides.
+    Profile(Profile),
 }
 
-/// All of them.
-pub const RULES: [Rule; 6] = [
+/// All of them. The profile `seed` is the policy with the article's interval, under its own name.
+pub const RULES: [Rule; 9] = [
     Rule::Article,
     Rule::Policy(Policy::Seed),
     Rule::Policy(Policy::Little),
     Rule::Policy(Policy::Aimd),
     Rule::Policy(Policy::Fixed),
-    Rule::Defaults,
+    Rule::Profile(Profile::Default),
+    Rule::Profile(Profile::LowLatency),
+    Rule::Profile(Profile::Throughput),
+    Rule::Profile(Profile::Frugal),
 ];
 
 impl Rule {
     fn name(self) -> &'static str {
         match self {
             Rule::Article => "article",
-            Rule::Defaults => "defaults",
+            Rule::Profile(Profile::Default) => "defaults",
+            Rule::Profile(profile) => profile.name(),
             Rule::Policy(Policy::Little) => "little",
             Rule::Policy(Policy::Seed) => "seed",
             Rule::Policy(Policy::Fixed) => "fixed",
@@ -291,7 +296,7 @@ fn config(rule: Rule, setting: Setting) -> Option<ListenerConfig> {
     let defaults = ListenerConfig::new(QUEUE);
     match rule {
         Rule::Article => None,
-        Rule::Defaults => Some(defaults),
+        Rule::Profile(profile) => Some(profile.config(QUEUE)),
         Rule::Policy(policy) => Some(ListenerConfig {
             policy,
             tasks: Tasks {
@@ -448,6 +453,8 @@ mod tests {
         );
         let little = little[1].transactions;
         assert!((590..650).contains(&little), "{little} at a second each");
-        assert!(of(Rule::Defaults)[1].transactions < 40);
+        assert!(of(Rule::Profile(Profile::Default))[1].transactions < 40);
+        let seed = config(Rule::Policy(Policy::Seed), SETTING);
+        assert_eq!(seed, config(Rule::Profile(Profile::Seed), SETTING));
     }
 }

@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smalt_harness::testing::TestAccount;
-use smalt_listener::ListenerConfig;
 use smalt_listener::config::Encoding;
 use smalt_listener::handler::{Verdict, function};
+use smalt_listener::metrics::Metrics;
 use smalt_listener::partition::{
     PartitionError, PartitionSender, PartitionSettings, PartitionedListener, Partitions,
 };
 use smalt_listener::payload::SendOptions;
+use smalt_listener::{ListenerConfig, Observer};
 use smalt_sleeve::port::{BlobId, CallContext, MessageTtl, PutBlob, Storage};
 use smalt_sleeve::{Account, AzureStorage, Settings, TokioClock};
 
@@ -76,6 +77,37 @@ fn texts(seen: &Seen) -> BTreeSet<String> {
         .iter()
         .map(|(text, _)| text.clone())
         .collect()
+}
+
+/// Each request about a map is shown, with its operation: it is billed.
+#[tokio::test(start_paused = true)]
+async fn requests_about_the_map_are_shown() -> Outcome {
+    let account = TestAccount::open()?;
+    let storage = storage(&account)?;
+    let metrics = Arc::new(Metrics::new("orders"));
+    let shown = Arc::clone(&metrics) as Arc<dyn Observer>;
+    let settings = PartitionSettings::new("orders", 2, "ops");
+    let partitions = Partitions::new(storage, settings)?.observed_by(shown);
+    let seen = || metrics.counts().requests.into_iter().collect::<Vec<_>>();
+    partitions.map().await?;
+    let made = [
+        ("Create Container", 1),
+        ("Create Queue", 2),
+        ("Get Blob", 2),
+        ("Get Queue Metadata", 1),
+        ("Put Blob", 1),
+    ];
+    assert_eq!(seen(), made, "it was not there: looked for, made, read");
+    partitions.resize(3).await?;
+    let resized = [
+        ("Create Container", 1),
+        ("Create Queue", 5),
+        ("Get Blob", 3),
+        ("Get Queue Metadata", 1),
+        ("Put Blob", 2),
+    ];
+    assert_eq!(seen(), resized);
+    Ok(())
 }
 
 /// The same key goes to the same queue, all queues are used, and the plain queue of before is

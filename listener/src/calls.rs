@@ -251,17 +251,11 @@ impl Calls {
             Ok(answer) => answer,
             Err(_) => Err(self.unanswered(operation)),
         };
-        let throttled = answer.as_ref().is_err_and(is_throttle);
-        if throttled {
+        let called = Called::of(operation, &answer);
+        if called.throttled {
             throttle.throttled();
             self.account.throttled(&self.queue);
         }
-        let error = answer.as_ref().err().map(|error| error.kind);
-        let called = Called {
-            operation,
-            error,
-            throttled,
-        };
         self.observers.tell(|observer| observer.called(&called));
         answer.map(|value| Answered { at, value })
     }
@@ -294,9 +288,4 @@ impl Calls {
             false => id,
         }
     }
-}
-
-/// Whether the service said that it is asked too often.
-pub(crate) fn is_throttle(error: &PortError) -> bool {
-    error.kind == ErrorKind::Busy && error.status != Some(500)
 }

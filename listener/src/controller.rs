@@ -20,9 +20,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::calls::is_throttle;
 use crate::listener::{ListenerError, PoolState, PoolStatus};
 use crate::message::until;
+use crate::observers::is_throttle;
 use crate::planted::planted;
 use crate::pool::Pool;
 use crate::report::{Ended, Report};

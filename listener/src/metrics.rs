@@ -50,6 +50,14 @@ impl Counts {
         self.requests.values().sum()
     }
 
+    /// Adds the requests that others make for the same queue.
+    pub fn add_requests(&mut self, others: &Counts) {
+        for (operation, count) in &others.requests {
+            *self.requests.entry(operation).or_insert(0) += count;
+        }
+        self.throttled += others.throttled;
+    }
+
     fn of(&self, outcomes: &[Outcome]) -> u64 {
         let counts = outcomes.iter().filter_map(|o| self.outcomes.get(o));
         counts.sum()
@@ -193,7 +201,8 @@ pub struct Look<'a> {
     pub queue: &'a str,
     /// Sums.
     pub counts: Counts,
-    /// Pool; none for a queue of which only the requests are counted, such as a trigger queue.
+    /// Pool; none for a queue of which only the requests are counted, such as a trigger queue or
+    /// a map of partitions.
     pub pool: Option<PoolStatus>,
 }
 

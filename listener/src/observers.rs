@@ -24,6 +24,23 @@ pub struct Called {
     pub throttled: bool,
 }
 
+impl Called {
+    /// What is to be seen of a request to storage.
+    pub fn of<T>(operation: &'static str, answer: &Result<T, PortError>) -> Self {
+        let error = answer.as_ref().err();
+        Called {
+            operation,
+            error: error.map(|error| error.kind),
+            throttled: error.is_some_and(is_throttle),
+        }
+    }
+}
+
+/// Whether the service said that it is asked too often.
+pub(crate) fn is_throttle(error: &PortError) -> bool {
+    error.kind == ErrorKind::Busy && error.status != Some(500)
+}
+
 /// A get that was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fetched {

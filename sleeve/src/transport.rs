@@ -31,6 +31,12 @@ pub trait Transport: Send + Sync + fmt::Debug + 'static {
     ) -> Result<http::Response<Bytes>, TransportError>;
 }
 
+/// Whether an answer's status says no. The head of such an answer says everything that is acted
+/// upon, `Retry-After` above all: a transport hands it on though the text behind it broke off.
+pub fn is_refusal(status: http::StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
 /// Why there is no answer. The texts name hosts, never paths, queries or headers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {

@@ -1,10 +1,14 @@
 //! Planning in storage: every container listed, every blob decided about as a sweep would, and on
 //! demand looked at for what a sweep would run into. Writes nothing.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use smalt_sleeve::port::{BlobId, BlobItem, DeleteSnapshots, ListBlobs};
 
 use crate::accounts::Place;
+use crate::config::Collision;
 use crate::decide::{self, Decision};
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
@@ -34,7 +38,7 @@ impl Sweeper {
 
     /// As [`Sweeper::plan`], and looks at each blob that would go for what shows only at its turn:
     /// its snapshots, where they are refused (a listing for each), and another blob at its
-    /// destination (a HEAD for each move).
+    /// destination (a HEAD for each move), be it there already or on its way there by this plan.
     ///
     /// # Errors
     /// As [`Sweeper::plan`].
@@ -65,13 +69,15 @@ impl Sweeper {
             containers_all: elements.len() as u64,
             ..Plan::default()
         };
+        let mut taken = Taken::default();
         for element in elements {
             let sheet = Sheet {
                 element,
                 swept: &swept,
                 rows_max,
             };
-            if let Err(error) = plan_container(&core, &sheet, &mut plan, &progress).await {
+            let planned = plan_container(&core, &sheet, &mut taken, &mut plan, &progress);
+            if let Err(error) = planned.await {
                 let entry = plan.containers.entry(element.name.clone());
                 entry.or_default().error = Some(error);
             }
@@ -93,6 +99,7 @@ struct Sheet<'a> {
 async fn plan_container(
     core: &Core,
     sheet: &Sheet<'_>,
+    taken: &mut Taken,
     plan: &mut Plan,
     progress: &(impl Fn(&Plan) + Send),
 ) -> Result<(), String> {
@@ -121,7 +128,12 @@ async fn plan_container(
             })
             .collect();
         let looks = looks(core, &place, &page.blobs, &decided, plan.deep).await;
-        let looks = looks.map_err(|error| shown(&error))?;
+        let mut looks = looks.map_err(|error| shown(&error))?;
+        for ((item, decision), look) in page.blobs.iter().zip(&decided).zip(&mut looks) {
+            if taken.meets(core, &place, item, decision, look) {
+                look.keeps = Some(Outcome::Collision);
+            }
+        }
         plan.page(&element.name);
         plan.decided_at = page.server_time.iso_s();
         for ((item, decision), look) in page.blobs.iter().zip(&decided).zip(&looks) {
@@ -146,8 +158,57 @@ async fn plan_container(
 struct Look {
     /// What it ends as, when a sweep would not get it away.
     keeps: Option<Outcome>,
+    /// Whether its copy would be made, whatever becomes of the blob then.
+    copies: bool,
     /// Charged calls that it took to know.
     calls: u64,
+}
+
+/// Most destinations that are remembered: some tens of megabytes.
+const TAKEN_MAX: usize = 1_000_000;
+
+/// Where the plan's own moves go, each as a number, with the blob that goes there. Two destinations
+/// share a number once in millions of plans of that size.
+#[derive(Default)]
+struct Taken(HashMap<u64, u64>);
+
+impl Taken {
+    /// Whether a move meets the copy of another blob of this plan, where that keeps it. Of several
+    /// the first is taken to be there first; a sweep, which works on many at once, may find another
+    /// order, and as many collisions.
+    fn meets(
+        &mut self,
+        core: &Core,
+        place: &Place,
+        item: &BlobItem,
+        decision: &Decision,
+        look: &Look,
+    ) -> bool {
+        let Decision::Move { destination, .. } = decision else {
+            return false;
+        };
+        if !look.copies || core.config.dead.on_collision != Collision::Fail {
+            return false;
+        }
+        let to = number(destination);
+        // Elements may overlap: a blob does not meet itself.
+        let from = number(&(place.storage.account(), &place.container, &item.name));
+        match self.0.get(&to) {
+            Some(other) => *other != from,
+            None => {
+                if self.0.len() < TAKEN_MAX {
+                    self.0.insert(to, from);
+                }
+                false
+            }
+        }
+    }
+}
+
+fn number(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A look at each blob of a page, in its order; at none of them unless a deep plan is asked for.
@@ -186,6 +247,7 @@ async fn look(
         let seen = &item.properties;
         let check = inspect::standing(core, place, &blob, seen, destination).await?;
         look.keeps = check.keeps;
+        look.copies = check.keeps.is_none();
     }
     if look.keeps.is_none() && core.config.snapshots == DeleteSnapshots::Refuse {
         look.calls += 1;

@@ -9,10 +9,8 @@ use super::finding::{Finding, Place};
 use super::scripts::Script;
 use super::shift;
 use super::side::Standing;
-use crate::replay::compare::{Aspect, Difference};
 use crate::replay::player::{Outcome, Played, play};
 use crate::replay::recording::Recording;
-use crate::replay::target::live::TOO_LONG_TO_WAIT;
 use crate::traces::convert;
 use crate::traces::format::Trace;
 
@@ -62,11 +60,10 @@ pub async fn compare(
         problems: played.setup_problems,
         answered,
     };
-    for (interaction, outcome) in recording.interactions.iter().zip(&played.outcomes) {
-        // A side without a clock to set cannot be asked days later: nothing is to compare.
-        if matches!(outcome, Outcome::Failed(differences) if lies_ahead(differences)) {
-            break;
-        }
+    // A side without a clock to set cannot be asked days later: nothing is to compare from there.
+    let asked = played.too_far_ahead.unwrap_or(played.outcomes.len());
+    let outcomes = played.outcomes.iter().take(asked);
+    for (interaction, outcome) in recording.interactions.iter().zip(outcomes) {
         compared.compared += 1;
         let differences = match outcome {
             Outcome::Passed => continue,
@@ -98,13 +95,6 @@ pub async fn compare(
         }
     }
     compared
-}
-
-/// Whether an exchange was not asked because it lies too far ahead of a clock that nobody sets.
-fn lies_ahead(differences: &[Difference]) -> bool {
-    let is_ahead =
-        |one: &Difference| one.aspect == Aspect::Call && one.live.ends_with(TOO_LONG_TO_WAIT);
-    differences.iter().any(is_ahead)
 }
 
 /// Plays a recording on a side, at its own time or now, and keeps what the side says.

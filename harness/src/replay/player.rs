@@ -55,6 +55,9 @@ pub enum Outcome {
 pub struct Played {
     /// One outcome for each interaction, in order.
     pub outcomes: Vec<Outcome>,
+    /// The first interaction that was not asked because it lies too far ahead of the target's
+    /// clock, by its place among the outcomes.
+    pub too_far_ahead: Option<usize>,
     /// How often each of [`RULES`] was applied.
     pub rule_uses: Vec<u64>,
     /// Why what must exist beforehand could not be made, if so.
@@ -104,6 +107,9 @@ pub async fn play_waiting(
     for run in reruns::split(recording) {
         let run = sources::restored(&run);
         let played = play_run(Arc::clone(&target), &run, &mut wait_left).await;
+        let before = whole.outcomes.len();
+        let too_far_ahead = played.too_far_ahead.map(|n| before + n);
+        whole.too_far_ahead = whole.too_far_ahead.or(too_far_ahead);
         whole.outcomes.extend(played.outcomes);
         whole.setup_problems.extend(played.setup_problems);
         for (sum, uses) in whole.rule_uses.iter_mut().zip(played.rule_uses) {
@@ -168,6 +174,7 @@ async fn play_run(
 fn nothing_played(recording: &Recording) -> Played {
     Played {
         outcomes: Vec::with_capacity(recording.interactions.len()),
+        too_far_ahead: None,
         rule_uses: vec![0; RULES.len()],
         setup_problems: Vec::new(),
     }
@@ -350,7 +357,13 @@ impl Player<'_> {
         match self.pace.reach(&*self.target, interaction.date).await {
             Ok(true) => {}
             Ok(false) => return Outcome::Excused(CLOCK_IS_FIXED.to_owned()),
-            Err(error) => return failed_call(interaction, &error),
+            Err(error) => {
+                if matches!(error, TargetError::TooFarAhead { .. }) {
+                    let this = self.played.outcomes.len();
+                    self.played.too_far_ahead.get_or_insert(this);
+                }
+                return failed_call(interaction, &error);
+            }
         }
         let now = self.pace.now();
         let preparer = Preparer {

@@ -30,6 +30,12 @@ pub enum TargetError {
     /// The clock, the state, settings or faults could not be set.
     #[error("control: {0}")]
     Control(String),
+    /// The clock cannot be set, and is not waited for so long.
+    #[error("control: the next request lies {ahead_s} s ahead, too long to wait")]
+    TooFarAhead {
+        /// How far, in seconds.
+        ahead_s: u64,
+    },
 }
 
 /// A storage service whose state can be set, and its clock unless it has one of its own.

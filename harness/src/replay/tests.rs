@@ -405,7 +405,7 @@ async fn a_missing_interaction_is_caught() {
     assert_eq!(collector.finish().recordings_passed, 0);
 }
 
-/// A target that fails in its own way at every path that says so.
+/// A target that fails in its own way at every path that says so, and waits for no other day.
 struct Moody;
 
 #[async_trait]
@@ -418,8 +418,11 @@ impl Target for Moody {
         Ok(())
     }
 
-    async fn set_clock(&self, _: Timestamp) -> Result<(), TargetError> {
-        Ok(())
+    async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
+        match now.iso_s().starts_with("2019-05-09") {
+            true => Ok(()),
+            false => Err(TargetError::TooFarAhead { ahead_s: 1 }),
+        }
     }
 
     async fn call(&self, request: Request) -> Result<Response, TargetError> {
@@ -475,4 +478,9 @@ async fn a_moody_target_spoils_one_interaction() {
     let report = collector.finish();
     assert_eq!((report.total.compared, report.total.passed), (3, 1));
     assert_eq!(report.recordings_passed, 0);
+    assert_eq!(played.too_far_ahead, None);
+    let mut late = recording.clone();
+    late.interactions[2].date = late.interactions[2].date.plus_s(86_400);
+    let played = play(Arc::new(Moody), &late).await;
+    assert_eq!(played.too_far_ahead, Some(2));
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use smalt::Emulator;
 use smalt_protocol::Timestamp;
+use smalt_sleeve::transport::is_refusal;
 use smalt_sleeve::{Clock, FnTransport, HyperTransport, Transport, TransportError};
 use tokio::time::Instant;
 
@@ -23,7 +24,7 @@ use super::actor::Actor;
 use super::answers::{garbled, refusal};
 use super::faults::{AWAY, CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
-use crate::servers::in_process::{self, broken_off, is_refusal};
+use crate::servers::in_process::{self, broken_off};
 
 /// Most events of a run: twice what the busiest honest ones come to, fleets of a fixed size that
 /// poll up to their budgets. One that goes round in circles gets no further answers from there on,

@@ -4,9 +4,10 @@ use std::io;
 
 use bytes::Bytes;
 use http::response::Parts;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use smalt::Emulator;
+use smalt_sleeve::transport::is_refusal;
 
 /// Sends a request and reads the whole answer.
 ///
@@ -32,9 +33,4 @@ pub fn broken_off(head: Parts, error: io::Error) -> io::Result<Response<Bytes>> 
         return Err(error);
     }
     Ok(Response::from_parts(head, Bytes::new()))
-}
-
-/// Whether an answer's status says no.
-pub fn is_refusal(status: StatusCode) -> bool {
-    status.is_client_error() || status.is_server_error()
 }

@@ -9,6 +9,7 @@ use smalt_listener::config::file::{
     HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer, TriggerLayer,
 };
 use smalt_listener::config::idle_tasks::IdleTasks;
+use smalt_listener::config::profile::Profile;
 use smalt_listener::handler::exec::CommandLine;
 
 /// How the body is written into the text of a message.
@@ -63,6 +64,10 @@ pub(crate) struct ListenFlags {
         value_delimiter = ','
     )]
     pub(crate) queue: Vec<String>,
+    /// What stands in the place of the defaults: default, seed (the source article's listener),
+    /// low-latency, throughput or frugal. Every other setting wins over it.
+    #[arg(long, value_name = "NAME", env = "LISTENER_PROFILE")]
+    profile: Option<Profile>,
     /// Command per message: body on standard input, facts in MSG_*; exit 0 ok, 65 reject, 126
     /// and 127 stop the listener, else retry.
     #[arg(
@@ -170,6 +175,7 @@ impl ListenFlags {
         let human = |d: Option<Duration>| d.map(duration::Human);
         let s = &self.scale;
         QueueLayer {
+            profile: self.profile,
             visibility: human(self.visibility),
             max_dequeue: self.max_dequeue,
             retry: self

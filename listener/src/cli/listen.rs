@@ -109,7 +109,9 @@ fn surface(plan: &Plan, storage: &Arc<dyn Storage>, account: AccountLimit) -> Su
         price: plan.price,
         account,
         queues: Mutex::default(),
-        sets: sets.map(|queue| queue.config.queue.clone()).collect(),
+        sets: sets
+            .map(|queue| Arc::new(Metrics::new(&queue.config.queue)))
+            .collect(),
         triggers: Vec::new(),
     }
 }
@@ -126,6 +128,8 @@ fn listeners(
         let (config, handler) = (queue.config.clone(), Arc::clone(&queue.handler));
         let seed = seed.wrapping_add(number);
         let limit = surface.account.clone();
+        let mut maps = surface.sets.iter();
+        let map = maps.find(|map| map.queue() == config.queue).cloned();
         let (surface, account) = (Arc::clone(surface), limit.clone());
         let set = queue.partitions.as_ref().map(|set| set.name.clone());
         let shown = move |listener: QueueListener| {
@@ -137,9 +141,11 @@ fn listeners(
         works.push(match &queue.partitions {
             None => Work::One(shown(QueueListener::new(config, storage, handler, seed)?)),
             Some(set) => {
-                let set = Partitions::new(storage, set.clone())?.within(limit);
-                let set = Arc::new(set);
-                let many = PartitionedListener::new(set, config, handler, seed)?;
+                let mut set = Partitions::new(storage, set.clone())?.within(limit);
+                if let Some(map) = map {
+                    set = set.observed_by(map);
+                }
+                let many = PartitionedListener::new(Arc::new(set), config, handler, seed)?;
                 Work::Many(many.with_each(shown))
             }
         });

@@ -177,7 +177,10 @@ fn chosen(file: &ConfigFile, flags: &ListenFlags) -> Vec<(QueueLayer, QueueLayer
             .map(|name| in_file(name).cloned().unwrap_or_else(|| named(name)))
             .collect()
     };
-    let layered = below.into_iter();
+    let layered = below.into_iter().map(|queue| QueueLayer {
+        profile: queue.profile.or(file.listener.profile),
+        ..queue
+    });
     layered
         .map(|below| (flags.layer().over(below.clone()), below))
         .collect()

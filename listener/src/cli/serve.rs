@@ -119,8 +119,8 @@ pub(crate) struct Surface {
     /// The requests of all, and what they may cost in a day.
     pub(crate) account: AccountLimit,
     pub(crate) queues: Mutex<Vec<Watched>>,
-    /// Partitioned queues: their listeners come and go.
-    pub(crate) sets: Vec<String>,
+    /// Partitioned queues, with the requests about their maps: their listeners come and go.
+    pub(crate) sets: Vec<Arc<Metrics>>,
     /// Requests to the trigger queues.
     pub(crate) triggers: Vec<Arc<Metrics>>,
 }
@@ -199,13 +199,21 @@ impl Surface {
             counts: queue.metrics.counts(),
             pool: Some(queue.pool()),
         });
-        let triggers = self.triggers.iter().map(|metrics| Look {
-            queue: metrics.queue(),
-            counts: metrics.counts(),
-            pool: None,
-        });
-        let looks = looks.chain(triggers);
-        let text = prometheus(&looks.collect::<Vec<_>>(), self.uptime(), self.price);
+        let mut looks: Vec<_> = looks.collect();
+        for metrics in self.triggers.iter().chain(&self.sets) {
+            let (queue, counts) = (metrics.queue(), metrics.counts());
+            match looks.iter_mut().find(|look| look.queue == queue) {
+                // One series for each queue and operation. A partitioned queue has its own name's
+                // queue among those that are worked off, too.
+                Some(look) => look.counts.add_requests(&counts),
+                None => looks.push(Look {
+                    queue,
+                    counts,
+                    pool: None,
+                }),
+            }
+        }
+        let text = prometheus(&looks, self.uptime(), self.price);
         text + &self.account.today().map_or_else(String::new, of_budget)
     }
 
@@ -216,8 +224,9 @@ impl Surface {
         }
         let queues = self.queues();
         let mut problems: Vec<_> = queues.iter().filter_map(|q| q.readiness().err()).collect();
-        let known = |set: &&String| queues.iter().any(|queue| queue.set.as_ref() == Some(set));
-        for set in self.sets.iter().filter(|set| !known(set)) {
+        let known = |set: &str| queues.iter().any(|queue| queue.set.as_deref() == Some(set));
+        let sets = self.sets.iter().map(|set| set.queue());
+        for set in sets.filter(|set| !known(set)) {
             problems.push(format!(
                 "{set}: the map of its queues has not been read yet"
             ));

@@ -1,6 +1,7 @@
 //! Tests of the answers, and of one real exchange over a socket.
 
 use smalt_listener::handler::{Verdict, function};
+use smalt_listener::observers::Called;
 use smalt_listener::rules::budget::Budget;
 use smalt_listener::{ListenerConfig, Observer, QueueListener};
 use smalt_sleeve::port::Storage;
@@ -139,7 +140,7 @@ async fn dl21_events_are_for_somebody() {
 async fn a_partitioned_queue_is_one_to_the_outside() {
     let (storage, listener, surface) = surface();
     let mut surface = Arc::into_inner(surface).unwrap();
-    surface.sets = vec!["mails".to_owned()];
+    surface.sets = vec![Arc::new(Metrics::new("mails"))];
     run_for(&listener, s(5)).await;
     let (code, why) = ask(&surface, ALL, "GET /readyz", "");
     assert_eq!((code, why.contains("mails: the map")), (503, true), "{why}");
@@ -153,6 +154,40 @@ async fn a_partitioned_queue_is_one_to_the_outside() {
     let event = r#"{"queue":"MAILS"}"#;
     let answer = ask(&surface, ALL, "POST /notify", event);
     assert_eq!(answer, (202, "{\"woken\":2}\n".to_owned()));
+}
+
+/// Requests about a map count for the queue that it is of, beside those of a queue of that name.
+#[tokio::test(start_paused = true)]
+async fn requests_about_maps_are_counted() {
+    let (_storage, _listener, surface) = surface();
+    let mut surface = Arc::into_inner(surface).unwrap();
+    let call = |operation| Called {
+        operation,
+        error: None,
+        throttled: false,
+    };
+    let set = |queue: &str| {
+        let metrics = Metrics::new(queue);
+        metrics.called(&call("Get Blob"));
+        metrics.called(&call("Get Queue Metadata"));
+        Arc::new(metrics)
+    };
+    surface.sets = vec![set(QUEUE), set("mails")];
+    surface.price = Some(100.0);
+    let of_queue = &surface.queues()[0].metrics;
+    of_queue.called(&call("Get Queue Metadata"));
+    let (_, metrics) = ask(&surface, ALL, "GET /metrics", "");
+    let is_asked = |l: &&str| l.starts_with("listener_tx") || l.starts_with("listener_cost_e");
+    let series: Vec<_> = metrics.lines().filter(is_asked).collect();
+    let wanted = [
+        "listener_tx_total{queue=\"orders\",op=\"Get Blob\"} 1",
+        "listener_tx_total{queue=\"orders\",op=\"Get Queue Metadata\"} 2",
+        "listener_tx_total{queue=\"mails\",op=\"Get Blob\"} 1",
+        "listener_tx_total{queue=\"mails\",op=\"Get Queue Metadata\"} 1",
+        "listener_cost_estimate{queue=\"orders\"} 0.03",
+        "listener_cost_estimate{queue=\"mails\"} 0.02",
+    ];
+    assert_eq!(series, wanted);
 }
 
 /// With a token nobody else wakes the listener, and the answer says how to be let in.

@@ -132,10 +132,11 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "[[listener.queue]]\nname = \"Orders\"\nslots = 0\nretry = [\"8d\"]\n\
          idle = { min = \"1s\", max = \"10ms\" }\npartitions = { count = 0, max_age = \"2h\" }\n\
-         offload = { enc = \"zstd\" }\ntrigger = { queue = \"E\", every = \"1ms\" }",
+         offload = { enc = \"zstd\", max = \"0B\" }\ntrigger = { queue = \"E\", every = \"1ms\" }",
         "run --tasks-min 9 --tasks-max 8 --grace 2d",
         &[
             "offload.container",
+            "offload.max",
             "partitions: 0 is not",
             "partitions.max_age",
             "queue: `Orders`",

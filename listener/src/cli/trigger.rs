@@ -149,12 +149,7 @@ impl TriggerQueue {
     ) -> PortResult<T> {
         self.account.request().await;
         let answer = call.await;
-        let error = answer.as_ref().err();
-        self.metrics.called(&Called {
-            operation,
-            error: error.map(|error| error.kind),
-            throttled: error.is_some_and(|e| e.kind == ErrorKind::Busy && e.status != Some(500)),
-        });
+        self.metrics.called(&Called::of(operation, &answer));
         answer
     }
 }

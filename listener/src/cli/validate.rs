@@ -167,12 +167,13 @@ fn of_queue(
     )
 }
 
-fn source(source: &Source) -> &str {
+fn source(source: &Source) -> String {
     match source {
-        Source::Flag => "flag",
-        Source::Environment(name) => name,
-        Source::File => "file",
-        Source::Default => "default",
+        Source::Flag => "flag".to_owned(),
+        Source::Environment(name) => name.clone(),
+        Source::File => "file".to_owned(),
+        Source::Profile(profile) => format!("profile {profile}"),
+        Source::Default => "default".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::ListenerConfig;
 use super::duration::{Human, text};
 use super::file::{QueueLayer, TRIGGER_EVERY};
+use super::profile::Profile;
 use crate::handler::exec::CommandLine;
 use crate::partition::PartitionSettings;
 
@@ -15,6 +16,8 @@ pub enum Source {
     Environment(String),
     /// The file.
     File,
+    /// The profile, which is not the default one.
+    Profile(Profile),
     /// Nobody said anything.
     Default,
 }
@@ -46,6 +49,8 @@ macro_rules! rows {
 
 /// Every key of `[[listener.queue]]`.
 const ROWS: &[Row] = rows![
+    "profile", "profile", |l| l.profile.is_some(),
+        |_, l| l.profile.unwrap_or_default().to_string();
     "visibility", "visibility", |l| l.visibility.is_some(), |c, _| text(c.visibility);
     "renew", "", |l| l.renew.is_some(), |c, _| c.renew.to_string();
     "max_dequeue", "max_dequeue", |l| l.max_dequeue.is_some(), |c, _| c.max_dequeue.to_string();
@@ -157,28 +162,43 @@ pub fn settings(
     file: &QueueLayer,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Setting> {
+    let unsaid = unsaid(merged.profile.unwrap_or_default(), &config.queue);
     let row = |row: &Row| Setting {
         key: row.key,
         value: (row.value)(config, merged),
         source: if !(row.is_set)(merged) {
-            Source::Default
+            unsaid(row)
         } else if (row.is_set)(flags) {
             variable(row.flag).map_or(Source::Flag, Source::Environment)
         } else if (row.is_set)(file) {
             Source::File
         } else {
-            Source::Default
+            unsaid(row)
         },
     };
     ROWS.iter().map(row).collect()
+}
+
+/// Where a value comes from that nobody gave: the profile, if it changes the default.
+fn unsaid(profile: Profile, queue: &str) -> impl Fn(&Row) -> Source {
+    let (preset, default) = (profile.config(queue), ListenerConfig::new(queue));
+    let nothing = QueueLayer::default();
+    move |row| {
+        let value = |config| (row.value)(config, &nothing);
+        match value(&preset) == value(&default) {
+            true => Source::Default,
+            false => Source::Profile(profile),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Each key of the file, with a value that is not the default.
+    /// Each key of the file, with a value that is not the default (a profile would change others).
     const FILE: &[(&str, &str, &str)] = &[
+        ("profile", "profile = \"default\"", "default"),
         ("visibility", "visibility = \"90s\"", "90s"),
         ("renew", "renew = false", "false"),
         ("max_dequeue", "max_dequeue = 7", "7"),
@@ -290,6 +310,7 @@ mod tests {
     fn no_setting_is_left_out() {
         let QueueLayer {
             name: _,
+            profile: _,
             visibility: _,
             renew: _,
             max_dequeue: _,
@@ -317,7 +338,7 @@ mod tests {
             .iter()
             .map(|row| row.key.split('.').next().unwrap())
             .collect();
-        assert_eq!(tables.len(), 22, "all but the name");
+        assert_eq!(tables.len(), 23, "all but the name");
     }
 
     #[test]

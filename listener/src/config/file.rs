@@ -8,6 +8,7 @@ use super::connection::ConnectionLayer;
 use super::duration::Human;
 use super::idle_tasks::IdleTasks;
 use super::partitions::PartitionsLayer;
+use super::profile::Profile;
 use super::secret::Sources;
 use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig, queue_name};
 use crate::handler::exec::CommandLine;
@@ -30,6 +31,8 @@ pub struct ConfigFile {
 pub struct ListenerTable {
     /// Name of this worker.
     pub worker: Option<String>,
+    /// Profile of the queues that name none.
+    pub profile: Option<Profile>,
     /// Most time for running handlers after the order to stop.
     pub grace: Option<Human>,
     /// `HOST:PORT` of health, status and triggers.
@@ -55,6 +58,8 @@ pub struct ListenerTable {
 pub struct QueueLayer {
     /// Queue name.
     pub name: Option<String>,
+    /// What stands in the place of the defaults.
+    pub profile: Option<Profile>,
     /// [`ListenerConfig::visibility`].
     pub visibility: Option<Human>,
     /// [`ListenerConfig::renew`].
@@ -221,6 +226,7 @@ impl QueueLayer {
         };
         QueueLayer {
             name: first(self.name, below.name),
+            profile: first(self.profile, below.profile),
             visibility: first(self.visibility, below.visibility),
             renew: first(self.renew, below.renew),
             max_dequeue: first(self.max_dequeue, below.max_dequeue),
@@ -266,7 +272,7 @@ impl QueueLayer {
         }
     }
 
-    /// The settings, with the defaults for what is absent; checked: the first that is wrong.
+    /// The settings, with the profile's for what is absent; checked: the first that is wrong.
     pub fn settings(&self, worker: &str) -> Result<ListenerConfig, ConfigError> {
         let (config, mut faults) = self.draft(worker);
         faults.extend(config.faults());
@@ -281,7 +287,7 @@ impl QueueLayer {
             faults.push(ConfigError::value("queue", "say which one: --queue NAME"));
         }
         let name = self.name.as_deref().unwrap_or("nameless");
-        let mut c = ListenerConfig::new(name);
+        let mut c = self.profile.unwrap_or_default().config(name);
         worker.clone_into(&mut c.worker);
         let set = |target: &mut Duration, value: Option<Human>| {
             if let Some(Human(duration)) = value {
@@ -314,10 +320,8 @@ impl QueueLayer {
         c.poison_queue.clone_from(&self.poison.queue);
         c.encoding = self.encoding.unwrap_or(c.encoding);
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
-        match self.offload.settings() {
-            Ok(offload) => c.offload = offload,
-            Err(fault) => faults.push(fault),
-        }
+        c.offload = self.offload.settings().ok().flatten();
+        faults.extend(self.offload.faults());
         // That a name is none is said once.
         let sound = queue_name("queue", name).map_or("nameless", |()| name);
         faults.extend(self.partitions.faults(sound));

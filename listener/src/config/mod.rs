@@ -1,8 +1,8 @@
 //! What a listener can be told: one queue's settings, where they come from, and their checks.
 //!
-//! Settings come from flags and environment, then the TOML file, then the defaults here
-//! ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a secret is
-//! kept.
+//! Settings come from flags and environment, then the TOML file, then a [`profile`], then the
+//! defaults here ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a
+//! secret is kept.
 
 pub mod connection;
 pub mod duration;
@@ -10,6 +10,7 @@ pub mod effective;
 pub mod file;
 pub mod idle_tasks;
 pub mod partitions;
+pub mod profile;
 pub mod secret;
 
 use std::time::Duration;
@@ -259,7 +260,7 @@ impl ListenerConfig {
         };
         let checks = [name, poison, itself, worker, self.check_visibility()];
         let checks = checks.into_iter().chain(self.check_times());
-        let offload = self.offload.as_ref().map(Offload::validate);
+        let offload = self.offload.iter().flat_map(Offload::faults).map(Err);
         let checks = checks.chain(self.check_sentinel()).chain(offload);
         checks
             .chain(self.check_counts())

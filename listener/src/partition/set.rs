@@ -1,18 +1,20 @@
 //! The set of queues: its map in a blob, read and changed under ETags.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use smalt_protocol::{Timestamp, names};
 use smalt_sleeve::port::{
-    BlobId, CallContext, Conditions, ErrorKind, PortError, PutBlob, Storage, Tag,
+    BlobId, CallContext, Conditions, ErrorKind, PortError, PortResult, PutBlob, Storage, Tag,
 };
 use tokio::time::Instant;
 
 use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
 use crate::config::{ConfigError, queue_name};
 use crate::listener::ListenerError;
+use crate::observers::{Called, Observer, Observers};
 use crate::payload::SendError;
 use crate::throttle::AccountLimit;
 
@@ -138,6 +140,7 @@ pub struct Partitions {
     storage: Arc<dyn Storage>,
     settings: PartitionSettings,
     account: Option<AccountLimit>,
+    observers: Observers,
 }
 
 impl Partitions {
@@ -154,6 +157,7 @@ impl Partitions {
             storage,
             settings,
             account: None,
+            observers: Observers::default(),
         })
     }
 
@@ -164,18 +168,33 @@ impl Partitions {
         self
     }
 
+    /// Shows each request about the map to `observer`; there may be several. What the listeners of
+    /// its queues do is shown to theirs.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observers.add(observer);
+        self
+    }
+
     /// Whether the day's money is spent, where there is a budget.
     pub(crate) fn is_spent(&self) -> bool {
         let account = self.account.as_ref();
         account.is_some_and(AccountLimit::is_spent)
     }
 
-    /// Waits until a request may be sent, and counts it.
-    async fn context(&self) -> CallContext {
+    /// Sends a request when it may be sent, counts it, and shows what came of it.
+    async fn ask<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
         if let Some(account) = &self.account {
             account.request().await;
         }
-        CallContext::default()
+        let answer = call.await;
+        let called = Called::of(operation, &answer);
+        self.observers.tell(|observer| observer.called(&called));
+        answer
     }
 
     /// The settings.
@@ -261,8 +280,9 @@ impl Partitions {
 
     /// Messages in a queue, where there is one.
     async fn count(&self, queue: &str) -> Result<Option<u64>, PartitionError> {
-        let cx = self.context().await;
-        match self.storage.queue_properties(&cx, queue).await {
+        let cx = CallContext::default();
+        let call = self.storage.queue_properties(&cx, queue);
+        match self.ask("Get Queue Metadata", call).await {
             Ok(properties) => Ok(Some(properties.approximate_count)),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
@@ -281,15 +301,15 @@ impl Partitions {
     }
 
     async fn look(&self) -> Result<Option<Read>, PartitionError> {
-        let cx = self.context().await;
-        // Trusted from the moment on at which it was sent for.
-        let asked = Instant::now();
-        let got = self
-            .storage
-            .get_blob(&cx, &self.blob(), MAP_BYTES_MAX)
-            .await;
-        let got = match got {
-            Ok(got) => got,
+        let (cx, blob) = (CallContext::default(), self.blob());
+        let call = async {
+            // Trusted from the moment on at which it was sent for.
+            let asked = Instant::now();
+            let got = self.storage.get_blob(&cx, &blob, MAP_BYTES_MAX).await?;
+            Ok((asked, got))
+        };
+        let (asked, got) = match self.ask("Get Blob", call).await {
+            Ok(answer) => answer,
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -311,16 +331,17 @@ impl Partitions {
         let max_age_s = u32::try_from(self.settings.max_age.as_secs()).unwrap_or(MAX_AGE_MAX_S);
         let first = Map::first(name, *partitions, max_age_s, self.exists(name).await?);
         self.create_queues(&first).await?;
-        let cx = self.context().await;
-        let container = &self.settings.container;
-        self.storage.create_container(&cx, container).await?;
+        let (cx, container) = (CallContext::default(), &self.settings.container);
+        let call = self.storage.create_container(&cx, container);
+        self.ask("Create Container", call).await?;
         self.write(&first, Conditions::absent()).await.map(|_| ())
     }
 
     async fn create_queues(&self, map: &Map) -> Result<(), PartitionError> {
         for queue in map.current() {
-            let cx = self.context().await;
-            self.storage.create_queue(&cx, &queue).await?;
+            let cx = CallContext::default();
+            let call = self.storage.create_queue(&cx, &queue);
+            self.ask("Create Queue", call).await?;
         }
         Ok(())
     }
@@ -333,13 +354,10 @@ impl Partitions {
             conditions,
             ..PutBlob::default()
         };
-        let cx = self.context().await;
+        let (cx, blob) = (CallContext::default(), self.blob());
         let document = Bytes::from(map.document());
-        match self
-            .storage
-            .put_blob(&cx, &self.blob(), document, &put)
-            .await
-        {
+        let call = self.storage.put_blob(&cx, &blob, document, &put);
+        match self.ask("Put Blob", call).await {
             Ok(_) => Ok(true),
             Err(error) => match error.kind {
                 ErrorKind::ConditionNotMet

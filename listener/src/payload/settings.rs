@@ -46,29 +46,42 @@ impl Offload {
         }
     }
 
-    /// Checks every setting.
+    /// Checks every setting: the first that makes no sense.
     ///
     /// # Errors
-    /// With the setting that makes no sense.
+    /// With that setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let wrong = |setting, problem: &str| Err(ConfigError::value(setting, problem));
-        if names::validate_container_name(&self.container).is_err() {
-            let problem = format!("`{}` is no container name", self.container);
-            return Err(ConfigError::value("offload.container", problem));
-        }
-        if self.above_bytes > MESSAGE_MAX_BYTES {
-            return wrong(
+        self.faults().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// All that makes no sense.
+    pub fn faults(&self) -> Vec<ConfigError> {
+        let checks = [
+            (
+                names::validate_container_name(&self.container).is_err(),
+                "offload.container",
+                format!("`{}` is no container name", self.container),
+            ),
+            (
+                self.above_bytes > MESSAGE_MAX_BYTES,
                 "offload.above",
-                "can be 64KiB at most: what a message holds",
-            );
-        }
-        if !(MARGIN_MIN..=MARGIN_MAX).contains(&self.margin) {
-            return wrong("offload.margin", "needs 1h to 365d");
-        }
-        if self.payload_bytes_max == 0 || self.payload_bytes_max > PAYLOAD_BYTES_MAX {
-            return wrong("offload.max", "needs 1B to 128MiB");
-        }
-        Ok(())
+                "can be 64KiB at most: what a message holds".to_owned(),
+            ),
+            (
+                !(MARGIN_MIN..=MARGIN_MAX).contains(&self.margin),
+                "offload.margin",
+                "needs 1h to 365d".to_owned(),
+            ),
+            (
+                self.payload_bytes_max == 0 || self.payload_bytes_max > PAYLOAD_BYTES_MAX,
+                "offload.max",
+                "needs 1B to 128MiB".to_owned(),
+            ),
+        ];
+        let wrongs = checks.into_iter().filter(|(is_wrong, ..)| *is_wrong);
+        wrongs
+            .map(|(_, setting, problem)| ConfigError::value(setting, problem))
+            .collect()
     }
 
     pub(crate) fn bounds(&self) -> Bounds<'_> {
@@ -111,21 +124,36 @@ impl OffloadLayer {
     /// The settings, with the defaults for what is absent; checked. `None` when nothing is set.
     ///
     /// # Errors
-    /// When the container is missing although something else is set, or a value makes no sense.
+    /// When the container is missing although something else is set, or a value makes no sense: the
+    /// first of [`OffloadLayer::faults`].
     pub fn settings(&self) -> Result<Option<Offload>, ConfigError> {
-        let Some(container) = &self.container else {
-            let set = self.above.is_some()
-                || self.enc.is_some()
-                || self.margin.is_some()
-                || self.max.is_some();
-            return match set {
-                true => Err(ConfigError::value(
-                    "offload.container",
-                    "say into which one: container = \"payloads\"",
-                )),
-                false => Ok(None),
-            };
-        };
+        match self.faults().into_iter().next() {
+            Some(fault) => Err(fault),
+            None => Ok(self.container.as_deref().map(|named| self.within(named))),
+        }
+    }
+
+    /// All that is wrong.
+    pub fn faults(&self) -> Vec<ConfigError> {
+        let is_set = self.above.is_some()
+            || self.enc.is_some()
+            || self.margin.is_some()
+            || self.max.is_some();
+        match &self.container {
+            Some(container) => self.within(container).faults(),
+            None if is_set => {
+                let problem = "say into which one: container = \"payloads\"";
+                let mut faults = vec![ConfigError::value("offload.container", problem)];
+                // Of the rest, under any name.
+                faults.extend(self.within("payloads").faults());
+                faults
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// The settings into this container, unchecked.
+    fn within(&self, container: &str) -> Offload {
         let mut offload = Offload::into(container);
         if let Some(Size(bytes)) = self.above {
             // What does not fit is refused by the check.
@@ -134,8 +162,7 @@ impl OffloadLayer {
         offload.compression = self.enc.unwrap_or(offload.compression);
         offload.margin = self.margin.map_or(offload.margin, |Human(margin)| margin);
         offload.payload_bytes_max = self.max.map_or(offload.payload_bytes_max, |Size(max)| max);
-        offload.validate()?;
-        Ok(Some(offload))
+        offload
     }
 }
 
@@ -178,7 +205,27 @@ mod tests {
         ] {
             let layer: OffloadLayer = toml::from_str(text).unwrap();
             assert!(layer.settings().is_err(), "{text}");
+            assert_eq!(layer.faults().len(), 1, "{text}");
         }
         assert!(toml::from_str::<OffloadLayer>("contaner = \"x\"").is_err());
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_named() {
+        let wrong = "above = \"65KiB\"\nmargin = \"1s\"\nmax = \"0B\"";
+        for container in ["", "container = \"Payloads\"\n"] {
+            let layer: OffloadLayer = toml::from_str(&format!("{container}{wrong}")).unwrap();
+            let faults = layer.faults().into_iter();
+            let settings: Vec<_> = faults
+                .map(|fault| match fault {
+                    ConfigError::Value { setting, .. } => setting,
+                    other => panic!("{other}"),
+                })
+                .collect();
+            let wanted =
+                ["container", "above", "margin", "max"].map(|key| format!("offload.{key}"));
+            assert_eq!(settings, wanted, "{container}");
+        }
+        assert_eq!(OffloadLayer::default().faults().len(), 0);
     }
 }

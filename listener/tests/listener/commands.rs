@@ -102,6 +102,11 @@ const MISTAKES: &[(&str, i32, &str)] = &[
         2,
         "handler.exec: is empty",
     ),
+    (
+        "run LOCAL --queue orders --exec cat --profile compat",
+        2,
+        "`compat` is no profile, there are default, seed, low-latency, throughput, frugal",
+    ),
 ];
 
 /// Each mistake ends with its code, in one line that says what is wrong.
@@ -152,6 +157,10 @@ fn a_file_is_wrong_in_one_line_that_names_the_place() {
         ),
         ("[[listener.queue]\n", ":1: "),
         ("\n\n[listener.queue]\nname = 3\n", ":3: invalid type"),
+        (
+            "[listener]\nprofile = \"compat\"\n",
+            ":2: `compat` is no profile, there are default, seed, low-latency, throughput, frugal",
+        ),
     ] {
         let file = file(toml);
         let output = run(&format!(
@@ -211,6 +220,70 @@ fn settings_come_from_where_they_should() {
         .find(|l| l.trim().starts_with("rate"))
         .unwrap();
     assert!(rate.contains(" 3 "), "{rate}");
+}
+
+/// What `validate` shows of `key`: its value and where it comes from.
+fn shown(output: &Output, key: &str) -> (String, String) {
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    let row = &json["queues"][0]["settings"][key];
+    let word = |name: &str| row[name].as_str().unwrap().to_owned();
+    (word("value"), word("source"))
+}
+
+/// A profile of a flag, else of the environment, else of the queue, else of the process; and what
+/// anybody says wins over what it sets.
+#[test]
+fn a_profile_is_the_weakest_word() {
+    let of = |profiles: &[(&str, &str)]| {
+        let place = |name: &str| profiles.iter().find(|(place, _)| *place == name);
+        let line = |name: &str| {
+            let profile = place(name).map(|(_, profile)| format!("profile = \"{profile}\"\n"));
+            profile.unwrap_or_default()
+        };
+        let file = file(&format!(
+            "[listener]\n{}[[listener.queue]]\nname = \"orders\"\n{}tasks = {{ max = 7 }}\n\
+             handler = {{ exec = \"cat\" }}\n",
+            line("process"),
+            line("queue"),
+        ));
+        let path = file.path().display();
+        let mut command = command(&format!("validate {LOCAL} --json --config {path} --rate 9"));
+        command.env("LISTENER_SLOTS", "5");
+        if let Some((_, profile)) = place("flag") {
+            command.args(["--profile", profile]);
+        }
+        if let Some((_, profile)) = place("variable") {
+            command.env("LISTENER_PROFILE", profile);
+        }
+        command.output().unwrap()
+    };
+    let all = [
+        ("flag", "seed", "flag"),
+        ("variable", "low-latency", "LISTENER_PROFILE"),
+        ("queue", "throughput", "file"),
+        ("process", "frugal", "file"),
+    ];
+    let idle = ["1s", "1s", "30s", "5m", "30s"];
+    for strongest in 0..=all.len() {
+        let places = all[strongest..].iter();
+        let said: Vec<_> = places.map(|(place, name, _)| (*place, *name)).collect();
+        let output = of(&said);
+        let (_, profile, source) = all.get(strongest).unwrap_or(&("", "default", "default"));
+        let is = |key: &str, value: &str, source: &str| {
+            let wanted = (value.to_owned(), source.to_owned());
+            assert_eq!(shown(&output, key), wanted, "{key} with {said:?}");
+        };
+        is("profile", profile, source);
+        let by_profile = match idle[strongest] {
+            "30s" => "default".to_owned(),
+            _ => format!("profile {profile}"),
+        };
+        is("idle.max", idle[strongest], &by_profile);
+        is("tasks.max", "7", "file");
+        is("slots", "5", "LISTENER_SLOTS");
+        is("rate", "9", "flag");
+    }
 }
 
 /// Every command explains itself; those that change something show examples.

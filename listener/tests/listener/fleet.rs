@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use smalt_listener::metrics::Metrics;
 use smalt_listener::partition::{PartitionSettings, Partitions};
-use smalt_listener::{AccountLimit, ListenerConfig, QueueListener, SentinelConfig, Waker};
+use smalt_listener::{
+    AccountLimit, ListenerConfig, Observer, QueueListener, SentinelConfig, Waker,
+};
 use smalt_sleeve::ErrorKind;
 use smalt_sleeve::port::Storage;
 use tokio::task::{AbortHandle, JoinSet};
@@ -203,13 +206,16 @@ async fn ls9_looks_at_a_map_are_within_the_accounts_budget() {
     let account = AccountLimit::new(10);
     let settings = PartitionSettings::new(QUEUE, 2, "maps");
     let set = Partitions::new(storage, settings).unwrap();
+    let shown = Arc::new(Metrics::new(QUEUE));
     let set = set.within(account.clone());
+    let set = set.observed_by(Arc::clone(&shown) as Arc<dyn Observer>);
     let begin = Instant::now();
     for _ in 0..21 {
         // This storage has no such blobs: what it says does not matter.
         let _ = set.known_map().await;
     }
     assert_eq!(account.requests(), 21);
+    assert_eq!(shown.counts().requests.get("Get Blob"), Some(&21));
     assert!(begin.elapsed() >= s(2), "{:?}", begin.elapsed());
 }
 

@@ -13,7 +13,7 @@ use hyper::body::{Body, Incoming};
 
 use super::connect::{Connector, Origin, Sender};
 use super::pool::Pool;
-use super::{Transport, TransportError, tls};
+use super::{Transport, TransportError, is_refusal, tls};
 
 /// Settings of the socket transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,18 +165,12 @@ impl Transport for HyperTransport {
                 self.pool.put(origin, sender);
                 Ok(http::Response::from_parts(head, body))
             }
-            // The head of a refusal says everything that is acted upon, `Retry-After` above all:
-            // it counts, though the text behind it broke off.
             Err(TransportError::NoAnswer(_)) if is_refusal(head.status) => {
                 Ok(http::Response::from_parts(head, Bytes::new()))
             }
             Err(error) => Err(error),
         }
     }
-}
-
-fn is_refusal(status: http::StatusCode) -> bool {
-    status.is_client_error() || status.is_server_error()
 }
 
 /// Servers are asked with path and query only; the host stands in its header.

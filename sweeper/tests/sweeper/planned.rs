@@ -20,6 +20,10 @@ fn world() -> std::sync::Arc<World> {
     for name in ["with-snapshots", "moves-with-snapshots"] {
         world.change(&format!("acct/events/{name}"), |b| b.snapshots = true);
     }
+    // The same name in two containers, with one place to go to.
+    for container in ["events", "logs"] {
+        world.put(&format!("acct/{container}/twin"), &[DUE, DBC]);
+    }
     world.put("acct/events/stays", &[("TimeToLive", FUTURE)]);
     world.put("archive/dbc/taken", &[]);
     world
@@ -47,14 +51,14 @@ async fn what_is_foreseen_is_what_happens() {
     use {Collision::*, DeleteSnapshots::*};
     for (collision, snapshots, looks) in [
         // Three listings for deletes; a HEAD and a listing for moves, but where it is taken.
-        (Fail, Refuse, 3 + 3 + 2),
-        (Fail, Include, 3),
-        (Suffix, Refuse, 3 + 3 + 3),
+        (Fail, Refuse, 3 + 5 + 4),
+        (Fail, Include, 5),
+        (Suffix, Refuse, 3 + 5 + 5),
     ] {
         let world = world();
         let sweeper = worker(&world, with(collision, snapshots), Vec::new(), 1);
         let shallow = sweeper.plan(Prices::default(), 99, |_| {}).await.unwrap();
-        assert_eq!([shallow.total.delete, shallow.total.r#move], [3, 3]);
+        assert_eq!([shallow.total.delete, shallow.total.r#move], [3, 5]);
         assert_eq!((shallow.looks, world.calls_of("has_snapshots")), (0, 0));
         let heads = world.calls_of("blob_properties");
         let plan = sweeper
@@ -78,6 +82,12 @@ async fn what_is_foreseen_is_what_happens() {
             let done = finished.count(outcome);
             assert_eq!(planned, done, "{collision:?} {snapshots:?} {outcome:?}");
         }
+        let twins = u64::from(collision == Fail);
+        assert_eq!(
+            kept(&plan, Outcome::Collision),
+            2 * twins,
+            "taken, and a twin"
+        );
         let stay = [Outcome::SnapshotsPresent, Outcome::Collision].map(|o| kept(&plan, o));
         assert_eq!(plan.total.attention, stay.iter().sum::<u64>());
     }

@@ -22,8 +22,6 @@ use crate::replay::wire::{Headers, Request, Response};
 
 /// The longest wait for real time: the shortest lease, and a little.
 const WAIT_S_MAX: u64 = 90;
-/// How the refusal to wait longer ends.
-pub const TOO_LONG_TO_WAIT: &str = "too long to wait";
 /// Between two looks at the clock.
 const STEP: Duration = Duration::from_millis(20);
 /// What a server's clock may be off, as both are on one machine.
@@ -397,8 +395,7 @@ impl Target for Live {
         let now = self.clock.now();
         if time > now && time.since(now).as_secs() > WAIT_S_MAX {
             let ahead_s = time.since(now).as_secs();
-            let problem = format!("the next request lies {ahead_s} s ahead, {TOO_LONG_TO_WAIT}");
-            return Err(TargetError::Control(problem));
+            return Err(TargetError::TooFarAhead { ahead_s });
         }
         while self.clock.now() < time {
             tokio::time::sleep(STEP).await;
@@ -465,7 +462,8 @@ mod tests {
     async fn does_not_wait_for_days() {
         let live = Live::at(["127.0.0.1:1"; 3].map(str::to_owned));
         let now = Clock::system().now();
-        assert!(live.set_clock(now.plus_s(86_400)).await.is_err());
+        let refused = live.set_clock(now.plus_s(86_400)).await.unwrap_err();
+        assert!(matches!(refused, TargetError::TooFarAhead { ahead_s } if ahead_s > 86_000));
         assert!(live.set_clock(now).await.is_ok());
     }
 }

@@ -1,0 +1,189 @@
+//! Profiles: settings of a queue by one name, in the place of the built-in defaults.
+//!
+//! A profile is the weakest that anybody can say: a flag, a variable or the file wins over it, key
+//! by key. What it does not change is the built-in default.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::{Idle, ListenerConfig, Policy, SLOTS_MAX, Tasks};
+
+/// Where the defaults come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum Profile {
+    /// The built-in defaults.
+    #[default]
+    Default,
+    /// The source article's listener: its steps of 10, 50 and 100 tasks (L30), gets of 32 (L23), a
+    /// second of sleep at most (L27). Its holes stay closed: requests keep to the rate (DL14), and
+    /// tasks stay for the cooldown (DL20).
+    Seed,
+    /// A message that comes after a rest waits a second at most.
+    LowLatency,
+    /// A queue that always has work: as many requests as it carries, and few of them gets.
+    Throughput,
+    /// Few requests: nobody minds that a message after a rest waits for minutes.
+    Frugal,
+}
+
+/// Requests per second that a queue bears: its target of 2,000 messages a second.
+const QUEUE_RATE_PER_S: u32 = 2_000;
+
+impl Profile {
+    /// All of them.
+    pub const ALL: [Profile; 5] = [
+        Profile::Default,
+        Profile::Seed,
+        Profile::LowLatency,
+        Profile::Throughput,
+        Profile::Frugal,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Seed => "seed",
+            Profile::LowLatency => "low-latency",
+            Profile::Throughput => "throughput",
+            Profile::Frugal => "frugal",
+        }
+    }
+
+    /// The settings that it gives to `queue`.
+    pub fn config(self, queue: impl Into<String>) -> ListenerConfig {
+        let base = ListenerConfig::new(queue);
+        let tasks = |max| Tasks { max, ..base.tasks };
+        let idle_max = |max| Idle { max, ..base.idle };
+        match self {
+            Profile::Default => base,
+            Profile::Seed => ListenerConfig {
+                policy: Policy::Seed,
+                tasks: tasks(100),
+                slots: SLOTS_MAX,
+                idle: idle_max(Duration::from_secs(1)),
+                ..base
+            },
+            Profile::LowLatency => ListenerConfig {
+                idle: idle_max(Duration::from_secs(1)),
+                ..base
+            },
+            Profile::Throughput => ListenerConfig {
+                tasks: tasks(32),
+                slots: SLOTS_MAX,
+                rate_per_s: QUEUE_RATE_PER_S,
+                ..base
+            },
+            Profile::Frugal => ListenerConfig {
+                slots: SLOTS_MAX,
+                idle: Idle {
+                    min: Duration::from_secs(5),
+                    max: Duration::from_secs(300),
+                },
+                ..base
+            },
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = Profile::ALL.into_iter();
+        let found = all.find(|profile| profile.name() == text);
+        found.ok_or_else(|| {
+            let names = Profile::ALL.map(Profile::name).join(", ");
+            format!("`{text}` is no profile, there are {names}")
+        })
+    }
+}
+
+impl TryFrom<String> for Profile {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::effective::{Setting, Source, settings};
+    use crate::config::file::QueueLayer;
+
+    /// What a profile changes, as `validate` shows it.
+    fn changed(profile: Profile) -> Vec<(&'static str, String)> {
+        let merged = QueueLayer {
+            name: Some("orders".to_owned()),
+            profile: Some(profile),
+            ..QueueLayer::default()
+        };
+        let config = merged.settings("w").unwrap();
+        let rows = settings(&config, &merged, &merged, &merged, &|_| None);
+        let by_profile = |row: &Setting| row.source == Source::Profile(profile);
+        let rows = rows.into_iter().filter(by_profile);
+        rows.map(|row| (row.key, row.value)).collect()
+    }
+
+    #[test]
+    fn each_profile_sets_what_it_says() {
+        let wanted: [&[(&str, &str)]; 5] = [
+            &[],
+            &[
+                ("idle.max", "1s"),
+                ("tasks.max", "100"),
+                ("slots", "32"),
+                ("policy", "seed"),
+            ],
+            &[("idle.max", "1s")],
+            &[("tasks.max", "32"), ("slots", "32"), ("rate", "2000")],
+            &[("idle.min", "5s"), ("idle.max", "5m"), ("slots", "32")],
+        ];
+        for (profile, wanted) in Profile::ALL.into_iter().zip(wanted) {
+            let found = changed(profile);
+            let found: Vec<_> = found.iter().map(|(key, v)| (*key, v.as_str())).collect();
+            assert_eq!(found, wanted, "{profile}");
+            profile.config("orders").validate().unwrap();
+        }
+        assert_eq!(Profile::Default.config("q-1"), ListenerConfig::new("q-1"));
+    }
+
+    #[test]
+    fn a_name_that_there_is_not_is_answered_with_those_that_there_are() {
+        for profile in Profile::ALL {
+            assert_eq!(profile.name().parse(), Ok(profile));
+        }
+        let wanted = "`compat` is no profile, there are default, seed, low-latency, throughput, \
+                      frugal";
+        assert_eq!("compat".parse::<Profile>(), Err(wanted.to_owned()));
+        let in_file = toml::from_str::<QueueLayer>("profile = \"compat\"").unwrap_err();
+        assert!(in_file.message().contains(wanted), "{in_file}");
+    }
+
+    /// Most tasks that are set below those of the profile, and fewest above them, are taken.
+    #[test]
+    fn bounds_of_tasks_fit_together() {
+        let of = |text: &str| {
+            let layer: QueueLayer = toml::from_str(&format!("name = \"orders\"\n{text}")).unwrap();
+            layer.settings("w").map(|c| (c.tasks.min, c.tasks.max))
+        };
+        let throughput = "profile = \"throughput\"";
+        assert_eq!(of(throughput).unwrap(), (1, 32));
+        let few = of(&format!("{throughput}\ntasks = {{ max = 4 }}"));
+        assert_eq!(few.unwrap(), (1, 4));
+        let many = of(&format!("{throughput}\ntasks = {{ min = 40 }}"));
+        assert_eq!(many.unwrap(), (40, 40));
+    }
+}
