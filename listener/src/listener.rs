@@ -237,7 +237,7 @@ impl QueueListener {
         let offload = self.config.offload.clone()?;
         let store = PayloadStore::new(Arc::clone(&self.storage), offload);
         let store = store.within(self.account.clone());
-        Some(Arc::new(store))
+        Some(Arc::new(store.observed_by(self.observers.clone())))
     }
 
     async fn start(

@@ -14,6 +14,7 @@ use smalt::Exchange;
 use smalt_harness::testing::TestAccount;
 use smalt_listener::config::Encoding;
 use smalt_listener::handler::{Context, Handler, Message, Verdict};
+use smalt_listener::metrics::Metrics;
 use smalt_listener::payload::envelope::Claim;
 use smalt_listener::payload::{Offload, SendOptions, Sender};
 use smalt_listener::rules::envelope::Envelope;
@@ -104,8 +105,13 @@ impl World {
         time: Duration,
     ) -> Outcome<Report> {
         let storage = Arc::clone(&self.storage);
-        let listener = QueueListener::new(config, storage, Arc::new(handler.clone()), 3)?;
-        Ok(listener.run_until(tokio::time::sleep(time)).await?)
+        let metrics = Arc::new(Metrics::new(QUEUE));
+        let listener = QueueListener::new(config, storage, Arc::new(handler.clone()), 3)?
+            .observed_by(metrics.clone());
+        let report = listener.run_until(tokio::time::sleep(time)).await?;
+        // What is billed is what is shown, payloads included.
+        assert_eq!(metrics.counts().requests(), report.requests);
+        Ok(report)
     }
 
     /// One cycle of a real sweeper over the payloads.

@@ -1,5 +1,6 @@
 //! The blobs of payloads: put, fetched, dropped, kept. Each step is one small rule of LS6.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,6 +16,7 @@ use smalt_sleeve::port::{
 use super::codec::{self, Damage};
 use super::envelope::{self, Claim, Reading};
 use super::{Compression, Offload};
+use crate::observers::{Called, Observers};
 use crate::throttle::{AccountLimit, Priority};
 
 /// Metadata by which a sweeper knows when a blob's time is over, as RFC 3339.
@@ -81,6 +83,7 @@ pub struct PayloadStore {
     storage: Arc<dyn Storage>,
     offload: Offload,
     account: Option<AccountLimit>,
+    observers: Observers,
     requests: AtomicU64,
 }
 
@@ -91,6 +94,7 @@ impl PayloadStore {
             storage,
             offload,
             account: None,
+            observers: Observers::default(),
             requests: AtomicU64::new(0),
         }
     }
@@ -99,6 +103,13 @@ impl PayloadStore {
     #[must_use]
     pub fn within(mut self, account: AccountLimit) -> Self {
         self.account = Some(account);
+        self
+    }
+
+    /// Shows each request to these.
+    #[must_use]
+    pub(crate) fn observed_by(mut self, observers: Observers) -> Self {
+        self.observers = observers;
         self
     }
 
@@ -179,9 +190,9 @@ impl PayloadStore {
             // Never over another message's payload.
             conditions: Conditions::absent(),
         };
-        let blob = self.blob(name);
-        let cx = self.context().await;
-        self.storage.put_blob(&cx, &blob, packed, &put).await
+        let (cx, blob) = (context(), self.blob(name));
+        let call = self.storage.put_blob(&cx, &blob, packed, &put);
+        self.ask("Put Blob", call).await
     }
 
     /// Gives a blob another `TimeToLive`, as the only metadata.
@@ -193,17 +204,14 @@ impl PayloadStore {
 
     /// A blob of our own.
     pub(crate) async fn seen(&self, name: &str) -> PortResult<(BlobProperties, Timestamp)> {
-        let blob = self.blob(name);
-        self.storage
-            .blob_properties(&self.context().await, &blob)
-            .await
+        self.properties(&self.blob(name)).await
     }
 
     /// Creates the container.
     pub(crate) async fn create_container(&self) -> PortResult<()> {
-        let cx = self.context().await;
-        let created = self.storage.create_container(&cx, &self.offload.container);
-        created.await.map(|_| ())
+        let cx = context();
+        let call = self.storage.create_container(&cx, &self.offload.container);
+        self.ask("Create Container", call).await.map(|_| ())
     }
 
     /// Fetches a payload, checks it, and says which version of the blob it was. One that is due
@@ -219,11 +227,9 @@ impl PayloadStore {
             Compression::None => reference.len,
             _ => codec::stored_bytes_max(reference.len),
         };
-        let blob = self.blob(&reference.blob);
-        let got = self
-            .storage
-            .get_blob(&self.context().await, &blob, most)
-            .await;
+        let (cx, blob) = (context(), self.blob(&reference.blob));
+        let call = self.storage.get_blob(&cx, &blob, most);
+        let got = self.ask("Get Blob", call).await;
         let got = got.map_err(|error| match error.kind {
             ErrorKind::NotFound => FetchError::Missing,
             ErrorKind::Invalid => FetchError::Damaged(error.to_string()),
@@ -253,8 +259,7 @@ impl PayloadStore {
     /// Its blob as it is now; `None` when it is gone.
     pub(crate) async fn look(&self, claim: &Claim) -> PortResult<Option<Seen>> {
         let blob = self.blob(&claim.reference.blob);
-        let cx = self.context().await;
-        match self.storage.blob_properties(&cx, &blob).await {
+        match self.properties(&blob).await {
             Ok((properties, now)) => Ok(Some(Seen::of(&properties, now))),
             Err(error) => unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
         }
@@ -324,11 +329,7 @@ impl PayloadStore {
         let blob = self.blob(&claim.reference.blob);
         let mut attempts = 0;
         loop {
-            let seen = self
-                .storage
-                .blob_properties(&self.context().await, &blob)
-                .await;
-            let (seen, now) = match seen {
+            let (seen, now) = match self.properties(&blob).await {
                 Ok(seen) => seen,
                 // Nothing about it can be changed any more; its message may be worth keeping all
                 // the same.
@@ -354,17 +355,16 @@ impl PayloadStore {
     }
 
     async fn describe(&self, blob: &BlobId, with: &Metadata, tag: &Tag) -> PortResult<Written> {
-        let (cx, only) = (self.context().await, Conditions::matching(tag));
-        self.storage.set_blob_metadata(&cx, blob, with, &only).await
+        let (cx, only) = (context(), Conditions::matching(tag));
+        let call = self.storage.set_blob_metadata(&cx, blob, with, &only);
+        self.ask("Set Blob Metadata", call).await
     }
 
     async fn delete(&self, claim: &Claim, conditions: &Conditions) -> PortResult<()> {
-        let blob = self.blob(&claim.reference.blob);
-        let cx = self.context().await;
+        let (cx, blob) = (context(), self.blob(&claim.reference.blob));
         let snapshots = DeleteSnapshots::Include;
-        self.storage
-            .delete_blob(&cx, &blob, conditions, snapshots)
-            .await
+        let call = self.storage.delete_blob(&cx, &blob, conditions, snapshots);
+        self.ask("Delete Blob", call).await
     }
 
     /// References were checked to name this container; whatever they name, this is where we look.
@@ -372,16 +372,33 @@ impl PayloadStore {
         BlobId::new(&self.offload.container, name)
     }
 
-    /// Waits until a request may be sent, and counts it.
-    async fn context(&self) -> CallContext {
+    async fn properties(&self, blob: &BlobId) -> PortResult<(BlobProperties, Timestamp)> {
+        let cx = context();
+        let call = self.storage.blob_properties(&cx, blob);
+        self.ask("Get Blob Properties", call).await
+    }
+
+    /// Sends a request when it may be sent, counts it, and shows what came of it.
+    async fn ask<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
         if let Some(account) = &self.account {
             account.take(Priority::Settle).await;
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
-        CallContext {
-            client_request_id: String::new(),
-            muted: true,
-        }
+        let answer = call.await;
+        let called = Called::of(operation, &answer);
+        self.observers.tell(|observer| observer.called(&called));
+        answer
+    }
+}
+
+fn context() -> CallContext {
+    CallContext {
+        client_request_id: String::new(),
+        muted: true,
     }
 }
 
