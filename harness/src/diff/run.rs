@@ -11,8 +11,9 @@ use super::shift;
 use super::side::Standing;
 use crate::replay::compare::{Aspect, Difference};
 use crate::replay::player::{Outcome, Played, play};
-use crate::replay::recording::Recording;
+use crate::replay::recording::{Interaction, Recording};
 use crate::replay::target::live::TOO_LONG_TO_WAIT;
+use crate::replay::uri::Url;
 use crate::traces::convert;
 use crate::traces::format::Trace;
 
@@ -62,10 +63,16 @@ pub async fn compare(
         problems: played.setup_problems,
         answered,
     };
+    let mut is_astray = false;
     for (interaction, outcome) in recording.interactions.iter().zip(&played.outcomes) {
         // A side without a clock to set cannot be asked days later: nothing is to compare.
         if matches!(outcome, Outcome::Failed(differences) if lies_ahead(differences)) {
             break;
+        }
+        // Nor has each side a page like the other's where they went on from different places.
+        is_astray &= goes_on(interaction);
+        if is_astray {
+            continue;
         }
         compared.compared += 1;
         let differences = match outcome {
@@ -92,6 +99,7 @@ pub async fn compare(
         };
         let findings = place.findings(differences);
         let parted = findings.iter().any(|one| one.parts_ways(script.lane));
+        is_astray = findings.iter().any(Finding::is_of_a_page);
         compared.findings.extend(findings);
         if parted {
             break;
@@ -105,6 +113,12 @@ fn lies_ahead(differences: &[Difference]) -> bool {
     let is_ahead =
         |one: &Difference| one.aspect == Aspect::Call && one.live.ends_with(TOO_LONG_TO_WAIT);
     differences.iter().any(is_ahead)
+}
+
+/// Whether it asks for a further page of a query of entities.
+fn goes_on(interaction: &Interaction) -> bool {
+    let url = Url::parse(&interaction.request.url);
+    url.is_some_and(|url| url.has_param("NextPartitionKey"))
 }
 
 /// Plays a recording on a side, at its own time or now, and keeps what the side says.
