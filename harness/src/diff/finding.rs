@@ -10,6 +10,8 @@ use crate::replay::recording::Interaction;
 
 /// Where the first line of a part of a transaction differs, below the part.
 const START_LINE: &str = "start line";
+/// The entities on a page.
+const ENTITIES: &str = ".value";
 /// Headers that a query goes on with.
 const CONTINUATION: &str = "x-ms-continuation-";
 
@@ -125,8 +127,22 @@ pub(super) fn primary(differences: &[Difference]) -> Vec<Difference> {
         (code.is_some() && difference.aspect != Aspect::Code && of_code)
             || refused.iter().any(|part| of_line(&part))
     };
-    let own = differences.iter().filter(|d| !follows(d));
-    own.cloned().collect()
+    let mut own: Vec<Difference> = differences.to_vec();
+    own.retain(|difference| !follows(&difference));
+    if let Some(key) = own.iter().find(|one| is_key(&one.at)).cloned() {
+        own.retain(|one| !one.at.starts_with(ENTITIES));
+        own.push(Difference {
+            at: ENTITIES.to_owned(),
+            ..key
+        });
+    }
+    own
+}
+
+/// Whether this is the key of an entity on a page: there is another entity in its place.
+fn is_key(at: &str) -> bool {
+    let is_one = |name: &str| at.ends_with(name);
+    at.starts_with(ENTITIES) && (is_one("].PartitionKey") || is_one("].RowKey"))
 }
 
 impl Finding {
@@ -140,6 +156,7 @@ impl Finding {
         let one_did_it = (smalt < 300) != (other < 300);
         (self.aspect == Aspect::Relations && lane == Lane::Histories && !self.is_of_a_page())
             || self.parts_in_a_part()
+            || self.names_other_entities()
             || self.aspect == Aspect::Call
             || (self.aspect == Aspect::Status && one_did_it && !reads)
     }
@@ -147,6 +164,11 @@ impl Finding {
     /// Whether one side goes on with another page than the other, or with none.
     pub fn is_of_a_page(&self) -> bool {
         self.at.starts_with(CONTINUATION)
+    }
+
+    /// Whether as many entities are on the page, and others: their tags are taken for each other's.
+    fn names_other_entities(&self) -> bool {
+        self.at == ENTITIES && !self.smalt.starts_with("Array(")
     }
 
     /// Whether one side has done a transaction that the other has not: both answer 202.

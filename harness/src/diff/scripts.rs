@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
 use smalt_model::Model;
 use smalt_model::vocabulary::Operation;
-use smalt_model::vocabulary::tables::TableOperation;
+use smalt_model::vocabulary::tables::{TableMalformed, TableOperation};
 
 use super::finding::Lane;
 use crate::histories::generate::{DICE, Space, choose};
@@ -107,13 +107,13 @@ fn makes_its_token(operation: &Operation) -> bool {
 
 /// Whether it is known to lead Azurite and smalt into different states, so that all that follows
 /// says nothing: a table that is deleted and made again, another spelling of its name, the tags of
-/// a transaction. Every other history does without.
+/// a transaction, a name of a property that Azurite takes. Every other history does without.
 fn splits(operation: &Operation) -> bool {
     let Operation::Table(name, operation) = operation else {
         return false;
     };
     match operation {
-        TableOperation::Delete => true,
+        TableOperation::Delete | TableOperation::Malformed(TableMalformed::PropertyName) => true,
         TableOperation::Batch(changes) => changes.len() > 1,
         _ => name.chars().all(|c| c.is_ascii_lowercase()),
     }

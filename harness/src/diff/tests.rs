@@ -204,4 +204,11 @@ fn what_follows_is_no_difference_of_its_own() {
         body(".value"),
     ];
     assert_eq!(texts(&coded), ["code", ".value"]);
+    let page = [
+        body(".odata.metadata"),
+        body(".value[0]"),
+        body(".value[0].RowKey"),
+        (Aspect::Relations, ".value[0].odata.etag"),
+    ];
+    assert_eq!(texts(&page), [".odata.metadata", ".value"]);
 }
