@@ -112,11 +112,15 @@ fn splits(operation: &Operation) -> bool {
     let Operation::Table(name, operation) = operation else {
         return false;
     };
-    match operation {
-        TableOperation::Delete | TableOperation::Malformed(TableMalformed::PropertyName) => true,
-        TableOperation::Batch(changes) => changes.len() > 1,
-        _ => name.chars().all(|c| c.is_ascii_lowercase()),
-    }
+    let is_respelt = name.chars().all(|c| c.is_ascii_lowercase());
+    is_respelt
+        || match operation {
+            TableOperation::Delete | TableOperation::Malformed(TableMalformed::PropertyName) => {
+                true
+            }
+            TableOperation::Batch(changes) => changes.len() > 1,
+            _ => false,
+        }
 }
 
 /// Histories as scripts, one for each service that they ask.
