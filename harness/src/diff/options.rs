@@ -19,6 +19,8 @@ use crate::replay::corpus;
 
 /// Histories of a full run: what makes an entry of the ledger stale.
 const HISTORIES: u32 = 500;
+/// Histories of tables besides: one to four others, as `harness histories` has them.
+const TABLES: u32 = 125;
 /// Operations in each of them.
 const OPERATIONS: usize = 30;
 
@@ -42,9 +44,12 @@ pub struct Options {
     /// The command of the side `azurite`, as npm installs it.
     #[arg(long, env = "AZURITE", value_name = "FILE")]
     pub azurite: Option<PathBuf>,
-    /// How many generated histories.
+    /// How many generated histories of blobs and queues.
     #[arg(long, default_value_t = HISTORIES)]
     pub histories: u32,
+    /// How many of tables besides.
+    #[arg(long, default_value_t = TABLES, value_name = "HISTORIES")]
+    pub tables: u32,
     /// Operations in each history.
     #[arg(long, default_value_t = OPERATIONS)]
     pub operations: usize,
@@ -161,6 +166,7 @@ fn whole_lanes(options: &Options) -> BTreeSet<Lane> {
     }
     let usual = options.seed == 0
         && options.histories == HISTORIES
+        && options.tables == TABLES
         && options.operations == OPERATIONS
         && options.wait_s_max == 0;
     if usual && !matches!(options.left, Side::Recorded(_)) {
@@ -219,6 +225,7 @@ async fn made(options: &Options) -> anyhow::Result<Vec<Script>> {
     let which = Histories {
         seed: options.seed,
         count: options.histories,
+        tables: options.tables,
         operations: options.operations,
         wait_s_max: options.wait_s_max,
     };

@@ -10,7 +10,8 @@ use super::scripts::Script;
 use super::shift;
 use super::side::Standing;
 use crate::replay::player::{Outcome, Played, play};
-use crate::replay::recording::Recording;
+use crate::replay::recording::{Interaction, Recording};
+use crate::replay::uri::Url;
 use crate::traces::convert;
 use crate::traces::format::Trace;
 
@@ -63,7 +64,13 @@ pub async fn compare(
     // A side without a clock to set cannot be asked days later: nothing is to compare from there.
     let asked = played.too_far_ahead.unwrap_or(played.outcomes.len());
     let outcomes = played.outcomes.iter().take(asked);
+    let mut is_astray = false;
     for (interaction, outcome) in recording.interactions.iter().zip(outcomes) {
+        // Nor has each side a page like the other's where they went on from different places.
+        is_astray &= goes_on(interaction);
+        if is_astray {
+            continue;
+        }
         compared.compared += 1;
         let differences = match outcome {
             Outcome::Passed => continue,
@@ -89,12 +96,19 @@ pub async fn compare(
         };
         let findings = place.findings(differences);
         let parted = findings.iter().any(|one| one.parts_ways(script.lane));
+        is_astray = findings.iter().any(Finding::is_of_a_page);
         compared.findings.extend(findings);
         if parted {
             break;
         }
     }
     compared
+}
+
+/// Whether it asks for a further page of a query of entities.
+fn goes_on(interaction: &Interaction) -> bool {
+    let url = Url::parse(&interaction.request.url);
+    url.is_some_and(|url| url.has_param("NextPartitionKey"))
 }
 
 /// Plays a recording on a side, at its own time or now, and keeps what the side says.

@@ -12,6 +12,8 @@ use crate::replay::recording::Recording;
 use crate::replay::uri::Url;
 use crate::replay::wire::Headers;
 
+/// What stands before the time at which an entity changed.
+const TIMESTAMP: &str = "\"Timestamp\":\"";
 /// Times that lie so far off stay as they are: ten years.
 const FAR_S: u64 = 10 * 365 * 24 * 3_600;
 
@@ -35,7 +37,8 @@ pub fn to(mut recording: Recording, start: Timestamp) -> Recording {
             one.request.body = Bytes::from(shift.text(text));
         }
         if let Ok(text) = std::str::from_utf8(&one.response.body) {
-            one.response.body = Bytes::from(shift.text(text));
+            let text = shift.document(&shift.text(text));
+            one.response.body = Bytes::from(text);
         }
     }
     recording
@@ -73,6 +76,20 @@ impl Shift {
         } else {
             time.plus_s(self.by.as_secs())
         }
+    }
+
+    /// A document of tables, with the times at which entities changed; tags are made of such times
+    /// and are names.
+    fn document(self, text: &str) -> String {
+        let mut pieces = text.split(TIMESTAMP);
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (time, rest) = piece.split_at(piece.find('"').unwrap_or(piece.len()));
+            out += TIMESTAMP;
+            out += &dates::in_text(time, |time| self.time(time));
+            out += rest;
+        }
+        out
     }
 
     fn headers(self, headers: &mut Headers) {
@@ -120,6 +137,21 @@ mod tests {
             let expected = format!("<A>{moved}</A> at 10 GMT, Fri, 31 Dec 9999 23:59:59 GMT");
             assert_eq!(shift.text(&text), expected);
         }
+    }
+
+    #[test]
+    fn entities_changed_then_and_have_the_tags_that_they_had() {
+        let from = Timestamp::from_unix_s(1_000_000_000);
+        let shift = Shift::between(from, from.plus_s(3_600));
+        let entity = |changed: &str| {
+            format!(
+                "{{\"odata.etag\":\"W/\\\"datetime'2001-09-09T01%3A46%3A40.0000001Z'\\\"\",\
+                 \"Timestamp\":\"{changed}\",\"Age\":\"2001-09-09T01:46:40.0000001Z\"}}"
+            )
+        };
+        let text = entity("2001-09-09T01:46:40.0000001Z");
+        let expected = entity("2001-09-09T02:46:40.0000001Z");
+        assert_eq!(shift.document(&text), expected);
     }
 
     #[test]

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::document;
-use super::finding::{Finding, Lane};
+use super::finding::{Finding, Lane, primary};
 use super::ledger::Ledger;
 use super::options::{Seen, load};
 use super::run;
 use super::scripts::{self, Histories};
 use super::side::{AZURITE, Binaries, SMALT, Side, Standing};
 use super::triage::judge;
-use crate::replay::compare::Aspect;
+use crate::replay::compare::{Aspect, Difference};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -28,6 +28,7 @@ async fn smalt_is_like_itself() {
     let which = Histories {
         seed: 0,
         count: 25,
+        tables: 10,
         operations: 40,
         wait_s_max: 7 * 24 * 3_600,
     };
@@ -151,4 +152,63 @@ fn a_history_ends_where_states_part() {
     };
     assert!(relation.parts_ways(histories) && !relation.parts_ways(traces));
     assert!(!finding().parts_ways(histories));
+    let page = Finding {
+        at: "x-ms-continuation-nextrowkey".to_owned(),
+        ..relation
+    };
+    assert!(page.is_of_a_page() && !page.parts_ways(histories));
+    let part = |at: &str, smalt: &str, other: &str| Finding {
+        aspect: Aspect::Body,
+        operation: "POST transaction".to_owned(),
+        statuses: (202, 202),
+        at: at.to_owned(),
+        smalt: smalt.to_owned(),
+        other: other.to_owned(),
+        ..finding()
+    };
+    let (done, missing) = ("HTTP/1.1 204 No Content", "HTTP/1.1 404 Not Found");
+    let line = "part 0/part 0/start line";
+    assert!(part(line, done, missing).parts_ways(histories));
+    assert!(!part(line, "HTTP/1.1 400 Bad Request", missing).parts_ways(histories));
+    assert!(part("part 0/", "3 parts", "1 parts").parts_ways(histories));
+    assert!(!part("part 0/part 0/", "JSON", "(empty)").parts_ways(histories));
+}
+
+/// Of a part of a transaction with another status only that counts, of another code not its text.
+#[test]
+fn what_follows_is_no_difference_of_its_own() {
+    let at = |(aspect, at): (Aspect, &str)| Difference {
+        aspect,
+        at: at.to_owned(),
+        recorded: "a".to_owned(),
+        live: "b".to_owned(),
+    };
+    let texts = |differences: &[(Aspect, &str)]| {
+        let all: Vec<Difference> = differences.iter().copied().map(at).collect();
+        let own = primary(&all).into_iter().map(|one| one.at);
+        own.collect::<Vec<String>>()
+    };
+    let body = |at| (Aspect::Body, at);
+    let line = "part 0/part 1/start line";
+    let parts = [
+        body(line),
+        body("part 0/part 1/etag"),
+        body("part 0/part 1/.odata.error.code"),
+        body("part 0/part 0/etag"),
+    ];
+    assert_eq!(texts(&parts), [line, "part 0/part 0/etag"]);
+    let coded = [
+        (Aspect::Code, "code"),
+        body(".odata.error.code"),
+        body(".odata.error.message.value"),
+        body(".value"),
+    ];
+    assert_eq!(texts(&coded), ["code", ".value"]);
+    let page = [
+        body(".odata.metadata"),
+        body(".value[0]"),
+        body(".value[0].RowKey"),
+        (Aspect::Relations, ".value[0].odata.etag"),
+    ];
+    assert_eq!(texts(&page), [".odata.metadata", ".value"]);
 }

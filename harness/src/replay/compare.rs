@@ -359,8 +359,14 @@ impl Run<'_, '_> {
                 }
             }
             (Json::Object(r), Json::Object(l)) => {
-                let (r, l) = (member_names(r).join(" "), member_names(l).join(" "));
-                self.report(Aspect::Body, at, r, l);
+                let names = (member_names(r).join(" "), member_names(l).join(" "));
+                self.report(Aspect::Body, at, names.0, names.1);
+                // What both have is still itself, in whichever order.
+                for (name, r) in r {
+                    if let Some((_, l)) = l.iter().find(|(other, _)| other == name) {
+                        self.json(&format!("{at}.{name}"), field, name, r, l);
+                    }
+                }
             }
             (r, l) if r == l => {}
             (r, l) => self.report(Aspect::Body, at, format!("{r:?}"), format!("{l:?}")),

@@ -259,9 +259,14 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
     let made: BTreeSet<_> = recording.interactions.iter().filter_map(creates).collect();
     let batched = recording.interactions.iter().flat_map(in_batch);
     let searched = recording.interactions.iter().filter_map(earlier::searched);
+    // Names of tables are found however they are spelt; the others have no capitals.
+    let is_made = |(account, name): &(String, String)| {
+        let mut made = made.iter();
+        made.any(|(by, made)| by == account && made.eq_ignore_ascii_case(name))
+    };
     let foreign: BTreeSet<_> = batched
         .chain(searched)
-        .filter(|place| !made.contains(place) && !recording.uncreated.contains(&place.1))
+        .filter(|place| !is_made(place) && !recording.uncreated.contains(&place.1))
         .collect();
     found.extend(foreign.into_iter().map(|(account, name)| Existing {
         account: Some(account),
@@ -278,7 +283,8 @@ pub fn existing(recording: &Recording) -> Vec<Existing> {
         }
         let code = interaction.response.error_code().unwrap_or_default();
         let being_deleted = code.ends_with("BeingDeleted");
-        let known = found.iter().any(|one| one.name == name) || gone.contains(&name);
+        let known =
+            found.iter().any(|one| one.name.eq_ignore_ascii_case(&name)) || gone.contains(&name);
         if (being_deleted || code.ends_with("AlreadyExists")) && !known {
             found.push(Existing {
                 account: Some(account),
@@ -408,6 +414,33 @@ mod tests {
             found,
             expected.map(|(name, deleting)| (name.to_owned(), deleting))
         );
+    }
+
+    /// A table that is made was not there, however a search for one of its entities spells it.
+    #[test]
+    fn tables_are_found_however_they_are_spelt() {
+        let at = |path: &str| format!("https://account.table.core.windows.net/{path}");
+        let missing = vec![("x-ms-error-code", "ResourceNotFound".to_owned())];
+        let lines = [
+            ("POST", at("Tables"), 204, Vec::new()),
+            (
+                "GET",
+                at("orders(PartitionKey='a',RowKey='b')"),
+                404,
+                missing.clone(),
+            ),
+            (
+                "GET",
+                at("blogs(PartitionKey='a',RowKey='b')"),
+                404,
+                missing,
+            ),
+        ];
+        let mut played = samples::recording("table", &[], &lines);
+        let made = b"{\"TableName\":\"Orders\"}";
+        played.interactions[0].request.body = made.to_vec().into();
+        let found: Vec<String> = existing(&played).into_iter().map(|e| e.name).collect();
+        assert_eq!(found, ["blogs"]);
     }
 
     #[test]
