@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after
-# round on one store; then death at every named step, what a loss of power can leave, and calls
-# that fail.
+# round on one store, in both modes; then death at every named step, what a loss of power can leave,
+# and calls that fail.
 #
 #   ci/crash.sh [rounds]                                      all of it
 #   ci/crash.sh rounds further options of `harness crash`     the rounds alone
@@ -16,6 +16,7 @@ target=${CARGO_TARGET_DIR:-target}
     bash ci/build.sh
 "$target/release/harness" crash --rounds "$rounds" "$@"
 [ $# -eq 0 ] || exit 0
+"$target/release/harness" crash --mode fast --rounds 4
 
 # No binary of a release ever has a failpoint: a harness that is known to have them, or one in the
 # folder of `cargo test`.

@@ -40,6 +40,8 @@ soak() {
 
 crash() {
     "$harness" crash --rounds "$(of 100)" --seed "$seed"
+    "$harness" crash --mode fast --rounds "$(of 20)" --seed "$seed"
+    "$harness" crash --mode fast --kills "$(of 300)" --seed "$seed"
     cargo build --quiet -p smalt-shim --release
     "$harness" crash --seed "$seed" --kills "$(of 700)" --failpoints --images 4 --errors
 }

@@ -15,6 +15,8 @@
 //! - [`content`]: bytes from a seed; [`model`]: what is expected; [`transport`], [`wire`]: the
 //!   operations; [`worker`]: one connection at work; [`verify`], [`verify_queue`],
 //!   [`verify_lease`]: everything against the model.
+//! - [`promise`]: what the modes promise; [`history`], [`prefix`], [`survey`]: everything against
+//!   every state that there was, where a kill may take the end; [`beat`]: its clock.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
 //! - [`child`]: the process that dies; [`events`]: what it tells; [`kill`]: its end; [`examine`]:
 //!   its store afterwards. [`kills`], [`failpoints`], [`errors`]: many of them. [`campaign`]: their
@@ -22,6 +24,7 @@
 //! - [`shim`], [`journal`], [`image`], [`images`]: the loss of power.
 //! - [`fixture`]: stores of releases. [`files`]: all access to files.
 
+pub mod beat;
 pub mod campaign;
 pub mod child;
 pub mod content;
@@ -31,6 +34,7 @@ pub mod examine;
 pub mod failpoints;
 pub mod files;
 pub mod fixture;
+pub mod history;
 pub mod image;
 pub mod images;
 pub mod journal;
@@ -38,9 +42,12 @@ pub mod kill;
 pub mod kills;
 pub mod model;
 pub mod options;
+pub mod prefix;
+pub mod promise;
 pub mod property;
 pub mod round;
 pub mod shim;
+pub mod survey;
 pub mod transport;
 pub mod verify;
 pub mod verify_lease;

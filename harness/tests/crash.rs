@@ -9,6 +9,7 @@ use smalt_harness::crash::files;
 use smalt_harness::crash::fixture::dump;
 use smalt_harness::crash::images::scratch;
 use smalt_harness::crash::kills::kills;
+use smalt_harness::crash::promise::Promise;
 
 /// The program whose hidden command is the child.
 fn program() -> &'static Path {
@@ -19,11 +20,30 @@ fn program() -> &'static Path {
 fn fifty_kills_lose_nothing() {
     // A kill leaves the page cache: memory is as good as a disk.
     let dir = tempfile::tempdir_in(scratch()).unwrap();
-    let all = kills(program(), &dir.path().join("kills"), 1, 50, &|| ()).unwrap();
+    let all = kills(
+        Promise::Durable,
+        program(),
+        &dir.path().join("kills"),
+        1,
+        50,
+        &|| (),
+    )
+    .unwrap();
     assert_eq!(all.flaws, []);
     // It was work that was killed.
     assert!(all.acknowledged > 1_000 && all.in_flight > 50, "{all:?}");
     assert!(all.payloads > 500 && all.messages > 500, "{all:?}");
+}
+
+/// At work, at leisurely work and idle: a judge of its own, for the end may be lost.
+#[test]
+fn kills_in_the_mode_fast_take_the_end_only() {
+    let dir = tempfile::tempdir_in(scratch()).unwrap();
+    let dir = dir.path().join("kills");
+    let all = kills(Promise::Fast, program(), &dir, 1, 12, &|| ()).unwrap();
+    assert_eq!(all.flaws, []);
+    assert!(all.acknowledged > 500 && all.in_flight > 10, "{all:?}");
+    assert!(all.payloads > 200 && all.messages > 100, "{all:?}");
 }
 
 /// Stores as every release wrote them, and what is to be read of each.

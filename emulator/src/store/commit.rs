@@ -4,12 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use smalt_protocol::time::TICKS_PER_SECOND;
 use smalt_protocol::{StorageError, Timestamp};
 use tokio::runtime::Handle;
 
+use super::config::Mode;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Segment};
 use super::keys;
+use super::shared::Shared;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
 use crate::planted::planted;
@@ -145,18 +148,51 @@ fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
 }
 
 /// Gives the stamps. Time never goes back, whatever the clock does.
+///
+/// Where the end of the history can be lost, so can its ticks, and ETags and ids come from them:
+/// then the ticks of some time ahead are set aside, which is written before any of them is given.
+/// What is opened next begins after them.
 #[derive(Debug)]
 pub(super) struct Stamps {
     clock: Clock,
     last: Stamp,
+    /// The last tick that was set aside, in a mode that does.
+    aside: Option<Timestamp>,
 }
 
+/// So many ticks are set aside at once. What is opened after a crash names snapshots by times up to
+/// so far ahead; and a store that is never idle syncs once in this time.
+const TICKS_ASIDE: u64 = TICKS_PER_SECOND;
+
 impl Stamps {
-    pub(super) fn new(clock: Clock, mut last: Stamp) -> Self {
+    pub(super) fn new(shared: &Shared, mut last: Stamp) -> Self {
         if planted("etags-again-after-restart") && last.tick > last.now {
             last.tick = last.now;
         }
-        Stamps { clock, last }
+        let sets_aside = shared.mode == Mode::Fast;
+        Stamps {
+            clock: shared.clock.clone(),
+            last,
+            aside: sets_aside.then_some(last.tick),
+        }
+    }
+
+    /// Has a group persist the last tick that is set aside in place of its own. Whether there are
+    /// new ones among them.
+    pub(super) fn set_aside(&mut self, writes: &mut Writes) -> bool {
+        let (Some(aside), Some(stamp)) = (&mut self.aside, writes.get_mut(keys::STAMP.as_slice()))
+        else {
+            return false;
+        };
+        let is_short = self.last.tick > *aside;
+        if is_short {
+            *aside = self.last.tick.plus_ticks(TICKS_ASIDE);
+        }
+        *stamp = Some(encode_stamp(Stamp {
+            tick: *aside,
+            ..self.last
+        }));
+        is_short
     }
 
     pub(super) fn last(&self) -> Stamp {

@@ -33,6 +33,8 @@ const GROUP_COMMITS_MAX: usize = 512;
 pub(super) enum Request {
     /// Run a commit.
     Commit(Box<dyn Work>),
+    /// Write out and sync what was committed.
+    WriteOut(SyncSender<StoreResult<()>>),
     /// Forget everything.
     Reset(SyncSender<StoreResult<()>>),
     /// Make everything durable and end.
@@ -44,6 +46,8 @@ pub(super) struct Collected {
     writes: Writes,
     held: Vec<Reservation>,
     known: Known,
+    /// Ticks were set aside that nobody may be told before that is written.
+    sets_ticks_aside: bool,
 }
 
 /// Runs commits. There is one of it.
@@ -57,7 +61,7 @@ impl Committer {
     pub(super) fn new(shared: Arc<Shared>) -> StoreResult<Self> {
         let last = shared.unmasked(|view| read_stamp(view))?;
         shared.last_now.store(last.now.ticks(), Ordering::Release);
-        let stamps = Stamps::new(shared.clock.clone(), last);
+        let stamps = Stamps::new(&shared, last);
         Ok(Committer { shared, stamps })
     }
 
@@ -85,6 +89,9 @@ impl Committer {
                     }
                     self.run(group);
                 }
+                Request::WriteOut(answer) => {
+                    let _ = answer.send(self.write_out());
+                }
                 Request::Reset(answer) => {
                     let _ = answer.send(self.reset());
                 }
@@ -99,6 +106,10 @@ impl Committer {
         if let Err(error) = self.sync_all() {
             tracing::error!(%error, "the store could not be closed");
         }
+    }
+
+    fn write_out(&self) -> StoreResult<()> {
+        guarded(|| self.shared.write_out()).inspect_err(|error| self.shared.fail(error))
     }
 
     fn sync_all(&self) -> StoreResult<()> {
@@ -146,8 +157,9 @@ impl Committer {
                 let stamp = stamps.next(work.asked());
                 done.run(work.as_mut(), &stamp);
             }
-            let (writes, held) = (done.writes, done.held);
+            let (mut writes, held) = (done.writes, done.held);
             Collected {
+                sets_ticks_aside: stamps.set_aside(&mut writes),
                 writes,
                 held,
                 known: remembering.into_known(),
@@ -203,7 +215,8 @@ impl Committer {
         let applied = self.apply(engine.as_ref(), writes).await;
         applied.map_err(StoreError::cut_off)?;
         self.shared.points.pass(Point::Applied).await;
-        if self.shared.is_durable() && !planted("acknowledged-before-sync") {
+        let is_synced = self.shared.is_durable() && !planted("acknowledged-before-sync");
+        if is_synced || collected.sets_ticks_aside {
             engine.sync()?;
         }
         self.shared.points.pass(Point::Synced).await;
@@ -270,7 +283,7 @@ impl Committer {
         let last = self
             .shared
             .unmasked(|view: &Unmasked<'_>| read_stamp(view))?;
-        self.stamps = Stamps::new(self.shared.clock.clone(), last);
+        self.stamps = Stamps::new(&self.shared, last);
         self.shared.home.remove_others()
     }
 }

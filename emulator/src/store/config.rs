@@ -20,8 +20,9 @@ pub const FAST_LOSS_MS_MAX: u64 = 100;
 pub enum Mode {
     /// It survives kill -9 and the loss of power.
     Durable,
-    /// It survives kill -9 after at most [`FAST_LOSS_MS_MAX`]; after a loss of power the
-    /// system decides. Order is kept: what is lost is the end.
+    /// It survives kill -9 after at most [`FAST_LOSS_MS_MAX`], or a sync that takes longer. Order
+    /// is kept: what is lost is the end, and its ETags and ids are not given again. After a loss of
+    /// power the system decides, and may keep a later thing without an earlier one.
     Fast,
     /// It lives as long as the process; commits run inline and in a deterministic order.
     Memory,

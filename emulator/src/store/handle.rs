@@ -284,6 +284,18 @@ impl Inner {
         }
     }
 
+    /// Waits until no crash brings back a state before the published one. Where every commit is
+    /// durable before it is published that is so already.
+    pub(super) fn write_out(&self) -> StoreResult<()> {
+        match &self.lane {
+            Lane::Thread { requests, .. } if self.shared.mode == Mode::Fast => {
+                let asked = ask(requests.read().as_ref(), Request::WriteOut);
+                asked.and_then(answer_of)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Where the caller's task runs, if the committer has a thread that answers it and the
     /// runtime has threads of its own: another one may stand still.
     fn runtime(&self) -> Option<Handle> {

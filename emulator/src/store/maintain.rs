@@ -94,7 +94,7 @@ impl Maintenance {
                 }
                 let more = match verdict {
                     Verdict::Remove => {
-                        remove(shared, &sweep, &mut report)?;
+                        remove(store, &sweep, &mut report)?;
                         false
                     }
                     _ => {
@@ -127,7 +127,8 @@ fn judge(shared: &Shared, sweep: &Sweep) -> StoreResult<Verdict> {
     })
 }
 
-fn remove(shared: &Shared, sweep: &Sweep, report: &mut MaintainReport) -> StoreResult<()> {
+fn remove(store: &Inner, sweep: &Sweep, report: &mut MaintainReport) -> StoreResult<()> {
+    let shared = store.shared();
     let number = sweep.segment.number();
     shared.extents.seal(number);
     failpoint::reach("maintain.sealed");
@@ -137,6 +138,9 @@ fn remove(shared: &Shared, sweep: &Sweep, report: &mut MaintainReport) -> StoreR
     })?;
     if retired {
         failpoint::reach("maintain.retired");
+        // Its payloads are dead, or lie elsewhere: a crash must not bring back a state in which
+        // they are here.
+        store.write_out()?;
         shared.extents.delete(&sweep.segment)?;
         failpoint::reach("maintain.deleted");
         report.segments_removed += 1;

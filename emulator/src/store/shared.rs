@@ -160,14 +160,19 @@ impl Shared {
         self.home.unlock();
     }
 
-    /// Makes everything durable that was committed.
-    pub(super) fn sync_all(&self) -> StoreResult<()> {
+    /// Writes out and syncs everything that was committed.
+    pub(super) fn write_out(&self) -> StoreResult<()> {
         if let Some(cause) = self.failure.get() {
             return Err(StoreError::ReadOnly(cause.clone()));
         }
         self.extents.sync_all()?;
         let engine = Arc::clone(&self.published.read().engine);
-        engine.sync()?;
+        engine.sync()
+    }
+
+    /// Makes everything durable that was committed, for the last time.
+    pub(super) fn sync_all(&self) -> StoreResult<()> {
+        self.write_out()?;
         failpoint::reach("close.durable");
         let last = self.unmasked(|view| super::commit::read_stamp(view))?;
         self.home.note(last)?;

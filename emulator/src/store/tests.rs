@@ -4,6 +4,7 @@ mod crash;
 mod durability;
 mod engines;
 mod failing;
+mod fast;
 mod fault_disk;
 mod opening;
 mod payloads;

@@ -11,6 +11,7 @@ use super::failpoints::{self, Visits};
 use super::images::{self, Images, Plan};
 use super::kills::{self, Kills};
 use super::options::Options;
+use super::promise::Promise;
 use crate::servers::files::write_report;
 
 /// Operations of the workload whose every sync boundary is looked at.
@@ -44,6 +45,11 @@ pub fn is_asked(options: &Options) -> bool {
 /// # Errors
 /// When a child or the shim cannot be started, or files cannot be written.
 pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.mode == Promise::Fast
+        && (options.failpoints || options.images.is_some() || options.errors)
+    {
+        anyhow::bail!("--mode fast is for rounds and --kills: the other parts know no other mode");
+    }
     let program = std::env::current_exe()?;
     let kept = tempfile::tempdir_in(images::scratch())?;
     // A kill leaves the page cache: memory is as good as a disk. The real one is for those who ask.
@@ -57,7 +63,7 @@ pub fn run(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let mut flaws = 0;
     if let Some(count) = options.kills {
-        flaws += kills_part(&program, &dir, options.seed, count, &mut report)?;
+        flaws += kills_part(&program, &dir, options, count, &mut report)?;
     }
     if options.failpoints {
         flaws += failpoints_part(&program, &dir, options.seed, &mut report)?;
@@ -93,12 +99,13 @@ fn show(flaws: impl Iterator<Item = String>) {
 fn kills_part(
     program: &Path,
     dir: &Path,
-    seed: u64,
+    options: &Options,
     count: u64,
     report: &mut Report,
 ) -> anyhow::Result<usize> {
     let bar = ProgressBar::new(count);
-    let all = kills::kills(program, dir, seed, count, &|| bar.inc(1))?;
+    let each = || bar.inc(1);
+    let all = kills::kills(options.mode, program, dir, options.seed, count, &each)?;
     bar.finish_and_clear();
     say(&format!(
         "kills: {} children, {} operations acknowledged, {} in flight; looked at {} payloads, {} \
@@ -112,6 +119,9 @@ fn kills_part(
         all.open_ms_max,
         all.flaws.len()
     ));
+    if options.mode == Promise::Fast {
+        say(&all.lost.to_string());
+    }
     show(
         all.flaws
             .iter()

@@ -16,10 +16,12 @@ use smalt::store::CUT_OFF;
 use smalt::{Clock, Emulator, Service, Timestamp};
 use tokio::task::JoinSet;
 
-use super::content::stream;
+use super::beat::Beat;
+use super::content::{below, stream};
 use super::events::{Event, Log};
 use super::files;
 use super::model::{Model, Op, Unique};
+use super::promise::Promise;
 use super::property::{Flaw, Property};
 use super::wire::Client;
 use super::{verify, worker};
@@ -35,6 +37,8 @@ const CHECK_AFTER_S: u64 = 30;
 const OPERATION: Duration = Duration::from_millis(1);
 /// Segments of this size roll, fill up with garbage and are compacted within a few operations.
 pub const SEGMENT_BYTES: u64 = 128 * 1024;
+/// Between two lines of a connection that has nothing to do.
+const IDLE: Duration = Duration::from_millis(4);
 /// Steps of maintenance at a time.
 const MAINTENANCE_BUDGET: usize = 20;
 
@@ -74,6 +78,15 @@ pub struct ChildOptions {
     /// Payloads cannot always be read: then an answer may be missing, not wrong.
     #[arg(long)]
     pub reads_fail: bool,
+    /// What the store promises.
+    #[arg(long, default_value = "durable")]
+    pub mode: Promise,
+    /// Wait up to so many milliseconds of real time between two operations of a connection.
+    #[arg(long, default_value_t = 0)]
+    pub pause_ms: u64,
+    /// Wait at the end until the process is killed.
+    #[arg(long)]
+    pub idle: bool,
     /// Close the store at the end, instead of dying with it open.
     #[arg(long)]
     pub close: bool,
@@ -128,14 +141,12 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
         None => Vec::new(),
     };
     models.resize(options.connections, Model::default());
-    let clock = Clock::manual(work_time(options.round));
-    let opened = Emulator::builder()
-        .clock(clock)
+    let builder = Emulator::builder()
+        .clock(Clock::manual(work_time(options.round)))
         .seed(options.seed ^ (options.round << 32))
-        .segment_bytes(SEGMENT_BYTES)
-        .durable(&options.location)
-        .open();
-    let emulator = match opened {
+        .segment_bytes(SEGMENT_BYTES);
+    let builder = options.mode.emulator(builder, &options.location);
+    let emulator = match builder.open() {
         Ok(emulator) => emulator,
         Err(error) => {
             log.tell(&Event::CannotOpen(error.to_string()))?;
@@ -143,6 +154,7 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
         }
     };
     log.tell(&Event::Opened)?;
+    let beat = Beat::start()?;
     let way = Way::open(&emulator, options.sockets).await?;
     let mut workers = JoinSet::new();
     for (worker, model) in models.into_iter().enumerate() {
@@ -152,6 +164,7 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
             way,
             emulator: emulator.clone(),
             log: Arc::clone(&log),
+            beat: beat.clone(),
             model,
             reads_fail: options.reads_fail,
         };
@@ -211,6 +224,7 @@ struct Worker {
     emulator: Emulator,
     client: Client,
     log: Arc<Log>,
+    beat: Beat,
     model: Model,
     reads_fail: bool,
 }
@@ -229,6 +243,10 @@ impl Worker {
         let mut done = 0;
         while options.operations.is_none_or(|most| done < most) {
             done += 1;
+            if options.pause_ms > 0 {
+                let pause_ms = below(&mut random, options.pause_ms + 1);
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+            }
             if options.reset_after == Some(done) && worker == 0 {
                 self.reset().await?;
             }
@@ -243,6 +261,7 @@ impl Worker {
                     let told = Event::Done {
                         worker,
                         outcome: outcome.clone(),
+                        at_ms: self.beat.ms(),
                     };
                     self.log.tell(&told)?;
                     self.model.acknowledge(op, outcome, &unique);
@@ -264,7 +283,19 @@ impl Worker {
                 let _ = tokio::task::spawn_blocking(run).await?;
             }
         }
+        if options.idle {
+            self.idle().await?;
+        }
         Ok(())
+    }
+
+    /// Says now and then what time it is, until it is killed.
+    async fn idle(&self) -> anyhow::Result<()> {
+        loop {
+            let at_ms = self.beat.ms();
+            self.log.tell(&Event::Idle { at_ms })?;
+            tokio::time::sleep(IDLE).await;
+        }
     }
 
     /// After a refusal: it must be a 5xx. Whether the store still takes writes, by a write beside.

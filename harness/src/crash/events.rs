@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::files;
+use super::history::History;
 use super::model::{Model, Op, Outcome, Unique};
 use super::property::{Flaw, Property};
 
@@ -34,6 +35,8 @@ pub enum Event {
         worker: usize,
         /// What the acknowledgement said.
         outcome: Outcome,
+        /// When that was, by the child's [beat](super::beat).
+        at_ms: u64,
     },
     /// It was refused with 5xx, and the store takes writes: it did not happen.
     Refused {
@@ -57,6 +60,11 @@ pub enum Event {
     Reset {
         /// Whether it is done.
         done: bool,
+    },
+    /// A connection has done what it was told, and waits to be killed.
+    Idle {
+        /// When that was, by the child's beat.
+        at_ms: u64,
     },
     /// What the child itself found wrong.
     Wrong(Flaw),
@@ -139,7 +147,9 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
                     model.pending = Some(op.clone());
                 }
             }
-            Event::Done { worker, outcome } => {
+            Event::Done {
+                worker, outcome, ..
+            } => {
                 let Some(model) = models.get_mut(*worker) else {
                     continue;
                 };
@@ -179,10 +189,42 @@ pub fn replay(events: &[Event], models: &mut [Model], unique: &Unique) -> Told {
                 }
             }
             Event::Wrong(flaw) => told.flaws.push(flaw.clone()),
+            Event::Idle { .. } => {}
             Event::End => told.ended = true,
         }
     }
     told
+}
+
+/// What each connection did in a round that began with these models.
+pub fn histories(events: &[Event], models: &[Model]) -> Vec<History> {
+    let mut all: Vec<History> = models.iter().map(History::of).collect();
+    let mut until_ms = 0;
+    for (event, place) in events.iter().zip(0..) {
+        match event {
+            Event::Begin { worker, op } => {
+                if let Some(history) = all.get_mut(*worker) {
+                    history.begin(op.clone(), place);
+                }
+            }
+            Event::Done {
+                worker,
+                outcome,
+                at_ms,
+            } => {
+                until_ms = until_ms.max(*at_ms);
+                if let Some(history) = all.get_mut(*worker) {
+                    history.acknowledge(outcome.clone(), place, *at_ms);
+                }
+            }
+            Event::Idle { at_ms } => until_ms = until_ms.max(*at_ms),
+            _ => {}
+        }
+    }
+    for history in &mut all {
+        history.until_ms = until_ms;
+    }
+    all
 }
 
 #[cfg(test)]
@@ -209,6 +251,7 @@ mod tests {
                 etag: etag.to_owned(),
                 ..Outcome::default()
             },
+            at_ms: 0,
         }
     }
 

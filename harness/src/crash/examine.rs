@@ -9,11 +9,13 @@ use smalt::store::{OpenError, PayloadId, Store, StoreConfig, StoreResult, locati
 use smalt::{Clock, Emulator};
 
 use super::child::{SEGMENT_BYTES, check_time, name};
+use super::history::{Cut, History};
 use super::model::{Model, Unique};
+use super::promise::{Lost, Promise};
 use super::property::{Flaw, Property};
 use super::verify::{self, Verified};
 use super::wire::Client;
-use super::{files, verify_lease, verify_queue};
+use super::{files, survey, verify_lease, verify_queue};
 use crate::servers::ServerError;
 
 /// C6: opening takes no longer. A store of these sizes takes a hundredth of it.
@@ -38,17 +40,29 @@ pub struct Examined {
     pub messages: u64,
     /// How long the first opening took, in milliseconds.
     pub open_ms: u64,
+    /// What the kill took of what had been acknowledged.
+    pub lost: Lost,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    /// The store.
+    pub dir: &'a Path,
+    /// The round, whose time the check goes by.
+    pub round: u64,
+    /// Values that were given before.
+    pub unique: &'a Unique,
+    /// A reset was begun and not done.
+    pub half_reset: bool,
+    /// What the store promises.
+    pub promise: Promise,
+    /// What each connection did, where the end of it may be lost.
+    pub histories: &'a [History],
 }
 
 /// Looks at everything. The models then hold what is there.
-pub fn examine(
-    dir: &Path,
-    round: u64,
-    models: &mut [Model],
-    unique: &Unique,
-    half_reset: bool,
-    flaws: &mut Vec<Flaw>,
-) -> Examined {
+pub fn examine(scene: &Scene<'_>, models: &mut [Model], flaws: &mut Vec<Flaw>) -> Examined {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
@@ -56,7 +70,7 @@ pub fn examine(
     let mut examined = Examined::default();
     match runtime {
         Ok(runtime) => {
-            let all = look(dir, round, models, unique, half_reset, &mut examined, flaws);
+            let all = look(scene, models, &mut examined, flaws);
             if let Err(flaw) = runtime.block_on(all) {
                 flaws.push(flaw);
             }
@@ -67,17 +81,14 @@ pub fn examine(
 }
 
 async fn look(
-    dir: &Path,
-    round: u64,
+    scene: &Scene<'_>,
     models: &mut [Model],
-    unique: &Unique,
-    half_reset: bool,
     examined: &mut Examined,
     flaws: &mut Vec<Flaw>,
 ) -> Result<(), Flaw> {
     let config = StoreConfig {
         segment_bytes: SEGMENT_BYTES,
-        ..StoreConfig::durable(dir, Clock::manual(check_time(round)))
+        ..(scene.promise).store(scene.dir, Clock::manual(check_time(scene.round)))
     };
     let first = open_once(&config, examined, flaws)?;
     let again = open_again(&config)?;
@@ -85,57 +96,61 @@ async fn look(
         let text = "opening the store once more changed it";
         flaws.push(Flaw::new(Property::C7, text));
     }
-    let emulator = Emulator::builder()
-        .clock(Clock::tokio(check_time(round)))
-        .segment_bytes(SEGMENT_BYTES)
-        .durable(dir)
-        .open()
-        .map_err(cannot_open)?;
+    let builder = Emulator::builder()
+        .clock(Clock::tokio(check_time(scene.round)))
+        .segment_bytes(SEGMENT_BYTES);
+    let builder = scene.promise.emulator(builder, scene.dir);
+    let emulator = builder.open().map_err(cannot_open)?;
+    let mut cuts = Vec::new();
     for (worker, model) in models.iter_mut().enumerate() {
         let mut verified = Verified::default();
-        let checked = connection(
-            &emulator,
-            (round, worker),
-            model,
-            unique,
-            half_reset,
-            &mut verified,
-        );
-        if let Err(error) = checked.await {
-            let text = format!("{} cannot be checked: {error}", name(worker));
-            verified.flaws.push(Flaw::new(Property::C1, text));
+        match connection(&emulator, scene, worker, model, &mut verified).await {
+            Ok(cut) => cuts.extend(scene.histories.get(worker).zip(cut)),
+            Err(error) => {
+                let text = format!("{} cannot be checked: {error}", name(worker));
+                verified.flaws.push(Flaw::new(Property::C1, text));
+            }
         }
         model.pending = None;
         examined.blobs += verified.blobs;
         examined.messages += verified.messages;
         flaws.extend(verified.all_flaws());
     }
-    maintain(&emulator, dir, flaws);
+    examined.lost = scene.promise.lost(&cuts, flaws);
+    maintain(&emulator, scene.dir, flaws);
     let closed = emulator.close();
     closed.map_err(|error| Flaw::new(Property::C6, format!("it does not close: {error}")))?;
     drop(emulator);
     garbage(&config, flaws)
 }
 
+/// How much of the connection's history is there, if its end may be lost.
 async fn connection(
     emulator: &Emulator,
-    (round, worker): (u64, usize),
+    scene: &Scene<'_>,
+    worker: usize,
     model: &mut Model,
-    unique: &Unique,
-    half_reset: bool,
     verified: &mut Verified,
-) -> Result<(), ServerError> {
+) -> Result<Option<Cut>, ServerError> {
     let mut client = Client::within(emulator, &name(worker));
     let is_new = client.create().await?;
-    if is_new && half_reset {
+    if is_new && scene.half_reset {
         *model = Model::default();
+    }
+    let (round, unique) = (scene.round, scene.unique);
+    let expires = round.is_multiple_of(2);
+    if let Some(history) = scene.histories.get(worker) {
+        let found = survey::connection(&mut client, history, expires, unique, verified).await?;
+        *model = found.model;
+        return Ok(Some(found.cut));
     }
     verify::blobs(&mut client, model, unique, verified).await?;
     verify_lease::lease(&mut client, model, verified).await?;
-    if round.is_multiple_of(2) {
+    if expires {
         verify_lease::expiry(&mut client, model, verified).await?;
     }
-    verify_queue::messages(&mut client, model, unique, verified).await
+    verify_queue::messages(&mut client, model, unique, verified).await?;
+    Ok(None)
 }
 
 type Dump = Vec<(Vec<u8>, Vec<u8>)>;

@@ -9,11 +9,12 @@ use serde::Serialize;
 
 use super::content::stream;
 use super::events;
-use super::examine::examine;
+use super::examine::{Scene, examine};
 use super::image::{Disk, Image, Survival};
 use super::journal::{self, Change, Record};
 use super::kill::{End, run};
 use super::model::{Model, Unique};
+use super::promise::Promise;
 use super::property::Flaw;
 use super::{ChildOptions, files, shim};
 
@@ -187,7 +188,15 @@ fn boundary(
         all.in_flight += u64::from(models[0].pending.is_some());
         let mut flaws = told.flaws;
         let store = place.join(STORE);
-        let examined = examine(&store, ROUND, &mut models, &unique, false, &mut flaws);
+        let scene = Scene {
+            dir: &store,
+            round: ROUND,
+            unique: &unique,
+            half_reset: false,
+            promise: Promise::Durable,
+            histories: &[],
+        };
+        let examined = examine(&scene, &mut models, &mut flaws);
         all.images += 1;
         all.payloads += examined.payloads;
         all.recovered += u64::from(is_recovered(&store));

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::child::ChildOptions;
 use super::events::{self, Told};
-use super::examine::{Examined, examine};
+use super::examine::{Examined, Scene, examine};
 use super::files;
 use super::model::{Model, Unique};
+use super::promise::Promise;
 use super::property::{Flaw, Property};
 
 /// A child that was told to end and has not by then hangs.
@@ -24,6 +25,7 @@ pub struct Stage {
     seed: u64,
     round: u64,
     connections: usize,
+    promise: Promise,
     models: Vec<Model>,
     unique: Unique,
 }
@@ -57,7 +59,19 @@ pub enum End {
 impl Stage {
     /// An empty store below `dir`, with children of this program.
     pub fn new(program: PathBuf, dir: PathBuf, seed: u64, connections: usize) -> Self {
+        Self::promising(Promise::Durable, program, dir, seed, connections)
+    }
+
+    /// As [`Stage::new`], with children in this mode.
+    pub fn promising(
+        promise: Promise,
+        program: PathBuf,
+        dir: PathBuf,
+        seed: u64,
+        connections: usize,
+    ) -> Self {
         Stage {
+            promise,
             program,
             dir,
             seed,
@@ -91,6 +105,7 @@ impl Stage {
             round: self.round,
             connections: self.connections,
             maintain_every: 8,
+            mode: self.promise,
             ..ChildOptions::default()
         })
     }
@@ -108,6 +123,10 @@ impl Stage {
         let (status, said) = run(&self.program, options, environment, end)?;
         let text = files::read(&options.events)?;
         let events = events::parse(&String::from_utf8_lossy(&text));
+        let histories = match self.promise {
+            Promise::Durable => Vec::new(),
+            Promise::Fast => events::histories(&events, &self.models),
+        };
         let mut told = events::replay(&events, &mut self.models, &self.unique);
         let mut flaws = std::mem::take(&mut told.flaws);
         if status.is_none() {
@@ -115,14 +134,15 @@ impl Stage {
         }
         let in_flight = self.models.iter().filter(|model| model.pending.is_some());
         let in_flight = in_flight.count() as u64;
-        let examined = examine(
-            &options.location,
-            self.round,
-            &mut self.models,
-            &self.unique,
-            told.reset == Some(false),
-            &mut flaws,
-        );
+        let scene = Scene {
+            dir: &options.location,
+            round: self.round,
+            unique: &self.unique,
+            half_reset: told.reset == Some(false),
+            promise: self.promise,
+            histories: &histories,
+        };
+        let examined = examine(&scene, &mut self.models, &mut flaws);
         Ok(Death {
             told,
             examined,
@@ -199,6 +219,8 @@ fn arguments(options: &ChildOptions) -> Vec<String> {
     add("round", options.round.to_string());
     add("connections", options.connections.to_string());
     add("maintain-every", options.maintain_every.to_string());
+    add("mode", options.mode.mode().to_owned());
+    add("pause-ms", options.pause_ms.to_string());
     if let Some(models) = &options.models {
         add("models", models.display().to_string());
     }
@@ -216,6 +238,9 @@ fn arguments(options: &ChildOptions) -> Vec<String> {
     }
     if options.reads_fail {
         arguments.push("--reads-fail".to_owned());
+    }
+    if options.idle {
+        arguments.push("--idle".to_owned());
     }
     if options.close {
         arguments.push("--close".to_owned());

@@ -7,13 +7,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::content::{below, stream};
+use super::history::{Cut, History};
 use super::model::{Model, Unique};
+use super::promise::{Lost, Promise};
 use super::property::{Flaw, Property};
+use super::survey;
 use super::verify::{self, Verified};
 use super::verify_lease;
 use super::verify_queue;
 use super::wire::Client;
-use super::worker::{self, Work};
+use super::worker::{self, Order, Work};
 use crate::servers::ServerError;
 use crate::servers::smalt::{self, Launch, Smalt};
 
@@ -46,6 +49,8 @@ pub struct Round {
     pub blobs: u64,
     /// Messages that were looked at.
     pub messages: u64,
+    /// What the kill took of what had been acknowledged, where it may.
+    pub taken: Lost,
     /// What does not hold.
     pub flaws: Vec<Flaw>,
 }
@@ -62,9 +67,18 @@ impl Round {
 /// A run in progress: the store, and what every connection expects of it.
 pub struct Run {
     launch: Launch,
+    promise: Promise,
     seed: u64,
     models: Vec<Model>,
+    /// What each did in this round.
+    histories: Vec<History>,
+    order: Order,
     unique: Unique,
+}
+
+/// Waits until nothing of what was acknowledged so far may be lost.
+async fn settle(promise: Promise) {
+    tokio::time::sleep(Duration::from_millis(promise.loss_ms_max())).await;
 }
 
 fn name(worker: usize) -> String {
@@ -76,17 +90,28 @@ impl Run {
     ///
     /// # Errors
     /// When the server does not start.
-    pub async fn begin(launch: Launch, seed: u64, connections: usize) -> Result<Self, ServerError> {
+    pub async fn begin(
+        mut launch: Launch,
+        promise: Promise,
+        seed: u64,
+        connections: usize,
+    ) -> Result<Self, ServerError> {
+        launch.flags.push("--mode".to_owned());
+        launch.flags.push(promise.mode().to_owned());
         let server = launch.start().await?;
         for worker in 0..connections {
             let mut client = Client::open(&server, &name(worker)).await?;
             client.create().await?;
         }
+        settle(promise).await;
         server.kill().await?;
         Ok(Run {
             launch,
+            promise,
             seed,
             models: vec![Model::default(); connections],
+            histories: Vec::new(),
+            order: Order::start().map_err(ServerError::call)?,
             unique: Unique::default(),
         })
     }
@@ -105,6 +130,7 @@ impl Run {
         round.in_flight = in_flight.count() as u64;
         let server = self.start_twice(&mut round).await?;
         self.verify(&server, &mut round).await?;
+        settle(self.promise).await;
         server.kill().await?;
         Ok(round)
     }
@@ -115,9 +141,10 @@ impl Run {
         for (worker, mut model) in std::mem::take(&mut self.models).into_iter().enumerate() {
             let mut client = Client::open(&server, &name(worker)).await?;
             let random = stream(self.seed, round.number, worker as u64);
-            let (unique, number) = (self.unique.clone(), round.number);
+            let (unique, order, number) = (self.unique.clone(), self.order.clone(), round.number);
             workers.spawn(async move {
-                let work = worker::work(&mut client, &mut model, &unique, random, number).await;
+                let (client, random) = (&mut client, (random, number));
+                let work = worker::work(client, &mut model, &unique, random, &order).await;
                 (worker, model, work)
             });
         }
@@ -129,6 +156,7 @@ impl Run {
         };
         round.killed_after_ms = range.start + below(&mut moments, range.end - range.start);
         tokio::time::sleep(Duration::from_millis(round.killed_after_ms)).await;
+        let until_ms = self.order.ms();
         server.kill().await?;
         let mut done: Vec<(usize, Model, Work)> = workers.join_all().await;
         done.sort_by_key(|(worker, ..)| *worker);
@@ -136,6 +164,10 @@ impl Run {
             self.models.push(model);
             round.acknowledged += work.acknowledged;
             round.flaws.extend(work.flaws);
+            self.histories.push(History {
+                until_ms,
+                ..work.history
+            });
         }
         Ok(())
     }
@@ -161,36 +193,71 @@ impl Run {
 
     async fn verify(&mut self, server: &Smalt, round: &mut Round) -> Result<(), ServerError> {
         let mut checks = JoinSet::new();
-        for (worker, mut model) in std::mem::take(&mut self.models).into_iter().enumerate() {
-            let mut client = Client::open(server, &name(worker)).await?;
-            let unique = self.unique.clone();
-            checks.spawn(async move {
-                let mut verified = Verified::default();
-                let (c, m, v) = (&mut client, &mut model, &mut verified);
-                let mut checked = verify::blobs(c, m, &unique, v).await;
-                if checked.is_ok() {
-                    checked = verify_lease::lease(c, m, v).await;
-                }
-                if checked.is_ok() {
-                    checked = verify_queue::messages(c, m, &unique, v).await;
-                }
-                if let Err(error) = checked {
-                    // What was found before the server stopped answering counts all the same.
-                    let text = format!("{} cannot be checked: {error}", name(worker));
-                    verified.flaws.push(Flaw::new(Property::C1, text));
-                }
-                model.pending = None;
-                (worker, model, verified)
-            });
+        let histories = std::mem::take(&mut self.histories);
+        let all = std::mem::take(&mut self.models).into_iter().zip(histories);
+        for (worker, (model, history)) in all.enumerate() {
+            let check = Check {
+                client: Client::open(server, &name(worker)).await?,
+                promise: self.promise,
+                unique: self.unique.clone(),
+                worker,
+                model,
+                history,
+                cut: None,
+                verified: Verified::default(),
+            };
+            checks.spawn(check.done());
         }
-        let mut done: Vec<(usize, Model, Verified)> = checks.join_all().await;
-        done.sort_by_key(|(worker, ..)| *worker);
-        for (_, model, verified) in done {
-            self.models.push(model);
+        let mut done: Vec<Check> = checks.join_all().await;
+        done.sort_by_key(|check| check.worker);
+        let mut cuts = Vec::new();
+        for check in &mut done {
+            self.models.push(std::mem::take(&mut check.model));
+            let verified = std::mem::take(&mut check.verified);
             round.blobs += verified.blobs;
             round.messages += verified.messages;
             round.flaws.extend(verified.all_flaws());
+            cuts.extend(check.cut.map(|cut| (&check.history, cut)));
         }
+        round.taken = self.promise.lost(&cuts, &mut round.flaws);
         Ok(())
+    }
+}
+
+/// The check of one connection.
+struct Check {
+    worker: usize,
+    client: Client,
+    promise: Promise,
+    model: Model,
+    history: History,
+    unique: Unique,
+    /// How much of its history is there, if its end may be lost.
+    cut: Option<Cut>,
+    verified: Verified,
+}
+
+impl Check {
+    async fn done(mut self) -> Self {
+        if let Err(error) = self.run().await {
+            // What was found before the server stopped answering counts all the same.
+            let text = format!("{} cannot be checked: {error}", name(self.worker));
+            self.verified.flaws.push(Flaw::new(Property::C1, text));
+        }
+        self.model.pending = None;
+        self
+    }
+
+    async fn run(&mut self) -> Result<(), ServerError> {
+        let (client, unique, verified) = (&mut self.client, &self.unique, &mut self.verified);
+        if self.promise == Promise::Fast {
+            let found = survey::connection(client, &self.history, false, unique, verified).await?;
+            (self.model, self.cut) = (found.model, Some(found.cut));
+            return Ok(());
+        }
+        let model = &mut self.model;
+        verify::blobs(client, model, unique, verified).await?;
+        verify_lease::lease(client, model, verified).await?;
+        verify_queue::messages(client, model, unique, verified).await
     }
 }

@@ -22,6 +22,11 @@ pub struct Verified {
 }
 
 impl Verified {
+    /// Whether every blob could be read.
+    pub fn all_readable(&self) -> bool {
+        self.unreadable.is_empty()
+    }
+
     /// Everything that is wrong, on a disk that can be read.
     pub fn all_flaws(self) -> impl Iterator<Item = Flaw> {
         self.unreadable.into_iter().chain(self.flaws)

@@ -1,6 +1,6 @@
 //! The store after a crash against what was acknowledged: messages and their receipts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -35,7 +35,12 @@ pub async fn messages(
     verified: &mut Verified,
 ) -> Result<(), ServerError> {
     receipts(client, model, verified).await?;
-    let found = take_all(client, model, verified).await?;
+    let (doubtful, certain) = model
+        .messages
+        .keys()
+        .cloned()
+        .partition(|id| is_doomed(model, id));
+    let found = take_all(client, &Awaited { certain, doubtful }, verified).await?;
     verified.messages += found.len() as u64;
     let mut there = BTreeMap::new();
     for (id, taken) in &found {
@@ -60,16 +65,25 @@ fn is_doomed(model: &Model, id: &str) -> bool {
     matches!(&model.pending, Some(Op::DeleteMessage { id: deleted }) if deleted == id)
 }
 
+/// The messages that a look at a queue waits for.
+#[derive(Debug, Default)]
+pub(super) struct Awaited {
+    /// They are there.
+    pub certain: BTreeSet<String>,
+    /// They may be there.
+    pub doubtful: BTreeSet<String>,
+}
+
 /// A message as it was taken last, and how often this check has taken it.
-struct Taken {
-    shown: Shown,
-    times: u32,
+pub(super) struct Taken {
+    pub shown: Shown,
+    pub times: u32,
     /// When it was asked for the last time.
     asked: Instant,
 }
 
 /// C4: a receipt that was given works; one that was replaced does not.
-async fn receipts(
+pub(super) async fn receipts(
     client: &mut Client,
     model: &mut Model,
     verified: &mut Verified,
@@ -106,9 +120,9 @@ async fn receipts(
 }
 
 /// Takes messages until every expected one was seen, and none more shows up.
-async fn take_all(
+pub(super) async fn take_all(
     client: &mut Client,
-    model: &Model,
+    awaited: &Awaited,
     verified: &mut Verified,
 ) -> Result<BTreeMap<String, Taken>, ServerError> {
     let mut found: BTreeMap<String, Taken> = BTreeMap::new();
@@ -136,7 +150,7 @@ async fn take_all(
                 },
             );
         }
-        if is_empty && is_enough(model, &found, begun.elapsed()) {
+        if is_empty && is_enough(awaited, &found, begun.elapsed()) {
             return Ok(found);
         }
         if is_empty {
@@ -146,10 +160,10 @@ async fn take_all(
 }
 
 /// Whether nothing more can show up.
-fn is_enough(model: &Model, found: &BTreeMap<String, Taken>, waited: Duration) -> bool {
-    let mut missing = model.messages.keys().filter(|id| !found.contains_key(*id));
-    let is_certain = |id: &String| is_doomed(model, id) && waited > CERTAIN;
-    waited > SHOW_UP || missing.all(is_certain)
+fn is_enough(awaited: &Awaited, found: &BTreeMap<String, Taken>, waited: Duration) -> bool {
+    let are_found = |ids: &BTreeSet<String>| ids.iter().all(|id| found.contains_key(id));
+    let is_all = are_found(&awaited.certain);
+    waited > SHOW_UP || is_all && (waited > CERTAIN || are_found(&awaited.doubtful))
 }
 
 /// What is there must be what was acknowledged, or the whole of what was not.

@@ -1,9 +1,14 @@
 //! One connection at work until the server is gone.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rand_chacha::ChaCha8Rng;
 use rand_core::RngCore as _;
 
+use super::beat::Beat;
 use super::content::{Content, below};
+use super::history::History;
 use super::model::{Model, Op, Outcome, Unique};
 use super::property::{Flaw, Property};
 use super::wire::Client;
@@ -27,8 +32,37 @@ const TEXT_LENGTHS: [usize; 2] = [1024, 40 * 1024];
 pub struct Work {
     /// Operations that were acknowledged.
     pub acknowledged: u64,
+    /// These, and the one that was not.
+    pub history: History,
     /// What went wrong meanwhile.
     pub flaws: Vec<Flaw>,
+}
+
+/// The places of events of all connections, and their times.
+#[derive(Clone, Debug)]
+pub struct Order {
+    places: Arc<AtomicU64>,
+    beat: Beat,
+}
+
+impl Order {
+    /// From now on.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start() -> std::io::Result<Self> {
+        let (places, beat) = (Arc::default(), Beat::start()?);
+        Ok(Order { places, beat })
+    }
+
+    /// The time.
+    pub fn ms(&self) -> u64 {
+        self.beat.ms()
+    }
+
+    fn next(&self) -> u64 {
+        self.places.fetch_add(1, Ordering::SeqCst)
+    }
 }
 
 /// Works until the connection breaks. The model then holds what was acknowledged, and the operation
@@ -37,15 +71,21 @@ pub async fn work(
     client: &mut Client,
     model: &mut Model,
     unique: &Unique,
-    mut random: ChaCha8Rng,
-    round: u64,
+    (mut random, round): (ChaCha8Rng, u64),
+    order: &Order,
 ) -> Work {
-    let mut work = Work::default();
+    let mut work = Work {
+        history: History::of(model),
+        ..Work::default()
+    };
     loop {
         let op = choose(model, &mut random, round);
         model.pending = Some(op.clone());
+        work.history.begin(op.clone(), order.next());
         match perform(client, model, &op).await {
             Ok(outcome) => {
+                let (place, at_ms) = (order.next(), order.ms());
+                work.history.acknowledge(outcome.clone(), place, at_ms);
                 work.flaws.extend(model.acknowledge(op, outcome, unique));
                 work.acknowledged += 1;
             }
@@ -53,6 +93,7 @@ pub async fn work(
                 // A refusal of what must succeed; a broken connection is what this is all about.
                 if let Some(text) = refusal(&error) {
                     let op = model.pending.take();
+                    work.history.pending = None;
                     let text = format!("{op:?} was answered {text}");
                     work.flaws.push(Flaw::new(Property::C1, text));
                 }

@@ -1,0 +1,422 @@
+//! Which end of a connection's history a kill has taken: the states that explain what is there.
+
+use std::collections::BTreeMap;
+
+use super::content::Content;
+use super::history::{Cut, History};
+use super::model::{Blob, Message, Model, Op, Unique};
+use super::property::{Flaw, Property};
+
+/// A blob that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeenBlob {
+    /// Under an ETag that was acknowledged, with the bytes and the metadata that go with it.
+    Told(String),
+    /// As the unanswered operation would have made it, under this ETag.
+    Unanswered(String),
+}
+
+/// A message that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenMessage {
+    /// Its text, when it is one that it may have.
+    pub content: Option<Content>,
+    /// The receipt that it was shown with last.
+    pub receipt: String,
+    /// The count that it was shown with last.
+    pub dequeue_count: u32,
+    /// How often it was taken to look at it.
+    pub times: u32,
+}
+
+/// What is there of a connection's; what has not been looked at yet is `None`.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Blobs by name, of all names that there may be.
+    pub blobs: BTreeMap<String, Option<SeenBlob>>,
+    /// The lease that is honoured.
+    pub lease: Option<Option<String>>,
+    /// Messages by id.
+    pub messages: Option<BTreeMap<String, SeenMessage>>,
+}
+
+/// Whether the unanswered operation would delete this blob, or leave another one.
+fn is_deleted(model: &Model, name: &str) -> bool {
+    matches!(&model.pending, Some(Op::DeleteBlob { name: deleted }) if deleted == name)
+}
+
+fn blob_differs(model: &Model, name: &str, seen: Option<&SeenBlob>) -> Option<Flaw> {
+    let told = model.blobs.get(name);
+    let (property, text) = match (told, seen) {
+        (None, None) => return None,
+        (Some(_), None) if is_deleted(model, name) => return None,
+        (Some(blob), Some(SeenBlob::Told(etag))) if blob.etag == *etag => return None,
+        // It was compared with the unanswered operation when it was read.
+        (_, Some(SeenBlob::Unanswered(_))) if model.pending.is_some() => return None,
+        (Some(_), None) => (Property::C1, "is gone"),
+        (Some(_), Some(_)) => (Property::C1, "is not the last one put"),
+        (None, Some(_)) => (Property::C2, "is there, and was deleted or not put"),
+    };
+    Some(Flaw::new(property, format!("{name} {text}")))
+}
+
+fn message_differs(model: &Model, id: &str, seen: Option<&SeenMessage>) -> Option<Flaw> {
+    let flaw = |property, text: &str| Some(Flaw::new(property, format!("message {id} {text}")));
+    let pending = model.pending.as_ref();
+    let Some(message) = model.messages.get(id) else {
+        let put = match pending {
+            Some(Op::PutMessage { content }) => Some(*content),
+            _ => None,
+        };
+        return match seen {
+            None => None,
+            Some(seen) if put.is_some() && seen.content == put => None,
+            Some(_) => flaw(Property::C1, "was deleted or never put"),
+        };
+    };
+    let Some(seen) = seen else {
+        let is_doomed = pending == Some(&Op::DeleteMessage { id: id.to_owned() });
+        return if is_doomed {
+            None
+        } else {
+            flaw(Property::C1, "is gone")
+        };
+    };
+    let least = message.dequeue_count + seen.times;
+    let most = least + u32::from(pending == Some(&Op::GetMessages));
+    if !(least..=most).contains(&seen.dequeue_count) {
+        return flaw(Property::C1, "has another dequeue count");
+    }
+    let updated = match pending {
+        Some(Op::UpdateMessage { id: at, content }) if at == id => Some(*content),
+        _ => None,
+    };
+    let is_known = seen.content == Some(message.content)
+        || updated.is_some_and(|new| seen.content == Some(new));
+    match is_known {
+        true => None,
+        false => flaw(Property::C3, "has another text"),
+    }
+}
+
+fn lease_differs(model: &Model, seen: Option<&String>) -> Option<Flaw> {
+    let is_told = model.lease.as_ref() == seen;
+    let is_unanswered = match &model.pending {
+        Some(Op::AcquireLease { id }) => seen == Some(id),
+        Some(Op::ReleaseLease { .. }) => seen.is_none(),
+        _ => false,
+    };
+    let text = format!("lease {seen:?} in place of {:?}", model.lease);
+    (!is_told && !is_unanswered).then(|| Flaw::new(Property::C4, text))
+}
+
+/// How what is there differs from a state.
+pub fn differences(model: &Model, seen: &Seen) -> Vec<Flaw> {
+    let blobs = seen.blobs.iter();
+    let mut flaws: Vec<Flaw> = blobs
+        .filter_map(|(name, found)| blob_differs(model, name, found.as_ref()))
+        .collect();
+    if let Some(lease) = &seen.lease {
+        flaws.extend(lease_differs(model, lease.as_ref()));
+    }
+    if let Some(messages) = &seen.messages {
+        let strange = messages
+            .keys()
+            .filter(|id| !model.messages.contains_key(*id));
+        let ids = model.messages.keys().chain(strange);
+        flaws.extend(ids.filter_map(|id| message_differs(model, id, messages.get(id))));
+    }
+    flaws
+}
+
+/// The states that explain what is there, as how many operations they have behind them.
+///
+/// # Errors
+/// When there is none: the state that differs least, and how.
+pub fn explained(history: &History, seen: &Seen) -> Result<Vec<usize>, (usize, Vec<Flaw>)> {
+    let mut all = Vec::new();
+    let mut nearest: Option<(usize, Vec<Flaw>)> = None;
+    history.each_state(|count, model| {
+        let flaws = differences(model, seen);
+        if flaws.is_empty() {
+            all.push(count);
+        }
+        // Of two that differ alike the later one: less is lost then.
+        if nearest
+            .as_ref()
+            .is_none_or(|(_, least)| flaws.len() <= least.len())
+        {
+            nearest = Some((count, flaws));
+        }
+    });
+    match nearest {
+        Some(nearest) if all.is_empty() => Err(nearest),
+        _ => Ok(all),
+    }
+}
+
+/// How much of a history is there, and what no end of it that was taken would explain.
+pub fn cut(history: &History, seen: &Seen) -> (Cut, Vec<Flaw>) {
+    let of = |first, last| Cut { first, last };
+    match explained(history, seen) {
+        Ok(all) => {
+            let first = all.first().copied().unwrap_or_default();
+            (of(first, all.last().copied().unwrap_or(first)), Vec::new())
+        }
+        Err((count, flaws)) => {
+            let text = format!("after {count} of {} operations, ", history.steps.len());
+            let say = |flaw: Flaw| Flaw::new(flaw.property, text.clone() + &flaw.text);
+            (of(count, count), flaws.into_iter().map(say).collect())
+        }
+    }
+}
+
+/// What the next round begins with; values that the unanswered operation was given are noted.
+pub fn settled(
+    history: &History,
+    cut: Cut,
+    seen: &Seen,
+    unique: &Unique,
+    flaws: &mut Vec<Flaw>,
+) -> Model {
+    let told = history.blobs();
+    let texts = history.texts();
+    let before = history.state(cut.last.min(history.steps.len()));
+    let mut model = Model::default();
+    for (name, blob) in &seen.blobs {
+        let blob = match blob {
+            None => continue,
+            Some(SeenBlob::Told(etag)) => told.get(etag).cloned(),
+            Some(SeenBlob::Unanswered(etag)) => {
+                flaws.extend(unique.note("ETag", etag));
+                unanswered(history, &before, name).map(|(content, mark)| Blob {
+                    content,
+                    mark,
+                    etag: etag.clone(),
+                })
+            }
+        };
+        model.blobs.extend(blob.map(|blob| (name.clone(), blob)));
+    }
+    model.lease = seen.lease.clone().flatten();
+    for (id, message) in seen.messages.iter().flatten() {
+        if !texts.contains_key(id) {
+            flaws.extend(unique.note("message id", id));
+        }
+        let Some(content) = message.content else {
+            continue;
+        };
+        let message = Message {
+            content,
+            receipt: message.receipt.clone(),
+            replaced: None,
+            dequeue_count: message.dequeue_count,
+        };
+        model.messages.insert(id.clone(), message);
+    }
+    model
+}
+
+/// Bytes and metadata of a blob, as the unanswered operation would have made it of this state.
+pub fn unanswered(history: &History, before: &Model, name: &str) -> Option<(Content, u64)> {
+    match &history.pending.as_ref()?.0 {
+        Op::PutBlob {
+            name: put,
+            content,
+            mark,
+            ..
+        } if put == name => Some((*content, *mark)),
+        Op::SetMetadata { name: set, mark } if set == name => {
+            before.blobs.get(name).map(|blob| (blob.content, *mark))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crash::history::tests::history;
+    use crate::crash::model::Outcome;
+
+    fn content(seed: u64) -> Content {
+        Content { seed, length: 9 }
+    }
+
+    fn put(name: &str, seed: u64) -> Op {
+        Op::PutBlob {
+            name: name.to_owned(),
+            content: content(seed),
+            mark: seed,
+            in_blocks: false,
+        }
+    }
+
+    fn told(name: &str, etag: &str) -> (String, Option<SeenBlob>) {
+        (name.to_owned(), Some(SeenBlob::Told(etag.to_owned())))
+    }
+
+    fn blobs(all: &[(&str, &str)]) -> Seen {
+        let mut seen = Seen::default();
+        for name in ["a", "b", "c"] {
+            seen.blobs.insert(name.to_owned(), None);
+        }
+        seen.blobs
+            .extend(all.iter().map(|(name, etag)| told(name, etag)));
+        seen
+    }
+
+    fn three() -> History {
+        history(vec![
+            (put("a", 1), "1"),
+            (put("b", 2), "2"),
+            (put("a", 3), "3"),
+        ])
+    }
+
+    fn at(count: usize) -> Cut {
+        Cut {
+            first: count,
+            last: count,
+        }
+    }
+
+    #[test]
+    fn every_end_may_be_taken() {
+        let all = three();
+        for (count, there) in [
+            (0, &[][..]),
+            (1, &[("a", "1")]),
+            (2, &[("a", "1"), ("b", "2")]),
+            (3, &[("a", "3"), ("b", "2")]),
+        ] {
+            assert_eq!(cut(&all, &blobs(there)), (at(count), Vec::new()));
+        }
+        assert_eq!((all.lost(at(1)), all.lost(at(3))), (2, 0));
+    }
+
+    #[test]
+    fn a_hole_in_the_middle_is_a_flaw() {
+        let all = three();
+        // The last one is there, the one before it is not.
+        let (at, flaws) = cut(&all, &blobs(&[("a", "3")]));
+        assert_eq!((at.last, flaws.len()), (3, 1));
+        assert_eq!(flaws[0].property, Property::C1);
+        assert!(flaws[0].text.contains("b is gone"), "{}", flaws[0].text);
+        // The second is there without the first.
+        let (_, flaws) = cut(&all, &blobs(&[("b", "2")]));
+        assert_eq!(flaws.len(), 1);
+        // A blob that was deleted is there beside a later one.
+        let delete = Op::DeleteBlob {
+            name: "a".to_owned(),
+        };
+        let all = history(vec![(put("a", 1), "1"), (delete, ""), (put("b", 2), "2")]);
+        let (_, flaws) = cut(&all, &blobs(&[("a", "1"), ("b", "2")]));
+        assert_eq!(flaws[0].property, Property::C2);
+    }
+
+    #[test]
+    fn half_an_operation_is_a_flaw() {
+        // The unanswered one may have happened, but not to one that it did not come to.
+        let mut all = three();
+        all.begin(put("c", 4), 9);
+        let mut seen = blobs(&[("a", "3"), ("b", "2")]);
+        assert_eq!(cut(&all, &seen).0, Cut { first: 3, last: 4 });
+        let unanswered = Some(SeenBlob::Unanswered("4".to_owned()));
+        seen.blobs.insert("c".to_owned(), unanswered.clone());
+        assert_eq!(cut(&all, &seen), (at(4), Vec::new()));
+        let mut seen = blobs(&[("a", "1"), ("b", "2")]);
+        seen.blobs.insert("c".to_owned(), unanswered);
+        assert_eq!(cut(&all, &seen).1.len(), 1);
+    }
+
+    #[test]
+    fn an_etag_that_was_lost_is_not_given_again() {
+        let (mut all, unique) = (three(), Unique::default());
+        for etag in ["1", "2", "3"] {
+            assert_eq!(unique.note("ETag", etag), None);
+        }
+        all.begin(put("c", 4), 9);
+        let again = |etag: &str| {
+            let mut seen = blobs(&[("a", "3"), ("b", "2")]);
+            let unanswered = SeenBlob::Unanswered(etag.to_owned());
+            seen.blobs.insert("c".to_owned(), Some(unanswered));
+            let mut flaws = Vec::new();
+            let model = settled(&all, at(4), &seen, &unique, &mut flaws);
+            assert_eq!(model.blobs.len(), 3);
+            flaws
+        };
+        assert_eq!(again("4"), []);
+        assert_eq!(again("3")[0].property, Property::C4);
+    }
+
+    /// A message that is put, taken and changed, between two blobs.
+    fn queue() -> History {
+        let mut all = History::default();
+        let mut place = 0;
+        let mut done = |all: &mut History, op: Op, outcome: Outcome| {
+            all.begin(op, place);
+            all.acknowledge(outcome, place + 1, place);
+            place += 2;
+        };
+        let outcome = Outcome {
+            id: "m".to_owned(),
+            receipt: "r1".to_owned(),
+            ..Outcome::default()
+        };
+        done(
+            &mut all,
+            Op::PutMessage {
+                content: content(1),
+            },
+            outcome,
+        );
+        let outcome = Outcome {
+            taken: vec![("m".to_owned(), "r2".to_owned())],
+            ..Outcome::default()
+        };
+        done(&mut all, Op::GetMessages, outcome);
+        let (id, text) = ("m".to_owned(), content(2));
+        let outcome = Outcome {
+            receipt: "r3".to_owned(),
+            ..Outcome::default()
+        };
+        done(&mut all, Op::UpdateMessage { id, content: text }, outcome);
+        let id = "l".to_owned();
+        done(&mut all, Op::AcquireLease { id }, Outcome::default());
+        let id = "m".to_owned();
+        done(&mut all, Op::DeleteMessage { id }, Outcome::default());
+        all
+    }
+
+    #[test]
+    fn messages_and_leases_tell_how_much_is_there() {
+        let all = queue();
+        let look = |message: Option<(u64, u32)>, lease: bool| {
+            let message = message.map(|(seed, dequeue_count)| SeenMessage {
+                content: Some(content(seed)),
+                receipt: "r9".to_owned(),
+                dequeue_count,
+                times: 1,
+            });
+            let messages = message.map(|message| ("m".to_owned(), message));
+            let seen = Seen {
+                lease: Some(lease.then(|| "l".to_owned())),
+                messages: Some(messages.into_iter().collect()),
+                ..Seen::default()
+            };
+            let (cut, flaws) = cut(&all, &seen);
+            flaws.is_empty().then_some(cut)
+        };
+        assert_eq!(look(None, false), Some(at(0)));
+        assert_eq!(look(Some((1, 1)), false), Some(at(1)));
+        assert_eq!(look(Some((1, 2)), false), Some(at(2)));
+        assert_eq!(look(Some((2, 2)), false), Some(at(3)));
+        assert_eq!(look(Some((2, 2)), true), Some(at(4)));
+        assert_eq!(look(None, true), Some(at(5)));
+        // Changed and not counted; leased before it was changed; another text.
+        assert_eq!(look(Some((2, 1)), false), None);
+        assert_eq!(look(Some((1, 2)), true), None);
+        assert_eq!(look(Some((3, 2)), false), None);
+    }
+}
