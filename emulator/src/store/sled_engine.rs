@@ -113,6 +113,9 @@ impl SledEngine {
         let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
         settings.sync_data().map_err(io_error)?;
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
+        // Who was killed before a sync leaves commits that are read from now on, and beyond which
+        // the store must not be said to have come while a loss of power can take them.
+        file.sync_data().map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })
     }

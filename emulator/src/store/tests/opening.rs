@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::fault_disk::Faults;
 use super::{config, dump, durable, get};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
+use crate::store::config::Mode;
+use crate::store::sled_engine::SledEngine;
 use crate::store::{OpenError, Store, StoreConfig, Transaction};
 
 fn rewrite(path: &Path, bytes: &[u8]) {
@@ -217,4 +220,18 @@ async fn a_missing_format_is_written_again() {
     store.close().unwrap();
     SystemDisk.remove(&dir.path().join("format")).unwrap();
     assert_eq!(get(&durable(dir.path()), &[0x20, 1]), None);
+}
+
+/// What a process that was killed had written and not synced is read by the next one, so it is made
+/// durable first: else a loss of power takes what the store is noted to have.
+#[test]
+fn what_is_found_is_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Faults::default();
+    let open = || SledEngine::open(&disk, dir.path(), Mode::Durable, 1 << 20).map(drop);
+    open().unwrap();
+    disk.fail_syncs_of(Some("db"));
+    assert!(open().is_err());
+    disk.fail_syncs_of(None);
+    open().unwrap();
 }
