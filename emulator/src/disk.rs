@@ -8,6 +8,10 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Tries to get a file that its last owner is about to let go, [`wait_for_lock`] apart: a second.
+pub(crate) const LOCK_TRIES_MAX: u32 = 1_000;
 
 /// A file or directory in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -339,4 +343,14 @@ pub fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// Between two tries to lock a file. A thread that merely yields leaves nothing to one of lower
+/// priority, which its last owner may be.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "who opens a store waits for it, and nothing tells when a lock is free"
+)]
+pub(crate) fn wait_for_lock() {
+    std::thread::sleep(Duration::from_millis(1));
 }

@@ -25,13 +25,11 @@ use super::failpoint;
 use super::keys;
 use super::sled_engine::SledEngine;
 use super::view::{Stamp, View, Visit, Writes};
-use crate::disk::{Disk, files_below, read_small, replace_small};
+use crate::disk::{Disk, LOCK_TRIES_MAX, files_below, read_small, replace_small, wait_for_lock};
 
 /// The newest format that this release reads, and the one that it writes.
 pub(super) const FORMAT: u32 = 1;
 const FIRST_INDEX: u64 = 1;
-/// Tries to lock the directory; all of them take some 20 ms.
-const LOCK_TRIES_MAX: u32 = 2_000;
 const ENGINE_PREFIX: &str = "sled-";
 
 /// Where the store lives.
@@ -395,7 +393,7 @@ fn lock(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Box<dyn Any + Send + S
         if let Some(lock) = disk.lock(&dir.join("lock"))? {
             return Ok(Some(lock));
         }
-        std::thread::yield_now();
+        wait_for_lock();
     }
     disk.lock(&dir.join("lock"))
 }

@@ -18,16 +18,13 @@ use super::error::{StoreError, StoreResult};
 use super::failpoint;
 use super::sled_waker::Waker;
 use super::view::{Visit, Writes};
-use crate::disk::{Disk, DiskFile, read_small};
+use crate::disk::{Disk, DiskFile, LOCK_TRIES_MAX, read_small, wait_for_lock};
 
 /// A value from this size on is handed out without a copy; below it a copy is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
 
 /// The file of sled's settings.
 const SETTINGS: &str = "conf";
-
-/// Tries to open while an earlier sled of this process lets go; a try takes some 30 us.
-const OPEN_TRIES_MAX: u32 = 20_000;
 
 /// sled in a directory of its own.
 pub(super) struct SledEngine {
@@ -136,9 +133,9 @@ fn open_unlocked(config: &sled::Config) -> StoreResult<sled::Db> {
     loop {
         match catch_unwind(AssertUnwindSafe(|| config.open())) {
             Ok(Ok(db)) => return Ok(db),
-            Ok(Err(error)) if is_locked(&error) && tries < OPEN_TRIES_MAX => {
+            Ok(Err(error)) if is_locked(&error) && tries < LOCK_TRIES_MAX => {
                 tries += 1;
-                std::thread::yield_now();
+                wait_for_lock();
             }
             Ok(Err(error)) => return Err(to_store_error(error)),
             Err(_) => return Err(StoreError::Corrupt("sled gave up".to_owned())),
