@@ -106,8 +106,8 @@ fn makes_its_token(operation: &Operation) -> bool {
 }
 
 /// Whether it is known to lead Azurite and smalt into different states, so that all that follows
-/// says nothing: a table that is deleted and made again, another spelling of its name, the tags of
-/// a transaction, a name of a property that Azurite takes. Every other history does without.
+/// says nothing: another spelling of a table's name, the tags of a transaction, a name of a property
+/// that Azurite takes. Every other history does without.
 fn splits(operation: &Operation) -> bool {
     let Operation::Table(name, operation) = operation else {
         return false;
@@ -115,9 +115,7 @@ fn splits(operation: &Operation) -> bool {
     let is_respelt = name.chars().all(|c| c.is_ascii_lowercase());
     is_respelt
         || match operation {
-            TableOperation::Delete | TableOperation::Malformed(TableMalformed::PropertyName) => {
-                true
-            }
+            TableOperation::Malformed(TableMalformed::PropertyName) => true,
             TableOperation::Batch(changes) => changes.len() > 1,
             _ => false,
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smalt_protocol::Timestamp;
 
 use super::recording::{Interaction, Recording};
+use super::reruns::{created, deletes};
 use super::settings::start_of;
 use super::superset;
 use super::uri::Url;
@@ -124,28 +125,17 @@ pub fn only_deleted(recording: &Recording) -> BTreeSet<String> {
     gone
 }
 
-/// Whether a container or queue was made again within the time in which Azure would still be
-/// deleting it.
+/// Whether a container, queue or table was made again within the time in which Azure would still
+/// be deleting it.
 pub fn makes_again_at_once(recording: &Recording) -> bool {
     let mut deleted = BTreeMap::new();
     recording.interactions.iter().any(|one| {
-        if one.response.status >= 300 {
+        if let Some(place) = deletes(one) {
+            deleted.insert(place, one.date);
             return false;
         }
-        let url = Url::parse(&one.request.url);
-        let name = url
-            .as_ref()
-            .and_then(|url| url.segments().into_iter().next());
-        let alone = url.is_some_and(|url| url.segments().len() == 1 && !url.has_param("comp"));
-        let Some(name) = name.filter(|_| alone) else {
-            return false;
-        };
-        if one.request.method == "DELETE" {
-            deleted.insert(name, one.date);
-            return false;
-        }
-        let since = deleted.get(&name).map(|at| one.date.since(*at).as_secs());
-        one.request.method == "PUT" && since.is_some_and(|since_s| since_s < BEING_DELETED_S)
+        let at = created(one).and_then(|place| deleted.get(&place));
+        at.is_some_and(|at| one.date.since(*at).as_secs() < BEING_DELETED_S)
     })
 }
 
@@ -227,6 +217,29 @@ mod tests {
         let found = blobs(&played);
         let paths: Vec<&str> = found.iter().map(|blob| blob.path.as_str()).collect();
         assert_eq!(paths, ["/c/there"]);
+    }
+
+    #[test]
+    fn what_is_made_again_at_once_was_deleted_at_once() {
+        let blob = |name: &str| format!("https://account.blob.core.windows.net/{name}");
+        let container = |name: &str| blob(&format!("{name}?restype=container"));
+        let queue = |name: &str| format!("https://account.queue.core.windows.net/{name}");
+        let table = |path: &str| format!("https://account.table.core.windows.net/{path}");
+        let again = |service, first, second: (&'static str, String)| {
+            let (method, url) = second;
+            let answers = [("DELETE", first, 204, vec![]), (method, url, 201, vec![])];
+            let mut played = samples::recording(service, &[], &answers);
+            played.interactions[1].request.body = "{\"TableName\":\"Orders\"}".into();
+            makes_again_at_once(&played)
+        };
+        assert!(again("blob", container("c"), ("PUT", container("c"))));
+        assert!(!again("blob", container("c"), ("PUT", container("d"))));
+        assert!(!again("blob", blob("c/b"), ("PUT", blob("c/b"))));
+        assert!(again("queue", queue("q"), ("PUT", queue("q"))));
+        let orders = || table("Tables('orders')");
+        assert!(again("table", orders(), ("POST", table("Tables"))));
+        let other = table("Tables('others')");
+        assert!(!again("table", other, ("POST", table("Tables"))));
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn longest_pause(recording: &Recording, after: usize, until: usize) -> Option<us
 }
 
 /// What a request created; a queue that was there already with the same metadata answers 204.
-fn created(interaction: &Interaction) -> Option<(String, String)> {
+pub(super) fn created(interaction: &Interaction) -> Option<(String, String)> {
     let status = interaction.response.status;
     let table = interaction.request.method == "POST";
     if status != 201 && !(table && status == 204) {
@@ -76,7 +76,8 @@ fn created(interaction: &Interaction) -> Option<(String, String)> {
     creates(interaction).map(|(account, name)| (account, name.to_lowercase()))
 }
 
-fn deletes(interaction: &Interaction) -> Option<(String, String)> {
+/// What a request deleted.
+pub(super) fn deletes(interaction: &Interaction) -> Option<(String, String)> {
     let request = &interaction.request;
     if request.method != "DELETE" || interaction.response.status >= 300 {
         return None;
