@@ -106,7 +106,7 @@ fn makes_its_token(operation: &Operation) -> bool {
 }
 
 /// Whether it is known to lead Azurite and smalt into different states, so that all that follows
-/// says nothing: another spelling of a table's name, the tags of a transaction, a name of a property
+/// says nothing: another spelling of a table's name, the tags of a transaction, a property's name
 /// that Azurite takes. Every other history does without.
 fn splits(operation: &Operation) -> bool {
     let Operation::Table(name, operation) = operation else {
