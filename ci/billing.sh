@@ -20,9 +20,7 @@ billing=$bin/examples/billing
 plan=(--submissions 10 --transactions 40000 --chunk 400 --seed "$seed" --visibility 3s)
 
 start_smalt smalt
-connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
-connection+=";BlobEndpoint=http://$smalt_blob/$account;QueueEndpoint=http://$smalt_queue/$account;"
-export AZURE_STORAGE_CONNECTION_STRING=$connection
+export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
 # begin ROLE: starts a role's process; its log goes on where it was.
 begin() {

@@ -21,9 +21,7 @@ channels=$bin/examples/channels
 plan=(--seed "$seed" --channels 24 --blogs 1500 --requested 14 --written 1500 --visibility 3s)
 
 start_smalt smalt
-connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
-connection+=";QueueEndpoint=http://$smalt_queue/$account;TableEndpoint=http://$smalt_table/$account;"
-export AZURE_STORAGE_CONNECTION_STRING=$connection
+export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
 # begin ROLE: starts a role's process; its log goes on where it was.
 begin() {

@@ -10,9 +10,7 @@ need smalt smalt-sweeper
 
 python=${BUILD_DIR:-build}/quickstart/bin/python
 start_smalt smalt
-connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
-connection+=";BlobEndpoint=http://$smalt_blob/$account;"
-export AZURE_STORAGE_CONNECTION_STRING=$connection
+export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
 "$python" ci/compat.py create
 "$bin/smalt-sweeper" once --profile compat --state settings/TimeToLiveBlobs --dead-account default \
@@ -20,8 +18,9 @@ export AZURE_STORAGE_CONNECTION_STRING=$connection
     fail "smalt-sweeper: $(cat "$work/report" "$work/log")"
 grep -qE '"logs": *\{[^}]*"pages": *3[,}]' <(tr -d '\n' <"$work/report") ||
     fail "250 blobs are not three pages: $(cat "$work/report")"
-! grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | grep -qvx sig=REDACTED ||
-    fail "the report or the log shows a SAS"
+# All of them are read: who stops at the first one may end the pipe before it is judged.
+shown=$(grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | sort -u)
+[ "$shown" = sig=REDACTED ] || fail "the report or the log shows a SAS"
 
 "$python" ci/compat.py show >"$work/shown"
 diff "$work/shown" - <<'END' || fail "what is left"

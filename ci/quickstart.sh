@@ -17,9 +17,7 @@ if [ ! -e "$venv/installed" ]; then
 fi
 
 start_smalt smalt
-connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
-connection+=";BlobEndpoint=http://$smalt_blob/$account;QueueEndpoint=http://$smalt_queue/$account;"
-export AZURE_STORAGE_CONNECTION_STRING=$connection
+export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
 
 "$venv/bin/python" docs/quickstart.py create
 "$bin/smalt-sweeper" once --container events --dead-account default --log-level error \

@@ -41,7 +41,8 @@ await() {
     return 1
 }
 
-# start_smalt NAME [FLAG...]: sets ${NAME}_blob, _queue, _table and _control to its addresses.
+# start_smalt NAME [FLAG...]: sets ${NAME}_blob, _queue, _table and _control to its addresses, and
+# ${NAME}_connection to its connection string.
 start_smalt() {
     local name=$1 log=$work/$1.log pid service
     shift
@@ -49,10 +50,11 @@ start_smalt() {
         "$@" >"$log" 2>&1 &
     pid=$!
     started+=("$pid")
-    await "$log" 'Connection string' "$pid"
+    await "$log" DefaultEndpointsProtocol= "$pid"
     for service in blob queue table control; do
         printf -v "${name}_$service" '%s' "$(sed -n "s|^ *$service *[a-z]*://||p" "$log" | head -n 1)"
     done
+    printf -v "${name}_connection" '%s' "$(sed -n 's|^ *\(DefaultEndpointsProtocol=\)|\1|p' "$log")"
 }
 
 # The account that smalt and Azurite have by themselves. Its key is public.

@@ -156,7 +156,7 @@ cli_step() {
 
 # azure_cli NAME: brings azure-cli and lets it speak to a server of its own; sets what the suite needs.
 azure_cli() {
-    local own=$build/venv-cli blob=$1_blob queue=$1_queue table=$1_table
+    local own=$build/venv-cli connection=$1_connection
     cli=$own/bin/az log=$build/azure_$1.log passed=0 failed=0
     if [ ! -e "$own/installed" ]; then
         python3 -m venv "$own"
@@ -165,9 +165,7 @@ azure_cli() {
     fi
     start_smalt "$1"
     export AZURE_CONFIG_DIR=$work/az AZURE_CORE_COLLECT_TELEMETRY=no AZURE_CORE_ONLY_SHOW_ERRORS=1
-    export AZURE_STORAGE_CONNECTION_STRING="DefaultEndpointsProtocol=http;AccountName=$account;\
-AccountKey=$key;BlobEndpoint=http://${!blob}/$account;QueueEndpoint=http://${!queue}/$account;\
-TableEndpoint=http://${!table}/$account;"
+    export AZURE_STORAGE_CONNECTION_STRING=${!connection}
     : >"$log"
 }
 
