@@ -180,8 +180,10 @@ impl Stamps {
     /// Has a group persist the last tick that is set aside in place of its own. Whether there are
     /// new ones among them.
     pub(super) fn set_aside(&mut self, writes: &mut Writes) -> bool {
-        let (Some(aside), Some(stamp)) = (&mut self.aside, writes.get_mut(keys::STAMP.as_slice()))
-        else {
+        let Some(aside) = &mut self.aside else {
+            return false;
+        };
+        let Some(stamp) = writes.get_mut(keys::STAMP.as_slice()) else {
             return false;
         };
         let is_short = self.last.tick > *aside;
