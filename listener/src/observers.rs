@@ -3,12 +3,13 @@
 //! Observers see, they do not decide. One that panics is reported, and neither the listener nor
 //! the other observers notice.
 
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{ErrorKind, PortError};
+use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 
 use crate::listener::PoolStatus;
 use crate::report::{Decision, Report};
@@ -144,6 +145,18 @@ pub(crate) struct Observers(Vec<Arc<dyn Observer>>);
 impl Observers {
     pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
         self.0.push(observer);
+    }
+
+    /// Makes a request, and shows what came of it.
+    pub(crate) async fn see<T>(
+        &self,
+        operation: &'static str,
+        call: impl Future<Output = PortResult<T>>,
+    ) -> PortResult<T> {
+        let answer = call.await;
+        let called = Called::of(operation, &answer);
+        self.tell(|observer| observer.called(&called));
+        answer
     }
 
     /// Tells each of them. It is the application's code, and may panic.

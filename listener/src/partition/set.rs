@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
 use crate::config::{ConfigError, queue_name};
 use crate::listener::ListenerError;
-use crate::observers::{Called, Observer, Observers};
+use crate::observers::{Observer, Observers};
 use crate::payload::SendError;
 use crate::throttle::AccountLimit;
 
@@ -191,10 +191,7 @@ impl Partitions {
         if let Some(account) = &self.account {
             account.request().await;
         }
-        let answer = call.await;
-        let called = Called::of(operation, &answer);
-        self.observers.tell(|observer| observer.called(&called));
-        answer
+        self.observers.see(operation, call).await
     }
 
     /// The settings.

@@ -16,7 +16,7 @@ use smalt_sleeve::port::{
 use super::codec::{self, Damage};
 use super::envelope::{self, Claim, Reading};
 use super::{Compression, Offload};
-use crate::observers::{Called, Observers};
+use crate::observers::Observers;
 use crate::throttle::{AccountLimit, Priority};
 
 /// Metadata by which a sweeper knows when a blob's time is over, as RFC 3339.
@@ -388,10 +388,7 @@ impl PayloadStore {
             account.take(Priority::Settle).await;
         }
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let answer = call.await;
-        let called = Called::of(operation, &answer);
-        self.observers.tell(|observer| observer.called(&called));
-        answer
+        self.observers.see(operation, call).await
     }
 }
 
