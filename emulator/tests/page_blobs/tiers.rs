@@ -60,14 +60,20 @@ async fn a_blob_fits_its_tier() {
     assert_eq!(cool.outcome(), (400, "AccessTierNotSupportedForBlobType"));
 }
 
-/// A copy gets a tier of its kind: of pages a size, of blocks none of them.
-#[tokio::test]
-async fn the_tier_of_a_copy_is_one_of_its_kind() {
+/// A page blob of a gibibyte, `/disks/d`, and a block blob, `/disks/b`.
+async fn premium_with_both_kinds() -> Client {
     let client = premium().await;
     assert_eq!(create(&client, GIB, &[]).await.status, 201);
     let block = [("x-ms-blob-type", "BlockBlob")];
     let put = client.send("PUT", "/disks/b", &block, "text").await;
     assert_eq!(put.status, 201);
+    client
+}
+
+/// A copy gets a tier of its kind: of pages a size, of blocks none of them.
+#[tokio::test]
+async fn the_tier_of_a_copy_is_one_of_its_kind() {
+    let client = premium_with_both_kinds().await;
     let refused = (400, "AccessTierNotSupportedForBlobType");
     for (source, tier, wanted) in [
         ("/disks/d", "P6", (202, "")),
@@ -91,11 +97,7 @@ async fn the_tier_of_a_copy_is_one_of_its_kind() {
 /// The same of a tier that is set: what is none of the kind has a code for each kind.
 #[tokio::test]
 async fn the_tier_that_is_set_is_one_of_the_kind() {
-    let client = premium().await;
-    assert_eq!(create(&client, GIB, &[]).await.status, 201);
-    let block = [("x-ms-blob-type", "BlockBlob")];
-    let put = client.send("PUT", "/disks/b", &block, "text").await;
-    assert_eq!(put.status, 201);
+    let client = premium_with_both_kinds().await;
     for (path, tier, wanted) in [
         ("/disks/d", "P15", (200, "")),
         (

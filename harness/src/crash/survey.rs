@@ -1,11 +1,11 @@
 //! The store after a kill that may have taken the end of its history: everything is looked at, and
 //! held against every state that a connection's history went through.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::content::Content;
 use super::history::{Cut, History};
-use super::model::{Model, Unique};
+use super::model::{Model, Op, Unique};
 use super::prefix::{self, Seen, SeenBlob, SeenMessage};
 use super::property::{Flaw, Property};
 use super::verify::Verified;
@@ -125,11 +125,11 @@ async fn lease(
     seen: &mut Seen,
     verified: &mut Verified,
 ) -> Result<(), ServerError> {
-    let mut ids = std::collections::BTreeSet::new();
+    let mut ids = BTreeSet::new();
     history.each_state(|count, model| {
         if states.contains(&count) {
             ids.extend(model.lease.clone());
-            if let Some(super::model::Op::AcquireLease { id }) = &model.pending {
+            if let Some(Op::AcquireLease { id }) = &model.pending {
                 ids.insert(id.clone());
             }
         }
