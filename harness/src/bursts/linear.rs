@@ -4,7 +4,7 @@
 //! order; a state that was reached with the same calls done needs no second look. A call without an
 //! answer may have taken effect at any time after it began, or never.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore as _, SeedableRng as _};
@@ -74,8 +74,8 @@ struct Search<'a, S: Spec> {
     calls: &'a [Call<S::Output>],
     /// When each call is guessed to have taken effect: in this order they are tried.
     guess: &'a [u64],
-    /// From here there is no way on: calls done, and the state.
-    failed: HashSet<(u64, u64)>,
+    /// From here there is no way on: the calls done, and fingerprints of the state after them.
+    failed: HashMap<u64, HashSet<u64>>,
     order: Vec<usize>,
     refuted: Refuted,
     /// Calls without an answer, and how many of them may take effect.
@@ -163,7 +163,7 @@ impl<'a, S: Spec> Search<'a, S> {
         Search {
             calls,
             guess,
-            failed: HashSet::new(),
+            failed: HashMap::new(),
             order: Vec::new(),
             refuted: Refuted {
                 longest: Vec::new(),
@@ -189,8 +189,9 @@ impl<'a, S: Spec> Search<'a, S> {
         let Some(next) = self.next(done) else {
             return true;
         };
-        // Most searches never turn back, and need no memory.
-        let known = !self.failed.is_empty() && self.failed.contains(&(done, state.fingerprint()));
+        // A fingerprint costs more than a step: it is taken only where there is one to compare with.
+        let failed = self.failed.get(&done);
+        let known = failed.is_some_and(|states| states.contains(&state.fingerprint()));
         if known || self.refuted.states >= self.states_max {
             return false;
         }
@@ -216,7 +217,8 @@ impl<'a, S: Spec> Search<'a, S> {
             self.refuted.longest.clone_from(&self.order);
             self.refuted.reasons = reasons;
         }
-        self.failed.insert((done, state.fingerprint()));
+        let failed = self.failed.entry(done).or_default();
+        failed.insert(state.fingerprint());
         false
     }
 

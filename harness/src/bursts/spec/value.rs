@@ -47,12 +47,20 @@ impl Value {
 }
 
 /// Numbers that cannot be those of an unseen value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Answers that were seen show that they were made by those.
     answered: std::rc::Rc<BTreeSet<u32>>,
     /// Bound to an unseen value before.
     bound: Vec<u32>,
+}
+
+/// One search never changes what answers show, and may hold hundreds of them: only what was bound
+/// tells its states apart.
+impl std::hash::Hash for Taken {
+    fn hash<H: std::hash::Hasher>(&self, hasher: &mut H) {
+        self.bound.hash(hasher);
+    }
 }
 
 impl Taken {
