@@ -176,7 +176,11 @@ pub fn campaign(options: &Options, done: &(dyn Fn() + Sync)) -> Result<Verdict, 
     };
     std::thread::scope(|scope| {
         for _ in 0..options.jobs {
-            scope.spawn(|| lock(&sum).add(job(options, &next, done, &found)));
+            scope.spawn(|| {
+                // Whoever held the sum meanwhile would have the others wait for it.
+                let verdict = job(options, &next, done, &found);
+                lock(&sum).add(verdict);
+            });
         }
     });
     let failed = lock(&failed).take();
