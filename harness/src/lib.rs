@@ -20,6 +20,7 @@
 //! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
 //! - [`pools`]: what the scaling rules of the listener cost, side by side.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
+//! - [`interrupt`]: the end that somebody asks for.
 
 pub mod bench;
 pub mod bursts;
@@ -30,6 +31,7 @@ pub mod diff;
 pub mod fleet;
 pub mod histories;
 pub mod import;
+pub mod interrupt;
 pub mod malformed;
 pub mod planted;
 pub mod pools;

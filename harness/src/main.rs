@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, certificate, conform, crash, diff, fleet, histories, import, malformed, planted,
-    pools, replay, scenario, soak, traces,
+    bench, bursts, certificate, conform, crash, diff, fleet, histories, import, interrupt,
+    malformed, planted, pools, replay, scenario, soak, traces,
 };
 
 /// That of the server: what is measured beside it, and in this process, has the same.
@@ -68,6 +68,8 @@ enum Command {
 
 /// Worker threads: two recordings at a time, and room for a call that never returns.
 const WORKER_THREADS: usize = 4;
+/// The exit code of a shell's command that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
@@ -89,15 +91,31 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Import(options) => import::run_command(&options),
-        Command::Diff(options) => block_on(diff::run_command(&options)),
+        Command::Diff(options) => block_on(unless_interrupted(diff::run_command(&options))),
         Command::Conform(options) => block_on(conform::run_command(&options)),
-        Command::Crash(options) => block_on(crash::run_command(&options)),
+        Command::Crash(options) => block_on(unless_interrupted(crash::run_command(&options))),
         Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
-        Command::Fleet(options) => block_on(fleet::run_command(&options)),
-        Command::Malformed(options) => block_on(malformed::run_command(&options)),
-        Command::Bench(options) => block_on(bench::run_command(&options)),
+        Command::Fleet(options) => block_on(unless_interrupted(fleet::run_command(&options))),
+        Command::Malformed(options) => {
+            block_on(unless_interrupted(malformed::run_command(&options)))
+        }
+        Command::Bench(options) => block_on(unless_interrupted(bench::run_command(&options))),
         Command::Echo(options) => block_on(bench::echo::run_command(&options)),
+    }
+}
+
+/// What starts other processes ends them when it is dropped, not when it is killed.
+async fn unless_interrupted(
+    run: impl Future<Output = anyhow::Result<ExitCode>>,
+) -> anyhow::Result<ExitCode> {
+    tokio::select! {
+        done = run => done,
+        asked = interrupt::interrupted() => {
+            asked?;
+            eprintln!("interrupted: what was started is ended");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
     }
 }
 

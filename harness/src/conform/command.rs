@@ -18,6 +18,7 @@ use super::scenario::{self, Scenario};
 use super::suite::{self, Plan};
 use super::target::start::{self, Allowed, Started};
 use super::{faults, traces};
+use crate::interrupt::interrupted;
 use crate::replay::corpus;
 use crate::replay::hosts::account_key_base64;
 use crate::replay::target::http::OverHttp;
@@ -90,9 +91,9 @@ async fn git(arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The first Ctrl-C lets the running scenario end and clean up.
+/// The first time that it is asked to end it lets the running scenario end and clean up.
 async fn watch(stopped: Arc<AtomicBool>) {
-    if tokio::signal::ctrl_c().await.is_ok() {
+    if interrupted().await.is_ok() {
         stopped.store(true, Ordering::Relaxed);
         eprintln!("stopping once this scenario is cleaned up");
     }

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use super::proxy::Proxy;
 use super::scrub::{self, About};
 use super::upstream::Upstream;
+use crate::interrupt::interrupted;
 use crate::replay::corpus;
 
 /// Options of `harness record`.
@@ -72,7 +73,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     });
     tokio::select! {
         () = std::sync::Arc::clone(&proxy).serve(listener) => {}
-        stopped = stopped() => stopped?,
+        asked = interrupted() => asked?,
     }
     bar.finish_and_clear();
     let log = proxy.log();
@@ -97,18 +98,4 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// Ends with Ctrl-C, or where a script asks by SIGTERM.
-async fn stopped() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        let mut term = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            ended = tokio::signal::ctrl_c() => ended,
-            _ = term.recv() => Ok(()),
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
 }
