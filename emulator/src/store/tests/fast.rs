@@ -3,12 +3,16 @@
 //! is made at once lacks the last commit.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use smalt_protocol::Timestamp;
 
-use super::{SEGMENT_BYTES, clock, dump, get_payload, pattern, put, put_payload};
+use super::{SEGMENT_BYTES, clock, dump, get, get_payload, pattern, put, put_payload};
 use crate::disk::{Disk, SystemDisk, files_below};
-use crate::store::{Stamp, Store, StoreConfig, Transaction, release};
+use crate::store::{FAST_LOSS_MS_MAX, Stamp, Store, StoreConfig, Transaction, release};
+
+/// A hundred times as long as it may take: a crowded machine is not at fault.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(100 * FAST_LOSS_MS_MAX);
 
 fn fast(dir: &Path) -> Store {
     let config = StoreConfig {
@@ -94,6 +98,29 @@ async fn lost_ticks_are_not_given_again() {
         store = after;
     }
     assert_eq!(dump(&store).len(), 3);
+}
+
+/// What is written is on its way to the file, though nothing comes after it: sled's own thread does
+/// it, by the machine's clock.
+#[tokio::test]
+async fn a_commit_is_written_without_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path().join("store");
+    let store = fast(&at);
+    // The first has ticks set aside, which writes it.
+    put(&store, &[0x20, 0], b"first").await.unwrap();
+    put(&store, &[0x20, 1], b"last").await.unwrap();
+    let end = Instant::now() + WRITTEN_WITHIN;
+    let is_written = |n: usize| {
+        let after = killed(&at, &dir.path().join(format!("killed-{n}")));
+        get(&after, &[0x20, 1]).is_some()
+    };
+    let mut copies = 0;
+    while !is_written(copies) {
+        assert!(Instant::now() < end, "not written in {WRITTEN_WITHIN:?}");
+        std::thread::sleep(Duration::from_millis(FAST_LOSS_MS_MAX / 4));
+        copies += 1;
+    }
 }
 
 /// Commits that are there have all those before them beside them.
