@@ -164,6 +164,13 @@ impl Model {
         blob.map_or("", |blob| blob.state.content.kind())
     }
 
+    /// Whether blocks wait under a name for a list that commits them.
+    pub fn has_open_blocks(&self, container: &str, blob: &str) -> bool {
+        let container = self.containers.get(container);
+        let open = container.and_then(|container| container.uncommitted.get(blob));
+        open.is_some_and(|open| open.is_kept(self.now_s))
+    }
+
     /// Blocks that stand alone under a name: no blob is there.
     pub fn alone_at(&self, container: &str, blob: &str) -> Option<Alone> {
         let container = self.containers.get(container)?;

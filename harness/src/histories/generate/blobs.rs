@@ -51,6 +51,9 @@ const BLOCK: &str = "BlockBlob";
 const APPEND: &str = "AppendBlob";
 const PAGE: &str = "PageBlob";
 const ANY: &[&str] = &[BLOCK, APPEND, PAGE];
+/// Of a hundred requests that are about blocks, so many go where some wait, if there is such a name:
+/// a list is of interest when it has something to commit.
+const WAITING_PERCENT: u8 = 60;
 const BLOCK_IDS: [&[u8]; 4] = [b"aa", b"bb", b"cc", b"longer"];
 /// The largest sequence number: it cannot be incremented.
 const NUMBER_MAX: u64 = i64::MAX as u64;
@@ -258,6 +261,12 @@ fn block_spot(model: &Model, dice: &mut Dice<'_>) -> Option<BlobId> {
     }
     if dice.misses(Miss::Absent) {
         return parts::spot(model, dice);
+    }
+    if dice.miss.is_none() && dice.chance(WAITING_PERCENT) {
+        let waiting = parts::named(model, |c, b| model.has_open_blocks(c, b), dice);
+        if waiting.is_some() {
+            return waiting;
+        }
     }
     let other = dice.misses(Miss::Kind);
     parts::among(model, |kind| [APPEND, PAGE].contains(&kind) == other, dice)

@@ -74,12 +74,22 @@ pub(super) fn among(
     fits: impl Fn(&str) -> bool,
     dice: &mut Dice<'_>,
 ) -> Option<BlobId> {
+    let fits = |container: &str, blob: &str| fits(model.kind_at(container, blob));
+    named(model, fits, dice)
+}
+
+/// A name of a blob that fits, in a container that is there.
+pub(super) fn named(
+    model: &Model,
+    fits: impl Fn(&str, &str) -> bool,
+    dice: &mut Dice<'_>,
+) -> Option<BlobId> {
     let blobs = &BLOBS[..dice.space.blobs];
     let containers = &CONTAINERS[..dice.space.containers];
     let there = containers.iter().filter(|name| model.has_container(name));
     let all = there.flat_map(|container| blobs.iter().map(move |blob| (*container, *blob)));
     let fitting: Vec<(&str, &str)> = all
-        .filter(|(container, blob)| fits(model.kind_at(container, blob)))
+        .filter(|(container, blob)| fits(container, blob))
         .filter(|(container, blob)| dice.suits(model.lease_at(container, blob)))
         .filter(|(container, blob)| {
             dice.alone.is_none() || dice.alone == model.alone_at(container, blob)
