@@ -35,7 +35,7 @@ bursts() {
 soak() {
     "$harness" soak queue --seed "$seed" --operations "$(of 1000000)"
     "$harness" soak queue --seed "$seed" --operations "$(of 200000)" --shuffle
-    "$harness" soak queue --seed "$seed" --http --seconds "$(of 1800)"
+    "$harness" soak queue --seed "$seed" --http --seconds "$(of 900)"
 }
 
 crash() {
