@@ -18,7 +18,7 @@ use super::triage::{self, Triage};
 use crate::replay::corpus;
 
 /// Histories of a full run: what makes an entry of the ledger stale.
-const HISTORIES: u32 = 500;
+const HISTORIES: u32 = 1_000;
 /// Histories of tables besides: one to four others, as `harness histories` has them.
 const TABLES: u32 = 125;
 /// Operations in each of them.
