@@ -56,6 +56,19 @@ fn calls_on_a_queue_at_once_have_an_order() {
     hold(&of(Kind::Queue, 600));
 }
 
+/// The search had given up here: messages that differ in their places alone, in orders that come to
+/// the same, were other states.
+#[test]
+fn an_order_of_a_crowded_queue_is_found() {
+    let plan = Options {
+        seed: 327_010_496,
+        bursts: 1,
+        ..Options::default()
+    };
+    let sum = campaign(&plan, &|| ()).unwrap_or_else(|failed| unreachable!("{failed:?}"));
+    assert_eq!((sum.calls, sum.undecided), (52, 0));
+}
+
 #[test]
 fn listings_show_what_was_there_at_some_moment() {
     let sum = hold(&of(Kind::Listing, 600));

@@ -75,9 +75,12 @@ struct World<'a> {
 ///
 /// # Errors
 /// What no order of the calls explains, or what kept the burst from running, with the history.
-pub fn burst(plan: &Plan, access: &Access) -> Result<Verdict, Box<Failure>> {
+pub fn burst(plan: &Plan, access: &Access) -> Result<(Verdict, History), Box<Failure>> {
     let history = play(plan, access)?;
-    judge::judge(plan.kind, &history).map_err(|reason| Box::new(Failure { reason, history }))
+    match judge::judge(plan.kind, &history) {
+        Ok(verdict) => Ok((verdict, history)),
+        Err(reason) => Err(Box::new(Failure { reason, history })),
+    }
 }
 
 /// How an operation is asked: tests put a service with a flaw in between.

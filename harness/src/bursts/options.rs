@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indicatif::ProgressBar;
 use tokio::time::Instant;
 
-use super::burst::{Failure, burst};
+use super::burst::{Failure, History, burst};
 use super::judge::Verdict;
 use super::plan::{Kind, OPERATIONS, Plan};
 use super::report;
@@ -55,7 +55,7 @@ pub struct Options {
     /// The same, and every answer waits for the disk.
     #[arg(long)]
     pub durable: bool,
-    /// Where the history of a failed burst goes.
+    /// Where the history of a burst goes that failed, or that the search gave up on.
     #[arg(long, default_value = "target/bursts")]
     pub save: PathBuf,
 }
@@ -87,6 +87,11 @@ impl Options {
         let operations =
             number(self.operations).or(self.on_threads().then_some(*OPERATIONS.start()));
         Plan::of(seed, kind, number(self.clients), operations)
+    }
+
+    fn save(&self, plan: &Plan, failure: &Failure) -> std::io::Result<PathBuf> {
+        let path = self.save.join(format!("seed-{}.ndjson", plan.seed));
+        report::save(&path, plan, failure).map(|()| path)
     }
 
     fn on_threads(&self) -> bool {
@@ -137,8 +142,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         Err(failed) => {
             let (plan, failure) = *failed;
             eprintln!("{}", report::report(&plan, &failure));
-            let path = options.save.join(format!("seed-{}.ndjson", plan.seed));
-            report::save(&path, &plan, &failure)?;
+            let path = options.save(&plan, &failure)?;
             eprintln!("saved: {}", path.display());
             Ok(ExitCode::FAILURE)
         }
@@ -232,19 +236,31 @@ fn job(options: &Options, next: &AtomicU64, done: &dyn Fn(), found: &dyn Fn(Fail
         }
         let plan = options.plan(options.seed + at);
         match burst(&plan, &access) {
-            Ok(verdict) => count(&mut sum, &plan, verdict),
+            Ok(judged) => count(options, &mut sum, &plan, judged),
             Err(failure) => found((plan, failure)),
         }
         done();
     }
 }
 
-/// Adds what came of a burst, and names it if it was not decided.
-fn count(sum: &mut Verdict, plan: &Plan, verdict: Verdict) {
-    if verdict.undecided > 0 {
-        eprintln!("seed {}: the search for an order gave up", plan.seed);
-    }
+/// Adds what came of a burst; one that was not decided is named and saved.
+fn count(
+    options: &Options,
+    sum: &mut Verdict,
+    plan: &Plan,
+    (verdict, history): (Verdict, History),
+) {
     sum.add(verdict);
+    if verdict.undecided == 0 {
+        return;
+    }
+    let reason = "the search for an order gave up".to_owned();
+    let failure = Failure { reason, history };
+    let saved = match options.save(plan, &failure) {
+        Ok(path) => format!("saved: {}", path.display()),
+        Err(error) => format!("not saved: {error}"),
+    };
+    eprintln!("seed {}: {}; {saved}", plan.seed, failure.reason);
 }
 
 fn on_threads(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>> {
@@ -256,14 +272,42 @@ fn on_threads(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>
             Ok(runtime) => runtime.block_on(threads::burst(&plan, options.durable)),
             Err(error) => Err(Box::new(Failure {
                 reason: error.to_string(),
-                history: super::burst::History::default(),
+                history: History::default(),
             })),
         };
         match told {
-            Ok(verdict) => count(&mut sum, &plan, verdict),
+            Ok(judged) => count(options, &mut sum, &plan, judged),
             Err(failure) => return Err(Box::new((plan, failure))),
         }
         done();
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_search_gave_up_on_is_counted_and_saved() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            save: dir.path().join("bursts"),
+            ..Options::default()
+        };
+        let (plan, mut sum) = (options.plan(7), Verdict::default());
+        let (verdict, history) = burst(&plan, &Server::access()).unwrap();
+        let calls = history.calls.len();
+        let open = Verdict {
+            undecided: 1,
+            ..verdict
+        };
+        count(&options, &mut sum, &plan, (verdict, history.clone()));
+        assert!(!options.save.exists());
+        count(&options, &mut sum, &plan, (open, history));
+        assert_eq!((sum.undecided, sum.calls), (1, 2 * calls));
+        let saved = std::fs::read_to_string(options.save.join("seed-7.ndjson")).unwrap();
+        assert_eq!(saved.lines().count(), 1 + calls);
+        assert!(saved.contains("gave up"), "{saved}");
+    }
 }

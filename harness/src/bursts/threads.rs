@@ -43,11 +43,13 @@ pub fn runtime() -> std::io::Result<Runtime> {
 ///
 /// # Errors
 /// What no order of the calls explains, with the history.
-pub async fn burst(plan: &Plan, durable: bool) -> Result<Verdict, Box<Failure>> {
+pub async fn burst(plan: &Plan, durable: bool) -> Result<(Verdict, History), Box<Failure>> {
     let mut history = History::default();
     let told = play(plan, durable, &mut history).await;
-    let judged = told.and_then(|()| judge::judge(Kind::All, &history));
-    judged.map_err(|reason| Box::new(Failure { reason, history }))
+    match told.and_then(|()| judge::judge(Kind::All, &history)) {
+        Ok(verdict) => Ok((verdict, history)),
+        Err(reason) => Err(Box::new(Failure { reason, history })),
+    }
 }
 
 async fn play(plan: &Plan, durable: bool, history: &mut History) -> Result<(), String> {

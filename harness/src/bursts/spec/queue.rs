@@ -43,6 +43,9 @@ struct Message {
     place: usize,
 }
 
+/// A message but for its places.
+type Apart<'a> = (Value, Value, &'a str, u32, u64, Option<u64>);
+
 /// What an operation answers when it is done.
 enum Told {
     Status(u16),
@@ -206,6 +209,21 @@ impl Messages {
         head
     }
 
+    /// What tells states apart: visible messages in the order in which they are given out, the
+    /// others in none. Time stands still, and Get Messages hides for a second at least: a hidden
+    /// message is seen again by an update alone, which gives it another place.
+    fn told_apart(&self, now_s: u64) -> (Vec<Apart<'_>>, Vec<Apart<'_>>) {
+        let visible = self.head(u32::MAX, now_s);
+        let visible = visible.into_iter().map(|at| self.order[at].told_apart());
+        let hidden = self
+            .order
+            .iter()
+            .filter(|message| message.visible_s > now_s);
+        let mut hidden: Vec<Apart<'_>> = hidden.map(Message::told_apart).collect();
+        hidden.sort_unstable();
+        (visible.collect(), hidden)
+    }
+
     fn find(&self, (id, receipt): (MessageId, Receipt)) -> Result<usize, Refused> {
         let at = self.order.iter().position(|message| message.id.is(id.0));
         let at = at.ok_or(ErrorCode::MessageNotFound)?;
@@ -274,6 +292,18 @@ impl Messages {
 }
 
 impl Message {
+    fn told_apart(&self) -> Apart<'_> {
+        let (id, receipt, text) = (self.id, self.receipt, self.text.as_str());
+        (
+            id,
+            receipt,
+            text,
+            self.dequeue_count,
+            self.visible_s,
+            self.expires_s,
+        )
+    }
+
     fn compare(
         &mut self,
         shown: &Shown,
@@ -322,6 +352,8 @@ impl Spec for Queue {
     }
 
     fn fingerprint(&self) -> u64 {
-        hash_of(&(&self.there, &self.taken))
+        let there = self.there.as_ref();
+        let there = there.map(|there| (&there.metadata, there.told_apart(self.now_s)));
+        hash_of(&(there, &self.taken))
     }
 }

@@ -52,7 +52,7 @@ pub struct Taken {
     /// Answers that were seen show that they were made by those.
     answered: std::rc::Rc<BTreeSet<u32>>,
     /// Bound to an unseen value before.
-    bound: Vec<u32>,
+    bound: BTreeSet<u32>,
 }
 
 /// One search never changes what answers show, and may hold hundreds of them: only what was bound
@@ -68,16 +68,12 @@ impl Taken {
     pub fn by_answers(answered: BTreeSet<u32>) -> Self {
         Taken {
             answered: std::rc::Rc::new(answered),
-            bound: Vec::new(),
+            bound: BTreeSet::new(),
         }
     }
 
     fn take(&mut self, number: u32) -> bool {
-        let is_free = !self.answered.contains(&number) && !self.bound.contains(&number);
-        if is_free {
-            self.bound.push(number);
-        }
-        is_free
+        !self.answered.contains(&number) && self.bound.insert(number)
     }
 }
 
