@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What takes too long for every commit: about two hours on 2 cores. docs/proof.md has what came of
-# the last run.
+# the last run. A part that fails does not end the night; build/nightly.md says at the end what came
+# of each, and build/nightly/ has all that they printed.
 #
 #   ci/nightly.sh                 everything
 #   ci/nightly.sh bursts diff     these parts alone
@@ -17,7 +18,6 @@ scale=${SCALE:-1}
 harness=target/release/harness
 azurite=build/azurite/node_modules/.bin/azurite
 
-step() { printf '\n== %s (%s)\n' "$*" "$(date +%H:%M:%S)"; }
 of() { echo $(($1 / scale)); }
 
 histories() {
@@ -85,17 +85,49 @@ mutants() {
     bash ci/mutants.sh "${sets[$(($(date +%-j) % 3))]}"
 }
 
-# What a page costs, and one of a million beside one of a thousand. The last part: a target that is
-# missed ends the night.
+# What a page costs, one of a million beside one of a thousand, and a call without sockets.
 costs() {
     "$harness" bench page
     "$harness" bench table --entities "$(of 1000000)"
     "$harness" bench queue --messages "$(of 1000000)"
 }
 
+# One part: what it prints is shown, kept, and ends in the report.
+run() {
+    local part=$1 log=build/nightly/$1.log begun=$SECONDS code
+    printf '\n== %s (%s)\n' "$part" "$(date +%H:%M:%S)"
+    set +e
+    (
+        set -e
+        "$part"
+    ) 2>&1 | tee "$log"
+    code=${PIPESTATUS[0]}
+    set -e
+    {
+        printf '\n## %s: %s, %d min %d s\n\n' "$part" "$([ "$code" -eq 0 ] && echo clean || echo "FAILED ($code)")" \
+            $(((SECONDS - begun) / 60)) $(((SECONDS - begun) % 60))
+        tail -n 20 "$log" | cut -c1-240 | sed 's/^/    /'
+    } >>"$report"
+    [ "$code" -eq 0 ] || failed+=("$part")
+}
+
+report=build/nightly.md
+failed=()
+mkdir -p build/nightly
+{
+    echo "# A night of $(git describe --always --dirty), $(date +%Y-%m-%d)"
+    echo
+    echo "\`SEED=$seed SCALE=$scale ci/nightly.sh $parts\`, $(nproc) cores. The end of what each part printed:"
+} >"$report"
+
 bash ci/build.sh
 export SMALT_HARNESS=$harness
 for part in $parts; do
-    step "$part"
-    "$part"
+    run "$part"
 done
+printf '\n%d min; ' $((SECONDS / 60)) | tee -a "$report"
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "FAILED: ${failed[*]}" | tee -a "$report"
+    exit 1
+fi
+echo "every part is clean" | tee -a "$report"
