@@ -119,14 +119,14 @@ pub const BUGS: &[Bug] = &[
     Bug {
         id: "segment-deleted-before-state",
         place: "emulator/src/store/maintain.rs",
-        wrong: "In the mode fast, a segment goes before the state that does not need it is written.",
+        wrong: "In the mode fast, a segment goes before the state without it is written.",
         source: "found here; C3",
         caught_by: &[Detector::StoreCrash],
     },
     Bug {
         id: "never-written-out",
         place: "emulator/src/store/sled_engine.rs",
-        wrong: "In the mode fast, commits are written when a later one or the end has them written.",
+        wrong: "In the mode fast, a commit is written when a later one has it written.",
         source: "the promise of the mode fast",
         caught_by: &[Detector::StoreCrash],
     },

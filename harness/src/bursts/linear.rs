@@ -189,7 +189,7 @@ impl<'a, S: Spec> Search<'a, S> {
         let Some(next) = self.next(done) else {
             return true;
         };
-        // A fingerprint costs more than a step: it is taken only where there is one to compare with.
+        // A fingerprint costs more than a step: none is taken where there is none to compare with.
         let failed = self.failed.get(&done);
         let known = failed.is_some_and(|states| states.contains(&state.fingerprint()));
         if known || self.refuted.states >= self.states_max {

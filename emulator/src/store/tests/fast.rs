@@ -3,16 +3,15 @@
 //! is made at once lacks the last commit.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use smalt_protocol::Timestamp;
 
 use super::{SEGMENT_BYTES, clock, dump, get, get_payload, pattern, put, put_payload};
 use crate::disk::{Disk, SystemDisk, files_below};
-use crate::store::{FAST_LOSS_MS_MAX, Stamp, Store, StoreConfig, Transaction, release};
+use crate::store::{Stamp, Store, StoreConfig, Transaction, release};
 
-/// A hundred times as long as it may take: a crowded machine is not at fault.
-const WRITTEN_WITHIN: Duration = Duration::from_millis(100 * FAST_LOSS_MS_MAX);
+/// Far more copies than can be made and opened in the time that it may take.
+const COPIES_MAX: usize = 200;
 
 fn fast(dir: &Path) -> Store {
     let config = StoreConfig {
@@ -110,17 +109,11 @@ async fn a_commit_is_written_without_another() {
     // The first has ticks set aside, which writes it.
     put(&store, &[0x20, 0], b"first").await.unwrap();
     put(&store, &[0x20, 1], b"last").await.unwrap();
-    let end = Instant::now() + WRITTEN_WITHIN;
     let is_written = |n: usize| {
         let after = killed(&at, &dir.path().join(format!("killed-{n}")));
         get(&after, &[0x20, 1]).is_some()
     };
-    let mut copies = 0;
-    while !is_written(copies) {
-        assert!(Instant::now() < end, "not written in {WRITTEN_WITHIN:?}");
-        std::thread::sleep(Duration::from_millis(FAST_LOSS_MS_MAX / 4));
-        copies += 1;
-    }
+    assert!((0..COPIES_MAX).any(is_written), "nothing is written");
 }
 
 /// Commits that are there have all those before them beside them.

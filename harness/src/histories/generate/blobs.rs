@@ -51,8 +51,8 @@ const BLOCK: &str = "BlockBlob";
 const APPEND: &str = "AppendBlob";
 const PAGE: &str = "PageBlob";
 const ANY: &[&str] = &[BLOCK, APPEND, PAGE];
-/// Of a hundred requests that are about blocks, so many go where some wait, if there is such a name:
-/// a list is of interest when it has something to commit.
+/// Of a hundred requests about blocks, so many go where some wait, if there is such a name: a list
+/// is of interest when it has something to commit.
 const WAITING_PERCENT: u8 = 60;
 const BLOCK_IDS: [&[u8]; 4] = [b"aa", b"bb", b"cc", b"longer"];
 /// The largest sequence number: it cannot be incremented.

@@ -39,9 +39,10 @@ struct Judge<'a> {
     contents: BTreeMap<String, Bytes>,
     /// Source ETags of which a worker has seen a whole copy.
     verified: BTreeSet<String>,
-    /// Source ETags of whole copies that their owner replaced afterwards: no worker can prevent
-    /// that between its last look and its delete.
-    replaced_by_owner: BTreeSet<String>,
+    /// Source ETags of copies that were replaced afterwards, by their owner or, where the policy
+    /// lets it, by a blob that goes to the same place: no worker can prevent that between its last
+    /// look and its delete.
+    replaced: BTreeSet<String>,
     /// Blobs with snapshots.
     snapshots: BTreeSet<Key>,
     /// ETags that a life has seen in listings and properties.
@@ -81,7 +82,7 @@ pub(super) fn check(
         calm: None,
         contents: BTreeMap::new(),
         verified: BTreeSet::new(),
-        replaced_by_owner: BTreeSet::new(),
+        replaced: BTreeSet::new(),
         snapshots: BTreeSet::new(),
         seen: BTreeSet::new(),
         violations: Vec::new(),
@@ -157,7 +158,7 @@ impl Judge<'_> {
             && model::deed(exchange).is_some()
         {
             let source = copy.value("sourceetag").map(str::to_owned);
-            self.replaced_by_owner.extend(source);
+            self.replaced.extend(source);
         }
     }
 

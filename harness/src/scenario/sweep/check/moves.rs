@@ -23,7 +23,7 @@ impl Judge<'_> {
                     && there.value("sourceetag") == Some(etag)
             })
         });
-        let replaced = self.replaced_by_owner.contains(etag) && self.verified.contains(etag);
+        let replaced = self.replaced.contains(etag) && self.verified.contains(etag);
         let problem = match copy {
             _ if replaced => None,
             None => Some("no copy of it stands where it was to go"),
@@ -98,6 +98,8 @@ impl Judge<'_> {
                 let what = format!("{key:?} was there, and is overwritten");
                 self.violated("SS8", number, what);
             }
+            self.replaced
+                .extend(there.value("sourceetag").map(str::to_owned));
             self.notes.mark("overwritten by policy");
         }
         let secret = exchange
