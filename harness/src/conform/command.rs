@@ -17,7 +17,7 @@ use super::report::{FORMAT, Of, Report, html, markdown, text};
 use super::scenario::{self, Scenario};
 use super::suite::{self, Plan};
 use super::target::start::{self, Allowed, Started};
-use super::{faults, traces};
+use super::{commit, faults, traces};
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
 use crate::replay::hosts::account_key_base64;
@@ -56,7 +56,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         harness: env!("CARGO_PKG_VERSION").to_owned(),
         date: Clock::system().now().iso_s(),
         command: command(),
-        commit: commit().await,
+        commit: commit::of_this_program().await,
         targets: Vec::new(),
     };
     for name in &options.target {
@@ -75,20 +75,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// What is checked out where it runs, if that is a work tree of git.
-async fn commit() -> Option<String> {
-    let commit = git(&["rev-parse", "--short", "HEAD"]).await?;
-    let is_changed = !git(&["status", "--porcelain"]).await?.is_empty();
-    let changed = if is_changed { " with changes" } else { "" };
-    Some(format!("{commit}{changed}"))
-}
-
-async fn git(arguments: &[&str]) -> Option<String> {
-    let output = tokio::process::Command::new("git").args(arguments).output();
-    let output = output.await.ok().filter(|o| o.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The first time that it is asked to end it lets the running scenario end and clean up.
