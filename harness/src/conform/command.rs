@@ -16,6 +16,7 @@ use super::options::Options;
 use super::report::{FORMAT, Of, Report, html, markdown, text};
 use super::scenario::{self, Scenario};
 use super::suite::{self, Plan};
+use super::target::probe;
 use super::target::start::{self, Allowed, Started};
 use super::{commit, faults, traces};
 use crate::interrupt::interrupted;
@@ -114,6 +115,7 @@ async fn one(
     let location = tempfile::tempdir()?;
     let started = begin(options, name, location.path()).await?;
     let target = started.target();
+    probe(target).await.map_err(anyhow::Error::msg)?;
     let with_faults = !options.no_faults && target.about().lacks(faults::NEEDS).is_none();
     let cells = if with_faults {
         faults::cells(target, scenarios)
@@ -236,4 +238,35 @@ fn write(options: &Options, report: &Report, ledger: &[Deviation]) -> anyhow::Re
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// Before anything is asked, every address that does not answer is named.
+    #[tokio::test]
+    async fn who_does_not_answer_is_named() {
+        let arguments = [
+            "conform",
+            "--only",
+            "leases",
+            "--target",
+            "http://127.0.0.1:1",
+        ];
+        let command = Command::try_parse_from(arguments).unwrap();
+        let error = run_command(&command.options).await.unwrap_err().to_string();
+        for (service, port) in [("blob", 1), ("queue", 2), ("table", 3)] {
+            let named = format!("{service} at http://127.0.0.1:{port}/devstoreaccount1");
+            assert!(error.contains(&named), "{error}");
+        }
+    }
 }
