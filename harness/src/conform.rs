@@ -12,11 +12,13 @@
 //!   them, cleaned up behind.
 //! - [`faults`]: every operation hit by every kind of fault; [`traces`]: recorded traces as
 //!   scenarios; [`ledger`]: deviations that are known.
-//! - [`report`]: JSON, Markdown and a page of HTML. [`options`], [`command`]: the command line.
+//! - [`report`]: JSON, Markdown and a page of HTML. [`options`], [`command`]: the command line;
+//!   `commit`: what the harness was made of.
 
 pub mod auth;
 pub mod checks;
 pub mod command;
+mod commit;
 pub mod expect;
 pub mod faults;
 pub mod ledger;

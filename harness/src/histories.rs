@@ -10,6 +10,7 @@
 //! - [`render`]: an operation as requests. [`names`]: its opaque values as texts.
 //! - [`check`]: an answer against what is expected; [`documents`] reads its body.
 //! - [`server`]: the emulator under test, with its clock.
+//! - [`curl`]: requests as commands for a shell.
 //! - [`run`]: one history; [`invariants`]: what has to hold after each of its steps.
 //! - [`campaign`]: many of them; [`coverage`]: what they have reached.
 //! - [`shrink`], [`failure`]: one that fails, as small as it can be, told and kept.
@@ -19,6 +20,7 @@
 pub mod campaign;
 pub mod check;
 pub mod coverage;
+pub mod curl;
 pub mod documents;
 pub mod failure;
 pub mod generate;

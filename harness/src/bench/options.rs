@@ -37,6 +37,9 @@ pub struct Options {
     /// The binary to measure; without it the `smalt` beside this one.
     #[arg(long, value_name = "FILE")]
     pub smalt: Option<PathBuf>,
+    /// Fail, with exit code 1, when a target is missed. Without it the table is all that tells.
+    #[arg(long)]
+    pub require: bool,
     /// Write the table to this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -209,8 +212,46 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.json {
         files::write_report(path, &serde_json::to_string_pretty(&bench.rows)?)?;
     }
-    let missed = bench.rows.iter().filter(|row| row.reached == Some(false));
-    let (missed, all) = (missed.count(), bench.rows.len());
-    println!("{} of {all} targets reached", all - missed);
-    Ok(ExitCode::SUCCESS)
+    println!("{}", report::summary(&bench.rows));
+    Ok(if is_enough(options, &bench.rows) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Whether the figures are what was required of them.
+fn is_enough(options: &Options, rows: &[Row]) -> bool {
+    !options.require || rows.iter().all(|row| row.reached != Some(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// A missed target fails the run where that is asked for, and only there.
+    #[test]
+    fn a_missed_target_fails_on_request() {
+        let parsed = |arguments: &[&str]| {
+            let arguments = ["bench"].into_iter().chain(arguments.iter().copied());
+            Command::try_parse_from(arguments).unwrap().options
+        };
+        let row = |reached| Row {
+            reached,
+            ..Row::default()
+        };
+        let reached = [row(Some(true)), row(None)];
+        let missed = [row(Some(true)), row(Some(false))];
+        let required = parsed(&["--require"]);
+        assert!(is_enough(&required, &reached) && !is_enough(&required, &missed));
+        assert!(is_enough(&parsed(&[]), &missed));
+    }
 }

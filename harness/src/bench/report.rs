@@ -149,9 +149,32 @@ pub fn line(row: &Row) -> String {
     text
 }
 
+/// How many targets are reached. What the system does not tell is neither reached nor missed.
+pub fn summary(rows: &[Row]) -> String {
+    let count = |reached| rows.iter().filter(|row| row.reached == reached).count();
+    let mut text = format!("{} of {} targets reached", count(Some(true)), rows.len());
+    let unknown = count(None);
+    if unknown > 0 {
+        text.push_str(&format!(", {unknown} not measured"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_measured_is_not_reached() {
+        let row = |reached| Row {
+            reached,
+            ..Row::default()
+        };
+        let mut rows = vec![row(Some(true)), row(Some(false))];
+        assert_eq!(summary(&rows), "1 of 2 targets reached");
+        rows.push(row(None));
+        assert_eq!(summary(&rows), "1 of 3 targets reached, 1 not measured");
+    }
 
     #[test]
     fn targets_are_judged() {

@@ -16,8 +16,9 @@ use super::options::Options;
 use super::report::{FORMAT, Of, Report, html, markdown, text};
 use super::scenario::{self, Scenario};
 use super::suite::{self, Plan};
+use super::target::probe;
 use super::target::start::{self, Allowed, Started};
-use super::{faults, traces};
+use super::{commit, faults, traces};
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
 use crate::replay::hosts::account_key_base64;
@@ -56,7 +57,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         harness: env!("CARGO_PKG_VERSION").to_owned(),
         date: Clock::system().now().iso_s(),
         command: command(),
-        commit: commit().await,
+        commit: commit::of_this_program().await,
         targets: Vec::new(),
     };
     for name in &options.target {
@@ -75,20 +76,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
-}
-
-/// What is checked out where it runs, if that is a work tree of git.
-async fn commit() -> Option<String> {
-    let commit = git(&["rev-parse", "--short", "HEAD"]).await?;
-    let is_changed = !git(&["status", "--porcelain"]).await?.is_empty();
-    let changed = if is_changed { " with changes" } else { "" };
-    Some(format!("{commit}{changed}"))
-}
-
-async fn git(arguments: &[&str]) -> Option<String> {
-    let output = tokio::process::Command::new("git").args(arguments).output();
-    let output = output.await.ok().filter(|o| o.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 /// The first time that it is asked to end it lets the running scenario end and clean up.
@@ -128,6 +115,7 @@ async fn one(
     let location = tempfile::tempdir()?;
     let started = begin(options, name, location.path()).await?;
     let target = started.target();
+    probe(target).await.map_err(anyhow::Error::msg)?;
     let with_faults = !options.no_faults && target.about().lacks(faults::NEEDS).is_none();
     let cells = if with_faults {
         faults::cells(target, scenarios)
@@ -250,4 +238,35 @@ fn write(options: &Options, report: &Report, ledger: &[Deviation]) -> anyhow::Re
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// Before anything is asked, every address that does not answer is named.
+    #[tokio::test]
+    async fn who_does_not_answer_is_named() {
+        let arguments = [
+            "conform",
+            "--only",
+            "leases",
+            "--target",
+            "http://127.0.0.1:1",
+        ];
+        let command = Command::try_parse_from(arguments).unwrap();
+        let error = run_command(&command.options).await.unwrap_err().to_string();
+        for (service, port) in [("blob", 1), ("queue", 2), ("table", 3)] {
+            let named = format!("{service} at http://127.0.0.1:{port}/devstoreaccount1");
+            assert!(error.contains(&named), "{error}");
+        }
+    }
 }

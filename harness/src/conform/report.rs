@@ -27,7 +27,7 @@ pub struct Report {
     pub date: String,
     /// The command, without secrets.
     pub command: String,
-    /// The commit of the work tree that it was given in.
+    /// The commit of the work tree that the harness lies in.
     #[serde(default)]
     pub commit: Option<String>,
     /// One for each target.

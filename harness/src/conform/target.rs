@@ -8,6 +8,8 @@ pub mod start;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::future::join_all;
 use smalt::Clock;
 use smalt::faults::Rule;
 use smalt_protocol::{Service, Timestamp};
@@ -15,7 +17,7 @@ use smalt_protocol::{Service, Timestamp};
 use super::auth::Account;
 use super::scenario::Ability;
 pub use crate::replay::target::TargetError;
-use crate::replay::wire::{Request, Response};
+use crate::replay::wire::{Headers, Request, Response};
 
 /// Where a target is and what it can do.
 #[derive(Clone)]
@@ -98,4 +100,27 @@ pub trait Target: Send + Sync {
 
 fn cannot(ability: Ability) -> TargetError {
     TargetError::Control(ability.lacking().to_owned())
+}
+
+/// Whether every service answers, no matter what.
+///
+/// # Errors
+/// The addresses that do not answer, and why.
+pub async fn probe(target: &dyn Target) -> Result<(), String> {
+    let asked = Service::ALL.map(|service| async move {
+        let base = target.about().base(service);
+        let request = Request {
+            method: "GET".to_owned(),
+            url: format!("{base}/?comp=list"),
+            headers: Headers::default(),
+            body: Bytes::new(),
+        };
+        let error = target.call(request).await.err()?;
+        Some(format!("{} at {base}: {error}", service.as_str()))
+    });
+    let silent: Vec<String> = join_all(asked).await.into_iter().flatten().collect();
+    if silent.is_empty() {
+        return Ok(());
+    }
+    Err(format!("nothing was tested: {}", silent.join("; ")))
 }

@@ -41,7 +41,7 @@ pub struct Options {
     pub failpoints: bool,
     /// Instead of rounds: what a loss of power can leave at the sync boundaries of so many
     /// workloads. Linux only; needs `cargo build -p smalt-shim`.
-    #[arg(long, value_name = "WORKLOADS")]
+    #[arg(long, value_name = "WORKLOADS", value_parser = clap::value_parser!(u64).range(1..))]
     pub images: Option<u64>,
     /// Instead of rounds: full disks, failing syncs and short transfers. Linux only; needs
     /// `cargo build -p smalt-shim`.
@@ -72,16 +72,31 @@ fn line(round: &Round) -> String {
     )
 }
 
+/// Whether nothing is asked for: what does nothing must not end as if all were well.
+fn is_empty(options: &Options) -> bool {
+    match options.kills {
+        Some(kills) => {
+            kills == 0 && !options.failpoints && options.images.is_none() && !options.errors
+        }
+        None => options.rounds == 0 && !campaign::is_asked(options),
+    }
+}
+
 /// The command: runs the rounds, prints each as it ends.
 ///
 /// # Errors
-/// When the server does not start or answer, or the report cannot be written.
+/// When nothing is asked for, the server does not start or answer, or the report cannot be written.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "a command talks to its caller"
 )]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        !is_empty(options),
+        "nothing is to be killed: --rounds or --kills says how often; --failpoints, --images and \
+         --errors are other parts"
+    );
     if campaign::is_asked(options) {
         let options = options.clone();
         return tokio::task::spawn_blocking(move || campaign::run(&options)).await?;
@@ -129,4 +144,51 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn parsed(arguments: &str) -> Result<Options, clap::Error> {
+        let arguments = arguments.split_ascii_whitespace();
+        Command::try_parse_from(std::iter::once("crash").chain(arguments)).map(|c| c.options)
+    }
+
+    /// What does nothing says what to ask for.
+    #[tokio::test]
+    async fn an_empty_run_is_refused() {
+        for empty in ["--kills 0", "--rounds 0", "--rounds 0 --kills 0"] {
+            let error = run_command(&parsed(empty).unwrap()).await.unwrap_err();
+            assert!(
+                error.to_string().contains("--kills says"),
+                "{empty}: {error}"
+            );
+        }
+        let error = parsed("--kills 5 --images 0").unwrap_err().to_string();
+        assert!(error.contains("--images <WORKLOADS>"), "{error}");
+    }
+
+    /// A part goes without rounds and without kills.
+    #[test]
+    fn other_parts_stand_by_themselves() {
+        for whole in [
+            "",
+            "--rounds 0 --errors",
+            "--rounds 0 --kills 0 --errors",
+            "--kills 0 --images 1",
+            "--kills 1 --rounds 0",
+            "--rounds 0 --failpoints",
+        ] {
+            assert!(!is_empty(&parsed(whole).unwrap()), "{whole}");
+        }
+    }
 }

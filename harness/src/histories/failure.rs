@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::campaign;
 use super::coverage::Coverage;
+use super::curl;
 use super::generate::Step;
 use super::run::{Failure, Judging, run};
 use crate::replay::corpus::{self, CorpusError};
@@ -156,7 +157,12 @@ impl Display for Failed {
         for step in history {
             writeln!(f, "  {:?}", step.operation)?;
         }
-        writeln!(f, "{difference}\n\n{}\n{}", self.transcript, self.trace)
+        // What kept a campaign from running has sent nothing.
+        let commands = match self.transcript.as_str() {
+            "" => String::new(),
+            sent => curl::script(sent),
+        };
+        writeln!(f, "{difference}\n\n{commands}\n{}", self.trace)
     }
 }
 

@@ -12,6 +12,7 @@ use smalt_protocol::uri::encode_query;
 
 use super::check::check;
 use super::coverage::Coverage;
+use super::curl;
 use super::documents::{self, Entry};
 use super::generate::{Step, is_listing};
 use super::invariants::{self, Watch};
@@ -23,8 +24,6 @@ use crate::table_histories::{self, requests};
 
 /// Pages that one listing may take: more is a marker that leads in a circle.
 const PAGES_MAX: usize = 100;
-/// Longest body that a transcript shows.
-const BODY_SHOWN_BYTES_MAX: usize = 500;
 
 /// What an operation was answered.
 #[derive(Clone, Debug)]
@@ -140,7 +139,7 @@ impl Player {
 
     /// Time becomes this one.
     pub fn set_time(&mut self, now_s: u64) {
-        note(&mut self.transcript, &format!("# time is {now_s} s"));
+        note(&mut self.transcript, &curl::time(now_s));
         self.server.set_time(now_s);
     }
 
@@ -149,7 +148,10 @@ impl Player {
     /// # Errors
     /// When it does not.
     pub fn restart(&mut self) -> Result<(), String> {
-        note(&mut self.transcript, "# restart");
+        note(
+            &mut self.transcript,
+            "# smalt stops here, and starts again with the same --location",
+        );
         let server = Arc::get_mut(&mut self.server);
         server.ok_or("somebody else uses the server")?.restart()
     }
@@ -273,7 +275,7 @@ async fn send(
     request: &Request,
     transcript: &mut String,
 ) -> Result<Answer, String> {
-    note(transcript, &curl(request));
+    note(transcript, &curl::command(request));
     let answer = server.send(request).await?;
     let mut told = format!("# {}", answer.summary());
     if request.service == Service::Table {
@@ -289,43 +291,4 @@ async fn send(
 fn note(transcript: &mut String, line: &str) {
     transcript.push_str(line);
     transcript.push('\n');
-}
-
-/// The request as a command. `$BLOB`, `$QUEUE`, `$TABLE` are endpoints with the
-/// account, `$SAS` a signature.
-fn curl(request: &Request) -> String {
-    let endpoint = match request.service {
-        Service::Queue => "$QUEUE",
-        Service::Table => "$TABLE",
-        Service::Blob => "$BLOB",
-    };
-    // `$batch` and `$filter` are no variables of the shell's.
-    let path = request.path.replace('$', "\\$");
-    let separator = if request.path.contains('?') { '&' } else { '?' };
-    let mut line = format!(
-        "curl -i -X {} \"{endpoint}/{path}{separator}$SAS\"",
-        request.method
-    );
-    for (name, value) in &request.headers {
-        // Writing to a string does not fail.
-        let value = value.replace('\'', "'\\''");
-        let _ = write!(line, " -H '{name}: {value}'");
-    }
-    if !request.body.is_empty() {
-        let text = String::from_utf8_lossy(&request.body);
-        let is_short = text.is_ascii() && request.body.len() < BODY_SHOWN_BYTES_MAX;
-        let _ = match (request.service, is_short) {
-            // Documents and transactions: what is wrong cannot be seen without them.
-            (Service::Table, _) => write!(line, " --data-binary $'{}'", escaped(&text)),
-            (_, true) => write!(line, " --data-binary '{text}'"),
-            (_, false) => write!(line, " --data-binary @{}-bytes", request.body.len()),
-        };
-    }
-    line
-}
-
-/// A text within `$'...'` of a shell.
-fn escaped(text: &str) -> String {
-    let text = text.replace('\\', "\\\\").replace('\'', "\\'");
-    text.replace('\r', "\\r").replace('\n', "\\n")
 }

@@ -248,7 +248,7 @@ fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
 
 /// A second of the model. Times that the service shows are whole seconds, its clock never is: a
 /// comparison that forgets to round them has to show.
-fn moment(now_s: u64) -> Timestamp {
+pub(super) fn moment(now_s: u64) -> Timestamp {
     Timestamp::from_unix_s(now_s).plus(PAST_THE_SECOND)
 }
 

@@ -66,7 +66,8 @@ pub struct Options {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub show: usize,
     /// Fail when a rate is below this: `interactions=97.5`, `recordings=90`, `status=99`, also
-    /// `code`, `header-names`, `header-values`, `body`, `relations`. May be given often; without it
+    /// `code`, `header-names`, `header-values`, `body`, `relations`; `rules=100`: every relaxed
+    /// comparison was used, as it must be by the whole of a corpus. May be given often; without it
     /// every recording must pass whole.
     #[arg(long, value_name = "RATE=PERCENT", value_parser = threshold)]
     pub require: Vec<Threshold>,
@@ -90,6 +91,8 @@ pub enum Rate {
     Recordings,
     /// Interactions that agree in one aspect.
     Aspect(Aspect),
+    /// Relaxed comparisons that something used.
+    Rules,
 }
 
 /// A rate that must be reached.
@@ -118,6 +121,7 @@ fn threshold(text: &str) -> Result<Threshold, String> {
         "header-values" => Rate::Aspect(Aspect::HeaderValues),
         "body" => Rate::Aspect(Aspect::Body),
         "relations" => Rate::Aspect(Aspect::Relations),
+        "rules" => Rate::Rules,
         other => return Err(format!("no rate is called {other}")),
     };
     let percent_min = percent
@@ -206,6 +210,7 @@ pub fn missed(report: &Report, required: &[Threshold]) -> Vec<String> {
         Rate::Interactions => report.total.pass_rate(),
         Rate::Recordings => percent(report.recordings_passed, report.recordings),
         Rate::Aspect(aspect) => report.total.rate(aspect),
+        Rate::Rules => report.rules_used(),
     };
     let misses = required.iter().filter(|t| reached(t.rate) < t.percent_min);
     misses
@@ -263,6 +268,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::report::RuleRow;
 
     #[test]
     fn reads_thresholds_and_finds_those_missed() {
@@ -297,5 +303,41 @@ mod tests {
         // A call without an answer agrees in no aspect.
         report.total.failed.insert(Aspect::Call, 1);
         assert!((report.total.rate(Aspect::Status) - 75.0).abs() < 1e-9);
+    }
+
+    /// What nothing uses is named; the whole of a corpus can be asked not to have it.
+    #[test]
+    fn unused_rules_are_named_and_missed() {
+        let rule = |name: &str, uses, elsewhere| RuleRow {
+            rule: name.to_owned(),
+            reason: "",
+            uses,
+            elsewhere,
+        };
+        let required = [threshold("rules=100").unwrap()];
+        let rules = vec![
+            rule("Header server: Exists", 7, None),
+            rule("Header keep-alive: Ignore", 0, Some("Azurite")),
+        ];
+        let mut report = Report {
+            rules,
+            ..Report::default()
+        };
+        assert_eq!(missed(&report, &required), [""; 0]);
+        assert!(!text::table(&report).contains("nothing used"));
+        report.rules.push(rule("Element id: Url", 0, None));
+        report.rules.push(rule("Element marker: Url", 0, None));
+        let misses = missed(&report, &required);
+        assert_eq!(misses, ["Rules: 50.00 % where 100 % is required"]);
+        let table = text::table(&report);
+        let named = "nothing used: Element id: Url, Element marker: Url\n";
+        assert!(table.contains(named), "{table}");
+        let more = (0..10).map(|_| rule("Element copyid: Bound(CopyId)", 0, None));
+        report.rules.extend(more);
+        let table = text::table(&report);
+        assert!(
+            table.contains("nothing used: 12 (--json names them)\n"),
+            "{table}"
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::compare::{Aspect, Difference};
 use super::player::{Outcome, Played};
 use super::recording::Recording;
-use super::rules::RULES;
+use super::rules::{RULES, used_elsewhere};
 
 /// The format of the JSON report.
 pub const FORMAT: u32 = 1;
@@ -120,8 +120,18 @@ pub struct RuleRow {
     pub rule: String,
     /// Why it exists.
     pub reason: &'static str,
-    /// Values compared under it; 0 means that the corpus no longer needs it.
+    /// Values compared under it.
     pub uses: u64,
+    /// What uses it where the project's corpus does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elsewhere: Option<&'static str>,
+}
+
+impl RuleRow {
+    /// Whether nothing is known to need it.
+    pub fn is_idle(&self) -> bool {
+        self.uses == 0 && self.elsewhere.is_none()
+    }
 }
 
 /// The whole result.
@@ -155,6 +165,14 @@ pub struct Report {
     pub rules: Vec<RuleRow>,
     /// Every recording played.
     pub rows: Vec<RecordingRow>,
+}
+
+impl Report {
+    /// The share of relaxed comparisons that something uses, in percent.
+    pub fn rules_used(&self) -> f64 {
+        let used = self.rules.iter().filter(|rule| !rule.is_idle()).count();
+        percent(used as u64, self.rules.len() as u64)
+    }
 }
 
 /// Collects recordings into a report.
@@ -234,6 +252,7 @@ impl Collector {
                 rule: format!("{:?} {}: {:?}", rule.place, rule.field, rule.how),
                 reason: rule.reason,
                 uses: *uses,
+                elsewhere: used_elsewhere(rule),
             })
             .collect();
         self.report

@@ -16,6 +16,8 @@ const ASPECTS: [(Aspect, &str); 6] = [
 ];
 /// Values longer than this are cut in the list of failures.
 const SHOWN_LENGTH: usize = 160;
+/// Unused rules that are named: what is more is a part of a corpus.
+const RULES_NAMED_MAX: usize = 10;
 
 /// The table of operations, the totals, and the rules that were never used.
 pub fn table(report: &Report) -> String {
@@ -56,10 +58,15 @@ pub fn table(report: &Report) -> String {
     if problems > 0 {
         let _ = writeln!(out, "recordings whose set-up failed: {problems}");
     }
-    let unused = report.rules.iter().filter(|rule| rule.uses == 0).count();
-    if unused > 0 {
-        let _ = writeln!(out, "relaxed comparisons that nothing used: {unused}");
-    }
+    let unused = report.rules.iter().filter(|rule| rule.is_idle());
+    let unused: Vec<&str> = unused.map(|rule| rule.rule.as_str()).collect();
+    let named = match unused.len() {
+        0 => return out,
+        // A part of a corpus leaves most of them out.
+        count if count > RULES_NAMED_MAX => format!("{count} (--json names them)"),
+        _ => unused.join(", "),
+    };
+    let _ = writeln!(out, "relaxed comparisons that nothing used: {named}");
     out
 }
 

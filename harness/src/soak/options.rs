@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use clap::builder::RangedU64ValueParser;
 
 use super::account::Account;
 use super::events::{Event, lines, read};
@@ -39,10 +40,11 @@ pub struct Queue {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Calls of all clients together.
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     operations: u64,
     /// Clients at once.
     #[arg(long, default_value_t = 8)]
+    #[arg(value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     clients: usize,
     /// In memory: messages that become visible at the same time come in any order, by seed.
     #[arg(long, conflicts_with = "http")]
@@ -51,7 +53,7 @@ pub struct Queue {
     #[arg(long)]
     http: bool,
     /// With `--http`: for so many seconds, whatever the number of calls.
-    #[arg(long, requires = "http")]
+    #[arg(long, requires = "http", value_parser = clap::value_parser!(u64).range(1..))]
     seconds: Option<u64>,
     /// With `--http`: every answer waits for the disk, in this new directory.
     #[arg(long, requires = "http")]
@@ -120,4 +122,33 @@ fn load(path: &Path) -> anyhow::Result<Vec<Event>> {
         read(line).with_context(|| format!("{}, line {}", path.display(), at + 1))
     };
     text.lines().enumerate().map(event).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        _options: Options,
+    }
+
+    /// What calls nothing has nothing to account for, and must not end as if all were well.
+    #[test]
+    fn an_empty_run_is_refused() {
+        let parsed = |arguments: &str| {
+            let arguments = arguments.split_ascii_whitespace();
+            Command::try_parse_from(["soak", "queue"].into_iter().chain(arguments))
+        };
+        for empty in ["--operations 0", "--clients 0", "--http --seconds 0"] {
+            let error = parsed(empty).unwrap_err().to_string();
+            assert!(error.contains("0 is not in 1.."), "{empty}: {error}");
+        }
+        for whole in ["", "--operations 1 --clients 1", "--http --seconds 1"] {
+            assert!(parsed(whole).is_ok(), "{whole}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use smalt_protocol::Service;
 use tokio::net::TcpListener;
 
-use super::proxy::Proxy;
+use super::proxy::{Log, Proxy};
 use super::scrub::{self, About};
 use super::upstream::Upstream;
 use crate::interrupt::interrupted;
@@ -41,12 +41,9 @@ pub struct Options {
 /// Records until it is told to stop, then writes the trace.
 ///
 /// # Errors
-/// When the target or the address is of no use, or the file cannot be written.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command talks to its caller"
-)]
+/// When the target or the address is of no use, nothing was recorded, or the file cannot be
+/// written.
+#[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     let upstream = Upstream::at(&options.target)?;
     let about = About {
@@ -76,26 +73,65 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         asked = interrupted() => asked?,
     }
     bar.finish_and_clear();
-    let log = proxy.log();
+    written(options, &about, proxy.log())
+}
+
+/// Writes the trace, and tells what is in it and what is not.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command talks to its caller"
+)]
+fn written(options: &Options, about: &About, log: Log) -> anyhow::Result<ExitCode> {
+    for one in &log.lost {
+        eprintln!("not recorded: {one}");
+    }
+    let out = options.out.display();
+    anyhow::ensure!(
+        !log.is_empty(),
+        "no exchange was recorded, so that {out} is not written"
+    );
     let answered: Vec<String> = (1..=5)
         .map(|hundred| (hundred, log.answered(hundred)))
         .filter(|(_, count)| *count > 0)
         .map(|(hundred, count)| format!("{count} x {hundred}xx"))
         .collect();
-    let (count, lost) = (log.len(), log.lost.clone());
-    let trace = scrub::trace(&about, &log.ordered());
+    let (count, is_whole) = (log.len(), log.lost.is_empty());
+    let trace = scrub::trace(about, &log.ordered());
     corpus::write(&options.out, &trace.write()?)?;
-    println!(
-        "{count} exchanges ({}) in {}",
-        answered.join(", "),
-        options.out.display()
-    );
-    for one in &lost {
-        eprintln!("not recorded: {one}");
-    }
-    Ok(if lost.is_empty() && count > 0 {
+    println!("{count} exchanges ({}) in {out}", answered.join(", "));
+    Ok(if is_whole {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trace without an exchange would pass whatever it is replayed against.
+    #[test]
+    fn nothing_recorded_is_nothing_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            target: "http://127.0.0.1:1".to_owned(),
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            out: dir.path().join("trace.ndjson"),
+            service: Service::Blob,
+            name: "smalt".to_owned(),
+            seed: None,
+        };
+        let about = About {
+            service: Service::Blob,
+            target: "smalt".to_owned(),
+            recorded_at: "2026-01-01T00:00:00Z".to_owned(),
+            authority: "127.0.0.1:1".to_owned(),
+            seed: None,
+        };
+        let error = written(&options, &about, Log::default()).unwrap_err();
+        assert!(error.to_string().contains("trace.ndjson is not written"));
+        assert!(!options.out.exists());
+    }
 }

@@ -254,7 +254,8 @@ fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
 fn neighbours(url: &str) -> Result<ConnectionString, StartError> {
     let wrong = || {
         StartError::Address(format!(
-            "{url}: name smalt, azurite, http://host:port of an emulator, or a connection string"
+            "{url}: name smalt, smalt-https, azurite, http://host:port of an emulator, a connection \
+             string, or env:NAME of a variable that holds one"
         ))
     };
     let parsed = Url::parse(url)
@@ -345,8 +346,26 @@ mod tests {
         let about = started.target().about();
         assert_eq!(about.queue, "http://127.0.0.1:10001/devstoreaccount1");
         assert_eq!(about.prefix(Service::Queue), "/devstoreaccount1");
-        for wrong in ["somewhere", "http://127.0.0.1", "https://127.0.0.1:1"] {
-            assert!(elsewhere(wrong, &Allowed::default()).is_err(), "{wrong}");
+        let azure = "https://foo.blob.core.windows.net";
+        for wrong in [
+            "somewhere",
+            "http://127.0.0.1",
+            "https://127.0.0.1:1",
+            azure,
+        ] {
+            let Err(refused) = elsewhere(wrong, &Allowed::default()) else {
+                panic!("{wrong} is used");
+            };
+            let refused = refused.to_string();
+            for may in [
+                "smalt,",
+                "smalt-https",
+                "azurite",
+                "http://host:port",
+                "env:NAME",
+            ] {
+                assert!(refused.contains(may), "{may} in {refused}");
+            }
         }
     }
 }
