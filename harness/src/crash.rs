@@ -12,11 +12,12 @@
 //! docs/crash.md has the table of properties and the commands.
 //!
 //! # Layout
-//! - [`content`]: bytes from a seed; [`model`]: what is expected; [`transport`], [`wire`]: the
-//!   operations; [`worker`]: one connection at work; [`verify`], [`verify_queue`],
-//!   [`verify_lease`]: everything against the model.
+//! - [`content`]: bytes from a seed; [`model`]: what is expected; [`transport`], [`wire`],
+//!   [`wire_entities`]: the operations; [`worker`]: one connection at work; [`verify`],
+//!   [`verify_entities`], [`verify_queue`], [`verify_lease`]: everything against the model.
 //! - [`promise`]: what the modes promise; [`history`], [`prefix`], [`survey`]: everything against
 //!   every state that there was, where a kill may take the end; [`beat`]: its clock.
+//!   [`entities`]: the judge of entities and of transactions for both modes.
 //! - [`round`]: start, work, kill, start, verify. [`options`]: the command line and the table.
 //! - [`child`]: the process that dies; [`events`]: what it tells; [`kill`]: its end; [`examine`]:
 //!   its store afterwards. [`kills`], [`failpoints`], [`errors`]: many of them. [`campaign`]: their
@@ -28,6 +29,7 @@ pub mod beat;
 pub mod campaign;
 pub mod child;
 pub mod content;
+pub mod entities;
 pub mod errors;
 pub mod events;
 pub mod examine;
@@ -50,9 +52,11 @@ pub mod shim;
 pub mod survey;
 pub mod transport;
 pub mod verify;
+pub mod verify_entities;
 pub mod verify_lease;
 pub mod verify_queue;
 pub mod wire;
+pub mod wire_entities;
 pub mod worker;
 
 pub use child::{ChildOptions, run_child};

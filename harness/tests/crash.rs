@@ -33,6 +33,7 @@ fn fifty_kills_lose_nothing() {
     // It was work that was killed.
     assert!(all.acknowledged > 1_000 && all.in_flight > 50, "{all:?}");
     assert!(all.payloads > 500 && all.messages > 500, "{all:?}");
+    assert!(all.entities > 500, "{all:?}");
 }
 
 /// At work, at leisurely work and idle: a judge of its own, for the end may be lost.
@@ -44,6 +45,7 @@ fn kills_in_the_mode_fast_take_the_end_only() {
     assert_eq!(all.flaws, []);
     assert!(all.acknowledged > 500 && all.in_flight > 10, "{all:?}");
     assert!(all.payloads > 200 && all.messages > 100, "{all:?}");
+    assert!(all.entities > 100, "{all:?}");
 }
 
 /// Stores as every release wrote them, and what is to be read of each.

@@ -109,13 +109,14 @@ fn kills_part(
     bar.finish_and_clear();
     say(&format!(
         "kills: {} children, {} operations acknowledged, {} in flight; looked at {} payloads, {} \
-         blobs, {} messages; slowest opening {} ms; {} flaws",
+         blobs, {} messages, {} entities; slowest opening {} ms; {} flaws",
         all.kills,
         all.acknowledged,
         all.in_flight,
         all.payloads,
         all.blobs,
         all.messages,
+        all.entities,
         all.open_ms_max,
         all.flaws.len()
     ));

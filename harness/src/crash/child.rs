@@ -24,7 +24,7 @@ use super::model::{Model, Op, Unique};
 use super::promise::Promise;
 use super::property::{Flaw, Property};
 use super::wire::Client;
-use super::{verify, worker};
+use super::{verify, verify_entities, worker};
 use crate::servers::ServerError;
 
 /// The clock of the first round, in seconds since 1970; round `n` begins [`ROUND_S`] later each.
@@ -186,7 +186,7 @@ pub async fn run_child(options: &ChildOptions) -> anyhow::Result<ExitCode> {
 #[derive(Clone, Copy)]
 enum Way {
     InProcess,
-    Sockets { blob: SocketAddr, queue: SocketAddr },
+    Sockets([SocketAddr; 3]),
 }
 
 impl Way {
@@ -195,25 +195,22 @@ impl Way {
             return Ok(Way::InProcess);
         }
         let mut addresses = Vec::new();
-        for service in [Service::Blob, Service::Queue] {
+        for service in [Service::Blob, Service::Queue, Service::Table] {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(service, any, None, Patience::default()).await?;
             addresses.push(listener.address()?);
             tokio::spawn(listener.serve(emulator.clone(), std::future::pending()));
         }
-        match addresses.as_slice() {
-            [blob, queue] => Ok(Way::Sockets {
-                blob: *blob,
-                queue: *queue,
-            }),
-            _ => anyhow::bail!("two services have two addresses"),
+        match <[SocketAddr; 3]>::try_from(addresses) {
+            Ok(addresses) => Ok(Way::Sockets(addresses)),
+            Err(_) => anyhow::bail!("three services have three addresses"),
         }
     }
 
     async fn client(self, emulator: &Emulator, name: &str) -> Result<Client, ServerError> {
         match self {
             Way::InProcess => Ok(Client::within(emulator, name)),
-            Way::Sockets { blob, queue } => Client::connect(blob, queue, name).await,
+            Way::Sockets(addresses) => Client::connect(addresses, name).await,
         }
     }
 }
@@ -333,10 +330,7 @@ impl Worker {
     }
 
     fn judge_refusal(&self, error: &ServerError) -> anyhow::Result<()> {
-        let is_clean = worker::refusal(error).is_some_and(|text| {
-            (text.starts_with("500 InternalError") || text.starts_with("503 ServerBusy"))
-                && text.contains("<Code>")
-        });
+        let is_clean = worker::refusal(error).is_some_and(is_of_azures_form);
         if !is_clean {
             let text = format!("a refusal must be a 5xx of Azure's form: {error}");
             let flaw = Flaw::new(Property::C1, text);
@@ -350,7 +344,11 @@ impl Worker {
         let mut verified = verify::Verified::default();
         let mut seen = self.model.clone();
         let unique = Unique::default();
-        let looked = verify::blobs(&mut self.client, &mut seen, &unique, &mut verified).await;
+        let (client, found) = (&mut self.client, &mut verified);
+        let mut looked = verify::blobs(client, &mut seen, &unique, found).await;
+        if looked.is_ok() {
+            looked = verify_entities::entities(client, &mut seen, &unique, found).await;
+        }
         let is_refused = |error: &ServerError| worker::refusal(error).is_some();
         if let Err(error) = looked
             && !(self.reads_fail && is_refused(&error))
@@ -376,5 +374,34 @@ impl Worker {
         self.model = Model::default();
         self.client.create().await?;
         Ok(())
+    }
+}
+
+/// Whether a refusal is a 5xx as Azure words it: with the code in a header and in XML, or, of the
+/// Table service, in JSON.
+fn is_of_azures_form(text: &str) -> bool {
+    [("500", "InternalError"), ("503", "ServerBusy")]
+        .iter()
+        .any(|(status, code)| {
+            let in_xml = text.starts_with(&format!("{status} {code} ")) && text.contains("<Code>");
+            let in_json = format!("{{\"odata.error\":{{\"code\":\"{code}\"");
+            in_xml || text.starts_with(&format!("{status} ")) && text.contains(&in_json)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_a_5xx_are_known() {
+        let xml = "500 InternalError in place of 201: <Error><Code>InternalError</Code></Error>";
+        let json = r#"500  in place of 204: {"odata.error":{"code":"InternalError","message":{}}}"#;
+        assert!(is_of_azures_form(xml) && is_of_azures_form(json));
+        assert!(!is_of_azures_form(
+            &json.replace("InternalError", "ResourceNotFound")
+        ));
+        assert!(!is_of_azures_form(&json.replace("500", "409")));
+        assert!(!is_of_azures_form("500  in place of 204: "));
     }
 }

@@ -15,7 +15,7 @@ use super::promise::{Lost, Promise};
 use super::property::{Flaw, Property};
 use super::verify::{self, Verified};
 use super::wire::Client;
-use super::{files, survey, verify_lease, verify_queue};
+use super::{files, survey, verify_entities, verify_lease, verify_queue};
 use crate::servers::ServerError;
 
 /// C6: opening takes no longer. A store of these sizes takes a hundredth of it.
@@ -38,6 +38,8 @@ pub struct Examined {
     pub blobs: u64,
     /// Messages.
     pub messages: u64,
+    /// Entities, and rows that must be free.
+    pub entities: u64,
     /// How long the first opening took, in milliseconds.
     pub open_ms: u64,
     /// What the kill took of what had been acknowledged.
@@ -114,6 +116,7 @@ async fn look(
         model.pending = None;
         examined.blobs += verified.blobs;
         examined.messages += verified.messages;
+        examined.entities += verified.entities;
         flaws.extend(verified.all_flaws());
     }
     examined.lost = scene.promise.lost(&cuts, flaws);
@@ -145,6 +148,7 @@ async fn connection(
         return Ok(Some(found.cut));
     }
     verify::blobs(&mut client, model, unique, verified).await?;
+    verify_entities::entities(&mut client, model, unique, verified).await?;
     verify_lease::lease(&mut client, model, verified).await?;
     if expires {
         verify_lease::expiry(&mut client, model, verified).await?;

@@ -10,7 +10,7 @@ use super::property::{Flaw, Property};
 use super::{ChildOptions, files};
 
 /// Operations of a child that a step has not killed by then.
-const OPERATIONS: u64 = 90;
+const OPERATIONS: u64 = 120;
 /// Operations before the death, so that there is something to lose.
 const BEFORE: u64 = 25;
 /// Times that a step is passed before the death.

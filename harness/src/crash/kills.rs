@@ -42,6 +42,8 @@ pub struct Kills {
     pub blobs: u64,
     /// Messages that were looked at afterwards.
     pub messages: u64,
+    /// Entities that were looked at afterwards.
+    pub entities: u64,
     /// The slowest opening, in milliseconds.
     pub open_ms_max: u64,
     /// What the kills took of what had been acknowledged.
@@ -92,6 +94,7 @@ pub fn kills(
         all.payloads += death.examined.payloads;
         all.blobs += death.examined.blobs;
         all.messages += death.examined.messages;
+        all.entities += death.examined.entities;
         all.open_ms_max = all.open_ms_max.max(death.examined.open_ms);
         all.lost.add(death.examined.lost);
         all.flaws

@@ -32,6 +32,38 @@ pub struct Message {
     pub dequeue_count: u32,
 }
 
+/// An entity as it was acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entity {
+    /// Its text.
+    pub content: Content,
+    /// The number of the operation that wrote it.
+    pub mark: u64,
+    /// Its ETag.
+    pub etag: String,
+}
+
+/// What is done to an entity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// Insert Entity.
+    Insert(Content),
+    /// Update Entity, whatever its ETag.
+    Replace(Content),
+    /// Delete Entity, whatever its ETag.
+    Delete,
+}
+
+impl Change {
+    /// The text that it leaves; `None` when it leaves no entity.
+    pub fn content(self) -> Option<Content> {
+        match self {
+            Change::Insert(content) | Change::Replace(content) => Some(content),
+            Change::Delete => None,
+        }
+    }
+}
+
 /// An operation of one connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
@@ -77,6 +109,13 @@ pub enum Op {
     },
     /// Get Messages.
     GetMessages,
+    /// A change of one entity, or an entity group transaction of several.
+    ChangeEntities {
+        /// Row keys, none of them twice, and what is done to each.
+        changes: Vec<(String, Change)>,
+        /// What every entity that is written carries.
+        mark: u64,
+    },
     /// Lease Container, for a minute, by an id of the client's.
     AcquireLease {
         /// Id.
@@ -94,6 +133,8 @@ pub enum Op {
 pub struct Outcome {
     /// ETag of what was written.
     pub etag: String,
+    /// ETags of the entities that were written, in the order of the changes; a deletion's is empty.
+    pub etags: Vec<String>,
     /// Id of the message that was put.
     pub id: String,
     /// Its receipt, or the new one.
@@ -102,13 +143,15 @@ pub struct Outcome {
     pub taken: Vec<(String, String)>,
 }
 
-/// What one connection expects of its container and its queue.
+/// What one connection expects of its container, its queue and its table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Model {
     /// Blobs by name.
     pub blobs: BTreeMap<String, Blob>,
     /// Messages by id.
     pub messages: BTreeMap<String, Message>,
+    /// Entities by row key.
+    pub entities: BTreeMap<String, Entity>,
     /// The lease on the container.
     pub lease: Option<String>,
     /// The operation that was sent and not answered.
@@ -155,12 +198,33 @@ impl Model {
                 }
             }
             Op::DeleteBlob { name } => drop(self.blobs.remove(&name)),
+            Op::ChangeEntities { changes, mark } => {
+                flaws.extend(unique.note_etags(&changes, &outcome.etags));
+                self.change_entities(changes, mark, outcome.etags);
+            }
             Op::AcquireLease { id } => self.lease = Some(id),
             Op::ReleaseLease { .. } => self.lease = None,
             op => self.acknowledge_on_queue(op, outcome, unique, &mut flaws),
         }
         self.pending = None;
         flaws
+    }
+
+    /// The whole of a transaction.
+    fn change_entities(&mut self, changes: Vec<(String, Change)>, mark: u64, etags: Vec<String>) {
+        for ((row, change), etag) in changes.into_iter().zip(etags) {
+            match change.content() {
+                Some(content) => drop(self.entities.insert(
+                    row,
+                    Entity {
+                        content,
+                        mark,
+                        etag,
+                    },
+                )),
+                None => drop(self.entities.remove(&row)),
+            }
+        }
     }
 
     fn acknowledge_on_queue(
@@ -217,6 +281,15 @@ impl Unique {
         self.note("receipt of", &format!("{id} {receipt}"))
     }
 
+    /// Notes the ETags of one operation: entities that were written together may share theirs.
+    fn note_etags(&self, changes: &[(String, Change)], etags: &[String]) -> Vec<Flaw> {
+        let written = changes.iter().zip(etags);
+        let written = written.filter(|((_, change), _)| change.content().is_some());
+        let distinct: BTreeSet<&String> = written.map(|(_, etag)| etag).collect();
+        let notes = distinct.into_iter().map(|etag| self.note("ETag", etag));
+        notes.flatten().collect()
+    }
+
     /// Notes a value; a flaw when it was given before.
     pub fn note(&self, what: &str, value: &str) -> Option<Flaw> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -246,5 +319,26 @@ mod tests {
         assert!(model.is_uncertain("a"));
         model.pending = Some(Op::DeleteMessage { id: "b".to_owned() });
         assert!(!model.is_uncertain("a") && model.is_uncertain("b"));
+    }
+
+    #[test]
+    fn entities_that_were_written_together_may_share_an_etag() {
+        let (mut model, unique) = (Model::default(), Unique::default());
+        let content = Content { seed: 1, length: 1 };
+        let mut write = |change: Change, etag: &str| {
+            let rows = ["a", "b", "c"].map(str::to_owned);
+            let changes = rows.into_iter().map(|row| (row, change)).collect();
+            let outcome = Outcome {
+                etags: vec![etag.to_owned(); 3],
+                ..Outcome::default()
+            };
+            let flaws =
+                model.acknowledge(Op::ChangeEntities { changes, mark: 1 }, outcome, &unique);
+            (flaws.len(), model.entities.len())
+        };
+        assert_eq!(write(Change::Insert(content), "1"), (0, 3));
+        assert_eq!(write(Change::Replace(content), "2"), (0, 3));
+        assert_eq!(write(Change::Replace(content), "1"), (1, 3));
+        assert_eq!(write(Change::Delete, ""), (0, 0));
     }
 }

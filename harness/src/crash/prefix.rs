@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::content::Content;
+use super::entities::{self, SeenEntity};
 use super::history::{Cut, History};
 use super::model::{Blob, Message, Model, Op, Unique};
 use super::property::{Flaw, Property};
@@ -34,6 +35,8 @@ pub struct SeenMessage {
 pub struct Seen {
     /// Blobs by name, of all names that there may be.
     pub blobs: BTreeMap<String, Option<SeenBlob>>,
+    /// Entities by row key, of all rows that there may be.
+    pub entities: BTreeMap<String, Option<SeenEntity>>,
     /// The lease that is honoured.
     pub lease: Option<Option<String>>,
     /// Messages by id.
@@ -116,6 +119,7 @@ pub fn differences(model: &Model, seen: &Seen) -> Vec<Flaw> {
     let mut flaws: Vec<Flaw> = blobs
         .filter_map(|(name, found)| blob_differs(model, name, found.as_ref()))
         .collect();
+    flaws.extend(entities::differences(model, &seen.entities));
     if let Some(lease) = &seen.lease {
         flaws.extend(lease_differs(model, lease.as_ref()));
     }
@@ -198,6 +202,7 @@ pub fn settled(
         };
         model.blobs.extend(blob.map(|blob| (name.clone(), blob)));
     }
+    model.entities = entities::settled(history, &seen.entities, unique, flaws);
     model.lease = seen.lease.clone().flatten();
     for (id, message) in seen.messages.iter().flatten() {
         if !texts.contains_key(id) {

@@ -13,6 +13,7 @@ use super::promise::{Lost, Promise};
 use super::property::{Flaw, Property};
 use super::survey;
 use super::verify::{self, Verified};
+use super::verify_entities;
 use super::verify_lease;
 use super::verify_queue;
 use super::wire::Client;
@@ -49,6 +50,8 @@ pub struct Round {
     pub blobs: u64,
     /// Messages that were looked at.
     pub messages: u64,
+    /// Entities and free rows that were looked at.
+    pub entities: u64,
     /// What the kill took of what had been acknowledged, where it may.
     pub taken: Lost,
     /// What does not hold.
@@ -216,6 +219,7 @@ impl Run {
             let verified = std::mem::take(&mut check.verified);
             round.blobs += verified.blobs;
             round.messages += verified.messages;
+            round.entities += verified.entities;
             round.flaws.extend(verified.all_flaws());
             cuts.extend(check.cut.map(|cut| (&check.history, cut)));
         }
@@ -257,6 +261,7 @@ impl Check {
         }
         let model = &mut self.model;
         verify::blobs(client, model, unique, verified).await?;
+        verify_entities::entities(client, model, unique, verified).await?;
         verify_lease::lease(client, model, verified).await?;
         verify_queue::messages(client, model, unique, verified).await
     }

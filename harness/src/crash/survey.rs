@@ -9,6 +9,7 @@ use super::model::{Model, Op, Unique};
 use super::prefix::{self, Seen, SeenBlob, SeenMessage};
 use super::property::{Flaw, Property};
 use super::verify::Verified;
+use super::verify_entities;
 use super::verify_lease;
 use super::verify_queue::{self, Awaited, Taken};
 use super::wire::{Client, Read};
@@ -37,6 +38,8 @@ pub async fn connection(
 ) -> Result<Found, ServerError> {
     let mut seen = Seen::default();
     blobs(client, history, &mut seen, verified).await?;
+    let entities = verify_entities::look(client, history, verified).await?;
+    seen.entities = entities.unwrap_or_default();
     let states = states(history, &seen);
     lease(client, history, &states, &mut seen, verified).await?;
     let mut leased = Model {

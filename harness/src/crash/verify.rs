@@ -15,14 +15,16 @@ pub struct Verified {
     pub blobs: u64,
     /// Messages.
     pub messages: u64,
-    /// Blobs that are there and whose bytes cannot be read.
+    /// Entities, and rows that must be free.
+    pub entities: u64,
+    /// Blobs and partitions that are there and cannot be read.
     pub unreadable: Vec<Flaw>,
     /// What else is wrong.
     pub flaws: Vec<Flaw>,
 }
 
 impl Verified {
-    /// Whether every blob could be read.
+    /// Whether everything could be read.
     pub fn all_readable(&self) -> bool {
         self.unreadable.is_empty()
     }

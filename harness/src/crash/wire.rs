@@ -1,4 +1,4 @@
-//! The operations as requests, and their answers as values.
+//! The operations on blobs and messages as requests, and their answers as values.
 
 use std::net::SocketAddr;
 
@@ -13,9 +13,10 @@ use crate::servers::ServerError;
 use crate::servers::access::Access;
 use crate::servers::connection::{Answer, Connection};
 
-/// Where blob and queue live by default; in process the port says which one is meant.
+/// Where the services live by default; in process the port says which one is meant.
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
+const TABLE: &str = "http://127.0.0.1:10002";
 /// How long a lease on a container lasts, in seconds: the longest that ends.
 const LEASE_S: &str = "60";
 /// The metadata that every blob carries.
@@ -47,35 +48,35 @@ pub struct Read {
     pub mark: Option<u64>,
 }
 
-/// Two connections, of the blob and the queue service, with a container and a queue.
+/// Three connections, of blob, queue and table service, with a container, a queue and a table.
 pub struct Client {
     blobs: Transport,
     queues: Transport,
-    access: Access,
-    name: String,
+    pub(super) tables: Transport,
+    pub(super) access: Access,
+    pub(super) name: String,
 }
 
-type Done<T> = Result<T, ServerError>;
+pub(super) type Done<T> = Result<T, ServerError>;
 
 impl Client {
-    /// Connects; `name` is that of the container and of the queue.
+    /// Connects; `name` is that of the container and of the queue, and without `-` of the table.
     ///
     /// # Errors
     /// When nobody listens.
     pub async fn open(server: &crate::servers::smalt::Smalt, name: &str) -> Done<Self> {
-        Self::connect(server.blob, server.queue, name).await
+        Self::connect([server.blob, server.queue, server.table], name).await
     }
 
-    /// Connects to these addresses.
+    /// Connects to these addresses, of blob, queue and table service.
     ///
     /// # Errors
     /// When nobody listens.
-    pub async fn connect(blob: SocketAddr, queue: SocketAddr, name: &str) -> Done<Self> {
-        let blobs = Connection::open(blob).await?;
-        let queues = Connection::open(queue).await?;
+    pub async fn connect([blob, queue, table]: [SocketAddr; 3], name: &str) -> Done<Self> {
         Ok(Self::over(
-            Transport::Socket(blobs, blob),
-            Transport::Socket(queues, queue),
+            Transport::Socket(Connection::open(blob).await?, blob),
+            Transport::Socket(Connection::open(queue).await?, queue),
+            Transport::Socket(Connection::open(table).await?, table),
             name,
         ))
     }
@@ -83,13 +84,14 @@ impl Client {
     /// A client of an emulator in this process.
     pub fn within(emulator: &smalt::Emulator, name: &str) -> Self {
         let to = |endpoint| Transport::InProcess(emulator.clone(), endpoint);
-        Self::over(to(BLOB), to(QUEUE), name)
+        Self::over(to(BLOB), to(QUEUE), to(TABLE), name)
     }
 
-    fn over(blobs: Transport, queues: Transport, name: &str) -> Self {
+    fn over(blobs: Transport, queues: Transport, tables: Transport, name: &str) -> Self {
         Client {
             blobs,
             queues,
+            tables,
             access: Access::full(ApiVersion::V2021_12_02),
             name: name.to_owned(),
         }
@@ -101,13 +103,14 @@ impl Client {
     /// When nobody listens.
     pub async fn reconnect(&mut self) -> Done<()> {
         self.blobs.reconnect().await?;
-        self.queues.reconnect().await
+        self.queues.reconnect().await?;
+        self.tables.reconnect().await
     }
 
-    /// Creates container and queue, unless they are there; whether the container is new.
+    /// Creates container, queue and table, unless they are there; whether the container is new.
     ///
     /// # Errors
-    /// When the answer is another than 201, or 409 for the container and 204 for the queue.
+    /// When the answer is another than 201, or 409 for container and table and 204 for the queue.
     pub async fn create(&mut self) -> Done<bool> {
         let path = self.container("");
         let made = self.blobs.send(Method::PUT, &path, &[], "").await?;
@@ -120,6 +123,7 @@ impl Client {
         if made.status != 204 {
             made.expect(201)?;
         }
+        self.create_table().await?;
         Ok(is_new)
     }
 

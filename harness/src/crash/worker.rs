@@ -1,5 +1,6 @@
 //! One connection at work until the server is gone.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +10,7 @@ use rand_core::RngCore as _;
 use super::beat::Beat;
 use super::content::{Content, below};
 use super::history::History;
-use super::model::{Model, Op, Outcome, Unique};
+use super::model::{Change, Model, Op, Outcome, Unique};
 use super::property::{Flaw, Property};
 use super::wire::Client;
 use crate::servers::ServerError;
@@ -26,6 +27,13 @@ const TAKEN_AT_ONCE: u32 = 3;
 const BLOB_LENGTHS: [usize; 3] = [4 * 1024, 64 * 1024, 1024 * 1024];
 /// Texts of messages: most are short, some are stored beside the metadata engine.
 const TEXT_LENGTHS: [usize; 2] = [1024, 40 * 1024];
+
+/// Rows of a connection's partition: so few that they are written again and again.
+const ROWS: u64 = 24;
+/// Entities of a transaction.
+const CHANGED_AT_ONCE: usize = 3;
+/// Texts of entities: most are short, some take a page of the metadata engine for themselves.
+const ENTITY_LENGTHS: [usize; 2] = [256, 20 * 1024];
 
 /// What one connection did before the server was gone.
 #[derive(Debug, Default)]
@@ -113,28 +121,11 @@ pub fn refusal(error: &ServerError) -> Option<&str> {
 
 /// The next operation: what the state allows.
 pub fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
-    let content = |random: &mut ChaCha8Rng, lengths: &[usize]| {
-        // Each class is about three times as rare as the one before.
-        let mut class = 0;
-        while class + 1 < lengths.len() && below(random, 4) == 0 {
-            class += 1;
-        }
-        let most = lengths.get(class).copied().unwrap_or(1) as u64;
-        let length = if class == 0 {
-            below(random, most + 1)
-        } else {
-            most
-        };
-        Content {
-            seed: random.next_u64(),
-            length: usize::try_from(length).unwrap_or_default(),
-        }
-    };
     let blob = pick(random, model.blobs.keys());
     let message = pick(random, model.messages.keys());
     let mark = random.next_u64();
     let is_full = model.messages.len() >= MESSAGES_MAX;
-    match (below(random, 17), blob, message) {
+    match (below(random, 20), blob, message) {
         (0..=1, Some(name), _) => Op::SetMetadata { name, mark },
         (2..=3, Some(name), _) => Op::DeleteBlob { name },
         (4..=5, _, Some(id)) => Op::UpdateMessage {
@@ -151,12 +142,51 @@ pub fn choose(model: &Model, random: &mut ChaCha8Rng, round: u64) -> Op {
             Some(id) => Op::ReleaseLease { id: id.clone() },
             None => Op::AcquireLease { id: guid(random) },
         },
+        (17, _, _) => change_entities(model, random, 1),
+        (18..=19, _, _) => change_entities(model, random, CHANGED_AT_ONCE),
         _ => Op::PutBlob {
             name: format!("b{}", below(random, NAMES_PER_ROUND * (round + 2))),
             content: content(random, &BLOB_LENGTHS),
             mark,
             in_blocks: below(random, 4) == 0,
         },
+    }
+}
+
+/// A content of one of these lengths; each class is about three times as rare as the one before.
+fn content(random: &mut ChaCha8Rng, lengths: &[usize]) -> Content {
+    let mut class = 0;
+    while class + 1 < lengths.len() && below(random, 4) == 0 {
+        class += 1;
+    }
+    let most = lengths.get(class).copied().unwrap_or(1) as u64;
+    let length = if class == 0 {
+        below(random, most + 1)
+    } else {
+        most
+    };
+    Content {
+        seed: random.next_u64(),
+        length: usize::try_from(length).unwrap_or_default(),
+    }
+}
+
+/// A change of so many entities: together a transaction.
+fn change_entities(model: &Model, random: &mut ChaCha8Rng, count: usize) -> Op {
+    let mut changes: BTreeMap<String, Change> = BTreeMap::new();
+    while changes.len() < count {
+        let row = format!("r{}", below(random, ROWS));
+        let change = match model.entities.contains_key(&row) {
+            false => Change::Insert(content(random, &ENTITY_LENGTHS)),
+            true if below(random, 4) == 0 => Change::Delete,
+            true => Change::Replace(content(random, &ENTITY_LENGTHS)),
+        };
+        changes.insert(row, change);
+    }
+    Op::ChangeEntities {
+        changes: changes.into_iter().collect(),
+        // What a signed number of an entity has room for.
+        mark: random.next_u64() >> 1,
     }
 }
 
@@ -203,6 +233,9 @@ pub async fn perform(client: &mut Client, model: &Model, op: &Op) -> Result<Outc
         }
         Op::SetMetadata { name, mark } => outcome.etag = client.set_metadata(name, *mark).await?,
         Op::DeleteBlob { name } => client.delete_blob(name).await?,
+        Op::ChangeEntities { changes, mark } => {
+            outcome.etags = client.change_entities(changes, *mark).await?;
+        }
         Op::AcquireLease { id } => drop(client.try_lease("acquire", id).await?.expect(201)?),
         Op::ReleaseLease { id } => drop(client.try_lease("release", id).await?.expect(200)?),
         Op::PutMessage { content } => {
@@ -235,7 +268,7 @@ fn receipt<'a>(model: &'a Model, id: &str) -> &'a str {
 mod tests {
     use super::*;
     use crate::crash::content::stream;
-    use crate::crash::model::{Blob, Message};
+    use crate::crash::model::{Blob, Entity, Message};
 
     /// Every operation is reached, and the same seed chooses the same ones.
     #[test]
@@ -253,6 +286,14 @@ mod tests {
             replaced: None,
             dequeue_count: 0,
         };
+        for row in 0..ROWS / 2 {
+            let entity = Entity {
+                content,
+                mark: 1,
+                etag: "e".to_owned(),
+            };
+            model.entities.insert(format!("r{row}"), entity);
+        }
         model.blobs.insert("b1".to_owned(), blob);
         model.messages.insert("m1".to_owned(), message);
         let run = || -> Vec<Op> {
@@ -262,6 +303,19 @@ mod tests {
         let ops = run();
         assert_eq!(ops, run());
         let kinds: std::collections::HashSet<_> = ops.iter().map(std::mem::discriminant).collect();
-        assert_eq!(kinds.len(), 8, "a lease is not released that nobody has");
+        assert_eq!(kinds.len(), 9, "a lease is not released that nobody has");
+        let changes = |op: &Op| match op {
+            Op::ChangeEntities { changes, .. } => changes.clone(),
+            _ => Vec::new(),
+        };
+        let all: Vec<_> = ops.iter().map(changes).collect();
+        let counts: Vec<_> = all.iter().map(Vec::len).collect();
+        assert!(counts.contains(&1) && counts.contains(&CHANGED_AT_ONCE));
+        let kinds: std::collections::HashSet<_> = all
+            .iter()
+            .flatten()
+            .map(|(_, change)| std::mem::discriminant(change))
+            .collect();
+        assert_eq!(kinds.len(), 3, "inserts, replacements, deletions");
     }
 }

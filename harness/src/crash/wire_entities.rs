@@ -1,0 +1,195 @@
+//! The operations on entities as requests, and their answers as values. All entities are of one
+//! partition.
+
+use http::Method;
+use serde_json::{Value as Json, json};
+use smalt_protocol::table::key;
+use smalt_protocol::uri::encode_query;
+
+use super::content::Content;
+use super::model::Change;
+use super::wire::{Client, Done};
+use crate::servers::ServerError;
+use crate::servers::access::ACCOUNT;
+use crate::servers::connection::Answer;
+
+/// The partition.
+const PARTITION: &str = "p";
+/// The boundaries of every transaction.
+const BATCH: &str = "batch_0a";
+const SET: &str = "changeset_0b";
+/// The version of the protocol, which every request names.
+const DATA_SERVICE: (&str, &str) = ("dataserviceversion", "3.0");
+/// Entities are shown with their ETags, and with the types of their properties.
+const ACCEPT: (&str, &str) = ("accept", "application/json;odata=fullmetadata");
+
+/// An entity as a query shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Row key.
+    pub key: String,
+    /// Its text.
+    pub text: String,
+    /// The number of the operation that wrote it.
+    pub mark: Option<u64>,
+    /// ETag.
+    pub etag: String,
+}
+
+impl Client {
+    fn table(&self) -> String {
+        self.name.replace('-', "")
+    }
+
+    /// Create Table, unless it is there.
+    pub(super) async fn create_table(&mut self) -> Done<()> {
+        let body = json!({ "TableName": self.table() }).to_string();
+        let path = self.access.path("Tables");
+        let headers = [DATA_SERVICE, ACCEPT, ("content-type", "application/json")];
+        let made = self.tables.send(Method::POST, &path, &headers, body);
+        let made = made.await?;
+        if made.status == 409 {
+            return Ok(());
+        }
+        made.expect(201).map(drop)
+    }
+
+    /// Changes entities, several in one transaction: their ETags, a deleted one's empty.
+    ///
+    /// # Errors
+    /// When one of the answers is not 204.
+    pub async fn change_entities(
+        &mut self,
+        changes: &[(String, Change)],
+        mark: u64,
+    ) -> Done<Vec<String>> {
+        match changes {
+            [(row, change)] => {
+                let etag = self.change_entity(row, *change, mark).await?;
+                Ok(vec![etag])
+            }
+            changes => self.transaction(changes, mark).await,
+        }
+    }
+
+    async fn change_entity(&mut self, row: &str, change: Change, mark: u64) -> Done<String> {
+        let (method, path) = self.target(row, change);
+        let path = self.access.path(&path);
+        let mut headers = vec![DATA_SERVICE, ACCEPT];
+        headers.extend(condition(change));
+        let body = change.content().map(|content| entity(row, content, mark));
+        if body.is_some() {
+            headers.extend([
+                ("content-type", "application/json"),
+                ("prefer", "return-no-content"),
+            ]);
+        }
+        let body = body.unwrap_or_default();
+        let sent = self.tables.send(method, &path, &headers, body).await?;
+        Ok(sent.expect(204)?.header("etag").to_owned())
+    }
+
+    async fn transaction(&mut self, changes: &[(String, Change)], mark: u64) -> Done<Vec<String>> {
+        let mut body =
+            format!("--{BATCH}\r\nContent-Type: multipart/mixed; boundary={SET}\r\n\r\n");
+        for (row, change) in changes {
+            let (method, path) = self.target(row, *change);
+            body += &format!(
+                "--{SET}\r\nContent-Type: application/http\r\n\
+                 Content-Transfer-Encoding: binary\r\n\r\n{method} /{ACCOUNT}/{path} HTTP/1.1\r\n"
+            );
+            for (name, value) in [DATA_SERVICE, ACCEPT].into_iter().chain(condition(*change)) {
+                body += &format!("{name}: {value}\r\n");
+            }
+            if let Some(content) = change.content() {
+                body += "content-type: application/json\r\nprefer: return-no-content\r\n\r\n";
+                body += &entity(row, content, mark);
+            }
+            body += "\r\n";
+        }
+        body += &format!("--{SET}--\r\n--{BATCH}--\r\n");
+        let media = format!("multipart/mixed; boundary={BATCH}");
+        let headers = [DATA_SERVICE, ACCEPT, ("content-type", media.as_str())];
+        let path = self.access.path("$batch");
+        let sent = self.tables.send(Method::POST, &path, &headers, body);
+        parts(&sent.await?.expect(202)?, changes.len())
+    }
+
+    /// Method and path of a change.
+    fn target(&self, row: &str, change: Change) -> (Method, String) {
+        let path = key::entity_path(&self.table(), PARTITION, row);
+        match change {
+            Change::Insert(_) => (Method::POST, self.table()),
+            Change::Replace(_) => (Method::PUT, path),
+            Change::Delete => (Method::DELETE, path),
+        }
+    }
+
+    /// Query Entities: the whole partition.
+    ///
+    /// # Errors
+    /// When the answer is not a page with all of it.
+    pub async fn query_entities(&mut self) -> Done<Vec<Row>> {
+        let filter = format!("PartitionKey eq {}", key::quote(PARTITION));
+        let query = format!("{}()?$filter={}", self.table(), encode_query(&filter));
+        let path = self.access.path(&query);
+        let headers = [DATA_SERVICE, ACCEPT];
+        let sent = self.tables.send(Method::GET, &path, &headers, "").await?;
+        let answer = sent.expect(200)?;
+        if !answer.header("x-ms-continuation-nextrowkey").is_empty() {
+            return Err(ServerError::call("the partition has more than a page"));
+        }
+        let body: Json = serde_json::from_slice(&answer.body).map_err(ServerError::call)?;
+        let rows = body["value"].as_array();
+        let rows = rows.ok_or_else(|| ServerError::call("a query without a list"))?;
+        Ok(rows.iter().map(shown).collect())
+    }
+}
+
+/// A change goes by what is there, whatever its ETag.
+fn condition(change: Change) -> Option<(&'static str, &'static str)> {
+    match change {
+        Change::Insert(_) => None,
+        Change::Replace(_) | Change::Delete => Some(("if-match", "*")),
+    }
+}
+
+fn entity(row: &str, content: Content, mark: u64) -> String {
+    let entity = json!({
+        "PartitionKey": PARTITION,
+        "RowKey": row,
+        "Text": content.text(),
+        "Mark@odata.type": "Edm.Int64",
+        "Mark": mark.to_string(),
+    });
+    entity.to_string()
+}
+
+fn shown(entity: &Json) -> Row {
+    let text = |name: &str| entity[name].as_str().unwrap_or_default().to_owned();
+    Row {
+        key: text("RowKey"),
+        text: text("Text"),
+        mark: text("Mark").parse().ok(),
+        etag: text("odata.etag"),
+    }
+}
+
+/// The ETags of so many parts, each of which was done.
+fn parts(answer: &Answer, count: usize) -> Done<Vec<String>> {
+    let text = String::from_utf8_lossy(&answer.body);
+    let mut etags = Vec::new();
+    for part in text.split("HTTP/1.1 ").skip(1) {
+        if !part.starts_with("204 ") {
+            return Err(ServerError::Call(format!("{part} in place of 204")));
+        }
+        let mut lines = part.lines();
+        let etag = lines.find_map(|line| line.strip_prefix("ETag: "));
+        etags.push(etag.unwrap_or_default().to_owned());
+    }
+    if etags.len() == count {
+        return Ok(etags);
+    }
+    let text = format!("{} parts in place of {count}: {text}", etags.len());
+    Err(ServerError::Call(text))
+}
