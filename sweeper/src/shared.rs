@@ -25,12 +25,20 @@ use crate::report::Report;
 /// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// From this difference of clocks on a line is logged (D4).
-const SKEW_WARN: Duration = Duration::from_secs(60);
-/// From this difference on the worker refuses to work (D4).
-const SKEW_MAX: Duration = Duration::from_secs(600);
+/// Beyond this difference of clocks a line is logged (D4).
+const SKEW_WARN_S: u64 = 60;
+/// Beyond this difference the worker refuses to work (D4).
+const SKEW_MAX_S: u64 = 600;
 /// Longest client request id (Gridwich G6: 1 KiB), with room for the fields around the page id.
 const PAGE_ID_CHARS_MAX: usize = 800;
+
+/// What two clocks differ by. The service tells its time in whole seconds, so that a part of one
+/// says nothing.
+fn skew_s(wall: Timestamp, server_time: Timestamp) -> u64 {
+    wall.since(server_time)
+        .max(server_time.since(wall))
+        .as_secs()
+}
 
 /// A container that is made once, by whoever needs it first.
 pub(crate) type Made = Arc<OnceCell<()>>;
@@ -109,15 +117,12 @@ impl Core {
         let Some(wall) = self.wall_clock.as_ref().map(|clock| clock()) else {
             return Ok(());
         };
-        let skew = wall.since(server_time).max(server_time.since(wall));
-        if skew > SKEW_MAX {
-            return Err(SweepError::ClockSkew(skew.as_secs()));
+        let skew_s = skew_s(wall, server_time);
+        if skew_s > SKEW_MAX_S {
+            return Err(SweepError::ClockSkew(skew_s));
         }
-        if skew > SKEW_WARN {
-            tracing::warn!(
-                skew_s = skew.as_secs(),
-                "clocks differ; the service's counts"
-            );
+        if skew_s > SKEW_WARN_S {
+            tracing::warn!(skew_s, "clocks differ; the service's counts");
         }
         Ok(())
     }
@@ -186,5 +191,20 @@ impl Stop {
             () = told, if !planted("deaf-while-asleep") => {}
             () = tokio::time::sleep(span) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_second_is_no_difference() {
+        let service = Timestamp::from_unix_s(1_800_000_000);
+        let ahead = service.plus(Duration::from_millis(600_900));
+        assert_eq!(skew_s(ahead, service), SKEW_MAX_S);
+        assert_eq!(skew_s(service, ahead), SKEW_MAX_S);
+        assert_eq!(skew_s(service.plus_s(601), service), SKEW_MAX_S + 1);
+        assert_eq!(skew_s(service, service), 0);
     }
 }

@@ -287,6 +287,7 @@ fn on_threads(options: &Options, done: &dyn Fn()) -> Result<Verdict, Box<Failed>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::files;
 
     #[test]
     fn what_the_search_gave_up_on_is_counted_and_saved() {
@@ -306,7 +307,7 @@ mod tests {
         assert!(!options.save.exists());
         count(&options, &mut sum, &plan, (open, history));
         assert_eq!((sum.undecided, sum.calls), (1, 2 * calls));
-        let saved = std::fs::read_to_string(options.save.join("seed-7.ndjson")).unwrap();
+        let saved = files::text(&options.save.join("seed-7.ndjson")).unwrap();
         assert_eq!(saved.lines().count(), 1 + calls);
         assert!(saved.contains("gave up"), "{saved}");
     }
