@@ -155,7 +155,7 @@ impl Entry {
             return Some("it explains everything");
         }
         if self.evidence.chars().count() < EVIDENCE_CHARACTERS_MIN {
-            return Some("the evidence names neither a document nor a recording");
+            return Some("the evidence is too short to name a document or a recording");
         }
         if self.seen_in.is_empty() {
             return Some("seen_in is empty: it could never be stale");
