@@ -85,7 +85,8 @@ mutants() {
     bash ci/mutants.sh "${sets[$(($(date +%-j) % 3))]}"
 }
 
-# What a page costs, one of a million beside one of a thousand, and a call without sockets.
+# What a page costs, and one of a million beside one of a thousand. A target that is missed fails the
+# part; bursts of other work on the machine make it miss.
 costs() {
     "$harness" bench page
     "$harness" bench table --entities "$(of 1000000)"

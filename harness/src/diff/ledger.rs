@@ -240,7 +240,7 @@ seen_in = ["traces"]
         assert_eq!(Ledger::parse("f", ENTRY).unwrap().entries.len(), 1);
         let evidence = "Get Blob: the table of response headers";
         for (from, to, problem) in [
-            (evidence, "trust me", "neither a document"),
+            (evidence, "trust me", "too short to name"),
             ("2026-11-21", "yesterday", "not like"),
             ("[\"traces\"]", "[]", "never be stale"),
             ("\"a\"", "\"a b\"", "blanks"),

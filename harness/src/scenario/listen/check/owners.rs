@@ -10,7 +10,7 @@ use smalt_protocol::Timestamp;
 use super::{Taken, is_told, never_expires, taken};
 use crate::scenario::campaign::Violation;
 use crate::scenario::history::{Event, Exchange, Fate, Happening};
-use crate::scenario::listen::plan::ListenPlan;
+use crate::scenario::listen::plan::{HANDLER_TIMEOUT_S, ListenPlan};
 use crate::scenario::listen::shape::RETRY_S;
 use crate::scenario::listen::{Names, Seen};
 use crate::scenario::marks::{Marks, mark};
@@ -437,8 +437,7 @@ impl Hands<'_> {
 
     /// The delay of a retry is the curve's, or what its handler asked for.
     fn wrong_delay(&self, owner: &Owner, outcome: Outcome) -> Option<String> {
-        let (_, verdict) = owner.ended?;
-        let sent = owner.hidden_s?;
+        let ((ended, verdict), sent) = (owner.ended?, owner.hidden_s?);
         if outcome != Outcome::Retried || owner.expires.is_some() {
             return None;
         }
@@ -454,7 +453,9 @@ impl Hands<'_> {
             })?;
         let asked = self.plan.behaviour_of(body)?.asks_for_s().map(u64::from);
         let wanted = asked.filter(|_| verdict == "retry").unwrap_or(curve);
-        (sent != wanted).then(|| format!("hidden for {sent} s, not {wanted} s"))
+        // A payload was long in coming: what a handler says after its time is over is not believed.
+        let late = owner.got_at.plus_s(HANDLER_TIMEOUT_S.into()) <= ended && sent == curve;
+        (sent != wanted && !late).then(|| format!("hidden for {sent} s, not {wanted} s"))
     }
 
     /// LL2: whoever leaves a message behind that can only be taken in the last tenth of its life
@@ -467,8 +468,7 @@ impl Hands<'_> {
         let Some(expires) = owner.expires.filter(|_| !over) else {
             return false;
         };
-        let put = super::put_at(self.history, &owner.id);
-        let life = expires.since(put.unwrap_or(now));
+        let life = expires.since(super::put_at(self.history, &owner.id).unwrap_or(now));
         // As it was asked for: the answer may have been lost.
         let back = match (outcome, owner.hidden_s) {
             (Outcome::Retried, Some(hidden_s)) => owner.asked.plus_s(hidden_s).max(now),
