@@ -94,12 +94,13 @@ impl Judge<'_> {
             // What came to nothing, or is no longer whole, of this very version may be replaced.
             let own = there.value("sourceetag") == said && there.broken;
             let allowed = self.plan.on_collision == Collision::Overwrite || own;
-            let replaced = there.value("sourceetag").map(str::to_owned);
+            let others = there.value("sourceetag").filter(|etag| Some(*etag) != said);
+            let others = others.map(str::to_owned);
             if !allowed || exchange.header("if-match").is_none() {
                 let what = format!("{key:?} was there, and is overwritten");
                 self.violated("SS8", number, what);
             }
-            self.replaced.extend(replaced);
+            self.replaced.extend(others);
             self.notes.mark("overwritten by policy");
         }
         let secret = exchange
