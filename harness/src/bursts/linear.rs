@@ -191,7 +191,10 @@ impl<'a, S: Spec> Search<'a, S> {
         };
         // A fingerprint costs more than a step: none is taken where there is none to compare with.
         let failed = self.failed.get(&done);
-        let known = failed.is_some_and(|states| states.contains(&state.fingerprint()));
+        let print = failed.map(|_| state.fingerprint());
+        let known = failed
+            .zip(print)
+            .is_some_and(|(states, print)| states.contains(&print));
         if known || self.refuted.states >= self.states_max {
             return false;
         }
@@ -218,7 +221,7 @@ impl<'a, S: Spec> Search<'a, S> {
             self.refuted.reasons = reasons;
         }
         let failed = self.failed.entry(done).or_default();
-        failed.insert(state.fingerprint());
+        failed.insert(print.unwrap_or_else(|| state.fingerprint()));
         false
     }
 
