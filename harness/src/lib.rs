@@ -22,6 +22,8 @@
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 //! - [`interrupt`]: the end that somebody asks for.
 
+#[cfg(test)]
+mod arguments;
 pub mod bench;
 pub mod bursts;
 pub mod certificate;

@@ -242,28 +242,14 @@ fn shown(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-
-    #[derive(clap::Parser)]
-    struct Command {
-        #[command(flatten)]
-        options: Options,
-    }
+    use crate::arguments::parsed;
 
     /// Before anything is asked, every address that does not answer is named.
     #[tokio::test]
     async fn who_does_not_answer_is_named() {
-        let arguments = [
-            "conform",
-            "--only",
-            "leases",
-            "--target",
-            "http://127.0.0.1:1",
-        ];
-        let command = Command::try_parse_from(arguments).unwrap();
-        let error = run_command(&command.options).await.unwrap_err().to_string();
+        let options = parsed("--only leases --target http://127.0.0.1:1").unwrap();
+        let error = run_command(&options).await.unwrap_err().to_string();
         for (service, port) in [("blob", 1), ("queue", 2), ("table", 3)] {
             let named = format!("{service} at http://127.0.0.1:{port}/devstoreaccount1");
             assert!(error.contains(&named), "{error}");

@@ -148,20 +148,8 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-
-    #[derive(clap::Parser)]
-    struct Command {
-        #[command(flatten)]
-        options: Options,
-    }
-
-    fn parsed(arguments: &str) -> Result<Options, clap::Error> {
-        let arguments = arguments.split_ascii_whitespace();
-        Command::try_parse_from(std::iter::once("crash").chain(arguments)).map(|c| c.options)
-    }
+    use crate::arguments::parsed;
 
     /// What does nothing says what to ask for.
     #[tokio::test]
@@ -173,7 +161,9 @@ mod tests {
                 "{empty}: {error}"
             );
         }
-        let error = parsed("--kills 5 --images 0").unwrap_err().to_string();
+        let error = parsed::<Options>("--kills 5 --images 0")
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("--images <WORKLOADS>"), "{error}");
     }
 

@@ -126,23 +126,13 @@ fn load(path: &Path) -> anyhow::Result<Vec<Event>> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-
-    #[derive(Debug, clap::Parser)]
-    struct Command {
-        #[command(flatten)]
-        _options: Options,
-    }
+    use crate::arguments::parsed;
 
     /// What calls nothing has nothing to account for, and must not end as if all were well.
     #[test]
     fn an_empty_run_is_refused() {
-        let parsed = |arguments: &str| {
-            let arguments = arguments.split_ascii_whitespace();
-            Command::try_parse_from(["soak", "queue"].into_iter().chain(arguments))
-        };
+        let parsed = |arguments: &str| parsed::<Options>(&format!("queue {arguments}"));
         for empty in ["--operations 0", "--clients 0", "--http --seconds 0"] {
             let error = parsed(empty).unwrap_err().to_string();
             assert!(error.contains("0 is not in 1.."), "{empty}: {error}");
