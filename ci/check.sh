@@ -36,6 +36,9 @@ bash ci/malformed.sh
 step "TLS and host names"
 bash ci/tls.sh
 
+step "what starts Azurite starts smalt"
+bash ci/integrations.sh
+
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh

@@ -16,6 +16,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
+pub use addresses::resolve;
 pub use command::Command;
 pub use flags::{Durability, Flags, LogFormat, OAuthLevel};
 pub use program::Program;

@@ -1,10 +1,13 @@
 //! The loopback servers and the client for copy sources: sockets, TLS, HTTP/1.1. The only module
 //! that knows hyper.
 
+mod access_log;
 mod case_stream;
 mod client;
 mod connection;
+mod idle;
 mod limits;
+mod pfx;
 mod rest;
 mod tls;
 
@@ -18,12 +21,15 @@ use smalt_protocol::Service;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+pub use access_log::{AccessLog, AccessLogEnd};
 pub use client::SourceClient;
 pub use limits::Patience;
-pub use tls::{TlsError, acceptor};
+pub use pfx::PfxError;
+pub use tls::{TlsError, acceptor, pfx_acceptor};
 
 use crate::arrival::Socket;
 use crate::emulator::Emulator;
+use access_log::Asked;
 use connection::Connections;
 
 /// How long requests in flight have to end when the server stops.
@@ -35,6 +41,7 @@ pub struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     patience: Patience,
+    log: Option<AccessLog>,
 }
 
 impl Listener {
@@ -53,7 +60,20 @@ impl Listener {
             socket: TcpListener::bind(address).await?,
             tls,
             patience,
+            log: None,
         })
+    }
+
+    /// Logs every exchange.
+    #[must_use]
+    pub fn logged(mut self, log: AccessLog) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// The service.
+    pub fn service(&self) -> Service {
+        self.service
     }
 
     /// The bound address.
@@ -71,14 +91,23 @@ impl Listener {
             peer: None,
             secure: self.tls.is_some(),
         };
+        let log = self.log;
         let handle = Arc::new(
             move |request: http::Request<crate::body::Body>, peer: SocketAddr| {
-                let emulator = emulator.clone();
+                let (emulator, log) = (emulator.clone(), log.clone());
                 let socket = Socket {
                     peer: Some(peer.ip()),
                     ..socket
                 };
-                async move { emulator.call_on(request, socket).await }
+                async move {
+                    let Some(log) = log else {
+                        return emulator.call_on(request, socket).await;
+                    };
+                    let asked = Asked::of(&request, peer.ip());
+                    let answer = emulator.call_on(request, socket).await;
+                    log.tell(emulator.now(), &asked, answer.as_ref().ok());
+                    answer
+                }
             },
         );
         accept(self.socket, self.tls, self.patience, handle, stop).await;

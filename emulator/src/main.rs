@@ -43,6 +43,7 @@ fn serve(flags: &Flags) -> anyhow::Result<ExitCode> {
 }
 
 async fn run(flags: &Flags) -> anyhow::Result<()> {
+    let stop = server::stop_signal().context("signals cannot be received")?;
     let builder = server::builder(flags)?;
     let emulator = match (flags.in_memory_persistence, flags.mode) {
         (true, _) => builder,
@@ -50,7 +51,7 @@ async fn run(flags: &Flags) -> anyhow::Result<()> {
         (false, Durability::Fast) => builder.fast(&flags.location),
     }
     .open()?;
-    let server = Server::bind(flags, emulator).await?;
-    server.announce(flags);
-    server.run().await
+    let mut server = Server::bind(flags, emulator).await?;
+    server.announce(flags)?;
+    server.run(stop).await
 }

@@ -83,7 +83,7 @@ impl Store {
                 Extents::open(disk, dir.join("extents"), config.segment_bytes, durable)
                     .map_err(|error| cannot_open(error.to_string()))?
             }
-            _ => Extents::in_memory(),
+            _ => Extents::in_memory(config.memory_limit.unwrap_or(u64::MAX)),
         };
         let clock = config.clock.clone();
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
