@@ -62,10 +62,17 @@ mod tests {
 
     #[test]
     fn what_is_no_pfx_file_is_named() {
-        for bytes in [&b""[..], b"-----BEGIN CERTIFICATE-----", &[0x30, 0x82, 0xff, 0xff]] {
+        for bytes in [
+            &b""[..],
+            b"-----BEGIN CERTIFICATE-----",
+            &[0x30, 0x82, 0xff, 0xff],
+        ] {
             let error = parse(bytes, "secret", || "some.pfx".to_owned()).unwrap_err();
             let text = error.to_string();
-            assert!(text.contains("some.pfx") && !text.contains("secret"), "{text}");
+            assert!(
+                text.contains("some.pfx") && !text.contains("secret"),
+                "{text}"
+            );
         }
         let error = read(Path::new("/no/such.pfx"), "").unwrap_err();
         assert!(error.to_string().contains("/no/such.pfx"), "{error}");

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Serialize;
 use smalt_protocol::Service;
+use smalt_protocol::signing::AccountKey;
 
 use super::endpoints::{Endpoint, Endpoints};
 use crate::config::Config;
@@ -72,7 +73,7 @@ fn ready(endpoints: &Endpoints, config: &Config, ca: Option<PathBuf>) -> Ready {
         Some(Endpoint::new(endpoints.scheme, address))
     };
     let accounts = config.accounts.iter().map(|(name, account)| {
-        let key = account.keys.first().map(|key| key.to_base64());
+        let key = account.keys.first().map(AccountKey::to_base64);
         let key = key.unwrap_or_default();
         Account {
             name: name.clone(),
