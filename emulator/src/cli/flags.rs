@@ -165,9 +165,9 @@ pub struct Flags {
     /// Do not read the account from host names.
     #[arg(long)]
     pub disable_product_style_url: bool,
-    /// What a copy may be read from besides this server; repeatable, or separated by commas: `public` (the default), `all`,
-    /// `none`, a host, `*.example.com`, an address or a network such as 10.1.0.0/16. Loopback,
-    /// link-local and private addresses need a rule that names them.
+    /// What a copy may be read from besides this server; repeatable, or separated by commas:
+    /// `public` (the default), `all`, `none`, a host, `*.example.com`, an address or a network such
+    /// as 10.1.0.0/16. Loopback, link-local and private addresses need a rule that names them.
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub copy_source_allow: Vec<SourceRule>,
     /// Accepted for Azurite's sake: nothing is ever sent anywhere.

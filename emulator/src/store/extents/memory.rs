@@ -39,7 +39,7 @@ impl Memory {
                 taken: Arc::clone(&self.taken),
             }),
             Err(taken) => Err(StoreError::Refused(format!(
-                "contents take {taken} bytes of memory, {bytes} more would be beyond the limit of {}",
+                "contents take {taken} bytes of memory; {bytes} more are beyond the limit of {}",
                 self.limit
             ))),
         }
