@@ -70,6 +70,21 @@ kill "${started[0]}"
 wait "${started[0]}" || fail "it ended with $?"
 [ ! -e "$work/one.json" ] || fail "the ready file stays"
 
+echo "a reader of its output that stands still"
+mkfifo "$work/unread"
+exec 9<>"$work/unread"
+"$bin/smalt" azurite "${free[@]}" --readyFile "$work/unread.json" >&9 2>"$work/unread.log" &
+unread=$!
+started+=("$unread")
+await "$work/unread.json" connection_string "$unread"
+# Lines of more than a pipe holds.
+url=$(field "$work/unread.json" blob url)
+answers=$(curl -s -o /dev/null -w '%{http_code}\n' "$url/$account/none/[1-2000]" | sort | uniq -c)
+[ "$answers" = "   2000 404" ] || fail "not all are answered: $answers"
+kill "$unread"
+wait "$unread" || fail "it ended with $?: $(cat "$work/unread.log")"
+exec 9>&-
+
 echo "as the first process of a container, without standard input"
 if unshare --pid --fork true 2>/dev/null; then
     unshare --pid --fork --kill-child "$bin/smalt" azurite "${free[@]}" --controlPort 0 \

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use smalt_protocol::Service;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
 
 use self::azurite::Voice;
@@ -34,6 +34,9 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
 const MAINTENANCE_BREATH: Duration = Duration::from_millis(50);
 /// Steps of background work at a time.
 const MAINTENANCE_BUDGET: usize = 1_000;
+
+/// Time in which a line about the end must be read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Port of the control endpoint when none is given.
 pub(crate) const DEFAULT_CONTROL_PORT: u16 = 10_003;
@@ -150,13 +153,13 @@ impl Server {
         stop.await;
         tracing::info!("stopping");
         drop(self.ready_file);
-        let say = |words: fn(Voice, Service) -> String| {
+        let say = async |words: fn(Voice, Service) -> String| {
             if let Some(voice) = self.voice {
                 let lines = services.iter().map(|service| words(voice, *service));
-                print(&lines.collect::<String>());
+                print_in_time(lines.collect()).await;
             }
         };
-        say(Voice::closing);
+        say(Voice::closing).await;
         // The receivers are alive in the tasks.
         let _ = stopping.send(true);
         while tasks.join_next().await.is_some() {}
@@ -164,7 +167,7 @@ impl Server {
         if let Some(end) = self.log_end {
             end.reached().await;
         }
-        say(Voice::closed);
+        say(Voice::closed).await;
         Ok(())
     }
 }
@@ -178,6 +181,17 @@ fn scheme(flags: &Flags) -> &'static str {
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints, but waits for a reader that stands still only for [`LAST_WORDS`].
+async fn print_in_time(text: String) {
+    let (done, printed) = oneshot::channel();
+    std::thread::spawn(move || {
+        print(&text);
+        // Nobody waits any more.
+        let _ = done.send(());
+    });
+    let _ = tokio::time::timeout(LAST_WORDS, printed).await;
 }
 
 fn acceptor(flags: &Flags, made: Option<&Development>) -> anyhow::Result<Option<TlsAcceptor>> {
