@@ -15,6 +15,7 @@ if [ -z "${SKIP_AZURITE:-}" ]; then
     python3 ci/integrations.py azurite "$node" "$build"
 fi
 
+binary=$(realpath "$bin/smalt")
 free=(--inMemoryPersistence --blobPort 0 --queuePort 0 --tablePort 0)
 
 # field FILE NAME...: what a ready file says.
@@ -56,6 +57,11 @@ for name in one two; do
     curl -sf "$url/health" >/dev/null || fail "$name: the control endpoint does not answer"
     [ "$(stat -c %a "$work/$name.json")" = 600 ] || fail "$name: others can read the ready file"
 done
+
+# A name without a directory.
+(cd "$work" && exec "$binary" "${free[@]}" --ready-file here.json) >"$work/here.log" 2>&1 &
+started+=("$!")
+await "$work/here.json" connection_string "$!"
 
 echo "ports that are taken, hosts that are elsewhere"
 refused "127.0.0.1:$one \(control\).*--controlPort" --controlPort "$one"

@@ -1,5 +1,6 @@
 //! The file of `--readyFile`: where everything is, for scripts and tests that start an emulator.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -53,15 +54,20 @@ impl ReadyFile {
         ca: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
         let text = serde_json::to_vec(&ready(endpoints, config, ca))?;
-        disk::replace_secret(&SystemDisk, path, &text)
-            .with_context(|| format!("--readyFile: cannot write {}", path.display()))?;
-        Ok(ReadyFile(path.to_owned()))
+        let cannot_write = || format!("--readyFile: cannot write {}", path.display());
+        // Dropped with an error, it leaves nothing that says it is ready.
+        let file = ReadyFile(std::path::absolute(path).with_context(cannot_write)?);
+        disk::replace_secret(&SystemDisk, &file.0, &text).with_context(cannot_write)?;
+        Ok(file)
     }
 }
 
 impl Drop for ReadyFile {
     fn drop(&mut self) {
-        if let Err(error) = SystemDisk.remove(&self.0) {
+        let removed = SystemDisk.remove(&self.0);
+        if let Err(error) = removed
+            && error.kind() != ErrorKind::NotFound
+        {
             tracing::warn!(path = %self.0.display(), %error, "cannot remove the ready file");
         }
     }
