@@ -179,9 +179,23 @@ def send(request, ports, is_https, accounts):
     else:
         connection = http.client.HTTPConnection(address, port, timeout=30)
     connection.request(method, target, body=body or None, headers=headers)
-    status = connection.getresponse().status
+    response = connection.getresponse()
+    status = response.status
+    response.read()
+    if idle := request.get("idle_s"):
+        await_end(connection.sock, idle)
     connection.close()
     return status
+
+
+def await_end(stream, idle):
+    """The server ends a connection that is idle for so long; node takes a second more."""
+    begun = time.monotonic()
+    stream.settimeout(idle + 5)
+    if stream.recv(1) != b"":
+        raise Wrong("it says something on an idle connection")
+    if (waited := time.monotonic() - begun) < idle * 0.9:
+        raise Wrong(f"an idle connection ends after {waited:.1f} s, expected was {idle}")
 
 
 def check_closing(process, services):
@@ -264,6 +278,9 @@ def run(target, row, work):
             if not re.search(pattern, errors):
                 raise Wrong(f"no {pattern!r} on standard error")
         check_absent(process, row.get("absent", []))
+        for path in row.get("files", []):
+            if not Path(fill(path)).is_file():
+                raise Wrong(f"there is no {path}")
     except (Wrong, OSError, http.client.HTTPException) as error:
         said = "\n      ".join([" ".join(command), *process.lines, *process.errors])
         raise Wrong(f"{error}\n      {said}") from None

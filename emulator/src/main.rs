@@ -21,11 +21,10 @@ fn main() -> ExitCode {
         clap_complete::generate(shell, &mut command, "smalt", &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    log::start(&flags);
-    let result = match command {
+    let result = log::start(&flags).and_then(|()| match command {
         Some(command) => command.run(),
         None => serve(&flags),
-    };
+    });
     result.unwrap_or_else(|error| {
         log::print_error(&error);
         ExitCode::FAILURE

@@ -144,8 +144,8 @@ pub struct Flags {
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
-    /// Log what happens; a file name, as Azurite takes one, is accepted and the log goes to stderr.
-    #[arg(short = 'd', long, num_args = 0..=1, default_missing_value = "")]
+    /// Log what happens, to this file or, without one, to stderr.
+    #[arg(short = 'd', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     pub debug: Option<String>,
     /// Log as JSON lines.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
