@@ -115,6 +115,20 @@ install_azurite() {
     [ ! -x "$1/node_modules/node/bin/node" ] || node=$1/node_modules/node/bin/node
 }
 
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+
+# have COMMAND PACKAGE: whether a command is there, or could be installed from Debian's packages.
+have() {
+    command -v "$1" >/dev/null && return 0
+    command -v apt-get >/dev/null || return 1
+    as_root apt-get install -y -qq "$2" >/dev/null 2>&1 && return 0
+    # A fresh machine has no lists of packages yet.
+    as_root apt-get update -qq && as_root apt-get install -y -qq "$2" >/dev/null
+}
+
+# not_run WHAT...: what could not be checked here, and why.
+not_run() { printf 'NOT RUN: %s\n' "$*"; }
+
 fail() {
     echo "FAILED: $*" >&2
     exit 1
