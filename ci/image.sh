@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Builds the container images, looks at them with tools that are not ours, and starts them from their
-# unpacked roots, in a network of their own: the command, the health check and the users that a
-# container engine would take, but no engine.
+# Builds the container images, inspects them with skopeo, unpacks them with umoci, and runs their own
+# commands and health checks with chroot in a network namespace, as a container engine would.
 #
-# Needs: ci/build.sh, ci/quickstart.sh (its venv); root, or sudo without a password; skopeo and umoci,
-# which it installs with apt-get.
+# Needs: ci/build.sh, ci/quickstart.sh (its venv); root, or sudo without a password. Installs skopeo and
+# umoci.
 # shellcheck disable=SC2154 # what the facts and service.sh set
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +12,7 @@ eval "$(python3 packaging/facts.py)"
 python=$PWD/${BUILD_DIR:-build}/quickstart/bin/python
 images=$out/image
 
-# setting IMAGE NAME: a value of the configuration, as JSON or as plain text.
+# setting IMAGE NAME: prints a value of the configuration, text as it is and the rest as JSON.
 setting() {
     python3 - "$work/$1.json" "$2" <<'END'
 import json, sys
@@ -36,7 +35,7 @@ build_images() {
     PACKAGES_DIR=$work/again python3 packaging/image.py >/dev/null
     local program
     for program in $programs; do
-        cmp "$images/$program.tar" "$work/again/image/$program.tar" || fail "$program differs"
+        cmp "$images/$program.tar" "$work/again/image/$program.tar" || fail "$program: a second build differs"
     done
     rm -rf "$work/again"
 }
@@ -44,12 +43,12 @@ build_images() {
 inspect_images() {
     local program
     for program in $programs; do
-        # Either form of the file is read.
+        # The file is an archive in both formats.
         skopeo inspect --raw --config "oci-archive:$images/$program.tar" >"$work/$program.json"
         skopeo inspect "docker-archive:$images/$program.tar" >/dev/null
         expect "$program" Labels/org.opencontainers.image.version "$version"
         setting "$program" Labels/org.opencontainers.image.licenses | grep -qF "($licence)" ||
-            fail "$program does not name its licence"
+            fail "$program: the label with the licence"
     done
     expect smalt Cmd '["azurite", "-l", "/data", "--blobHost", "0.0.0.0", "--queueHost", "0.0.0.0", "--tableHost", "0.0.0.0"]'
     expect smalt Entrypoint null
@@ -58,17 +57,17 @@ inspect_images() {
     expect smalt Labels/org.springframework.boot.service-connection azure-storage/azurite
     expect smalt-sweeper Entrypoint '["smalt-sweeper"]'
     expect smalt-listener User 65532:65532
-    echo "configured as they should be"
+    echo "reproducible, and the configurations are correct"
 }
 
 if [ $# = 0 ]; then
     build_images
     if ! as_root true 2>/dev/null; then
-        not_run "the images were built, but not inspected or started: that needs root"
+        not_run "the images: they were built, but inspecting and starting them needs root"
         exit 0
     fi
     for tool in skopeo umoci; do
-        have "$tool" "$tool" || fail "$tool looks at images and cannot be installed"
+        have "$tool" "$tool" || fail "cannot install $tool, which inspects images"
     done
     inspect_images
     as_root env "PATH=$PATH" "BUILD_DIR=${BUILD_DIR:-build}" "PACKAGES_DIR=$out" \
@@ -77,9 +76,9 @@ if [ $# = 0 ]; then
     exit 0
 fi
 
-# From here on: root, in a network that has only itself.
+# The rest runs as root in a network namespace.
 
-# enter IMAGE USER: sets `within`, what a command begins with that is to run in an unpacked image.
+# enter IMAGE USER: sets `within`, the prefix of a command that runs in an unpacked image.
 enter() {
     within=(chroot --userspec="$2" "$work/$1/rootfs"
         /bin/busybox env -i PATH=/usr/local/bin:/bin)
@@ -90,7 +89,7 @@ inside() {
     "${within[@]}" "$@"
 }
 
-# Every name is this machine: asked by a program of the image, this tells that its names are resolved.
+# Resolves every name to this machine, to test that the programs in the images resolve names.
 name_server() {
     python3 - <<'END' &
 import socket
@@ -107,7 +106,7 @@ END
     started+=("$!")
 }
 
-# begin_smalt USER FLAG...: the image's own command with these flags added.
+# begin_smalt USER FLAG...: starts the command of the image with these flags added.
 begin_smalt() {
     local user=$1 command
     shift
@@ -135,7 +134,7 @@ for program in $programs; do
     umoci unpack --image "$images/$program:$version" "$work/$program" >/dev/null 2>&1 ||
         fail "umoci cannot unpack $program"
     skopeo inspect --raw --config "oci:$images/$program:$version" >"$work/$program.json"
-    # A node of its own and nothing mounted: what is removed at the end is only ours.
+    # A node, not a mount: removing the folder must never reach the /dev of this machine.
     mkdir -p "$work/$program/rootfs/dev"
     mknod -m 666 "$work/$program/rootfs/dev/null" c 1 3
     echo "nameserver 127.0.0.1" >"$work/$program/rootfs/etc/resolv.conf"
@@ -146,17 +145,17 @@ name_server
 health=$(setting smalt Healthcheck/Test | python3 -c 'import json, sys; print(json.load(sys.stdin)[1])')
 
 for user in 0:0 1234:1234; do
-    if inside smalt "$user" sh -c "$health" >/dev/null 2>&1; then fail "healthy before it starts"; fi
+    if inside smalt "$user" sh -c "$health" >/dev/null 2>&1; then fail "healthy before the start"; fi
     rm -rf "$work/smalt/rootfs/data"
     mkdir -m 1777 "$work/smalt/rootfs/data"
     begin_smalt "$user"
     inside smalt "$user" sh -c "$health" >/dev/null || fail "not healthy as $user"
     for port in 10000 10001 10002; do
-        inside smalt "$user" nc -z localhost "$port" || fail "nc finds nothing on port $port"
+        inside smalt "$user" nc -z localhost "$port" || fail "nc -z: port $port is closed"
     done
     "$python" ci/roundtrip.py "${local_connection//HOST/127.0.0.1}" put
     end_smalt
-    # Another container on the same volume.
+    # The next container with the same volume.
     begin_smalt "$user" --copySourceAllow source.test --copySourceAllow 127.0.0.1
     "$python" ci/roundtrip.py "${local_connection//HOST/127.0.0.1}" get
     echo "as $user: started, healthy, a blob stored and there after a restart"
@@ -179,7 +178,7 @@ worker() {
 worker smalt-sweeper once --container events --dead-account default
 worker smalt-listener once --queue orders --exec 'cat'
 "$python" docs/quickstart.py show | grep -q "orders: 0 messages" || fail "the listener left messages"
-echo "names are resolved in all images"
+echo "the programs of all images resolve names"
 for name in azurite azurite-blob azurite-queue azurite-table smalt; do
-    inside smalt 1234:1234 "$name" --version | grep -q "$version" || fail "$name is not there"
+    inside smalt 1234:1234 "$name" --version | grep -q "$version" || fail "$name does not run"
 done

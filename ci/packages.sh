@@ -19,7 +19,7 @@ python=$build/quickstart/bin/python
 tools=$build/packaging-tools
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
 
-# The size of a release counts. A build for checks is another one: ci/profile.sh.
+# The limit holds for releases. The build for checks differs: ci/profile.sh.
 sizes() {
     local program size
     for program in $programs; do
@@ -29,10 +29,10 @@ sizes() {
             fail "$program is larger than $size_limit bytes"
     done
     [ -z "${CARGO_PROFILE_RELEASE_LTO:-}" ] ||
-        not_run "the limit of $size_limit bytes: this is the checks' build, no release"
+        not_run "the size limit of $size_limit bytes: these programs are built for checks, not for release"
 }
 
-# python_tools PACKAGE...: what the packages are built and checked with, in a venv.
+# python_tools: a venv with the tools that build and check packages.
 python_tools() {
     if [ ! -e "$tools/installed" ]; then
         python3 -m venv "$tools"
@@ -42,12 +42,12 @@ python_tools() {
     fi
 }
 
-# serves NAME FOLDER [STATUS]: the smalt of this folder keeps a blob, and is gone when it was told to
-# end. The status is what it then ends with, 0 unless it is given.
+# serves NAME FOLDER [STATUS]: starts the smalt of this folder, stores and reads a blob, sends SIGTERM
+# and expects that it ends with the status (0 by default) and serves no longer.
 serves() {
     local name=$1 connection=$1_connection control=$1_control status=0
     bin=$2 start_smalt "$name"
-    "$python" ci/roundtrip.py "${!connection}" || fail "$name does not keep a blob"
+    "$python" ci/roundtrip.py "${!connection}" || fail "$name: cannot store and read a blob"
     kill "${started[-1]}"
     wait "${started[-1]}" || status=$?
     [ "$status" = "${3:-0}" ] || fail "$name ends with $status: $(cat "$work/$name.log")"
@@ -59,7 +59,7 @@ serves() {
     echo "$name: installed, started, spoken to, stopped"
 }
 
-# says_version FOLDER: each program of this folder, and the version that it says.
+# says_version FOLDER: expects each program of this folder to print the version.
 says_version() {
     local program
     for program in $programs; do
@@ -67,7 +67,7 @@ says_version() {
     done
 }
 
-# A server of files that is a registry for npm, pip and uv.
+# Serves the built packages as a registry for npm, pip and uv.
 registry() {
     [ -z "${registry_url:-}" ] || return 0
     mkdir -p "$work/registry"
@@ -80,7 +80,7 @@ registry() {
     python3 ci/registry.py "$work/registry" "$registry_url"
 }
 
-# wrapper NAME COMMAND...: a folder whose smalt is this command, for `serves`.
+# wrapper NAME COMMAND...: makes a folder whose `smalt` runs this command, for `serves`.
 wrapper() {
     local name=$1
     shift
@@ -101,11 +101,11 @@ test_npm() {
         'import { program } from "smalt"; console.log(program("smalt-sweeper"))') |
         grep -q "/@smalt/$target/bin/smalt-sweeper$" || fail "program() of the npm package"
     wrapper npx "npx --yes $npm smalt"
-    # npm ends by the signal.
+    # npm dies from the signal.
     serves npx "$work/npx" 143
     rm -rf "$prefix/node_modules/@smalt"
     if "$prefix/node_modules/.bin/smalt" --version >"$work/refused" 2>&1; then
-        fail "smalt starts without programs"
+        fail "smalt starts without its platform package"
     fi
     grep -q "optional dependencies" "$work/refused" || fail "$(cat "$work/refused")"
 }
@@ -137,7 +137,7 @@ test_deb() {
     bash packaging/deb.sh
     local prefix=$work/deb
     mkdir -p "$prefix/var/lib/dpkg/info" "$prefix/var/lib/dpkg/updates"
-    # What this machine has installed: the package's dependencies are checked against it.
+    # dpkg checks the dependencies against the packages of this machine.
     cp /var/lib/dpkg/status "$prefix/var/lib/dpkg/"
     in_prefix() {
         dpkg --force-not-root --log=/dev/null --instdir="$prefix" \
@@ -165,7 +165,7 @@ test_image() {
     bash ci/image.sh
 }
 
-# What cargo-binstall fetches: the address that the manifests give, in the registry.
+# cargo-binstall downloads the URL in the manifests: it must exist in the registry.
 test_binstall() {
     registry
     local folder url
@@ -180,18 +180,19 @@ END
         )
         [ -f "$work/registry/${url#https://registry.npmjs.org/}" ] || fail "binstall: no $url"
     done
-    echo "binstall: $url is a file of the npm packages"
+    echo "binstall: $url is in the registry"
+    not_run "cargo-binstall itself: it takes minutes to build"
 }
 
 test_formula() {
     registry
     python3 packaging/homebrew.py
     if have ruby ruby; then
-        ruby -c "$out/homebrew/smalt.rb" >/dev/null || fail "the formula is no Ruby"
+        ruby -c "$out/homebrew/smalt.rb" >/dev/null || fail "the formula is not valid Ruby"
     else
         not_run "the syntax of the formula: ruby cannot be installed"
     fi
-    not_run "the formula: brew is not to be had here"
+    not_run "the formula: no package registry has brew"
 }
 
 test_feature() {
@@ -200,11 +201,11 @@ test_feature() {
     local feature=$work/feature
     mkdir -p "$feature"
     tar -xf "$out/devcontainer/devcontainer-feature-smalt.tgz" -C "$feature"
-    # As the tools run it, but for the folder: the option's default is in VERSION.
+    # As the devcontainer tools run it, except for the folder.
     VERSION=$version SMALT_REGISTRY=$registry_url sh "$feature/install.sh" "$feature/bin"
     serves feature "$feature/bin"
     says_version "$feature/bin"
-    not_run "the feature in a container: there is no container engine"
+    not_run "the feature in a container: that needs a container engine"
 }
 
 test_action() {
@@ -223,7 +224,8 @@ test_action() {
     "$python" ci/roundtrip.py "$(sed -n 's/^AZURE_STORAGE_CONNECTION_STRING=//p' "$runner/env")" ||
         fail "the action's connection string"
     says_version "$(cat "$runner/path")"
-    echo "action: its step was run; not run: the rest of it, by GitHub"
+    echo "action: its script installed, started and was spoken to"
+    not_run "the action on GitHub"
 }
 
 sizes

@@ -1,8 +1,8 @@
-"""Lays the built packages out as their registries do, for any server of files.
+"""Lays the built packages out as their registries do, for a static file server.
 
-    registry.py FOLDER URL    FOLDER is what URL serves
+    registry.py FOLDER URL    URL is the address of the server of FOLDER
 
-URL is then a registry for npm, and URL/simple/ an index for pip and uv.
+npm uses URL as its registry, pip and uv use URL/simple/ as their index.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import facts  # noqa: E402
 
 
 def npm(folder, url, archive):
-    """A package's document, under its name, and its file where the registry has it."""
+    """Writes the document of a package, and its file at the path that the npm registry uses."""
     with tarfile.open(archive) as packed:
         manifest = json.load(packed.extractfile("package/package.json"))
     name, version = manifest["name"], manifest["version"]

@@ -3,7 +3,7 @@
     roundtrip.py CONNECTION_STRING            both
     roundtrip.py CONNECTION_STRING put
     roundtrip.py CONNECTION_STRING get
-    roundtrip.py CONNECTION_STRING copy URL   stores what the service itself reads from there
+    roundtrip.py CONNECTION_STRING copy URL   lets the service copy from URL, and prints the blob
 """
 
 import sys

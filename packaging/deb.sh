@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Debian package of all programs, with completions and the units of the workers.
-# Needs dpkg-dev, which a Debian or Ubuntu with a compiler has.
+# Needs dpkg-dev, which build-essential installs.
 # shellcheck disable=SC2154 # what the facts set
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ root=$out/deb/root
 rm -rf "$out/deb"
 mkdir -p "$root/DEBIAN" "$root/usr/share/doc/smalt"
 
-# The order of `read` follows clap: `--completions SHELL` of smalt, `completions SHELL` of a worker.
+# completions PROGRAM SHELL: the emulator has a flag for it, the workers have a command.
 completions() {
     if [ "$1" = smalt ]; then "$bin/$1" --completions "$2"; else "$bin/$1" completions "$2"; fi
 }
@@ -29,7 +29,7 @@ for unit in docs/deploy/*.service; do
 done
 cat LICENSE-MIT LICENSE-APACHE >"$root/usr/share/doc/smalt/copyright"
 
-# dpkg-shlibdeps wants the source package's file; it reads nothing of it but that it is there.
+# dpkg-shlibdeps requires the control file of a source package.
 mkdir -p "$out/deb/debian"
 printf 'Source: smalt\n\nPackage: smalt\nArchitecture: any\n' >"$out/deb/debian/control"
 # shellcheck disable=SC2046,SC2086 # the list of programs
@@ -49,8 +49,8 @@ Description: ${description%.}
  One program that answers requests as Azure Storage does, for development and
  tests, and the workers smalt-sweeper and smalt-listener.
 END
-# Whatever umask the tree was checked out with.
+# Independent of the umask.
 chmod -R u=rwX,go=rX "$root"
-# gzip is a fifth larger than xz and takes a tenth of the time; releases before 12 cannot read zstd.
+# gzip takes a tenth of the time of xz and adds a fifth to the size; Debian 11 cannot read zstd.
 dpkg-deb --root-owner-group -Zgzip --build "$root" "$out/deb/smalt_${version}_$arch.deb" >/dev/null
 rm -r "$root" "$out/deb/debian"

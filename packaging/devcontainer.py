@@ -1,8 +1,8 @@
-"""Builds the devcontainer feature: packaging/install.sh with what the tools want to know of it.
+"""Builds the devcontainer feature: packaging/install.sh and its metadata.
 
     python3 packaging/devcontainer.py
 
-The devcontainer command line checks it and packs it.
+The devcontainer command line validates and packs it.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""The facts that every package states, each read from the place that owns it.
+"""The facts that packages state, read from the manifests.
 
-Run as a program, it prints them as assignments for a shell script:
+Shell scripts read them with:
 
     eval "$(python3 packaging/facts.py)"
 
-The environment says where the programs are, for which machine, and where packages go:
-SMALT_BIN_DIR (target/release), SMALT_TARGET (this machine's), PACKAGES_DIR (build/packages).
+The environment can change where the programs are (SMALT_BIN_DIR, target/release by default), their
+Rust target (SMALT_TARGET, this machine's) and where packages go (PACKAGES_DIR, build/packages).
 """
 
 import os
@@ -18,21 +18,22 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The programs that a package holds, and the names under which the emulator also starts.
+# The programs of a package with the folders of their crates.
 PROGRAMS = {"smalt": "emulator", "smalt-sweeper": "sweeper", "smalt-listener": "listener"}
+# Links to `smalt` in the image.
 AZURITE_NAMES = ["azurite", "azurite-blob", "azurite-queue", "azurite-table"]
 LICENCE_FILES = ["LICENSE-APACHE", "LICENSE-MIT"]
 
-# Every binary stays below this size, and so does every image when compressed.
+# The limit of every program and of every compressed image.
 SIZE_LIMIT_BYTES = 15_000_000
 
 
 class Platform(NamedTuple):
-    """How registries call a Rust target."""
+    """The names that registries give a Rust target."""
 
     arch: str  # OCI and Debian
     npm: dict[str, list[str]]  # fields of package.json
-    wheel: str  # the platform tag; {glibc} is the oldest version that the programs run on
+    wheel: str  # platform tag; {glibc} stands for the oldest version that the programs run on
 
 
 PLATFORMS = {
@@ -66,35 +67,35 @@ PLATFORMS = {
 
 
 def manifest(folder: str = ".") -> dict:
-    """The Cargo.toml of a folder."""
+    """Returns the Cargo.toml of a folder."""
     return tomllib.loads((ROOT / folder / "Cargo.toml").read_text())
 
 
 WORKSPACE = manifest()["workspace"]["package"]
 VERSION = WORKSPACE["version"]
 LICENCE = WORKSPACE["license"]
-# Unknown until the project has a public home.
+# Empty until the project has a public repository.
 REPOSITORY = WORKSPACE.get("repository", "")
 
 
 def crates() -> list[str]:
-    """The crates that are published, each after those that it depends on."""
+    """Returns the crates to publish, each after its dependencies."""
     packages = [manifest(folder)["package"] for folder in manifest()["workspace"]["members"]]
     return [package["name"] for package in packages if package.get("publish", True)]
 
 
 def description(program: str = "smalt") -> str:
-    """What the crate of a program says of itself."""
+    """Returns the description of the crate of a program."""
     return manifest(PROGRAMS[program])["package"]["description"]
 
 
 def run(*command: str) -> str:
-    """What a command prints."""
+    """Returns the output of a command."""
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE, cwd=ROOT).stdout
 
 
 def glibc() -> str:
-    """The oldest glibc that all programs run on, as a wheel's tag writes it: `2_34`."""
+    """Returns the oldest glibc that all programs run on in the form of a wheel tag: `2_34`."""
     found = [(2, 17)]
     for program in PROGRAMS:
         symbols = run("readelf", "--version-info", "--wide", str(BIN / program))
@@ -106,7 +107,7 @@ BIN = (ROOT / os.environ.get("SMALT_BIN_DIR", "target/release")).resolve()
 OUT = (ROOT / os.environ.get("PACKAGES_DIR", "build/packages")).resolve()
 TARGET = os.environ.get("SMALT_TARGET") or re.findall(r"host: (\S+)", run("rustc", "-vV"))[0]
 PLATFORM = PLATFORMS[TARGET]
-# Packages carry the commit's time, so that the same commit gives the same bytes.
+# The time of the commit replaces the time of the build, so that packages are reproducible.
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "log", "-1", "--format=%ct"))
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes the Homebrew formula for the platforms whose npm packages lie in build/packages/npm.
+"""Writes the Homebrew formula for the platforms whose npm packages are in build/packages/npm.
 
     python3 packaging/npm.py && python3 packaging/homebrew.py
 """
@@ -15,7 +15,7 @@ PROCESSORS = {"amd64": "on_intel", "arm64": "on_arm"}
 
 
 def platform(target: str, archive: Path) -> str:
-    """The block of one target."""
+    """Returns the block of one target."""
     system = next(block for name, block in SYSTEMS.items() if name in target)
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     return f"""\
@@ -28,7 +28,7 @@ def platform(target: str, archive: Path) -> str:
 
 
 def main() -> None:
-    # Homebrew on Linux has a glibc of its own.
+    # Homebrew on Linux brings its own glibc.
     archives = {
         target: facts.OUT / "npm" / f"smalt-{target}-{facts.VERSION}.tgz"
         for target in facts.PLATFORMS

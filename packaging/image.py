@@ -2,12 +2,12 @@
 
     python3 packaging/image.py
 
-Each image is one layer: the program, busybox for a shell and for health checks, and the shared
-libraries that they ask for. The result is an OCI layout and the same as a tar file, which also has
-the `manifest.json` of `docker save`, so that every version of Docker and Podman loads it.
-Neither holds a time but that of the commit: the same programs give the same digest.
+Each image is one layer: the program, busybox for a shell and health checks, and the shared libraries
+that they need. The output is an OCI layout, and a tar file of it that also contains the
+`manifest.json` of `docker save`, so that every version of Docker and Podman loads it.
+All times are the time of the commit: the same programs give the same digest.
 
-Debian's or Ubuntu's `apt-get download` brings busybox; root is not needed.
+busybox comes from `apt-get download` of Debian or Ubuntu, which does not need root.
 """
 
 import gzip
@@ -23,14 +23,14 @@ from pathlib import Path
 
 import facts
 
-# busybox-static has everything but an `nc` that knows -z, which health checks use.
+# Health checks use `nc -z`, which the nc of Debian's busybox lacks.
 TOOLS = ["busybox-static", "netcat-traditional"]
-# What the shared libraries of a program come from.
+# The packages of the shared libraries that a Rust program needs.
 LIBRARY_PACKAGES = ["libc6", "libgcc-s1"]
 BUSYBOX = "bin/busybox"
 NETCAT = "bin/nc.traditional"
 
-# Whoever runs the worker; no name, so that no file has to have it.
+# The user of the workers.
 NOBODY = "65532:65532"
 ANY_USER_MAY_WRITE = 0o1777
 ETC = {
@@ -39,12 +39,12 @@ ETC = {
     "etc/nsswitch.conf": "hosts: files dns\n",
 }
 
-# What busybox and glibc are under, beside the licence of the programs.
+# The licences of busybox and glibc.
 SHIPPED_LICENCES = "GPL-2.0-only AND LGPL-2.1-or-later"
 
 
 def health(url: str) -> dict:
-    """The health check of an image, as Docker keeps it in the configuration."""
+    """Returns a health check as Docker stores it in the configuration of an image."""
     second = 1_000_000_000
     command = f"wget -q -O - {url}"
     return {
@@ -57,7 +57,7 @@ def health(url: str) -> dict:
 
 
 def worker(prefix: str, program: str, ports: list[str], **environment: str) -> dict:
-    """The configuration of a worker's image: it runs what /etc/smalt says."""
+    """Returns the configuration of the image of a worker."""
     name = program.removeprefix("smalt-")
     return {
         "User": NOBODY,
@@ -80,7 +80,7 @@ IMAGES = {
         "Volumes": {"/data": {}},
         "Healthcheck": health("http://127.0.0.1:10003/health"),
         "WorkingDir": "/data",
-        # By this label Spring Boot knows what the service is, whatever the image is called.
+        # Tells Spring Boot what the service is when the image has another name than Azurite's.
         "Labels": {"org.springframework.boot.service-connection": "azure-storage/azurite"},
     },
     "smalt-sweeper": worker(
@@ -103,14 +103,14 @@ IMAGES = {
 
 
 def tools() -> Path:
-    """A folder with the unpacked Debian packages."""
+    """Returns the folder with the unpacked Debian packages."""
     folder = facts.OUT / "image" / "tools"
     if not (folder / NETCAT).exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         for name in TOOLS:
             if not download(name, folder):
-                # A fresh machine has no lists of packages yet.
+                # A fresh machine has no package lists.
                 subprocess.run(["apt-get", "update", "-qq"], check=True)
                 if not download(name, folder):
                     raise SystemExit(f"FAILED: apt-get cannot download {name}")
@@ -120,20 +120,20 @@ def tools() -> Path:
 
 
 def download(name: str, folder: Path) -> bool:
-    """Whether apt-get brought a package into a folder."""
+    """Downloads a package into a folder; returns whether that worked."""
     command = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name]
     return subprocess.run(command, cwd=folder).returncode == 0
 
 
 def libraries(program: Path) -> list[Path]:
-    """The shared libraries of a program and the loader; none when it is linked statically."""
+    """Returns the shared libraries of a program and its loader; none for a static program."""
     done = subprocess.run(["ldd", program], text=True, capture_output=True)
     static = "not a dynamic executable" in done.stderr or "statically linked" in done.stdout
     return [] if static else [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
 
 
 class Layer:
-    """Files of an image by path: each is bytes, the target of a link, or a folder's mode."""
+    """The files (bytes, mode), links (target) and folders (mode) of an image by path."""
 
     def __init__(self) -> None:
         self.files: dict[str, tuple[bytes, int]] = {}
@@ -144,7 +144,7 @@ class Layer:
         self.files[path] = (source.read_bytes(), mode)
 
     def program(self, source: Path, path: str) -> None:
-        """A program together with its libraries, which stay where its loader looks for them."""
+        """Adds a program, and its libraries at the paths where the loader finds them."""
         self.copy(source, path, 0o755)
         for library in libraries(source):
             self.copy(library, str(library).lstrip("/"), 0o755)
@@ -152,7 +152,7 @@ class Layer:
                 self.copyright(Path("/"), name)
 
     def copyright(self, root: Path, package: str) -> None:
-        """What a Debian package that is unpacked in a folder says about its licence."""
+        """Adds the licence of a Debian package."""
         path = f"usr/share/doc/{package}/copyright"
         self.copy(root / path, path)
 
@@ -178,7 +178,7 @@ class Layer:
 
 
 def layer(program: str) -> Layer:
-    """Everything that the image of one program holds."""
+    """Returns the content of the image of one program."""
     made, unpacked = Layer(), tools()
     made.program(facts.BIN / program, f"usr/local/bin/{program}")
     if program == "smalt":
@@ -201,7 +201,7 @@ def layer(program: str) -> Layer:
 
 
 class Layout:
-    """An OCI layout: a folder of blobs that are named by their digests."""
+    """An OCI layout: a folder of blobs with their digests as names."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -213,7 +213,7 @@ class Layout:
         (self.folder / name).write_bytes(encoded(document))
 
     def blob(self, data: bytes, media_type: str) -> dict:
-        """Adds a blob; returns the descriptor that refers to it."""
+        """Adds a blob and returns its descriptor."""
         digest = hashlib.sha256(data).hexdigest()
         (self.folder / "blobs" / "sha256" / digest).write_bytes(data)
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
@@ -227,7 +227,7 @@ def encoded(document: object) -> bytes:
 
 
 def annotations(program: str) -> dict[str, str]:
-    """What the image says about itself, as labels and as annotations."""
+    """Returns what both the labels and the annotations of an image say."""
     known = {
         "title": program,
         "description": facts.description(program),
@@ -239,7 +239,7 @@ def annotations(program: str) -> dict[str, str]:
 
 
 def build(program: str) -> None:
-    """Writes the layout and the tar file of one image, and says how large it is."""
+    """Writes the layout and the tar file of one image and prints its digest and size."""
     layout = Layout(facts.OUT / "image" / program)
     created = datetime.fromtimestamp(facts.EPOCH, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     content = layer(program).tar()
@@ -298,7 +298,7 @@ def build(program: str) -> None:
 
 
 def archive(folder: Path) -> None:
-    """The layout as one tar file."""
+    """Writes the layout as a tar file."""
     with tarfile.open(folder.with_suffix(".tar"), "w", format=tarfile.GNU_FORMAT) as packed:
         for path in sorted(folder.rglob("*")):
             entry = packed.gettarinfo(path, str(path.relative_to(folder)))

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs the programs of smalt into a folder, from the npm registry and without node.
+# Installs the programs of smalt into a folder. They come from the npm registry; node is not needed.
 #
-#   SMALT_VERSION=0.1.0 install.sh [FOLDER]      FOLDER is /usr/local/bin unless it is given
-#   SMALT_REGISTRY=URL                           a mirror of the registry
+#   SMALT_VERSION=0.1.0 install.sh [FOLDER]      FOLDER defaults to /usr/local/bin
+#   SMALT_REGISTRY=URL                           uses a mirror of the registry
 #
-# It is also the script of the devcontainer feature, whose option VERSION it takes.
+# The devcontainer feature runs it with its option `version` in VERSION.
 set -eu
 
 folder=${1:-/usr/local/bin}
@@ -12,22 +12,22 @@ version=${SMALT_VERSION:-${VERSION:-}}
 registry=${SMALT_REGISTRY:-https://registry.npmjs.org}
 
 stop() {
-    echo "smalt is not installed: $*" >&2
+    echo "cannot install smalt: $*" >&2
     exit 1
 }
 
-[ -n "$version" ] || stop "say which version: SMALT_VERSION=0.1.0"
+[ -n "$version" ] || stop "set SMALT_VERSION, for example SMALT_VERSION=0.1.0"
 case $(uname -m) in
     x86_64 | amd64) cpu=x86_64 ;;
     aarch64 | arm64) cpu=aarch64 ;;
-    *) stop "there are no programs for $(uname -m)" ;;
+    *) stop "there is no package for the processor $(uname -m)" ;;
 esac
 case $(uname -s) in
-    # A Linux with glibc has its loader; programs for musl are linked statically.
+    # glibc is there when its loader is. The musl programs are static and run everywhere.
     Linux) if ls /lib*/ld-linux-* >/dev/null 2>&1; then libc=gnu; else libc=musl; fi
         target=$cpu-unknown-linux-$libc ;;
     Darwin) target=$cpu-apple-darwin ;;
-    *) stop "there are no programs for $(uname -s)" ;;
+    *) stop "there is no package for $(uname -s)" ;;
 esac
 
 url=$registry/@smalt/$target/-/$target-$version.tgz
@@ -38,12 +38,12 @@ if command -v curl >/dev/null; then
 elif command -v wget >/dev/null; then
     wget -q -O "$unpacked/programs.tgz" "$url" || stop "cannot fetch $url"
 else
-    stop "neither curl nor wget is there"
+    stop "install curl or wget"
 fi
 tar -xzf "$unpacked/programs.tgz" -C "$unpacked"
 mkdir -p "$folder"
 for program in "$unpacked"/package/bin/*; do
-    # Beside its place first: whoever starts it meanwhile sees the old one or the new one.
+    # The rename replaces a program that is running, which cp refuses to overwrite.
     cp "$program" "$folder/.${program##*/}.new"
     chmod 755 "$folder/.${program##*/}.new"
     mv "$folder/.${program##*/}.new" "$folder/${program##*/}"

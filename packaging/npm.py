@@ -1,11 +1,10 @@
-"""Builds the npm packages: `smalt`, which every platform shares, and one that holds the programs.
+"""Builds the npm packages: `smalt` for all platforms, and one with the programs of this platform.
 
     python3 packaging/npm.py
 
-`smalt` names the packages of all platforms as optional dependencies, and npm installs the one that
-fits; nothing runs at installation. A platform's package is named after its Rust target, and its
-file in the registry is what packaging/install.sh, the Homebrew formula and cargo-binstall take the
-programs from.
+`smalt` depends optionally on the packages of all platforms, and npm installs the one that matches.
+There is no install script. The package of a platform has the name of its Rust target;
+packaging/install.sh, the Homebrew formula and cargo-binstall download the same file.
 """
 
 import json
@@ -15,7 +14,7 @@ import subprocess
 import facts
 
 OUT = facts.OUT / "npm"
-# Which names the scope `@smalt` has is fixed here and in npm/lib/program.js.
+# npm/lib/program.js, install.sh, homebrew.py and the binstall metadata use the same scope.
 SCOPE = "@smalt"
 
 
@@ -33,7 +32,7 @@ def common():
 
 
 def platform():
-    """The package of the target that the programs were built for."""
+    """Stages the package of the target that the programs were built for."""
     folder = OUT / facts.TARGET
     (folder / "bin").mkdir(parents=True)
     for program in facts.PROGRAMS:
@@ -55,7 +54,7 @@ def platform():
 
 
 def types(folder):
-    """Checks the sources strictly and writes their types beside them."""
+    """Type-checks the sources and writes their declarations beside them."""
     tools = facts.ROOT / "build/packaging-tools/npm"
     wanted = facts.ROOT / "packaging/npm/package.json"
     installed = tools / "package.json"
@@ -72,7 +71,7 @@ def types(folder):
 
 
 def main():
-    """The package that people name: npm/ with its types and the facts."""
+    """Stages the package `smalt`: npm/ with type declarations and the facts."""
     folder = OUT / "smalt"
     shutil.copytree(
         facts.ROOT / "packaging/npm", folder, ignore=shutil.ignore_patterns("node_modules")
@@ -92,7 +91,7 @@ def main():
 
 
 def pack(folder):
-    """The file that would be published."""
+    """Packs a staged package as `npm publish` would, and removes the stage."""
     subprocess.run(
         ["npm", "pack", "--silent", "--pack-destination", str(OUT)], check=True, cwd=folder
     )

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The step of action.yml: installs smalt, starts it, waits, and says where it is.
+# The step of action.yml: installs smalt, starts it, waits until it serves, and sets the outputs.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -10,8 +10,8 @@ log=$folder/log
 sh "$here/../install.sh" "$folder/bin"
 echo "$folder/bin" >>"$GITHUB_PATH"
 
-# It outlives this step and ends with the job.
-# shellcheck disable=SC2086 # the flags are words
+# The process outlives this step and ends with the job.
+# shellcheck disable=SC2086 # one flag per word
 nohup "$folder/bin/smalt" ${SMALT_FLAGS:-} >"$log" 2>&1 </dev/null &
 pid=$!
 for _ in $(seq 1 300); do
@@ -24,6 +24,6 @@ for _ in $(seq 1 300); do
     kill -0 "$pid" 2>/dev/null || break
     sleep 0.1
 done
-echo "smalt does not start:" >&2
+echo "smalt did not start with: ${SMALT_FLAGS:-no flags}" >&2
 cat "$log" >&2
 exit 1

@@ -1,4 +1,4 @@
-# packaging/homebrew.py writes the words in capitals.
+# packaging/homebrew.py replaces the words in capitals.
 class Smalt < Formula
   desc "DESCRIPTION"
   homepage "https://www.npmjs.com/package/smalt"

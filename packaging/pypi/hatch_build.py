@@ -1,8 +1,8 @@
-"""What hatchling asks for when it builds the wheel: the facts of the project and its programs.
+"""Adds the facts of the project and its programs to the wheel.
 
     hatchling build --target wheel --directory build/packages/pypi
 
-The wheel holds programs for one platform and runs with every Python: they are installed beside it.
+The wheel contains programs for one platform and works with every Python version.
 """
 
 import sys

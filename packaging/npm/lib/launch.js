@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { program } from "./program.js";
 
 /**
- * Runs a program of smalt in the place of this process: arguments, standard streams, signals and
- * the exit status are the program's.
+ * Runs a program of smalt with the arguments and standard streams of this process. Signals are
+ * passed on, and this process ends with the status of the program.
  *
  * @param {import("./program.js").Name} name
  */
@@ -21,13 +21,13 @@ export function launch(name) {
   const signals = ["SIGHUP", "SIGINT", "SIGTERM"];
   for (const signal of signals) {
     process.on(signal, () => {
-      // A terminal sends Ctrl-C to the whole group: the program has it already, and a second one
-      // would make a worker abort.
+      // A terminal sends Ctrl-C to the whole process group, so the program has received it. A
+      // second one would make a worker abort.
       if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
     });
   }
   if (process.env.npm_command === "exec") {
-    // npx ends at SIGTERM without passing it on, and its child would serve for ever.
+    // npx does not pass SIGTERM on: without this the program would outlive it.
     const parent = process.ppid;
     setInterval(() => process.ppid !== parent && child.kill("SIGTERM"), 200).unref();
   }

@@ -12,9 +12,9 @@ const require = createRequire(import.meta.url);
 /**
  * Returns the absolute path of a program of smalt for this machine.
  *
- * @param {Name} [name] the emulator when it is left out
+ * @param {Name} [name] defaults to the emulator
  * @returns {string}
- * @throws {Error} when no package for this machine is installed
+ * @throws {Error} if no package for this machine is installed
  */
 export function program(name = "smalt") {
   const packages = targets().map((target) => `@smalt/${target}`);
@@ -25,21 +25,21 @@ export function program(name = "smalt") {
   const machine = `${process.platform} ${process.arch}`;
   throw new Error(
     packages.length === 0
-      ? `smalt has no programs for ${machine}: build them with cargo`
-      : `smalt finds no programs for ${machine}: install smalt with its optional dependencies, ` +
-          `or add ${packages.join(" or ")}`,
+      ? `there is no smalt package for ${machine}: build smalt with cargo`
+      : `cannot find the programs of smalt for ${machine}: install smalt with its optional ` +
+          `dependencies, or install ${packages[0]}`,
   );
 }
 
 /**
- * The Rust targets whose programs run here, the best one first.
+ * Returns the Rust targets whose programs run on this machine, the preferred one first.
  * @returns {string[]}
  */
 function targets() {
   const cpu = { x64: "x86_64", arm64: "aarch64" }[/** @type {string} */ (process.arch)];
   if (cpu === undefined) return [];
   if (process.platform === "linux") {
-    // Programs for musl are linked statically: they run on every Linux.
+    // The musl programs are static, so they run on every Linux.
     const musl = `${cpu}-unknown-linux-musl`;
     return hasGlibc() ? [`${cpu}-unknown-linux-gnu`, musl] : [musl];
   }

@@ -1,4 +1,4 @@
-"""A local Azure Storage. The programs come with this package; `program` says where they are."""
+"""A local Azure Storage. This package installs its programs; `program` returns their paths."""
 
 import sysconfig
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ __all__ = ["program"]
 def program(name: str = "smalt") -> Path:
     """Returns the path of `smalt`, `smalt-sweeper` or `smalt-listener`.
 
-    Raises FileNotFoundError when the package was installed without its programs.
+    Raises FileNotFoundError if the programs were not installed with this package.
     """
     tried = []
     for folder in _folders():
@@ -18,15 +18,15 @@ def program(name: str = "smalt") -> Path:
         if path.is_file():
             return path
         tried.append(str(path))
-    raise FileNotFoundError(f"{name} is not installed beside this package; tried {', '.join(tried)}")
+    raise FileNotFoundError(f"cannot find {name}: tried {', '.join(tried)}")
 
 
 def _folders() -> Iterator[Path]:
-    """Where an installer may have put the programs of this package."""
+    """Yields the folders where installers put the programs of a package."""
     yield Path(sysconfig.get_path("scripts"))
     yield Path(sysconfig.get_path("scripts", scheme=sysconfig.get_preferred_scheme("user")))
     site = Path(__file__).resolve().parent.parent
     # `pip install --target FOLDER`.
     yield site / "bin"
-    # PREFIX/lib/python3.x/site-packages, where PREFIX is not that of this interpreter.
+    # An environment other than that of this interpreter: PREFIX/lib/python3.x/site-packages.
     yield from (prefix / "bin" for prefix in site.parents[2:3])

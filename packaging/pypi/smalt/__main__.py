@@ -1,4 +1,4 @@
-"""`python -m smalt` is `smalt`."""
+"""Runs `smalt`: `python -m smalt`."""
 
 import os
 import sys
