@@ -32,11 +32,8 @@ build_images() {
     python3 packaging/image.py
     mkdir -p "$work/again/image"
     cp -r "$images/tools" "$work/again/image/"
-    PACKAGES_DIR=$work/again python3 packaging/image.py >/dev/null
-    local program
-    for program in $programs; do
-        cmp "$images/$program.tar" "$work/again/image/$program.tar" || fail "$program: a second build differs"
-    done
+    PACKAGES_DIR=$work/again python3 packaging/image.py smalt >/dev/null
+    cmp "$images/smalt.tar" "$work/again/image/smalt.tar" || fail "a second build differs"
     rm -rf "$work/again"
 }
 

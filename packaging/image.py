@@ -1,6 +1,6 @@
 """Builds the container images of the emulator and of both workers, without a container engine.
 
-    python3 packaging/image.py
+    python3 packaging/image.py [PROGRAM...]
 
 Each image is one layer: the program, busybox for a shell and health checks, and the shared libraries
 that they need. The output is an OCI layout, and a tar file of it that also contains the
@@ -17,6 +17,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -122,14 +123,17 @@ def tools() -> Path:
 def download(name: str, folder: Path) -> bool:
     """Downloads a package into a folder; returns whether that worked."""
     command = ["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", name]
-    return subprocess.run(command, cwd=folder).returncode == 0
+    return subprocess.run(command, check=False, cwd=folder).returncode == 0
 
 
 def libraries(program: Path) -> list[Path]:
     """Returns the shared libraries of a program and its loader; none for a static program."""
-    done = subprocess.run(["ldd", program], text=True, capture_output=True)
-    static = "not a dynamic executable" in done.stderr or "statically linked" in done.stdout
-    return [] if static else [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
+    done = subprocess.run(["ldd", program], check=False, text=True, capture_output=True)
+    if "not a dynamic executable" in done.stderr or "statically linked" in done.stdout:
+        return []
+    if done.returncode != 0 or "not found" in done.stdout:
+        raise SystemExit(f"FAILED: ldd {program}: {done.stdout}{done.stderr}")
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
 
 
 class Layer:
@@ -310,5 +314,5 @@ def archive(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in IMAGES:
+    for name in sys.argv[1:] or IMAGES:
         build(name)
