@@ -230,8 +230,19 @@ test_action() {
 
 sizes
 kinds=("$@")
-[ $# -gt 0 ] || kinds=(image npm wheel deb crates binstall formula feature action)
+if [ $# = 0 ]; then
+    kinds=(npm wheel deb crates binstall formula feature action)
+    # The images need nothing of the others, and there is more than one processor.
+    bash ci/image.sh >"$work/image" 2>&1 &
+    images=$!
+    started+=("$images")
+fi
 for kind in "${kinds[@]}"; do
     printf -- '-- %s (after %d s)\n' "$kind" "$SECONDS"
     "test_$kind"
 done
+if [ -n "${images:-}" ]; then
+    printf -- '-- image (after %d s)\n' "$SECONDS"
+    wait "$images" || fail "$(cat "$work/image")"
+    cat "$work/image"
+fi
