@@ -3,7 +3,8 @@
 # there, stores a blob, reads it back and stops it. The images have a script of their own, ci/image.sh.
 #
 #   ci/packages.sh           everything
-#   ci/packages.sh KIND...   some of: image npm wheel deb crates binstall formula feature action
+#   ci/packages.sh KIND...   some of: image npm wheel deb crates binstall formula feature action, and
+#                            install, which compiles
 #
 # Needs: ci/build.sh, ci/quickstart.sh (its venv), npm and the package registries.
 # shellcheck disable=SC2154 # what the facts and service.sh set
@@ -155,7 +156,7 @@ test_crates() {
     bash packaging/crates.sh
     local crate
     for crate in ${crates/smalt-planted/}; do
-        tar -tzf "target/package/$crate-$version.crate" |
+        tar -tzf "${CARGO_TARGET_DIR:-target}/package/$crate-$version.crate" |
             grep "/LICENSE-MIT$" >/dev/null || fail "$crate holds no licence"
     done
     echo "packed: $crates"
@@ -163,6 +164,12 @@ test_crates() {
 
 test_image() {
     bash ci/image.sh
+}
+
+# Not by default: it compiles.
+test_install() {
+    cargo install --quiet --locked --path emulator --root "$work/cargo"
+    serves install "$work/cargo/bin"
 }
 
 # cargo-binstall downloads the URL in the manifests: it must exist in the registry.

@@ -3,8 +3,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-# The first version in the manifest is the workspace's.
-export SMALT_VERSION=${SMALT_VERSION:-$(sed -n 's/^version = "\(.*\)"$/\1/p;T;q' "$here/../../Cargo.toml")}
+own=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$here/../../Cargo.toml")
+export SMALT_VERSION=${SMALT_VERSION:-$own}
 folder=$RUNNER_TEMP/smalt
 log=$folder/log
 sh "$here/../install.sh" "$folder/bin"
