@@ -14,6 +14,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::header_case::HeaderCase;
+use crate::rules::web;
 use crate::target::{self, Address, Target};
 
 /// What the transport knows about a request.
@@ -23,6 +24,8 @@ pub struct Socket {
     pub service: Option<Service>,
     /// Peer.
     pub peer: Option<IpAddr>,
+    /// The address of this server that the peer connected to.
+    pub local: Option<IpAddr>,
     /// Whether it came over TLS.
     pub secure: bool,
 }
@@ -134,7 +137,7 @@ fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> O
 }
 
 /// What HTTP asks of a request on the wire, before anything is looked at.
-pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> {
+pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     if socket.peer.is_none() {
         return Ok(());
     }
@@ -143,6 +146,7 @@ pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> 
     if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {
         return Err(StorageError::invalid_header("Host", ""));
     }
+    check_host(core, head, socket)?;
     // The service's front end answers 411 to an upload of no stated length, even an empty one.
     let is_upload = matches!(head.method, Method::PUT | Method::POST);
     let has_length = [CONTENT_LENGTH, TRANSFER_ENCODING]
@@ -152,6 +156,24 @@ pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> 
         return Err(ErrorCode::MissingContentLengthHeader.into());
     }
     Ok(())
+}
+
+/// Refuses a host name that a web page could have pointed at this machine. No browser leaves the name
+/// out. Where a server listens for other machines they name it as they like, unless it was told how.
+fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
+    let allowed = &core.config.allowed_hosts;
+    let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
+    let host = host(head);
+    let is_checked = !allowed.is_empty() || socket.local.is_none_or(is_loopback);
+    if !is_checked || host.is_empty() || web::is_known_host(host, allowed) {
+        return Ok(());
+    }
+    Err(
+        StorageError::invalid_header("Host", host).with_message(format!(
+            "The server is not addressed as {host}. If it should be, start it with --allowHost and \
+         this name."
+        )),
+    )
 }
 
 /// `DefaultServiceVersion` of the service's properties, for requests that name none.
