@@ -28,7 +28,7 @@ const RULES: &str = "<StorageServiceProperties><Cors><CorsRule>\
     <MaxAgeInSeconds>1</MaxAgeInSeconds><ExposedHeaders/><AllowedHeaders/></CorsRule></Cors>\
     </StorageServiceProperties>";
 
-/// An emulator with the queue `jobs`, the blob `c/b` and the table `rows`.
+/// An emulator with the queue `jobs`, the blob `box/b` and the table `rows`.
 struct World(Emulator);
 
 impl World {
@@ -41,8 +41,8 @@ impl World {
         let table = r#"{"TableName":"rows"}"#;
         for (service, method, path, headers, content) in [
             (Service::Queue, "PUT", "/jobs", &[][..], ""),
-            (Service::Blob, "PUT", "/c?restype=container", &[], ""),
-            (Service::Blob, "PUT", "/c/b", &block, "a picture"),
+            (Service::Blob, "PUT", "/box?restype=container", &[], ""),
+            (Service::Blob, "PUT", "/box/b", &block, "a picture"),
             (Service::Table, "POST", "/Tables", &json, table),
         ] {
             let made = world.ask(service, method, path, headers, content).await;
@@ -203,7 +203,7 @@ async fn pictures_are_shown_and_scripts_of_strangers_read_nothing() {
         (&[EVIL], 403),
         (&[OPAQUE], 403),
     ] {
-        let answer = world.ask(Service::Blob, "GET", "/c/b", headers, "").await;
+        let answer = world.ask(Service::Blob, "GET", "/box/b", headers, "").await;
         assert_eq!(answer.0, expected, "{headers:?}: {}", answer.1);
     }
 }
@@ -213,7 +213,7 @@ async fn pictures_are_shown_and_scripts_of_strangers_read_nothing() {
 async fn a_refusal_names_the_origin_and_the_host() {
     let world = World::new().await;
     for (service, path) in [
-        (Service::Blob, "/c/b"),
+        (Service::Blob, "/box/b"),
         (Service::Queue, "/jobs?comp=metadata"),
         (Service::Table, "/rows()"),
     ] {
@@ -244,10 +244,10 @@ async fn other_machines_name_the_server_as_they_please() {
         ("::ffff:127.0.0.1", 400),
     ] {
         let headers = [("host", "storage.example:10000")];
-        let request = ("GET", "/c/b", &headers[..], "");
+        let request = ("GET", "/box/b", &headers[..], "");
         let (status, body) = world.ask_at(local, Service::Blob, request).await;
         assert_eq!(status, expected, "{local}: {body}");
-        let from_page = ("GET", "/c/b", &[headers[0], EVIL][..], "");
+        let from_page = ("GET", "/box/b", &[headers[0], EVIL][..], "");
         let (status, _) = world.ask_at(local, Service::Blob, from_page).await;
         assert!(status >= 400, "{local}");
     }
