@@ -147,6 +147,7 @@ pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), S
         return Err(StorageError::invalid_header("Host", ""));
     }
     check_host(core, head, socket)?;
+    check_codings(&head.headers)?;
     // The service's front end answers 411 to an upload of no stated length, even an empty one.
     let is_upload = matches!(head.method, Method::PUT | Method::POST);
     let has_length = [CONTENT_LENGTH, TRANSFER_ENCODING]
@@ -156,6 +157,21 @@ pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), S
         return Err(ErrorCode::MissingContentLengthHeader.into());
     }
     Ok(())
+}
+
+/// RFC 9112, 6.1 and 6.3: bytes in a coding besides chunked would be kept as they came, and a request
+/// with two lengths can be read in two ways.
+fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else {
+        return Ok(());
+    };
+    let is_chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if is_chunked && codings.next().is_none() && !headers.contains_key(CONTENT_LENGTH) {
+        return Ok(());
+    }
+    let shown = String::from_utf8_lossy(coding.as_bytes());
+    Err(StorageError::invalid_header("Transfer-Encoding", &shown))
 }
 
 /// Refuses a host name that a web page could have pointed at this machine. No browser leaves the name

@@ -174,6 +174,58 @@ async fn windows_addresses_and_protocols() {
     }
 }
 
+/// `sip` and `spr` of the signature in a copy source's URL: they hold as if the caller had read the
+/// source, in every operation that reads one.
+#[tokio::test]
+async fn the_signature_of_a_copy_source_holds_for_who_copies() {
+    let world = World::new().await;
+    let put = world.account_sas("rwac");
+    let block = ("x-ms-blob-type", "BlockBlob");
+    let append = world.owner("PUT", "/box/log", &[("x-ms-blob-type", "AppendBlob")], "");
+    assert_eq!(append.await.status, 201);
+    for (ip, protocol, peer, scheme, source, may) in [
+        ("10.0.0.5", "", "10.0.0.5", "http", "http", true),
+        ("10.0.0.5", "", "10.0.0.6", "http", "http", false),
+        ("", "https", "10.0.0.5", "https", "https", true),
+        ("", "https", "10.0.0.5", "https", "http", false),
+        ("", "https", "10.0.0.5", "http", "https", false),
+        ("", "https,http", "10.0.0.5", "http", "http", true),
+    ] {
+        let sas = ServiceSas {
+            ip,
+            protocol,
+            ..service(&world)
+        };
+        let sas = sas.sign(key().as_bytes());
+        let source = format!("{source}://127.0.0.1:10000/{ACCOUNT}/box/b?{sas}");
+        let source = ("x-ms-copy-source", source.as_str());
+        for (path, headers, done) in [
+            ("/open/a?", &[source][..], 202),
+            ("/open/b?", &[source, ("x-ms-requires-sync", "true")], 202),
+            ("/open/c?", &[source, block], 201),
+            ("/open/d?comp=block&blockid=AAAA&", &[source], 201),
+            ("/box/log?comp=appendblock&", &[source], 201),
+        ] {
+            let path = format!("{path}{put}");
+            let version = world.version.to_string();
+            let headers = [&[("x-ms-version", version.as_str())], headers].concat();
+            let answer = world.send_from((peer, scheme), "PUT", &path, &headers);
+            let answer = answer.await;
+            let expected = if may {
+                (done, "")
+            } else {
+                (403, "CannotVerifyCopySource")
+            };
+            assert_eq!(
+                answer.outcome(),
+                expected,
+                "{path} {source:?} {}",
+                answer.body
+            );
+        }
+    }
+}
+
 /// `si`: what the policy says the signature must not, and something must be said by one of them.
 #[tokio::test]
 async fn a_stored_policy_completes_a_signature() {

@@ -201,13 +201,25 @@ impl World {
 
     /// Sends a GET from this address, as a socket would.
     pub(crate) async fn get_from(&self, peer: &str, path: &str) -> Answer {
-        let host = ("host", "127.0.0.1:10000");
+        self.send_from((peer, "https"), "GET", path, &[]).await
+    }
+
+    /// Sends a request without a body from this address over this scheme, as a socket would.
+    pub(crate) async fn send_from(
+        &self,
+        (peer, scheme): (&str, &str),
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let own = [("host", "127.0.0.1:10000"), ("content-length", "0")];
+        let headers = [&own, headers].concat();
         let socket = Socket {
             peer: Some(peer.parse::<IpAddr>().unwrap()),
-            secure: true,
+            secure: scheme == "https",
             ..Socket::default()
         };
-        let request = request(("https", self.service), "GET", path, &[host], "");
+        let request = request((scheme, self.service), method, path, &headers, "");
         answer(self.emulator.call_on(request, socket).await.unwrap()).await
     }
 
