@@ -159,15 +159,14 @@ pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), S
     Ok(())
 }
 
-/// RFC 9112, 6.1 and 6.3: bytes in a coding besides chunked would be kept as they came, and a request
-/// with two lengths can be read in two ways.
+/// RFC 9112, 6.1: bytes in a coding besides chunked would be kept as they came.
 fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else {
         return Ok(());
     };
     let is_chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    if is_chunked && codings.next().is_none() && !headers.contains_key(CONTENT_LENGTH) {
+    if is_chunked && codings.next().is_none() {
         return Ok(());
     }
     let shown = String::from_utf8_lossy(coding.as_bytes());

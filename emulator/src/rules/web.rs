@@ -64,28 +64,30 @@ impl fmt::Display for AllowedHost {
     }
 }
 
-/// Whether a request may name this host, with or without a port. Nobody can point an address, or a
-/// name of one label, at another machine by public DNS.
+/// Whether a request may name this host, with or without a port. An address needs no DNS, and
+/// public DNS has no names of one label, so no stranger can point either at this machine.
 pub fn is_known_host(authority: &str, allowed: &[AllowedHost]) -> bool {
-    let host = name_of(authority);
-    let is_safe = || {
-        host.parse::<IpAddr>().is_ok()
-            || (is_name(host) && (!host.contains('.') || is_reserved(host)))
+    let is_named = |allowed: &AllowedHost, host| match allowed {
+        AllowedHost::Any => true,
+        AllowedHost::Named(hosts) => hosts.admits(host),
     };
-    is_safe()
-        || allowed.iter().any(|allowed| match allowed {
-            AllowedHost::Any => true,
-            AllowedHost::Named(hosts) => hosts.admits(host),
-        })
+    let Some(host) = name_of(authority) else {
+        return allowed.contains(&AllowedHost::Any);
+    };
+    host.parse::<IpAddr>().is_ok()
+        || (is_name(host) && (!host.contains('.') || is_reserved(host)))
+        || allowed.iter().any(|allowed| is_named(allowed, host))
 }
 
 /// Whether a page of this origin may send any request to a server that is addressed as `authority`:
 /// a page of this machine, or one that came from the server itself.
 pub fn is_trusted_origin(origin: &str, authority: &str) -> bool {
-    let Some((_, from)) = origin.split_once("://") else {
+    let Some((from, host)) = origin
+        .split_once("://")
+        .and_then(|(_, from)| Some((from, name_of(from)?)))
+    else {
         return false;
     };
-    let host = name_of(from);
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
     (!from.is_empty() && from.eq_ignore_ascii_case(authority))
         || host.eq_ignore_ascii_case("localhost")
@@ -98,15 +100,16 @@ fn is_reserved(host: &str) -> bool {
     domains.into_iter().any(|domain| is_below(host, domain))
 }
 
-/// The name of `name:port`, without the dot that may end it; the address of `[address]:port`.
-fn name_of(authority: &str) -> &str {
-    match authority.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or_default(),
-        None => {
-            let name = authority.split(':').next().unwrap_or_default();
-            name.strip_suffix('.').unwrap_or(name)
-        }
-    }
+/// The name of `name:port`, without the dot that may end it, or the address of `[address]:port`.
+/// `None` for what is neither.
+fn name_of(authority: &str) -> Option<&str> {
+    let (name, port) = match authority.strip_prefix('[') {
+        Some(v6) => v6.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let digits = port.strip_prefix(':').unwrap_or(port);
+    let is_port = digits.bytes().all(|b| b.is_ascii_digit());
+    is_port.then(|| name.strip_suffix('.').unwrap_or(name))
 }
 
 #[cfg(test)]
@@ -151,6 +154,10 @@ mod tests {
             ("a..local", false),
             ("127.0.0.1@evil.example", false),
             ("evil.example@localhost", false),
+            ("127.0.0.1:80, evil.example", false),
+            ("localhost:evil.example", false),
+            ("[::1]evil.example", false),
+            ("[::1", false),
             ("evil example", false),
             ("évil.example", false),
             ("", false),
@@ -195,6 +202,7 @@ mod tests {
             ("http://storage:3000", "storage:10000", false),
             ("https://evil.example", "127.0.0.1:10000", false),
             ("https://localhost.evil.example", "127.0.0.1:10000", false),
+            ("https://localhost:evil.example", "127.0.0.1:10000", false),
             ("http://192.168.1.5", "127.0.0.1:10000", false),
             ("null", "127.0.0.1:10000", false),
             ("file://", "127.0.0.1:10000", false),

@@ -51,3 +51,17 @@ async fn a_request_cut_short_ends_at_once() {
         assert_eq!(found.status, 404, "{about}");
     }
 }
+
+/// RFC 9112, 6.3: a length beside a transfer coding may hide a second request. The coding counts,
+/// and nothing is read behind it.
+#[tokio::test]
+async fn a_request_with_two_lengths_is_the_last_of_its_connection() {
+    let served = Served::new(Patience::default()).await;
+    let (length, chunked) = ("Content-Length: 5", "Transfer-Encoding: chunked");
+    for (first, second) in [(length, chunked), (chunked, length)] {
+        let both = served.put("made", &format!("{first}\r\n{second}"));
+        let mut raw = served.connect().await;
+        raw.say(both + "0\r\n\r\n" + &served.get()).await;
+        assert_eq!(raw.hear_out().await, [411], "{first}");
+    }
+}
