@@ -173,8 +173,9 @@ fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
     Err(StorageError::invalid_header("Transfer-Encoding", &shown))
 }
 
-/// Refuses a host name that a web page could have pointed at this machine. No browser leaves the name
-/// out. Where a server listens for other machines they name it as they like, unless it was told how.
+/// Refuses a host name that a web page could have pointed at this machine. No browser leaves the
+/// name out. Where a server listens for other machines, they name it as they like unless it was told
+/// how.
 fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     let allowed = &core.config.allowed_hosts;
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();

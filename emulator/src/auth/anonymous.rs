@@ -1,7 +1,7 @@
 //! Requests without credentials: what a container's public access opens to anybody.
 //!
-//! Source: "Configure anonymous read access"; recordings for the 404 that hides what is private. Its
-//! table leaves uncommitted blocks to the owner, and no document opens tags to anybody.
+//! Source: "Configure anonymous read access", whose table leaves uncommitted blocks to the owner;
+//! recordings for the 404 that hides what is private. No document opens tags to anybody.
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 

@@ -1,13 +1,14 @@
 //! Web pages and the host names that they use: what a browser sends on behalf of a stranger.
 //!
-//! A browser lets every page send requests to a server on its reader's machine. It keeps the answer
-//! from a page of another origin, but the request is carried out; and where the page's own host name
-//! is made to lead to that machine (DNS rebinding), the page reads the answer as well. Azure is safe
-//! from both because its keys are secret and its names are its own. The emulator's key is public.
+//! A browser lets every page send requests to a server on its reader's machine. It keeps the
+//! answer from a page of another origin, but the request is carried out; and where the page's own
+//! host name is made to lead to that machine (DNS rebinding), the page reads the answer as well.
+//! Azure is safe from both because its keys are secret and its names are its own. The emulator's
+//! key is public.
 //!
 //! So a request has to name a host that nobody can point at this machine by public DNS, and a page
-//! has to be of this machine, of the server itself, or let in by a rule of CORS. Whoever answers the
-//! names of the local network is trusted.
+//! has to be of this machine, of the server itself, or let in by a rule of CORS. Whoever answers
+//! the names of the local network is trusted.
 
 use std::fmt;
 use std::net::IpAddr;

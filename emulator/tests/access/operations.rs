@@ -66,6 +66,7 @@ impl Row {
         let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
         lines.map(|line| {
             let columns: Vec<&str> = line.split('\t').collect();
+            let columns: [&str; 8] = columns.try_into().unwrap();
             let [
                 service,
                 operation,
@@ -75,10 +76,7 @@ impl Row {
                 letters,
                 signed,
                 public,
-            ] = columns[..]
-            else {
-                panic!("a row has eight columns: {line}");
-            };
+            ] = columns;
             let (method, path) = request.split_once(' ').unwrap();
             let signed = if signed == "=" { letters } else { signed };
             Row {
