@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
-# `object_store` crate, rounds with Microsoft's Python SDKs of blobs, queues and tables, and the
-# commands of azure-cli for queues and tables. They come from PyPI and crates.io into build/suites
-# (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
+# `object_store` crate, rounds with Microsoft's SDKs for Python, JavaScript, Go and Java and with what
+# people build on them (ci/suites/clients.sh), and the commands of azure-cli for queues and tables.
+# They come from package registries into build/suites (a quarter of an hour and 4 GB the first
+# time); what they fail, and why, is listed in DIFFERENCES.md.
 #
 #   ci/suites.sh                            all of them
 #   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue
-#                                           python_tables azure_cli azure_cli_tables
+#                                           python_tables azure_cli azure_cli_tables clients
+#                                           javascript go java hadoop backup
 #
-# Needs: python3, ci/build.sh (or SMALT_BIN_DIR).
+# Needs: python3, node and npm, go, java 17 and maven, apt; ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -271,7 +273,10 @@ cli_with_sas() {
         -e PartitionKey=north RowKey=9
 }
 
-[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli azure_cli_tables
+. ci/suites/clients.sh
+
+[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli \
+    azure_cli_tables clients javascript go java hadoop backup
 for suite in "$@"; do
     "suite_$suite"
 done

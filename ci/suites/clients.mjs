@@ -3,25 +3,25 @@
 //
 //     node clients.mjs CONNECTION_STRING [NAME...]
 //
-// Run it where node finds its packages. Prints `FAILED name: why` for each round that fails, and
+// It stands beside its packages. Prints `FAILED name: why` for each round that fails, and
 // `N passed, N failed` at the end.
 
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
-import { createRequire } from "node:module";
 import { Readable } from "node:stream";
 
-const require = createRequire(`${process.cwd()}/package.json`);
-const {
+import {
   BlobBatchClient,
   BlobSASPermissions,
   BlobServiceClient,
   ContainerClient,
   generateBlobSASQueryParameters,
   StorageSharedKeyCredential,
-} = require("@azure/storage-blob");
-const { QueueServiceClient } = require("@azure/storage-queue");
-const { odata, TableClient, TableServiceClient, TableTransaction } = require("@azure/data-tables");
+} from "@azure/storage-blob";
+import { odata, TableClient, TableServiceClient, TableTransaction } from "@azure/data-tables";
+import { QueueServiceClient } from "@azure/storage-queue";
+import { createStorage } from "unstorage";
+import storageDriver from "unstorage/drivers/azure-storage-blob";
 
 const [connection, ...chosen] = process.argv.slice(2);
 const settings = new Map(
@@ -203,11 +203,9 @@ rounds.tables = async () => {
 };
 
 rounds.unstorage = async () => {
-  const { createStorage } = await import("unstorage");
-  const { default: driver } = await import("unstorage/drivers/azure-storage-blob");
   const box = await container();
   const storage = createStorage({
-    driver: driver({ connectionString: connection, containerName: box.containerName }),
+    driver: storageDriver({ connectionString: connection, containerName: box.containerName }),
   });
   await storage.setItem("dir:a", { n: 1 });
   await storage.setItemRaw("raw", Buffer.from([0, 255]));
