@@ -18,7 +18,6 @@ need smalt
 
 adlfs_version=2026.8.0
 object_store_version=0.14
-azure_cli_version=2.91.0
 build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites" && pwd)
 venv=$build/venv
 failures=0
@@ -158,13 +157,9 @@ cli_step() {
 
 # azure_cli NAME: brings azure-cli and lets it speak to a server of its own; sets what the suite needs.
 azure_cli() {
-    local own=$build/venv-cli connection=$1_connection
-    cli=$own/bin/az log=$build/azure_$1.log passed=0 failed=0
-    if [ ! -e "$own/installed" ]; then
-        python3 -m venv "$own"
-        "$own/bin/pip" install --quiet --disable-pip-version-check "azure-cli==$azure_cli_version"
-        touch "$own/installed"
-    fi
+    local connection=$1_connection
+    cli=$build/venv-cli/bin/az log=$build/azure_$1.log passed=0 failed=0
+    once "$build/venv-cli" "$azure_cli_version" azure_cli_program
     start_smalt "$1"
     export AZURE_CONFIG_DIR=$work/az AZURE_CORE_COLLECT_TELEMETRY=no AZURE_CORE_ONLY_SHOW_ERRORS=1
     export AZURE_STORAGE_CONNECTION_STRING=${!connection}

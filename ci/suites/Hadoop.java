@@ -14,10 +14,11 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Hadoop's file systems for Azure, which Spark, Hive and Trino use: ABFS, told that the namespace
- * is flat and left to find out, and the older WASB. They ask production's host names; the server
- * is named as their HTTP proxy. The arguments are an account and its key. Prints
- * `FAILED name: why` for each round that fails, and `N passed, N failed` at the end.
+ * Hadoop's file systems for Azure, which Spark, Hive and Trino use: ABFS, left to find out whether
+ * the namespace is flat and told so, and the older WASB. They ask production's host names; the
+ * server is named as their HTTP proxy, and to ABFS that is told as an endpoint as well. The
+ * arguments are an account, its key, and the server. Prints `FAILED name: why` for each round that
+ * fails, and `N passed, N failed` at the end.
  */
 public final class Hadoop {
     private static void ensure(boolean holds, Object what) {
@@ -76,18 +77,21 @@ public final class Hadoop {
         common.set("fs.azure.account.key." + arguments[0] + ".dfs.core.windows.net", arguments[1]);
         common.set("fs.azure.always.use.https", "false");
         common.set("fs.azure.createRemoteFileSystemDuringInitialization", "true");
-        Configuration flat = new Configuration(common);
-        flat.set("fs.azure.account.hns.enabled", "false");
+        Configuration told = new Configuration(common);
+        told.set("fs.azure.account.hns.enabled", "false");
+        told.set("fs.azure.fns.account.service.type", "BLOB");
+        told.set("fs.azure.abfs.endpoint", arguments[2]);
         Map<String, Configuration> rounds = new LinkedHashMap<>();
         rounds.put("abfs", common);
-        rounds.put("abfs-flat", flat);
+        rounds.put("abfs-told", told);
         rounds.put("wasb", common);
         int failed = 0;
         for (var round : rounds.entrySet()) {
             String name = round.getKey();
             String scheme = name.split("-")[0];
             String box = "hadoop-" + UUID.randomUUID().toString().substring(0, 8);
-            URI uri = URI.create(scheme + "://" + box + "@" + host + "/");
+            String suffix = name.equals("abfs-told") ? ".dfs." : ".blob.";
+            URI uri = URI.create(scheme + "://" + box + "@" + host.replace(".blob.", suffix) + "/");
             try (FileSystem files = FileSystem.newInstance(uri, round.getValue())) {
                 run(files, scheme.equals("abfs"));
             } catch (Throwable error) {

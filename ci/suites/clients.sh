@@ -1,5 +1,6 @@
-# Rounds of other people's programs and libraries, for ci/suites.sh: sourced, not run. Each brings its
-# packages into build/suites once, in pinned versions, starts a server of its own, and reports.
+# Rounds of other people's programs and libraries, for ci/suites.sh and ci/first_minutes.sh:
+# sourced, not run. Each brings its packages into build/suites once, in pinned versions, starts a
+# server of its own, and reports.
 # shellcheck shell=bash disable=SC2154 # build, account, key and work are the sourcing script's
 
 rounds=$PWD/ci/suites
@@ -23,6 +24,13 @@ once() {
         (cd "$directory" && "$@")
         echo "$mark" >"$directory/installed"
     fi
+}
+
+azure_cli_version=2.91.0
+
+azure_cli_program() {
+    python3 -m venv .
+    bin/pip install --quiet --disable-pip-version-check "azure-cli==$azure_cli_version"
 }
 
 python_clients() {
@@ -88,7 +96,7 @@ suite_hadoop() {
     start_smalt hadoop
     round "Hadoop" java -Dhttp.proxyHost="${hadoop_blob%:*}" -Dhttp.proxyPort="${hadoop_blob##*:}" \
         -Dhttp.nonProxyHosts= -cp "$build/hadoop/classes:$build/hadoop/lib/*" \
-        Hadoop "$account" "$key"
+        Hadoop "$account" "$key" "$hadoop_blob"
 }
 
 debian_programs() {
