@@ -19,8 +19,8 @@ use smalt_harness::servers::in_process;
 use smalt_protocol::xml::user_delegation_key::UserDelegationKey;
 use smalt_sleeve::port::{BlobId, CallContext, ErrorKind, Metadata, PutBlob, Storage};
 use smalt_sleeve::{Account, AzureStorage, Credential, FnTransport, Settings, Transport};
-use smalt_sweeper::undo::Undo;
 use smalt_sweeper::decide::Policy;
+use smalt_sweeper::undo::Undo;
 use smalt_sweeper::{
     Accounts, DeadConfig, Finished, Outcome, Sweeper, SweeperConfig, SweptContainer,
 };

@@ -27,24 +27,46 @@ pub fn steers(c: char) -> bool {
 /// The text as part of one line: each character that [`steers`] is written as Rust writes it in a
 /// literal, such as `\n` or `\u{1b}`.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    escaped(text, steers)
+    escaped(text, steers, rust)
 }
 
 /// The text as lines: line feeds stay, everything else is as in [`one_line`].
 pub fn lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c != '\n' && steers(c))
+    escaped(text, |c| c != '\n' && steers(c), rust)
 }
 
-fn escaped(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
+/// A JSON document for people: what its writer left as it is within strings, such as U+009B or a
+/// mark of direction, is written as JSON's own escape. It is the same document.
+pub fn json(document: &str) -> Cow<'_, str> {
+    let escape = |c, shown: &mut String| {
+        let mut units = [0; 2];
+        for unit in char::encode_utf16(c, &mut units) {
+            shown.push_str(&format!("\\u{unit:04x}"));
+        }
+    };
+    escaped(document, |c| c != '\n' && steers(c), escape)
+}
+
+fn rust(c: char, shown: &mut String) {
+    match c {
+        '\n' | '\r' | '\t' => shown.extend(c.escape_default()),
+        c => shown.extend(c.escape_unicode()),
+    }
+}
+
+fn escaped(
+    text: &str,
+    hides: impl Fn(char) -> bool,
+    escape: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
     if !text.chars().any(&hides) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match c {
-            '\n' | '\r' | '\t' if hides(c) => shown.extend(c.escape_default()),
-            c if hides(c) => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
+        match hides(c) {
+            true => escape(c, &mut shown),
+            false => shown.push(c),
         }
     }
     Cow::Owned(shown)
@@ -98,6 +120,10 @@ mod tests {
             assert_eq!(one_line(text), shown);
         }
         assert_eq!(lines("a\nb\u{1b}\r"), "a\nb\\u{1b}\\r");
+        assert_eq!(
+            json("{\n\"a\": \"\u{9b}\u{202e}\"}"),
+            "{\n\"a\": \"\\u009b\\u202e\"}"
+        );
     }
 
     #[test]
@@ -117,7 +143,8 @@ mod tests {
         fn no_text_steers(text in "[\\PC\\x00-\\u{a0}\\u{2000}-\\u{2070}]{0,40}") {
             prop_assert!(!one_line(&text).chars().any(steers));
             prop_assert!(!lines(&text).chars().any(|c| c != '\n' && steers(c)));
-            prop_assert_eq!(one_line(&one_line(&text)), one_line(&text));
+            let shown = one_line(&text);
+            prop_assert_eq!(&one_line(&shown), &shown);
         }
     }
 }

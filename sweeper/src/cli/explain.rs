@@ -34,7 +34,7 @@ pub(crate) async fn explain(args: &ExplainArgs) -> Result<u8> {
     })
 }
 
-fn text(told: &Explained) -> String {
+pub(super) fn text(told: &Explained) -> String {
     let mut lines = vec![told.url.clone(), format!("  {}", verdict(told))];
     let deciding = told.deciding();
     for check in &told.checks {

@@ -117,7 +117,7 @@ fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
     places.iter().map(split).collect()
 }
 
-fn text(report: &UndoReport) -> String {
+pub(super) fn text(report: &UndoReport) -> String {
     let mut text = String::new();
     for row in report.blobs.iter().take(ROWS_SHOWN) {
         let detail = row.detail.iter().map(|detail| format!("  ({detail})"));
