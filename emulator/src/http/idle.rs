@@ -154,13 +154,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for IdleStream<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use http::{Request, Response};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::{Patience, accept};
+    use super::super::{Ends, Patience, accept};
     use super::*;
     use crate::body;
 
@@ -175,7 +173,7 @@ mod tests {
             idle: Some(LIMIT),
             ..Patience::default()
         };
-        let handle = Arc::new(move |_: Request<Body>, _: SocketAddr| async move {
+        let handle = Arc::new(move |_: Request<Body>, _: Ends| async move {
             tokio::time::sleep(hold).await;
             Ok(Response::new(body::full("told")))
         });
