@@ -14,6 +14,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::header_case::HeaderCase;
+use crate::lane::Lane;
 use crate::target::{self, Address, Target};
 
 /// What the transport knows about a request.
@@ -89,6 +90,10 @@ pub fn arrive(
         secure: socket.secure,
         being_deleted_s: core.config.being_deleted_s,
         shuffle_messages: core.config.shuffle_messages,
+        lane: match socket.peer {
+            Some(_) => core.lane.clone(),
+            None => Lane::here(),
+        },
         identity: Identity::Anonymous,
     })
 }

@@ -139,7 +139,10 @@ async fn serve(
             core.faults.clear();
             Ok(json(&account))
         }
-        ("/state", &Method::GET) => Ok(json(&state::dump(core, head.uri.query())?)),
+        ("/state", &Method::GET) => {
+            let dump = || state::dump(core, head.uri.query()).map(|state| json(&state));
+            core.lane.run(dump).await
+        }
         ("/state", &Method::DELETE) => {
             core.reset().map_err(|error| failed(&error))?;
             Ok(json(&serde_json::json!({ "status": "empty" })))

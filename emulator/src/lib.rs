@@ -31,6 +31,7 @@
 //!   operations, `auth` decides who may, `stage` streams bodies in, `reply` is the way out.
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
 //!   what the store keeps; `reap`: how it goes. `query`: SQL over the bytes of a blob.
+//! - `lane`: where work runs whose length a client chooses.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
 //! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
 //!   elsewhere; [`faults`]: what goes wrong on request;
@@ -81,6 +82,7 @@ mod call;
 mod core;
 mod cors;
 mod keys;
+mod lane;
 mod metrics;
 mod operation;
 mod ops;

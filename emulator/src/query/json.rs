@@ -42,12 +42,22 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// How much of it is read until a value within it is found: all of it where there is none.
+    pub fn bytes_to(self, found: Option<Json<'_>>) -> usize {
+        let end = found.map(|found| found.0.as_ptr_range().end as usize);
+        let length = end.and_then(|end| end.checked_sub(self.0.as_ptr() as usize));
+        length.map_or(self.0.len(), |length| length.min(self.0.len()))
+    }
+
     /// The member of a name: the first one that matches.
     pub fn member(self, name: &Name) -> Option<Json<'a>> {
-        let mut members = self.members();
-        members
-            .find(|(key, _)| name.matches(key))
-            .map(|(_, value)| value)
+        let mut cursor = Cursor::within(self.0, b'{');
+        while let Some((key, value)) = cursor.next_member() {
+            if is_named(key, name) {
+                return Some(Json(value));
+            }
+        }
+        None
     }
 
     /// The item at a position.
@@ -59,9 +69,8 @@ impl<'a> Json<'a> {
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> {
         let mut cursor = Cursor::within(self.0, b'{');
         std::iter::from_fn(move || {
-            let name = cursor.next_value()?;
-            cursor.skip(b':');
-            Some((string(name), Json(cursor.next_value()?)))
+            let (name, value) = cursor.next_member()?;
+            Some((string(name), Json(value)))
         })
     }
 
@@ -90,6 +99,13 @@ impl<'a> Cursor<'a> {
         if let Some(rest) = self.rest.strip_prefix(&[sign]) {
             self.rest = rest.trim_ascii_start();
         }
+    }
+
+    /// The next member: its name in quotes, and its value.
+    fn next_member(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let name = self.next_value()?;
+        self.skip(b':');
+        Some((name, self.next_value()?))
     }
 
     /// The next value, past a comma; none before the closing bracket.
@@ -128,7 +144,8 @@ fn value_length(text: &[u8]) -> usize {
             at
         }
         _ => {
-            let end = text.iter().position(|b| b",:]}".contains(b));
+            let ends = |byte: &u8| matches!(byte, b',' | b':' | b']' | b'}');
+            let end = text.iter().position(ends);
             // A sign in a place of its own would hold the reader up for ever.
             end.unwrap_or(text.len()).max(1).min(text.len())
         }
@@ -146,6 +163,16 @@ fn string_length(text: &[u8]) -> usize {
         at += 2;
     }
     text.len()
+}
+
+/// Whether a string in quotes is a name. Most are told apart by their length.
+fn is_named(quoted: &[u8], name: &Name) -> bool {
+    let has_escapes = || memchr::memchr(b'\\', quoted).is_some();
+    if quoted.len() != name.text.len() + 2 && !has_escapes() {
+        // What is no UTF-8 is replaced, and grows.
+        return !quoted.is_ascii() && name.matches(&string(quoted));
+    }
+    name.matches(&string(quoted))
 }
 
 /// What a string in quotes says.

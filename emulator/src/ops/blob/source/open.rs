@@ -170,6 +170,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         peer: None,
         secure: url.is_secure(),
         origin: call.origin.clone(),
+        lane: call.lane.clone(),
         identity: Identity::Anonymous,
     }
 }
