@@ -127,6 +127,7 @@ def set_up(blob, table):
     put = lambda name, body: expect(blob.send("PUT", f"/watched/{name}", BLOCK_BLOB, body), 201)
     put("small", b"1")
     put("line", b"a" * 15_000_000 + b"\n")
+    put("large", b"a" * 64 * 1024 * 1024)
     put("rows", (b"a" * 50 + b",12,x\n") * 150_000)
     put("wide", b"{" + b",".join(b'"k%d":1' % at for at in range(500_000)) + b"}\n")
     put("list", b'{"a":[' + b",".join([b'{"b":1}'] * 500_000) + b"]}\n")
@@ -150,7 +151,7 @@ def attacks(blob, table, control):
     conditions = " or ".join(f"p{at % 100:03} eq 'w{at}'" for at in range(900))
     filtered = f"/watched()?$filter={quote(conditions)}"
     trimmed = "".join(chr(0x4E00 + at) for at in range(10_000)) + "a"
-    junk = b"<StorageServiceProperties>" + b"<a/>" * 900_000 + b"</StorageServiceProperties>"
+    junk = b"<StorageServiceProperties>" + b"<a/>" * 10_000 + b"</StorageServiceProperties>"
     return {
         "LIKE": asks("line", like),
         "LIKE, whose client leaves": lambda: blob.leave(
@@ -174,6 +175,9 @@ def attacks(blob, table, control):
         "a block list": lambda: blob.send(
             "PUT", "/watched/blocks?comp=blocklist", {}, ids(50_000, 1_000)),
         "its blocks": lambda: blob.send("GET", "/watched/blocks?comp=blocklist&blocklisttype=all"),
+        "a copy": lambda: blob.send("PUT", "/watched/copied?comp=block&blockid=MDAw", {
+            "x-ms-copy-source": f"http://{blob.host}:{blob.port}/{ACCOUNT}/watched/large?{SAS}",
+            "x-ms-source-range": "bytes=1-60000000"}),
         "a filter": lambda: table.send("GET", filtered, JSON_BODY),
         "tags": lambda: blob.send("GET", "/?comp=blobs&where=" + quote("k > '0'")),
         "names": lambda: blob.send("GET", blob_list + "&include=metadata,tags,versions,deleted"),
@@ -181,8 +185,21 @@ def attacks(blob, table, control):
         "properties": lambda: blob.send("PUT", "/?restype=service&comp=properties", {}, junk),
         "a batch": lambda: blob.send(
             "POST", "/?comp=batch", {"content-type": "multipart/mixed; boundary=b"}, deletions()),
-        "the state": lambda: control.send("GET", "/../state?blobs=1000000000"),
+        "the state": control_state(control),
     }
+
+
+def control_state(control):
+    def send():
+        connection = http.client.HTTPConnection(control.host, control.port, timeout=60)
+        try:
+            connection.request("GET", "/state?blobs=1000000000")
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    return send
 
 
 def attack(name, send, stop, failures):

@@ -38,7 +38,7 @@ pub enum Weight {
     /// Thousands of records, or a document that is made of them: it runs in the [lane](crate::lane).
     Long,
     /// The same, and what is answered holds much memory as long as it is sent: it needs a
-    /// [room](Room) besides.
+    /// [room](Room) besides, once its document is there.
     Large,
 }
 
@@ -87,6 +87,7 @@ pub trait Read: Sized + Send + Sync + 'static {
 
     /// What is to be noted of the read, in a commit before the response. A note that cannot be
     /// taken is logged, and the response sent all the same.
+    /// Only [light](Weight::Light) operations are asked.
     fn note(&self, _output: &Self::Output, _now: Timestamp) -> Option<Note> {
         None
     }

@@ -209,29 +209,30 @@ async fn run_read<O: Read>(
     body: &mut Body,
 ) -> Result<Reply, StorageError> {
     let mut operation = O::parse(call)?;
-    if O::WEIGHT == Weight::Large && call.lane.is_apart() {
-        operation.enter(core.rooms.enter().await?);
-    }
     if let Takes::Document { most } = operation.takes() {
         let document = stage::document(call, body, most).await?;
+        // Not before: a client that sends slowly keeps nobody else out.
+        if O::WEIGHT == Weight::Large && call.lane.is_apart() {
+            operation.enter(core.rooms.enter().await?);
+        }
         read_document(call, document, |document| operation.document(document)).await?;
     }
+    if O::WEIGHT != Weight::Light {
+        let work = || {
+            let now = core.store.now();
+            let output = core.store.read(|view| operation.read(view, now))?;
+            operation.render(output, call, &core.store)
+        };
+        return call.lane.run(work).await;
+    }
     let now = core.store.now();
-    let read = || core.store.read(|view| operation.read(view, now));
-    let output = match O::WEIGHT {
-        Weight::Light => read(),
-        Weight::Long | Weight::Large => call.lane.run(read).await,
-    }?;
+    let output = core.store.read(|view| operation.read(view, now))?;
     if let Some(note) = operation.note(&output, now)
         && let Err(error) = core.store.commit(note).await
     {
         tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
     }
-    let render = || operation.render(output, call, &core.store);
-    match O::WEIGHT {
-        Weight::Light => render(),
-        Weight::Long | Weight::Large => call.lane.run(render).await,
-    }
+    operation.render(output, call, &core.store)
 }
 
 /// Reads a document: a long one takes its turn.

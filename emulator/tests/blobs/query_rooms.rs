@@ -1,5 +1,7 @@
 //! Queries over sockets: their answers need room, and who does not read gives it up.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::Request;
@@ -65,4 +67,17 @@ async fn who_does_not_read_an_answer_loses_it_when_others_wait() {
         lost += usize::from(answer.collect().await.is_err());
     }
     assert_eq!(lost, 1);
+}
+
+/// An answer that is dropped leaves its room at once.
+#[tokio::test(start_paused = true)]
+async fn who_leaves_makes_room() {
+    let client = with_rows().await;
+    let started = tokio::time::Instant::now();
+    for _ in 0..3 * ROOMS {
+        let (status, answer) = ask(&client).await;
+        assert_eq!(status, 200);
+        drop(answer);
+    }
+    assert_eq!(started.elapsed(), std::time::Duration::ZERO);
 }

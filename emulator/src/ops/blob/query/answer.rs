@@ -110,7 +110,10 @@ impl Query {
 struct Held {
     /// Absent when the answer has ended, or its room was taken away.
     query: Option<Query>,
-    last_asked: Instant,
+    /// When its reader last had something new to take.
+    last_turn: Instant,
+    /// It is the server that keeps its reader waiting.
+    waits: bool,
 }
 
 /// Holds a query between two reads of its answer.
@@ -122,7 +125,7 @@ impl Guest for Holder {
         let Some(mut held) = self.0.try_lock() else {
             return false;
         };
-        let stands_still = held.last_asked.elapsed() >= standing_still;
+        let stands_still = !held.waits && held.last_turn.elapsed() >= standing_still;
         let left = if stands_still {
             held.query.take()
         } else {
@@ -150,7 +153,8 @@ impl Answer {
             }
             Holder(Mutex::new(Held {
                 query: Some(query),
-                last_asked: Instant::now(),
+                last_turn: Instant::now(),
+                waits: false,
             }))
         });
         Answer {
@@ -165,7 +169,7 @@ impl Answer {
     fn piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         let holder = Arc::clone(&self.holder);
         let mut held = holder.0.lock();
-        held.last_asked = Instant::now();
+        let held = &mut *held;
         let Some(query) = &mut held.query else {
             let reason = "the answer was not read while others waited for its room";
             return Poll::Ready(Err(io::Error::other(reason)));
@@ -180,12 +184,15 @@ impl Answer {
         }
         let lane = &self.lane;
         let waiting = self.waiting.get_or_insert_with(|| lane.turn());
+        held.waits = true;
         let _turn = ready!(waiting.as_mut().poll(cx));
         self.waiting = None;
+        held.waits = false;
         if let Err(error) = lane.block(|| query.turn()) {
             held.query = None;
             return Poll::Ready(Err(io::Error::other(error.to_string())));
         }
+        held.last_turn = Instant::now();
         // The connection looks whether its client is still there before it asks again.
         cx.waker().wake_by_ref();
         Poll::Ready(Ok(query.next_piece()))
