@@ -10,6 +10,9 @@ use super::row::text;
 use super::sql::Name;
 use super::value::Value;
 
+/// Steps for each byte that is passed over in search of a value.
+const BYTE_STEPS: usize = 2;
+
 /// The text of one JSON value, without white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<'a>(&'a [u8]);
@@ -42,11 +45,11 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// How much of it is read until a value within it is found: all of it where there is none.
-    pub fn bytes_to(self, found: Option<Json<'_>>) -> usize {
+    /// Steps of finding a value within it: so much of it is read, all of it where there is none.
+    pub fn steps_to(self, found: Option<Json<'_>>) -> usize {
         let end = found.map(|found| found.0.as_ptr_range().end as usize);
         let length = end.and_then(|end| end.checked_sub(self.0.as_ptr() as usize));
-        length.map_or(self.0.len(), |length| length.min(self.0.len()))
+        BYTE_STEPS * length.map_or(self.0.len(), |length| length.min(self.0.len()))
     }
 
     /// The member of a name: the first one that matches.
@@ -165,12 +168,19 @@ fn string_length(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Whether a string in quotes is a name. Most are told apart by their length.
+/// Whether a string in quotes is a name. Most are told apart by their bytes; those with escapes, and
+/// bytes that are no UTF-8, are read.
 fn is_named(quoted: &[u8], name: &Name) -> bool {
-    let has_escapes = || memchr::memchr(b'\\', quoted).is_some();
-    if quoted.len() != name.text.len() + 2 && !has_escapes() {
-        // What is no UTF-8 is replaced, and grows.
-        return !quoted.is_ascii() && name.matches(&string(quoted));
+    let inside = quoted.strip_prefix(b"\"").unwrap_or(quoted);
+    let inside = inside.strip_suffix(b"\"").unwrap_or(inside);
+    let wanted = name.text.as_bytes();
+    let is_same = match name.is_exact {
+        true => inside == wanted,
+        false => inside.eq_ignore_ascii_case(wanted),
+    };
+    let has_escapes = memchr::memchr(b'\\', inside).is_some();
+    if !has_escapes && (is_same || inside.is_ascii()) {
+        return is_same;
     }
     name.matches(&string(quoted))
 }

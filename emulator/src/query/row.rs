@@ -74,7 +74,7 @@ impl<'a> Row<'a> {
             return Ok(Value::Missing);
         };
         let mut found = json.member(name);
-        meter.step(json.bytes_to(found))?;
+        meter.step(json.steps_to(found))?;
         for step in steps {
             let Some(within) = found else {
                 break;
@@ -84,7 +84,7 @@ impl<'a> Row<'a> {
                 Step::Item(index) => within.item(*index),
                 Step::Each => None,
             };
-            meter.step(within.bytes_to(found))?;
+            meter.step(within.steps_to(found))?;
         }
         Ok(found.map_or(Value::Missing, Json::value))
     }

@@ -149,7 +149,7 @@ impl Work {
         let Some((step, rest)) = path.split_first() else {
             return self.row(Row::Json(json), position);
         };
-        if let Err(fault) = self.meter.step(json.raw().len()) {
+        if let Err(fault) = self.meter.step(json.steps_to(None)) {
             return self.fault(fault, position);
         }
         let found = match step {
