@@ -38,7 +38,8 @@ JSON_INPUT = "<InputSerialization><Format><Type>json</Type></Format></InputSeria
 def account_sas():
     expiry = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     fields = {"sv": VERSION, "ss": "bqt", "srt": "sco", "sp": "rwdlacupfti", "se": expiry}
-    signed = [ACCOUNT, fields["sp"], fields["ss"], fields["srt"], "", expiry, "", "", VERSION, "", ""]
+    signed = [ACCOUNT, fields["sp"], fields["ss"], fields["srt"]]
+    signed += ["", expiry, "", "", VERSION, "", ""]
     digest = hmac.new(base64.b64decode(KEY), "\n".join(signed).encode(), hashlib.sha256).digest()
     return urlencode({**fields, "sig": base64.b64encode(digest).decode()})
 
@@ -161,14 +162,16 @@ def attacks(blob, table, control):
             "SELECT COUNT(*) FROM BlobStorage WHERE _1 LIKE '%a_" + "a" * 5_000 + "b%'")),
         "many conditions": asks("rows", query(
             "SELECT _2 FROM BlobStorage WHERE " + " OR ".join(["_1 = 'b'"] * 10_000))),
-        "TRIM": asks("line", query(f"SELECT COUNT(TRIM(BOTH '{trimmed}' FROM _1)) FROM BlobStorage")),
+        "TRIM": asks("line", query(
+            f"SELECT COUNT(TRIM(BOTH '{trimmed}' FROM _1)) FROM BlobStorage")),
         "a long field 49 times": asks("line", query(
             "SELECT " + ",".join(["UPPER(_1)"] * 49) + " FROM BlobStorage")),
         "a wide record": asks("wide", query(
             "SELECT " + ",".join(f"k{at}" for at in range(499_950, 499_999)) + " FROM BlobStorage",
             JSON_INPUT)),
         "many rows of a record": asks("list", query(
-            "SELECT b FROM BlobStorage[*].a[*] WHERE " + " OR ".join(["b = 2"] * 1_000), JSON_INPUT)),
+            "SELECT b FROM BlobStorage[*].a[*] WHERE " + " OR ".join(["b = 2"] * 1_000),
+            JSON_INPUT)),
         "an answer that nobody reads": lambda: blob.leave(
             "POST", "/watched/line?comp=query", query("SELECT * FROM BlobStorage"), 3
         ),
@@ -216,7 +219,7 @@ def attack(name, send, stop, failures):
 
 
 def watch(blob, control, found):
-    """In a process of its own, so that what is measured is the server. Reports until it is ended."""
+    """Runs in a process of its own, so that what is measured is the server, until it is ended."""
     while True:
         for name, service, path in [
             ("health", control, "/health"),

@@ -168,8 +168,8 @@ fn string_length(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Whether a string in quotes is a name. Most are told apart by their bytes; those with escapes, and
-/// bytes that are no UTF-8, are read.
+/// Whether a string in quotes is a name. Most are told apart by their bytes; those with escapes,
+/// and bytes that are no UTF-8, are read.
 fn is_named(quoted: &[u8], name: &Name) -> bool {
     let inside = quoted.strip_prefix(b"\"").unwrap_or(quoted);
     let inside = inside.strip_suffix(b"\"").unwrap_or(inside);
