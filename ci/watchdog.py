@@ -3,8 +3,9 @@
     watchdog.py BLOB QUEUE TABLE CONTROL PID [SECONDS]
 
 Fails when `/health` or a small read takes longer than a second, when a request is answered with
-500, or when SIGTERM does not end the server in time. Addresses are `host:port`; PID is smalt's.
-Uses the standard library alone. See watchdog.sh.
+500, or when SIGTERM does not end the server in time. A machine that is busy with other things keeps
+the watch itself waiting: the longest such wait is measured, and added to the second. Addresses are
+`host:port`; PID is smalt's. Uses the standard library alone. See watchdog.sh.
 """
 
 import base64
@@ -26,8 +27,10 @@ ACCOUNT = "devstoreaccount1"
 # The key that smalt and Azurite have by themselves. It is public.
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 VERSION = "2021-12-02"
-# A processor that is fully taken still answers within this many seconds.
+# Processors that are fully taken by requests still answer within this many seconds.
 SLOWEST = 1.0
+# How often the watch asks, in seconds.
+PAUSE = 0.02
 # Requests in flight have five seconds to end; one record of a query may take two more.
 SHUTDOWN = 15.0
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
@@ -235,7 +238,9 @@ def watch(blob, control, found):
                 status = repr(error)
             connection.close()
             found.put((name, started, status, time.monotonic()))
-        time.sleep(0.02)
+        started = time.monotonic()
+        time.sleep(PAUSE)
+        found.put(("pause", started, 200, time.monotonic() - PAUSE))
 
 
 def resident_mib(pid):
@@ -287,9 +292,11 @@ def main():
         slowest[name] = max(slowest[name], took)
     print(f"slowest: {', '.join(f'{name} {took:.2f} s' for name, took in slowest.items())}; "
           f"{most} MiB at most; ended {ended:.1f} s after SIGTERM")
+    allowed = SLOWEST + slowest.pop("pause", 0.0)
     failures += [
-        f"{name} took {slowest.get(name, 99):.2f} s" for name in ("health", "read")
-        if slowest.get(name, 99) > SLOWEST
+        f"{name} took {slowest.get(name, 99):.2f} s, {allowed:.2f} s are allowed"
+        for name in ("health", "read")
+        if slowest.get(name, 99) > allowed
     ]
     if ended >= SHUTDOWN:
         failures.append(f"SIGTERM did not end it within {SHUTDOWN} s")

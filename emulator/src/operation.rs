@@ -35,7 +35,8 @@ pub enum Takes {
 pub enum Weight {
     /// A few records are looked at.
     Light,
-    /// Thousands of records, or a document that is made of them: it runs in the [lane](crate::lane).
+    /// Thousands of records, or a document that is made of them: it runs in the
+    /// [lane](crate::lane).
     Long,
     /// The same, and what is answered holds much memory as long as it is sent: it needs a
     /// [room](Room) besides, once its document is there.

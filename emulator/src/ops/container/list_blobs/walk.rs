@@ -21,8 +21,8 @@ use crate::records::{BlobRecord, Record, UncommittedRecord};
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
 
-/// Items that are not shown and that one walk passes over: ours. "The List Blobs operation [...] may
-/// return fewer results than specified by maxresults, or no results at all", and a marker.
+/// Items that are not shown and that one walk passes over: ours. A page may have fewer results than
+/// `maxresults`, or none, and a marker: "List Blobs".
 pub(super) const HIDDEN_MAX: usize = 20_000;
 
 /// What a listing walks over.
