@@ -60,6 +60,7 @@ impl Part {
         let socket = Socket {
             service: Some(outer.service()),
             peer: outer.peer,
+            local: None,
             secure: outer.secure,
         };
         let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
