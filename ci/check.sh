@@ -36,6 +36,9 @@ bash ci/malformed.sh
 step "TLS and host names"
 bash ci/tls.sh
 
+step "strangers at the ports"
+bash ci/strangers.sh
+
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
