@@ -43,6 +43,9 @@ step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
 
+step "packages and images"
+bash ci/packages.sh
+
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh
 bash ci/billing.sh

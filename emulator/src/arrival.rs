@@ -13,6 +13,7 @@ use crate::auth::Identity;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::data_lake;
 use crate::header_case::HeaderCase;
 use crate::rules::web;
 use crate::target::{self, Address, Target};
@@ -53,6 +54,7 @@ pub fn arrive(
         names_container: ["container", "account"]
             .iter()
             .any(|container| restype.eq_ignore_ascii_case(container)),
+        has_data_lake_shape: data_lake::has_shape(&head.method, &head.headers, &query),
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
