@@ -181,8 +181,8 @@ fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
 }
 
 /// Refuses a host name that a web page could have pointed at this machine. No browser leaves the
-/// name out. Where a server listens for other machines, they name it as they like unless it was told
-/// how.
+/// name out. Where a server listens for other machines, they name it as they like unless it was
+/// told how.
 fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     let allowed = &core.config.allowed_hosts;
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
