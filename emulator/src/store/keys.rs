@@ -24,6 +24,17 @@ pub(super) fn location(id: PayloadId) -> Vec<u8> {
     numbered(LOCATION, id.0)
 }
 
+/// The payload of a [`location`] key; `None` for other keys.
+pub(super) fn payload_at(key: &[u8]) -> Option<PayloadId> {
+    let id = key.strip_prefix(&[LOCATION])?;
+    id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
+}
+
+/// Whether a record says where payloads are, or what their segments hold.
+pub(super) fn is_of_place(key: &[u8]) -> bool {
+    matches!(key.first(), Some(&(LOCATION | SEGMENT | SEGMENT_PAYLOAD)))
+}
+
 /// How many references a payload has beyond the first.
 pub(super) fn references(id: PayloadId) -> Vec<u8> {
     numbered(REFERENCES, id.0)

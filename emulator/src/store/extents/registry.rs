@@ -238,11 +238,13 @@ impl Extents {
         (segments.len(), bytes.sum())
     }
 
-    /// Forgets all segments in memory and begins to count anew; files wait for maintenance.
-    pub(in super::super) fn clear(&self) {
+    /// Goes on with these segments in memory, counting on so that no two share a number; files wait
+    /// for maintenance.
+    pub(in super::super) fn replace(&self, by: BTreeMap<u64, Arc<Segment>>) {
         if self.files.is_none() {
-            self.segments.write().clear();
-            self.tail.lock().last = 0;
+            let mut tail = self.tail.lock();
+            tail.last = tail.last.max(by.last_key_value().map_or(0, |(last, _)| *last));
+            *self.segments.write() = by;
         }
     }
 }
