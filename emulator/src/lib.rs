@@ -71,6 +71,7 @@ pub mod register;
 pub mod sdk;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod state;
 pub mod store;
 
 pub mod header_case;

@@ -42,7 +42,9 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
         (false, Durability::Fast) => builder.fast(&cli.location),
     }
     .open()?;
+    let started = server::start(cli, &emulator).await?;
     let server = Server::bind(cli, emulator).await?;
     server.announce(cli);
+    server::announce_start(cli, &started);
     server.run().await
 }

@@ -297,6 +297,16 @@ impl Store {
         self.0.close()
     }
 
+    /// Whether it keeps nothing on disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.0.shared.mode == Mode::Memory
+    }
+
+    /// Whether nothing was ever committed to it.
+    pub fn is_fresh(&self) -> bool {
+        self.last_used().ticks() == 0
+    }
+
     /// The store's figures.
     pub fn stats(&self) -> Stats {
         let (segments, segment_bytes) = self.0.shared.extents.size();

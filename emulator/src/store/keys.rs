@@ -20,12 +20,12 @@ const SEGMENT: u8 = 0x03;
 const SEGMENT_PAYLOAD: u8 = 0x04;
 
 /// Where a payload is.
-pub(super) fn location(id: PayloadId) -> Vec<u8> {
+pub fn location(id: PayloadId) -> Vec<u8> {
     numbered(LOCATION, id.0)
 }
 
 /// The payload of a [`location`] key; `None` for other keys.
-pub(super) fn payload_at(key: &[u8]) -> Option<PayloadId> {
+pub fn payload_at(key: &[u8]) -> Option<PayloadId> {
     let id = key.strip_prefix(&[LOCATION])?;
     id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
 }

@@ -138,12 +138,14 @@ impl<'a> Successor<'a> {
         }
     }
 
-    /// The payload that was taken under this id.
+    /// Takes a copy of a payload that was taken, under another id.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn taken(&self, id: PayloadId) -> StoreResult<Payload> {
-        super::payload::location(self, id)
+    /// When it cannot be read, or the disk refuses.
+    pub fn duplicate(&mut self, id: PayloadId, of: PayloadId) -> StoreResult<()> {
+        let payload = super::payload::location(self, of)?;
+        let at = self.copy(&payload)?;
+        self.enter(id, at)
     }
 
     /// Says when the last commit of this state was.
@@ -204,7 +206,11 @@ impl<'a> Successor<'a> {
         self.engine.sync()?;
         let reached = read_stamp(&Bare(self.engine.as_ref()))?;
         let mut segments = super::shared::segments(&self)?;
-        segments.retain(|number, _| self.held.iter().all(|own| own.segment().number() != *number));
+        segments.retain(|number, _| {
+            self.held
+                .iter()
+                .all(|own| own.segment().number() != *number)
+        });
         Ok(Built {
             engine: self.engine,
             reached,

@@ -243,7 +243,9 @@ impl Extents {
     pub(in super::super) fn replace(&self, by: BTreeMap<u64, Arc<Segment>>) {
         if self.files.is_none() {
             let mut tail = self.tail.lock();
-            tail.last = tail.last.max(by.last_key_value().map_or(0, |(last, _)| *last));
+            tail.last = tail
+                .last
+                .max(by.last_key_value().map_or(0, |(last, _)| *last));
             *self.segments.write() = by;
         }
     }
