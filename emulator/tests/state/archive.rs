@@ -89,7 +89,7 @@ async fn other_versions_and_unknown_accounts_are_refused_by_name() {
     assert_eq!(
         client
             .of_other_account()
-            .send("PUT", "/c?restype=container", &[], "")
+            .send("PUT", "/ccc?restype=container", &[], "")
             .await
             .status,
         201

@@ -26,7 +26,7 @@ fn database(collections: &[(&str, Value)]) -> Value {
 
 fn container() -> Value {
     json!({
-        "accountName": "devstoreaccount1", "name": "c", "metadata": { "k": "v" },
+        "accountName": "devstoreaccount1", "name": "ccc", "metadata": { "k": "v" },
         "properties": {
             "etag": "\"0x24A0DC568169B40\"", "lastModified": "2026-01-02T03:04:05.678Z",
             "leaseState": "available",
@@ -36,7 +36,7 @@ fn container() -> Value {
 
 fn blob() -> Value {
     json!({
-        "accountName": "devstoreaccount1", "containerName": "c", "name": "b", "snapshot": "",
+        "accountName": "devstoreaccount1", "containerName": "ccc", "name": "b", "snapshot": "",
         "isCommitted": true, "deleted": false,
         "properties": {
             "creationTime": "2026-01-02T03:04:05.678Z",
@@ -77,7 +77,7 @@ async fn a_blob_comes_with_its_bytes_and_its_etag() {
     let client = Client::new();
     let report = client.emulator().import_azurite(dir.path()).unwrap();
     assert_eq!((report.containers, report.blobs), (1, 1));
-    let answer = client.send("GET", "/c/b", &[], "").await;
+    let answer = client.send("GET", "/ccc/b", &[], "").await;
     assert_eq!((answer.status, answer.body.as_ref()), (200, &b"hello"[..]));
     assert_eq!(answer.header("etag"), "\"0x25D1E948EA45C00\"");
     assert_eq!(

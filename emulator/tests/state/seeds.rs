@@ -21,7 +21,7 @@ name = "hello.txt"
 text = "hello"
 content_encoding = "identity"
 metadata = { kind = "greeting" }
-tags = { colour = "red & blue" }
+tags = { colour = "red blue" }
 tier = "Cool"
 
 [[container.blob]]
@@ -235,7 +235,7 @@ async fn a_broken_seed_names_line_and_field_and_changes_nothing() {
         (
             "[[container.blob]]\nname = \"b\"\nmetadata = { \"a b\" = \"c\" }",
             4,
-            "Metadata",
+            "header name",
         ),
         (
             "[[container.blob]]\nname = \"p\"\ntype = \"page\"\ntext = \"odd\"",

@@ -25,7 +25,7 @@ async fn a_snapshot_brings_everything_back() {
         let gone = send(
             emulator,
             Service::Blob,
-            ("DELETE", "/c?restype=container"),
+            ("DELETE", "/ccc?restype=container"),
             &[],
             b"",
         );
@@ -54,7 +54,7 @@ async fn a_fork_begins_with_the_same_and_goes_its_own_way() {
     let fork = emulator.fork().unwrap();
     assert_eq!(seen(&fork).await, before);
     fork.clock().advance(Duration::from_secs(60));
-    let deleted = send(&fork, Service::Queue, ("DELETE", "/q"), &[], b"").await;
+    let deleted = send(&fork, Service::Queue, ("DELETE", "/qqq"), &[], b"").await;
     assert_eq!(deleted.0, 204);
     assert_eq!(seen(emulator).await, before);
     assert_ne!(seen(&fork).await, before);
@@ -68,7 +68,7 @@ async fn forks_give_the_same_answers_to_the_same_requests() {
     let one = client.emulator().fork().unwrap();
     let other = client.emulator().fork().unwrap();
     for fork in [&one, &other] {
-        let put = ("PUT", "/c/new");
+        let put = ("PUT", "/ccc/new");
         let block = [("x-ms-blob-type", "BlockBlob")];
         assert_eq!(send(fork, Service::Blob, put, &block, b"x").await.0, 201);
     }

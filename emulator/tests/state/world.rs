@@ -76,29 +76,29 @@ pub(crate) async fn fill(emulator: &Emulator) {
     let block = [("x-ms-blob-type", "BlockBlob"), ("x-ms-tags", "a=1")];
     let large = large();
     blob(
-        ("PUT", "/c?restype=container"),
+        ("PUT", "/ccc?restype=container"),
         &[("x-ms-meta-k", "v")],
         b"",
     )
     .await;
-    blob(("PUT", "/c/small"), &block, b"small").await;
-    blob(("PUT", "/c/small"), &block, b"a second version").await;
-    blob(("PUT", "/c/large"), &block, &large).await;
-    blob(("PUT", "/c/again"), &block, &large).await;
-    blob(("PUT", "/c/large?comp=snapshot"), &[], b"").await;
-    blob(("PUT", "/c/staged?comp=block&blockid=MDE="), &[], &large).await;
-    blob(("PUT", "/c/log"), &[("x-ms-blob-type", "AppendBlob")], b"").await;
-    blob(("PUT", "/c/log?comp=appendblock"), &[], &large).await;
+    blob(("PUT", "/ccc/small"), &block, b"small").await;
+    blob(("PUT", "/ccc/small"), &block, b"a second version").await;
+    blob(("PUT", "/ccc/large"), &block, &large).await;
+    blob(("PUT", "/ccc/again"), &block, &large).await;
+    blob(("PUT", "/ccc/large?comp=snapshot"), &[], b"").await;
+    blob(("PUT", "/ccc/staged?comp=block&blockid=MDE="), &[], &large).await;
+    blob(("PUT", "/ccc/log"), &[("x-ms-blob-type", "AppendBlob")], b"").await;
+    blob(("PUT", "/ccc/log?comp=appendblock"), &[], &large).await;
     let pages = [
         ("x-ms-blob-type", "PageBlob"),
         ("x-ms-blob-content-length", "4096"),
     ];
-    blob(("PUT", "/c/pages"), &pages, b"").await;
+    blob(("PUT", "/ccc/pages"), &pages, b"").await;
     let write = [
         ("x-ms-page-write", "update"),
         ("x-ms-range", "bytes=512-1023"),
     ];
-    blob(("PUT", "/c/pages?comp=page"), &write, &[7; 512]).await;
+    blob(("PUT", "/ccc/pages?comp=page"), &write, &[7; 512]).await;
     let lease = [
         ("x-ms-lease-action", "acquire"),
         ("x-ms-lease-duration", "-1"),
@@ -107,16 +107,16 @@ pub(crate) async fn fill(emulator: &Emulator) {
             "11111111-1111-1111-1111-111111111111",
         ),
     ];
-    blob(("PUT", "/c/small?comp=lease"), &lease, b"").await;
+    blob(("PUT", "/ccc/small?comp=lease"), &lease, b"").await;
     let queue = |call, body| made(emulator, Service::Queue, call, &[], body);
-    queue(("PUT", "/q"), b"").await;
+    queue(("PUT", "/qqq"), b"").await;
     let message = b"<QueueMessage><MessageText>now</MessageText></QueueMessage>";
-    queue(("POST", "/q/messages"), message).await;
-    queue(("POST", "/q/messages?visibilitytimeout=60"), message).await;
+    queue(("POST", "/qqq/messages"), message).await;
+    queue(("POST", "/qqq/messages?visibilitytimeout=60"), message).await;
     let table = |call, body| made(emulator, Service::Table, call, &[], body);
-    table(("POST", "/Tables"), br#"{"TableName":"t"}"#).await;
+    table(("POST", "/Tables"), br#"{"TableName":"ttt"}"#).await;
     let entity = br#"{"PartitionKey":"p","RowKey":"r","n":1.5}"#;
-    table(("POST", "/t"), entity).await;
+    table(("POST", "/ttt"), entity).await;
 }
 
 /// What a client reads, with ETags.
@@ -126,20 +126,20 @@ pub(crate) async fn seen(emulator: &Emulator) -> Vec<(String, u16, String, Vec<u
         (Service::Blob, "/?comp=list&include=metadata,deleted"),
         (
             Service::Blob,
-            "/c?restype=container&comp=list\
+            "/ccc?restype=container&comp=list\
              &include=snapshots,versions,uncommittedblobs,metadata,tags,copy,deleted",
         ),
-        (Service::Blob, "/c/small"),
-        (Service::Blob, "/c/large"),
-        (Service::Blob, "/c/again"),
-        (Service::Blob, "/c/log"),
-        (Service::Blob, "/c/pages"),
-        (Service::Blob, "/c/pages?comp=pagelist"),
-        (Service::Blob, "/c/staged?comp=blocklist&blocklisttype=all"),
+        (Service::Blob, "/ccc/small"),
+        (Service::Blob, "/ccc/large"),
+        (Service::Blob, "/ccc/again"),
+        (Service::Blob, "/ccc/log"),
+        (Service::Blob, "/ccc/pages"),
+        (Service::Blob, "/ccc/pages?comp=pagelist"),
+        (Service::Blob, "/ccc/staged?comp=blocklist&blocklisttype=all"),
         (Service::Blob, "/?comp=blobs&where=%22a%22%3D%271%27"),
-        (Service::Queue, "/q/messages?peekonly=true&numofmessages=32"),
-        (Service::Queue, "/q?comp=metadata"),
-        (Service::Table, "/t(PartitionKey='p',RowKey='r')"),
+        (Service::Queue, "/qqq/messages?peekonly=true&numofmessages=32"),
+        (Service::Queue, "/qqq?comp=metadata"),
+        (Service::Table, "/ttt(PartitionKey='p',RowKey='r')"),
     ] {
         let (status, etag, body) = send(emulator, service, ("GET", path), &[], b"").await;
         all.push((path.to_owned(), status, etag, body));

@@ -118,15 +118,15 @@ impl Call {
         disk: &dyn Disk,
     ) -> Result<Answer, SeedError> {
         let body = self.content.body(disk)?;
-        let request = self
-            .request(emulator, body)
-            .map_err(|error| SeedError::Store(crate::store::StoreError::Io(error.to_string())))?;
-        // A fault rule that was set before the start cuts nothing here: a fork has none.
-        let answer = emulator.call(request).await.map_err(|_| {
-            SeedError::Store(crate::store::StoreError::Io(
-                "a fault rule cut it".to_owned(),
-            ))
-        })?;
+        // A header that no request can have, or a fault rule that cuts the connection.
+        let refused = |status, error: String| Ok(Answer { status, error });
+        let request = match self.request(emulator, body) {
+            Ok(request) => request,
+            Err(error) => return refused(StatusCode::BAD_REQUEST, error.to_string()),
+        };
+        let Ok(answer) = emulator.call(request).await else {
+            return refused(StatusCode::SERVICE_UNAVAILABLE, "no answer".to_owned());
+        };
         let (head, body) = answer.into_parts();
         let code = head
             .headers
