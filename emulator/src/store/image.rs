@@ -68,7 +68,7 @@ struct Head {
 pub enum Entry<'a> {
     /// A payload with its bytes.
     Payload(PayloadId, Payload),
-    /// A record that is about no place of a payload.
+    /// A record that means the same in any store.
     Record(&'a [u8], &'a Bytes),
 }
 
@@ -161,7 +161,7 @@ impl Image {
     ) -> Result<(), E> {
         let mut entry = |key: &[u8], value: &Bytes| match keys::payload_at(key) {
             Some(id) => visit(Entry::Payload(id, self.payload(value)?)),
-            None if keys::is_of_place(key) => Ok(()),
+            None if keys::is_local(key) => Ok(()),
             None => visit(Entry::Record(key, value)),
         };
         match &self.records {

@@ -30,9 +30,9 @@ pub fn payload_at(key: &[u8]) -> Option<PayloadId> {
     id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
 }
 
-/// Whether a record says where payloads are, or what their segments hold.
-pub(super) fn is_of_place(key: &[u8]) -> bool {
-    matches!(key.first(), Some(&(LOCATION | SEGMENT | SEGMENT_PAYLOAD)))
+/// Whether a record is about this store alone: its format, where payloads are, what segments hold.
+pub(super) fn is_local(key: &[u8]) -> bool {
+    key == FORMAT || matches!(key.first(), Some(&(LOCATION | SEGMENT | SEGMENT_PAYLOAD)))
 }
 
 /// How many references a payload has beyond the first.

@@ -79,13 +79,13 @@ impl<'a> Successor<'a> {
         })
     }
 
-    /// Takes a record. The store's own about places of payloads are not taken: they come of
-    /// [`payload`](Self::payload).
+    /// Takes a record. Those that are about one store alone are passed over: those about places of
+    /// payloads come of [`payload`](Self::payload).
     ///
     /// # Errors
     /// When it is too large, or the engine cannot write.
     pub fn record(&mut self, key: &[u8], value: Bytes) -> StoreResult<()> {
-        if keys::is_of_place(key) {
+        if keys::is_local(key) {
             return Ok(());
         }
         let writes = Writes::from([(key.to_vec(), Some(value))]);

@@ -32,7 +32,7 @@ async fn an_import_brings_everything_that_was_exported() {
         on_disk.emulator().audit().unwrap().differences,
         Vec::<String>::new()
     );
-    assert_eq!(exported(on_disk.emulator()), stream);
+    assert!(exported(on_disk.emulator()) == stream, "another stream");
 
     let other = Client::new();
     fill(other.emulator()).await;
@@ -77,7 +77,7 @@ async fn a_damaged_stream_is_refused_and_changes_nothing() {
                 Err(ArchiveError::Damaged(_) | ArchiveError::Version { .. }) => refused += 1,
                 Err(error) => panic!("byte {at}: {error}"),
             }
-            assert_eq!(exported(other.emulator()), before, "byte {at}");
+            assert!(exported(other.emulator()) == before, "byte {at}");
         }
     }
     assert!(refused > 200, "{refused}");

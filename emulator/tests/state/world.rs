@@ -87,7 +87,12 @@ pub(crate) async fn fill(emulator: &Emulator) {
     blob(("PUT", "/ccc/again"), &block, &large).await;
     blob(("PUT", "/ccc/large?comp=snapshot"), &[], b"").await;
     blob(("PUT", "/ccc/staged?comp=block&blockid=MDE="), &[], &large).await;
-    blob(("PUT", "/ccc/log"), &[("x-ms-blob-type", "AppendBlob")], b"").await;
+    blob(
+        ("PUT", "/ccc/log"),
+        &[("x-ms-blob-type", "AppendBlob")],
+        b"",
+    )
+    .await;
     blob(("PUT", "/ccc/log?comp=appendblock"), &[], &large).await;
     let pages = [
         ("x-ms-blob-type", "PageBlob"),
@@ -135,9 +140,15 @@ pub(crate) async fn seen(emulator: &Emulator) -> Vec<(String, u16, String, Vec<u
         (Service::Blob, "/ccc/log"),
         (Service::Blob, "/ccc/pages"),
         (Service::Blob, "/ccc/pages?comp=pagelist"),
-        (Service::Blob, "/ccc/staged?comp=blocklist&blocklisttype=all"),
+        (
+            Service::Blob,
+            "/ccc/staged?comp=blocklist&blocklisttype=all",
+        ),
         (Service::Blob, "/?comp=blobs&where=%22a%22%3D%271%27"),
-        (Service::Queue, "/qqq/messages?peekonly=true&numofmessages=32"),
+        (
+            Service::Queue,
+            "/qqq/messages?peekonly=true&numofmessages=32",
+        ),
         (Service::Queue, "/qqq?comp=metadata"),
         (Service::Table, "/ttt(PartitionKey='p',RowKey='r')"),
     ] {
