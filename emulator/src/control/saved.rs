@@ -11,16 +11,18 @@ use crate::store::SnapshotError;
 /// What the path of one snapshot starts with.
 pub(super) const SNAPSHOT: &str = "/state/snapshots/";
 
+type Act = fn(&Emulator, &str) -> Result<(), SnapshotError>;
+
 /// Saves, loads or deletes a snapshot.
 pub(super) async fn serve(
     emulator: &Emulator,
     name: &str,
     method: &Method,
 ) -> Result<Value, Refusal> {
-    let (act, done): (fn(&Emulator, &str) -> Result<(), SnapshotError>, _) = match *method {
-        Method::PUT => (Emulator::save, "saved"),
-        Method::POST => (Emulator::load, "loaded"),
-        Method::DELETE => (Emulator::delete_snapshot, "deleted"),
+    let (act, done) = match *method {
+        Method::PUT => (Emulator::save as Act, "saved"),
+        Method::POST => (Emulator::load as Act, "loaded"),
+        Method::DELETE => (Emulator::delete_snapshot as Act, "deleted"),
         _ => return Err(no_such_method()),
     };
     if name == START && *method != Method::POST {

@@ -17,7 +17,7 @@ use smalt_protocol::Timestamp;
 use super::commit::{Group, Stamps, Work, answer_all, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
-use super::extents::{Reservation, Segment};
+use super::extents::{Reservation, Segments};
 use super::failpoint;
 use super::home::Home;
 use super::keys;
@@ -56,16 +56,12 @@ pub(super) struct Built {
     pub(super) engine: Box<dyn Engine>,
     pub(super) reached: Stamp,
     /// Those that it refers to, in memory.
-    pub(super) segments: BTreeMap<u64, Arc<Segment>>,
+    pub(super) segments: Segments,
     /// Payloads that it took, kept until it is the current state.
     pub(super) held: Vec<Reservation>,
 }
 
-type Taken = (
-    Box<dyn Engine>,
-    BTreeMap<u64, Arc<Segment>>,
-    Vec<Reservation>,
-);
+type Taken = (Box<dyn Engine>, Segments, Vec<Reservation>);
 
 impl Next {
     fn take(self, home: &Home) -> StoreResult<Taken> {

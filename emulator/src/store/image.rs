@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::Records;
 use super::error::{StoreError, StoreResult};
-use super::extents::Segment;
+use super::extents::{Segment, Segments};
 use super::keys;
 use super::payload::{Location, Payload, PayloadId, Source};
 use super::view::View;
@@ -40,7 +40,7 @@ const HEAD_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub struct Image {
     about: String,
     records: Kept,
-    segments: BTreeMap<u64, Arc<Segment>>,
+    segments: Segments,
 }
 
 #[derive(Debug)]
@@ -73,11 +73,7 @@ pub enum Entry<'a> {
 }
 
 impl Image {
-    pub(super) fn in_memory(
-        about: String,
-        records: Arc<Records>,
-        segments: BTreeMap<u64, Arc<Segment>>,
-    ) -> Self {
+    pub(super) fn in_memory(about: String, records: Arc<Records>, segments: Segments) -> Self {
         Image {
             about,
             records: Kept::Memory(records),
@@ -144,7 +140,7 @@ impl Image {
         &self.about
     }
 
-    pub(super) fn shared(&self) -> Option<(Arc<Records>, BTreeMap<u64, Arc<Segment>>)> {
+    pub(super) fn shared(&self) -> Option<(Arc<Records>, Segments)> {
         match &self.records {
             Kept::Memory(records) => Some((Arc::clone(records), self.segments.clone())),
             Kept::File(_) => None,
@@ -272,7 +268,7 @@ pub(super) fn write(
     path: &Path,
     about: &str,
     view: &dyn View,
-) -> StoreResult<BTreeMap<u64, Arc<Segment>>> {
+) -> StoreResult<Segments> {
     let file = disk.open(path, true).map_err(|e| io_error(path, &e))?;
     let segments = super::shared::segments(view)?;
     let head = Head {

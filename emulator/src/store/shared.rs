@@ -12,7 +12,7 @@ use smalt_protocol::Timestamp;
 use super::config::Mode;
 use super::engine::{Engine, Records};
 use super::error::{StoreError, StoreResult};
-use super::extents::{Extents, Segment};
+use super::extents::{Extents, Segment, Segments};
 use super::failpoint;
 use super::home::Home;
 use super::keys;
@@ -112,7 +112,7 @@ impl Shared {
     }
 
     /// All records as readers see them, and the segments that they refer to.
-    pub(super) fn frozen(&self) -> StoreResult<(Arc<Records>, BTreeMap<u64, Arc<Segment>>)> {
+    pub(super) fn frozen(&self) -> StoreResult<(Arc<Records>, Segments)> {
         let published = self.published.read();
         let view = Masked {
             published: &published,
@@ -209,7 +209,7 @@ impl Shared {
 pub(super) const LAST_KEY: [u8; 2] = [u8::MAX; 2];
 
 /// The segments that hold payloads of a state.
-pub(super) fn segments(view: &dyn View) -> StoreResult<BTreeMap<u64, Arc<Segment>>> {
+pub(super) fn segments(view: &dyn View) -> StoreResult<Segments> {
     let (mut found, mut missing) = (BTreeMap::new(), None);
     let (from, to) = (keys::segment(0), keys::segment(u64::MAX));
     view.scan(&from, &to, &mut |key, _| {

@@ -322,7 +322,8 @@ impl Blobs {
         let mut content = BlobContent::Empty;
         for range in blob.page_ranges_in_order.iter().flatten() {
             let pages = range.start..range.end.saturating_add(1);
-            let is_whole = pages.start % record::PAGE == 0 && pages.end % record::PAGE == 0;
+            let is_whole =
+                pages.start.is_multiple_of(record::PAGE) && pages.end.is_multiple_of(record::PAGE);
             let fits = pages.end <= blob.properties.length() && pages.start < pages.end;
             let chunk = &range.persistency;
             if !is_whole || !fits || chunk.count != pages.end - pages.start {

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
 use super::segment::{Files, Segment, number_of};
-use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
+use super::{CHECKSUM_BYTES, FRAME_BYTES, Segments, framed_bytes};
 use crate::disk::Disk;
 use crate::planted::planted;
 
@@ -240,7 +240,7 @@ impl Extents {
 
     /// Goes on with these segments in memory, counting on so that no two share a number; files wait
     /// for maintenance.
-    pub(in super::super) fn replace(&self, by: BTreeMap<u64, Arc<Segment>>) {
+    pub(in super::super) fn replace(&self, by: Segments) {
         if self.files.is_none() {
             let mut tail = self.tail.lock();
             tail.last = tail

@@ -59,7 +59,7 @@ impl Properties {
             "AppendBlob" => BlobKind::Append,
             other => return Err(format!("unknown blob type {other:?}")),
         };
-        if kind == BlobKind::Page && self.content_length % PAGE != 0 {
+        if kind == BlobKind::Page && !self.content_length.is_multiple_of(PAGE) {
             return Err(format!("a page blob of {} bytes", self.content_length));
         }
         let last_modified = time(&self.last_modified)?;
