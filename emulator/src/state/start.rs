@@ -136,3 +136,63 @@ fn io(file: &Path) -> impl FnOnce(std::io::Error) -> StartError + use<'_> {
         error,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SystemDisk;
+
+    const EMPTY: &str = r#"{"databaseVersion": 1.5, "collections": []}"#;
+    const CONTAINER: &str = r#"{"databaseVersion": 1.5, "collections": [
+        {"name": "$CONTAINERS_COLLECTION$", "data": [{
+            "accountName": "devstoreaccount1", "name": "there",
+            "properties": {"etag": "0x1", "lastModified": "2026-01-02T03:04:05Z"}
+        }]}
+    ]}"#;
+
+    fn write(dir: &Path, text: &str) {
+        let file = dir.join("__azurite_db_blob__.json");
+        replace_small(&SystemDisk, &file, text.as_bytes()).unwrap();
+    }
+
+    async fn started(dir: &Path) -> Result<Started, StartError> {
+        let emulator = Emulator::builder().durable(dir).open().unwrap();
+        let what = Start {
+            location: Some(dir.to_owned()),
+            ..Start::default()
+        };
+        let started = start(&emulator, &SystemDisk, &what).await;
+        emulator.close().unwrap();
+        started
+    }
+
+    /// Whoever starts smalt where Azurite was finds its data, once, and hears of later changes.
+    #[tokio::test]
+    async fn data_of_azurite_is_imported_where_it_lies() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(started(dir.path()).await.unwrap(), Started::default());
+        write(dir.path(), CONTAINER);
+        let first = started(dir.path()).await.unwrap();
+        assert_eq!(first.imported.unwrap().1.containers, 1);
+        assert_eq!(started(dir.path()).await.unwrap(), Started::default());
+        write(dir.path(), EMPTY);
+        let later = started(dir.path()).await.unwrap();
+        assert_eq!(later.passed_over.as_deref(), Some(dir.path()));
+    }
+
+    /// What cannot be imported ends the start, each time, and leaves nothing that hides it.
+    #[tokio::test]
+    async fn data_of_azurite_that_cannot_be_imported_is_not_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &EMPTY.replace("1.5", "9.5"));
+        for _ in 0..2 {
+            let error = started(dir.path()).await.unwrap_err().to_string();
+            assert!(
+                error.contains("version 9.5") && error.contains("--location"),
+                "{error}"
+            );
+        }
+        write(dir.path(), CONTAINER);
+        assert!(started(dir.path()).await.unwrap().imported.is_some());
+    }
+}
