@@ -36,9 +36,15 @@ bash ci/malformed.sh
 step "TLS and host names"
 bash ci/tls.sh
 
+step "strangers at the ports"
+bash ci/strangers.sh
+
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
+
+step "packages and images"
+bash ci/packages.sh
 
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh

@@ -41,7 +41,7 @@ use tokio::net::TcpListener;
 use crate::body::{self, Body};
 use crate::core::Core;
 use crate::emulator::Emulator;
-use crate::http::{Patience, accept};
+use crate::http::{Ends, Patience, accept};
 
 /// Largest request body: a fault rule is a few hundred bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -97,7 +97,7 @@ impl Control {
     /// Serves until `stop` is ready.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let (emulator, token) = (self.emulator, Arc::new(self.token));
-        let handle = Arc::new(move |request: Request<Body>, _: SocketAddr| {
+        let handle = Arc::new(move |request: Request<Body>, _: Ends| {
             let (emulator, token) = (emulator.clone(), token.clone());
             async move { Ok(answer(&emulator, token.as_deref(), request).await) }
         });
@@ -124,9 +124,9 @@ async fn serve(
     token: Option<&str>,
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
-    guard::check(&request, token)?;
-    let (head, body) = request.into_parts();
     let core = emulator.core();
+    guard::check(&request, token, &core.config.allowed_hosts)?;
+    let (head, body) = request.into_parts();
     match (head.uri.path(), &head.method) {
         ("/health", &Method::GET) => Ok(json(&serde_json::json!({ "status": "ok" }))),
         ("/metrics", &Method::GET) => Ok(text(metrics::render(core))),

@@ -81,6 +81,7 @@ mod audit;
 mod call;
 mod core;
 mod cors;
+mod data_lake;
 mod keys;
 mod metrics;
 mod operation;

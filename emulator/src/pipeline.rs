@@ -82,7 +82,7 @@ pub async fn serve(
     let request_id = core.ids.next();
     let service = arrival::service(&head, &socket);
     let noted = core.observer.note(&head, &mut body).await;
-    let arrived = arrival::check_framing(&head, &socket)
+    let arrived = arrival::check_framing(core, &head, &socket)
         .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
     let mut call = match arrived {
         Ok(call) => call,
@@ -92,7 +92,8 @@ pub async fn serve(
             return Ok(reply::finish(reply, &method, &common));
         }
     };
-    let entry = register::find(&call);
+    let entry =
+        register::find(&call).and_then(|entry| cors::admit(core, &call, entry).map(|()| entry));
     let plan = entry
         .as_ref()
         .ok()

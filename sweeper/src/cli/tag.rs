@@ -105,7 +105,7 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     })
 }
 
-fn text(marks: &Marks) -> String {
+pub(super) fn text(marks: &Marks) -> String {
     let mut text = String::new();
     for (blob, reason) in &marks.failures {
         text.push_str(&printable(&format!("{blob}: {reason}\n")));

@@ -74,7 +74,7 @@ fn say(faults: &[String], origin: &str) {
     }
 }
 
-fn text(values: &[Setting], answers: &[Answer]) -> String {
+pub(super) fn text(values: &[Setting], answers: &[Answer]) -> String {
     let width = values.iter().map(|v| v.key.len()).max().unwrap_or(0);
     let value = |v: &Setting| format!("{:<width$}  {:<28}  {}\n", v.key, v.value, v.source);
     let answer = |a: &Answer| {

@@ -26,6 +26,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
             account: "a".to_owned(),
             secondary: false,
             service: Service::Blob,
+            data_lake: false,
             resource: Resource::Blob("box".to_owned(), "b".to_owned()),
             raw_path: "/a/box/b".to_owned(),
         },

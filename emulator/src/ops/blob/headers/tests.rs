@@ -26,6 +26,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
             account: "a".to_owned(),
             secondary: false,
             service: Service::Blob,
+            data_lake: false,
             resource: Resource::Blob("c".to_owned(), "b".to_owned()),
             raw_path: "/a/c/b".to_owned(),
         },
