@@ -74,6 +74,17 @@ impl Core {
         }
     }
 
+    /// Another one that begins with the same settings and ids.
+    #[must_use]
+    pub fn fork(&self, clock: Clock, store: Store) -> Self {
+        let fork = Core::new(self.config.clone(), clock, self.ids.fork(), store);
+        *fork.changed.write() = self.changed.read().clone();
+        Core {
+            fetcher: self.fetcher.clone(),
+            ..fork
+        }
+    }
+
     /// Settings of an account as they are now; those of a new one where there is no such account.
     pub fn settings(&self, account: &str) -> Arc<AccountSettings> {
         if let Some(changed) = self.changed.read().get(account) {

@@ -51,7 +51,9 @@ async fn run(flags: &Flags) -> anyhow::Result<()> {
         (false, Durability::Fast) => builder.fast(&flags.location),
     }
     .open()?;
+    let started = server::start(flags, &emulator).await?;
     let server = Server::bind(flags, emulator).await?;
     server.announce(flags);
+    server::announce_start(flags, &started);
     server.run().await
 }
