@@ -32,6 +32,14 @@ pub struct Flags {
     /// When a write is acknowledged.
     #[arg(long, value_enum, default_value_t = Durability::Durable)]
     pub mode: Durability,
+    /// A seed: a file in TOML, or a folder whose sub-folders are containers. What is missing is
+    /// made, what is there is left as it is.
+    #[arg(long, value_name = "FILE|DIR")]
+    pub seed: Option<PathBuf>,
+    /// A data directory of Azurite, imported when there is no data yet. One in --location is
+    /// imported without this. Azurite's files stay as they are.
+    #[arg(long, value_name = "DIR")]
+    pub import_azurite: Option<PathBuf>,
     /// Address of the blob service.
     #[arg(long, default_value = "127.0.0.1")]
     pub blob_host: String,
