@@ -38,7 +38,7 @@ def is_chosen(title):
 def run(script):
     command = ["bash", "-euo", "pipefail", "-c", script]
     done = subprocess.run(
-        command, cwd=DIRECTORY, capture_output=True, text=True, timeout=900, check=False
+        command, cwd=DIRECTORY, capture_output=True, text=True, timeout=600, check=False
     )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()
