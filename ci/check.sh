@@ -39,6 +39,7 @@ bash ci/tls.sh
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
+bash ci/deputy.sh
 
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh
