@@ -33,13 +33,22 @@ bash ci/crash.sh 20
 step "malformed requests"
 bash ci/malformed.sh
 
+step "a watchdog, while clients ask for all the work they can"
+bash ci/watchdog.sh
+
 step "TLS and host names"
 bash ci/tls.sh
+
+step "strangers at the ports"
+bash ci/strangers.sh
 
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
 bash ci/deputy.sh
+
+step "packages and images"
+bash ci/packages.sh
 
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh

@@ -30,6 +30,14 @@ pub trait Disk: Debug + Send + Sync {
     /// The system's.
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>>;
 
+    /// Opens a file that somebody else owns, for reading only.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open_foreign(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.open(path, false)
+    }
+
     /// Makes an empty file that only its owner can read, where the system knows owners.
     ///
     /// # Errors
@@ -127,7 +135,19 @@ pub trait DiskFile: Debug + Send + Sync {
 /// # Errors
 /// The system's.
 pub fn read_small(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match disk.open(path, false) {
+    whole(disk.open(path, false))
+}
+
+/// Reads a file that somebody else owns as a whole; `None` when it is not there.
+///
+/// # Errors
+/// The system's.
+pub fn read_foreign(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    whole(disk.open_foreign(path))
+}
+
+fn whole(opened: io::Result<Arc<dyn DiskFile>>) -> io::Result<Option<Vec<u8>>> {
+    let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -183,6 +203,10 @@ impl Disk for SystemDisk {
             .truncate(false)
             .open(path)?;
         Ok(Arc::new(SystemFile(file)))
+    }
+
+    fn open_foreign(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(SystemFile(File::open(path)?)))
     }
 
     fn create_secret(&self, path: &Path) -> io::Result<()> {
@@ -340,6 +364,21 @@ pub fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
             } else {
                 found.push(path);
             }
+        }
+    }
+    Ok(found)
+}
+
+/// The names of the directories in a directory that can be shown as text.
+///
+/// # Errors
+/// The system's.
+pub fn folders_in(dir: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.path().is_dir() {
+            found.extend(entry.file_name().into_string());
         }
     }
     Ok(found)

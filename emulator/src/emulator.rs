@@ -184,6 +184,10 @@ impl Emulator {
         self.0.store.close()
     }
 
+    pub(crate) fn of(core: Core) -> Self {
+        Emulator(Arc::new(core))
+    }
+
     /// The parts, for the control endpoint.
     pub(crate) fn core(&self) -> &Core {
         &self.0

@@ -35,11 +35,12 @@ fn main() -> ExitCode {
 fn serve(flags: &Flags) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build();
-    runtime
-        .context("the runtime cannot start")?
-        .block_on(run(flags))?;
-    Ok(ExitCode::SUCCESS)
+        .build()
+        .context("the runtime cannot start")?;
+    let served = runtime.block_on(run(flags));
+    // The store is closed: what a thread still computes has nobody to be sent to.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 async fn run(flags: &Flags) -> anyhow::Result<()> {
@@ -50,7 +51,9 @@ async fn run(flags: &Flags) -> anyhow::Result<()> {
         (false, Durability::Fast) => builder.fast(&flags.location),
     }
     .open()?;
+    let started = server::start(flags, &emulator).await?;
     let server = Server::bind(flags, emulator).await?;
     server.announce(flags);
+    server::announce_start(flags, &started);
     server.run().await
 }

@@ -18,6 +18,7 @@ use crate::disk::SystemDisk;
 use crate::emulator::{Builder, Emulator};
 use crate::fetch::SourceRules;
 use crate::http::{self, Listener, Patience, SourceClient};
+use crate::state::start::{self, Start, Started};
 
 /// How often background work is looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
@@ -46,6 +47,43 @@ pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
     Ok(Emulator::builder()
         .config(flags.config()?)
         .fetch_sources_by(sources))
+}
+
+/// Imports data of Azurite and plants the seed.
+///
+/// # Errors
+/// What cannot be imported or planted; nothing is then.
+pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started> {
+    let what = Start {
+        location: (!flags.in_memory_persistence).then(|| flags.location.clone()),
+        azurite: flags.import_azurite.clone(),
+        seed: flags.seed.clone(),
+    };
+    Ok(start::start(emulator, &SystemDisk, &what).await?)
+}
+
+/// Tells the user what was imported and planted.
+pub fn announce_start(flags: &Flags, started: &Started) {
+    if let Some(dir) = &started.passed_over {
+        tracing::warn!(
+            "{} holds data of Azurite that is not in this store: it changed since it was imported, \
+             or never was. To import it, start with another, empty --location and --importAzurite",
+            dir.display()
+        );
+    }
+    let mut text = String::new();
+    if let Some((dir, report)) = &started.imported {
+        let dir = dir.display();
+        text += &format!("\nImported from Azurite's {dir}, which stays as it is:\n  {report}\n");
+    }
+    if let Some(planted) = &started.planted {
+        let (made, left) = (planted.made, planted.left);
+        text += &format!("\nSeed: {made} made, {left} there already\n");
+    }
+    if !flags.silent {
+        // A reader that has gone, as `head` goes, is no reason to end.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+    }
 }
 
 impl Server {

@@ -32,6 +32,7 @@ mod extents;
 pub mod failpoint;
 mod handle;
 mod home;
+mod image;
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels;
 mod keys;
@@ -41,6 +42,7 @@ mod payload;
 mod points;
 mod reader;
 mod references;
+mod saved;
 mod shared;
 mod sled_engine;
 mod sled_waker;
@@ -48,6 +50,7 @@ mod staging;
 mod stats;
 #[cfg(any(test, feature = "schedule"))]
 mod stepped;
+mod successor;
 mod sync;
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -58,14 +61,17 @@ pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
 pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
 pub use extents::Segment;
 pub use handle::Store;
-pub use keys::OWN_PREFIXES;
+pub use image::{Entry, Image};
+pub use keys::{OWN_PREFIXES, location as payload_key, payload_at as payload_of_key};
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use points::Point;
 pub use reader::PayloadReader;
 pub use references::references;
+pub use saved::{Snapshot, SnapshotError, Snapshots};
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
+pub use successor::Successor;
 pub use view::{
     INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
 };

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::program::Program;
 use super::{accounts, addresses};
-use crate::config::{AccountSettings, Config, OAuth};
+use crate::config::{AccountSettings, AllowedHost, Config, OAuth};
 use crate::fetch::SourceRule;
 
 /// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
@@ -32,6 +32,14 @@ pub struct Flags {
     /// When a write is acknowledged.
     #[arg(long, value_enum, default_value_t = Durability::Durable)]
     pub mode: Durability,
+    /// A seed: a file in TOML, or a folder whose sub-folders are containers. What is missing is
+    /// made, what is there is left as it is.
+    #[arg(long, value_name = "FILE|DIR")]
+    pub seed: Option<PathBuf>,
+    /// A data directory of Azurite, imported when there is no data yet. One in --location is
+    /// imported without this. Azurite's files stay as they are.
+    #[arg(long, value_name = "DIR")]
+    pub import_azurite: Option<PathBuf>,
     /// Address of the blob service.
     #[arg(long, default_value = "127.0.0.1")]
     pub blob_host: String,
@@ -134,6 +142,13 @@ pub struct Flags {
     /// Do not read the account from host names.
     #[arg(long)]
     pub disable_product_style_url: bool,
+    /// A host name that requests may use besides addresses, names without a dot, names below
+    /// localhost, local, internal, test and home.arpa, and Azure's endpoints; repeatable, or
+    /// separated by commas: `storage.example.com`, `*.example.com`, or `*` for every name. On
+    /// loopback a request for any other name is refused, since a web page could have sent it; with
+    /// this flag at every address.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub allow_host: Vec<AllowedHost>,
     /// What a copy may be read from besides this server; repeatable, or separated by commas: `public` (the default), `all`,
     /// `none`, a host, `*.example.com`, an address or a network such as 10.1.0.0/16. Loopback,
     /// link-local and private addresses need a rule that names them.
@@ -195,6 +210,7 @@ impl Flags {
                 .oauth
                 .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
             being_deleted_s: self.being_deleted_seconds,
+            allowed_hosts: self.allow_host.clone(),
             ..Config::default()
         };
         if let Some(accounts) = self
@@ -270,6 +286,10 @@ mod tests {
         )
         .unwrap();
         assert_eq!(flags.copy_source_allow.len(), 3);
+        assert!(flags.config().unwrap().allowed_hosts.is_empty());
+        let flags_of_hosts = read("--allowHost a.example,*.b.example --allow-host *").unwrap();
+        assert_eq!(flags_of_hosts.config().unwrap().allowed_hosts.len(), 3);
+        assert!(read("--allowHost http://a.example").is_err());
         let [blob, queue, table, _] = flags.addresses().unwrap();
         assert_eq!(blob.to_string(), "0.0.0.0:0");
         assert_eq!(queue.to_string(), "127.0.0.1:1");

@@ -22,6 +22,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
+use super::Ends;
 use super::case_stream::{CaseStream, Names};
 use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use super::rest::ReadOut;
@@ -63,24 +64,28 @@ impl Connections {
         handle: &Arc<H>,
         graceful: &GracefulShutdown,
     ) where
-        H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
+        H: Fn(Request<Body>, Ends) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
     {
         // Answers are small and complete: waiting for more only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
+        let ends = Ends {
+            local: stream.local_addr().ok(),
+            peer,
+        };
         let (http, handle, watcher) = (self.http.clone(), handle.clone(), graceful.watcher());
         let patience = self.patience;
         match self.tls.clone() {
             None => {
-                tokio::spawn(serve(http, stream, peer, handle, watcher, patience));
+                tokio::spawn(serve(http, stream, ends, handle, watcher, patience));
             }
             Some(tls) => {
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                         Ok(Ok(stream)) => {
-                            serve(http, stream, peer, handle, watcher, patience).await;
+                            serve(http, stream, ends, handle, watcher, patience).await;
                         }
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
                         Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),
@@ -94,13 +99,13 @@ impl Connections {
 async fn serve<S, H, F>(
     http: http1::Builder,
     stream: S,
-    peer: SocketAddr,
+    ends: Ends,
     handle: Arc<H>,
     watcher: Watcher,
     patience: Patience,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
-    H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
+    H: Fn(Request<Body>, Ends) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
 {
     let names = Names::default();
@@ -111,7 +116,7 @@ async fn serve<S, H, F>(
             request.extensions_mut().insert(case);
         }
         let (request, ending) = ReadOut::new(request, patience);
-        let answer = handle(request.map(ReadOut::boxed_unsync), peer);
+        let answer = handle(request.map(ReadOut::boxed_unsync), ends);
         let names = names.clone();
         async move {
             let mut response = answer.await?;
@@ -124,7 +129,7 @@ async fn serve<S, H, F>(
     });
     let connection = http.serve_connection(stream, service);
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%peer, %error, "a connection ended early");
+        tracing::debug!(peer = %ends.peer, %error, "a connection ended early");
     }
 }
 

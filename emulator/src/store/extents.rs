@@ -17,6 +17,9 @@ mod segment;
 pub(super) use registry::{Extents, Reservation, Sweep};
 pub use segment::Segment;
 
+/// Segments by number.
+pub(super) type Segments = std::collections::BTreeMap<u64, std::sync::Arc<Segment>>;
+
 /// Bytes of a payload in one frame, the unit that is checked.
 pub(super) const FRAME_BYTES: usize = 64 * 1024;
 /// The checksum behind each frame.

@@ -9,21 +9,26 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use super::commit::{Commit, Work};
-use super::committer::{Committer, Request};
+use super::committer::{Committer, Next, Request};
 use super::config::{Mode, StoreConfig};
+use super::engine::{Engine, MemoryEngine};
 use super::error::{OpenError, StoreError, StoreResult};
 use super::extents::Extents;
 use super::home::Home;
+use super::image::Image;
 use super::maintain::{MaintainReport, Maintenance};
 use super::payload::Payload;
 use super::reader::PayloadReader;
+use super::saved::{Saved, Snapshots};
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
+use super::successor::Successor;
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
+use crate::clock::Clock;
 use crate::disk::{Disk, SystemDisk};
 use crate::planted::carry;
 
@@ -35,6 +40,9 @@ pub(super) struct Inner {
     shared: Arc<Shared>,
     lane: Lane,
     maintenance: Maintenance,
+    saved: Saved,
+    /// Held by whoever prepares another state.
+    replacing: Mutex<()>,
     opened_after: Timestamp,
 }
 
@@ -85,16 +93,29 @@ impl Store {
             }
             _ => Extents::in_memory(),
         };
+        let saved = Saved::open(&home, &extents).map_err(|error| cannot_open(error.to_string()))?;
+        let opened = Self::start(&config, home, engine, extents, saved);
+        opened.map_err(|error| cannot_open(error.to_string()))
+    }
+
+    fn start(
+        config: &StoreConfig,
+        home: Home,
+        engine: Box<dyn Engine>,
+        extents: Extents,
+        saved: Saved,
+    ) -> StoreResult<Store> {
         let clock = config.clock.clone();
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
-        let committer =
-            Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
+        let committer = Committer::new(Arc::clone(&shared))?;
         let opened_after = committer.last_tick();
-        let lane = Lane::start(&config, committer).map_err(|e| cannot_open(e.to_string()))?;
+        let lane = Lane::start(config, committer).map_err(|e| StoreError::Io(e.to_string()))?;
         Ok(Store(Arc::new(Inner {
             shared,
             lane,
             maintenance: Maintenance::default(),
+            saved,
+            replacing: Mutex::new(()),
             opened_after,
         })))
     }
@@ -209,16 +230,62 @@ impl Store {
     /// # Errors
     /// When the store takes no writes.
     pub fn reset(&self) -> StoreResult<()> {
-        match &self.0.lane {
-            Lane::Inline(committer) => committer.lock().reset(),
-            Lane::Thread { requests, .. } => {
-                let asked = ask(requests.read().as_ref(), Request::Reset);
-                asked.and_then(answer_of)
+        let _alone = self.0.replacing.lock();
+        self.0.replace(Next::Empty)
+    }
+
+    /// Builds another state beside the current one and goes on with it: after a crash there is the
+    /// one or the other. What is written to the current state meanwhile goes with it.
+    ///
+    /// # Errors
+    /// Those of `build`, which leave the current state as it is; when the store takes no writes.
+    pub fn replace<T, E: From<StoreError>>(
+        &self,
+        build: impl FnOnce(&mut Successor<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _alone = self.0.replacing.lock();
+        self.0.shared.writable()?;
+        let mut successor = Successor::new(&self.0)?;
+        let built = build(&mut successor).and_then(|built| Ok((built, successor.finish()?)));
+        match built {
+            Ok((built, next)) => {
+                self.0.replace(Next::Built(next))?;
+                Ok(built)
             }
-            #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped
-                .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::reset)),
+            Err(error) => {
+                // What is left of it is in nobody's way, and gone after the next start.
+                let _ = self.0.shared.home.remove_others();
+                Err(error)
+            }
         }
+    }
+
+    /// The snapshots of this store.
+    pub fn snapshots(&self) -> Snapshots<'_> {
+        Snapshots::new(&self.0)
+    }
+
+    /// The state of one moment, to be read while others write.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn image(&self) -> StoreResult<Image> {
+        self.0.saved.image(&self.0.shared)
+    }
+
+    /// A store in memory that begins with the state of this one, on a clock of its own. It shares
+    /// payloads with this store.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn fork(&self, clock: Clock) -> StoreResult<Store> {
+        let (records, segments) = self.0.shared.frozen()?;
+        let extents = Extents::in_memory();
+        extents.replace(segments);
+        let engine = Box::new(MemoryEngine::of(records));
+        let config = StoreConfig::memory(clock);
+        let opened = Self::start(&config, Home::Memory, engine, extents, Saved::default());
+        opened.map_err(|error| StoreError::Io(error.to_string()))
     }
 
     /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are
@@ -228,6 +295,16 @@ impl Store {
     /// When the disk fails.
     pub fn close(&self) -> StoreResult<()> {
         self.0.close()
+    }
+
+    /// Whether it keeps nothing on disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.0.shared.mode == Mode::Memory
+    }
+
+    /// Whether nothing was ever committed to it.
+    pub fn is_fresh(&self) -> bool {
+        self.last_used().ticks() == 0
     }
 
     /// The store's figures.
@@ -246,6 +323,31 @@ impl Store {
 impl Inner {
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    pub(super) fn saved(&self) -> &Saved {
+        &self.saved
+    }
+
+    /// The lock of whoever prepares another state.
+    pub(super) fn replacing(&self) -> &Mutex<()> {
+        &self.replacing
+    }
+
+    pub(super) fn replace(&self, next: Next) -> StoreResult<()> {
+        match &self.lane {
+            Lane::Inline(committer) => committer.lock().replace(next),
+            Lane::Thread { requests, .. } => {
+                let asked = ask(requests.read().as_ref(), |answer| {
+                    Request::Replace(Box::new(next), answer)
+                });
+                asked.and_then(answer_of)
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.finish(|committer| {
+                committer.map_or(Err(StoreError::Closed), |committer| committer.replace(next))
+            }),
+        }
     }
 
     pub(super) fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
@@ -389,7 +491,7 @@ type Asked = mpsc::Receiver<StoreResult<()>>;
 /// Asks the committer; its answer is waited for when no lock is held any more.
 fn ask(
     requests: Option<&mpsc::Sender<Request>>,
-    request: fn(mpsc::SyncSender<StoreResult<()>>) -> Request,
+    request: impl FnOnce(mpsc::SyncSender<StoreResult<()>>) -> Request,
 ) -> StoreResult<Asked> {
     let (sender, answer) = mpsc::sync_channel(1);
     let sent = requests.ok_or(StoreError::Closed)?.send(request(sender));

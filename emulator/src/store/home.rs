@@ -5,6 +5,7 @@
 //! format         format version, current engine directory, a tick that it must have reached
 //! sled-<n>/      the metadata engine; a reset begins the next number
 //! extents/       segments of payloads
+//! snapshots/     named snapshots of the state
 //! damaged-<n>/   a copy of an engine directory that could not be opened
 //! ```
 
@@ -92,7 +93,36 @@ impl Home {
     pub(super) fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
         match self {
             Home::Memory => Ok(Box::new(MemoryEngine::default())),
-            Home::Files(files) => files.next_engine(),
+            Home::Files(files) => {
+                let engine = files.prepare()?;
+                files.switch(0)?;
+                Ok(engine)
+            }
+        }
+    }
+
+    /// An empty engine beside the current one: a start does not find it before
+    /// [`Home::switch`].
+    pub(super) fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
+        match self {
+            Home::Memory => Ok(Box::new(MemoryEngine::default())),
+            Home::Files(files) => files.prepare(),
+        }
+    }
+
+    /// Makes the prepared engine, which is synced and has reached this stamp, the current one.
+    pub(super) fn switch(&self, reached: Stamp) -> StoreResult<()> {
+        match self {
+            Home::Memory => Ok(()),
+            Home::Files(files) => files.switch(reached.tick.ticks()),
+        }
+    }
+
+    /// Disk and directory, where there are such.
+    pub(super) fn files(&self) -> Option<(&Arc<dyn Disk>, &Path)> {
+        match self {
+            Home::Memory => None,
+            Home::Files(files) => Some((&files.disk, &files.dir)),
         }
     }
 
@@ -241,7 +271,7 @@ impl Files {
         self.disk.sync_dir(to)
     }
 
-    fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
+    fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
         let next = self.index.load(Ordering::Relaxed) + 1;
         self.disk
             .remove_dir(&self.engine_dir(next))
@@ -249,12 +279,16 @@ impl Files {
         let engine = self.engine(next)?;
         begin(engine.as_ref())?;
         failpoint::reach("reset.engine_begun");
-        self.disk.sync_dir(&self.dir).map_err(io_error)?;
-        self.index.store(next, Ordering::Relaxed);
-        // From here on a restart finds the empty engine.
-        self.note(0).map_err(io_error)?;
-        failpoint::reach("reset.noted");
         Ok(engine)
+    }
+
+    fn switch(&self, tick: u64) -> StoreResult<()> {
+        self.disk.sync_dir(&self.dir).map_err(io_error)?;
+        self.index.fetch_add(1, Ordering::Relaxed);
+        // From here on a restart finds the new engine.
+        self.note(tick).map_err(io_error)?;
+        failpoint::reach("reset.noted");
+        Ok(())
     }
 
     fn engine(&self, index: u64) -> StoreResult<Box<dyn Engine>> {
@@ -374,7 +408,7 @@ impl Format {
 }
 
 /// An engine alone, as a view.
-struct Bare<'a>(&'a dyn Engine);
+pub(super) struct Bare<'a>(pub(super) &'a dyn Engine);
 
 impl View for Bare<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {

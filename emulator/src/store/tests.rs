@@ -8,6 +8,7 @@ mod fast;
 mod fault_disk;
 mod opening;
 mod payloads;
+mod replacing;
 mod schedules;
 
 use std::path::Path;

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
 use super::segment::{Files, Segment, number_of};
-use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
+use super::{CHECKSUM_BYTES, FRAME_BYTES, Segments, framed_bytes};
 use crate::disk::Disk;
 use crate::planted::planted;
 
@@ -238,11 +238,15 @@ impl Extents {
         (segments.len(), bytes.sum())
     }
 
-    /// Forgets all segments in memory and begins to count anew; files wait for maintenance.
-    pub(in super::super) fn clear(&self) {
+    /// Goes on with these segments in memory, counting on so that no two share a number; files wait
+    /// for maintenance.
+    pub(in super::super) fn replace(&self, by: Segments) {
         if self.files.is_none() {
-            self.segments.write().clear();
-            self.tail.lock().last = 0;
+            let mut tail = self.tail.lock();
+            tail.last = tail
+                .last
+                .max(by.last_key_value().map_or(0, |(last, _)| *last));
+            *self.segments.write() = by;
         }
     }
 }
