@@ -48,6 +48,7 @@ bash ci/integrations.sh
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
+bash ci/deputy.sh
 
 step "packages and images"
 bash ci/packages.sh

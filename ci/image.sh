@@ -172,7 +172,7 @@ worker() {
     inside "$1" 65532:65532 "$@" --connection-string "${local_connection//HOST/storage.test}" \
         --log-level error >"$work/report" 2>&1 || fail "$1: $(cat "$work/report")"
 }
-worker smalt-sweeper once --container events --dead-account default
+worker smalt-sweeper once --container events --dead-allow dead
 worker smalt-listener once --queue orders --exec 'cat'
 "$python" docs/quickstart.py show | grep -q "orders: 0 messages" || fail "the listener left messages"
 echo "the programs of all images resolve names"

@@ -1,11 +1,16 @@
 //! The log of the binary: on stderr, as text or JSON lines, coloured where a person reads, and in
 //! the file of `--debug`.
 
+use std::fmt::Debug;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
+use smalt_protocol::terminal;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::fmt::writer::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -53,7 +58,13 @@ fn layer(
 ) -> Box<dyn Layer<Registry> + Send + Sync> {
     let layer = fmt::layer().with_ansi(is_coloured).with_writer(writer);
     match format {
-        LogFormat::Text => layer.with_filter(filter).boxed(),
+        LogFormat::Text => {
+            let field = |out: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+                terminal::write_field(out, field.name(), value)
+            };
+            let layer = layer.fmt_fields(debug_fn(field).delimited(" "));
+            layer.with_filter(filter).boxed()
+        }
         LogFormat::Json => layer.json().with_filter(filter).boxed(),
     }
 }
@@ -91,10 +102,12 @@ impl Write for LogFile {
 
 /// Prints why the program ends.
 pub fn print_error(error: &anyhow::Error) {
+    let error = format!("{error:#}");
+    let error = terminal::lines(&error);
     if io::stderr().is_terminal() {
-        eprintln!("\u{1b}[1;31merror:\u{1b}[0m {error:#}");
+        eprintln!("\u{1b}[1;31merror:\u{1b}[0m {error}");
     } else {
-        eprintln!("error: {error:#}");
+        eprintln!("error: {error}");
     }
 }
 

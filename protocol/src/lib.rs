@@ -25,7 +25,8 @@
 //! - [`xml`]: documents, one file per family, over one bounded reader and one writer.
 //! - [`table`]: entities, filters and batches of the Table service.
 //! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
-//! - [`size`]: numbers of bytes in settings of the programs. [`terminal`]: texts of strangers, shown.
+//! - [`size`]: numbers of bytes in settings of the programs.
+//! - [`terminal`]: texts that strangers wrote, shown on terminals and in logs.
 //!
 //! # Conventions
 //! - Lengths, offsets and limits are counts of bytes unless a name says otherwise; units stand last

@@ -110,7 +110,7 @@ async fn a_command_inherits_no_credentials() {
     ] {
         let (ctx, _switch) = ctx();
         assert_eq!(handler.handle(&message(b""), &ctx).await, Verdict::Ok);
-        let text = std::fs::read_to_string(&out).unwrap();
+        let text = tokio::fs::read_to_string(&out).await.unwrap();
         let names: Vec<&str> = text
             .lines()
             .filter_map(|l| Some(l.split_once('=')?.0))
@@ -138,10 +138,12 @@ async fn a_command_inherits_no_descriptors() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("fds");
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let file = std::fs::File::create(dir.path().join("held")).unwrap();
+    let file = tokio::fs::File::create(dir.path().join("held"))
+        .await
+        .unwrap();
     let line = format!("ls -l /proc/self/fd > {}", out.display());
     assert_eq!(exec(&line, b"").await, Verdict::Ok);
-    let text = std::fs::read_to_string(&out).unwrap();
+    let text = tokio::fs::read_to_string(&out).await.unwrap();
     assert!(text.contains("fds"), "{text}");
     for held in [socket.as_raw_fd(), file.as_raw_fd()] {
         let link = std::fs::read_link(format!("/proc/self/fd/{held}")).unwrap();

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use smalt_protocol::terminal;
 use smalt_sleeve::Identity;
 use smalt_sweeper::Sweeper;
@@ -259,6 +260,13 @@ pub(crate) fn sweeper(common: &Common) -> Result<(Sweeper, Settings)> {
     log(common)?;
     let settings = connect::settings(common.config.as_deref(), common.flags())?;
     Ok((connect::sweeper(&settings)?, settings))
+}
+
+/// Prints a document as JSON. A stranger's text in it steers no terminal either.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
+    println!("{}", terminal::json(&text));
+    Ok(())
 }
 
 /// Begins the log.

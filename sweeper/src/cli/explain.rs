@@ -5,7 +5,7 @@ use clap::Args;
 use smalt_sweeper::error::exit;
 use smalt_sweeper::{Class, Explained, Outcome, Target};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use crate::show::printable;
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) async fn explain(args: &ExplainArgs) -> Result<u8> {
     let (sweeper, _) = common::sweeper(&args.common)?;
     let told = sweeper.explain(&args.blob).await?;
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&told)?),
+        true => print_json(&told)?,
         false => print!("{}", text(&told)),
     }
     Ok(match told.outcome.class() {

@@ -7,7 +7,7 @@ use smalt_sweeper::error::exit;
 use smalt_sweeper::settings::Settings;
 use smalt_sweeper::{Collision, Finished, Progress, Report};
 
-use super::common::{Common, sweeper};
+use super::common::{Common, print_json, sweeper};
 use super::progress::Far;
 use super::signals::{self, aborting, asked_to_stop};
 use super::{progress, serve};
@@ -88,7 +88,7 @@ fn ended(finished: Option<Finished>, report: bool) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     };
     if let Some(report) = reported(&finished).filter(|_| report) {
-        println!("{}", serde_json::to_string_pretty(report)?);
+        print_json(report)?;
     }
     let code = finished.exit_code();
     match finished.error {

@@ -6,7 +6,7 @@ use smalt_sweeper::error::exit;
 use smalt_sweeper::mark::{Edit, Marked, Marking, Marks};
 use smalt_sweeper::{SweepError, Target};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use super::progress;
 use crate::connect;
 use crate::show::printable;
@@ -87,7 +87,7 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
         }
     };
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&marks)?),
+        true => print_json(&marks)?,
         false => print!("{}", text(&marks)),
     }
     let failed = marks.count(Marked::Failed) + marks.count(Marked::Leased);

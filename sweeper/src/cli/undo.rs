@@ -9,7 +9,7 @@ use smalt_sweeper::ttl::{self, TimeToLive, TtlFormat};
 use smalt_sweeper::undo::{Undo, UndoReport, Undone};
 use smalt_sweeper::{Collision, destination};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use super::progress;
 use crate::show::printable;
 
@@ -82,7 +82,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
     bar.finish_and_clear();
     let report = undone?;
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&report)?),
+        true => print_json(&report)?,
         false => print!("{}", text(&report)),
     }
     let others = report.count(Undone::NoHistory);

@@ -7,7 +7,7 @@ use smalt_sweeper::inspect::Answer;
 use smalt_sweeper::settings::{self, Setting, SettingsError};
 use smalt_sweeper::uri::redact;
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use crate::connect;
 use crate::show::printable;
 
@@ -44,7 +44,7 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
                 "findings": findings,
                 "answers": answers,
             });
-            println!("{}", serde_json::to_string_pretty(&all)?);
+            print_json(&all)?;
         }
         false => print!("{}", text(&values, &answers)),
     }
