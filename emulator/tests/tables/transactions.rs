@@ -42,7 +42,11 @@ fn insert<'a>(partition: &str, row: &str) -> Inner<'a> {
 async fn versions_without_a_value_are_those_of_the_transaction() {
     let client = Client::new().await;
     let headers = "DataServiceVersion: \r\nx-ms-version: \r\n";
-    let answer = run(&client, &[("POST", "tab", headers, entity("p", "a", "new"))]).await;
+    let answer = run(
+        &client,
+        &[("POST", "tab", headers, entity("p", "a", "new"))],
+    )
+    .await;
     assert!(answer.text.contains("201 Created"), "{}", answer.text);
 }
 
