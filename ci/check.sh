@@ -93,4 +93,6 @@ if [ -n "${SKIP_AZURITE:-}" ]; then
 else
     step "the same scenarios on smalt and on Azurite"
     bash ci/azurite.sh
+    step "a data directory of Azurite, imported"
+    bash ci/azurite_import.sh
 fi

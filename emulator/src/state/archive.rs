@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! smalt-state.json        format, release, clock, settings of accounts
-//! payloads/<sha256>       the bytes of a payload above 16 KiB, before the first record that needs it
+//! payloads/<sha256>       bytes of a payload above 16 KiB, before the first record that needs it
 //! records/<n>-<sha256>    records in the order of their keys
-//! end.json                number of payloads and records, SHA-256 over those of all record files
+//! end.json                number of payloads and records, SHA-256 over those of record files
 //! ```
 //!
 //! A record is length of key, length of value (four bytes each, big-endian), key, value. A record

@@ -2,9 +2,9 @@
 //!
 //! A seed is a file in TOML ([`file`]) or a folder whose sub-folders are containers ([`folder`]).
 //! Either becomes a list of steps: a request that asks whether something is there, and those that
-//! make it. What is there is left as it is. What is missing is made in a fork of the emulator first,
-//! by the operations themselves, and the state that comes of it takes the place of the current one
-//! at once: a refusal or a crash leaves the state as it was.
+//! make it. What is there is left as it is. What is missing is made in a fork of the emulator, by
+//! the operations themselves, and the state that comes of it takes the place of the current one at
+//! once: a refusal or a crash leaves the state as it was.
 
 mod call;
 mod entity;
@@ -27,8 +27,8 @@ pub const FILE_NAME: &str = "seed.toml";
 /// What a seed did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Planted {
-    /// What was made: containers, blobs, queues with their messages, tables, entities, properties of
-    /// services.
+    /// What was made: containers, blobs, queues with their messages, tables, entities, properties
+    /// of services.
     pub made: usize,
     /// What was there already, and was left as it is.
     pub left: usize,

@@ -80,7 +80,7 @@ impl Emulator {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn keep_start(&self, seeded: bool) -> Result<(), SnapshotError> {
+    pub(crate) fn keep_start(&self, seeded: bool) -> Result<(), SnapshotError> {
         let store = &self.core().store;
         if seeded || store.is_in_memory() || store.is_fresh() {
             return self.save(START);

@@ -11,15 +11,14 @@ use tokio::sync::oneshot;
 use super::commit::{Commit, Work};
 use super::committer::{Committer, Next, Request};
 use super::config::{Mode, StoreConfig};
-use super::engine::{Engine, MemoryEngine};
+use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
 use super::extents::Extents;
 use super::home::Home;
-use super::image::Image;
 use super::maintain::{MaintainReport, Maintenance};
 use super::payload::Payload;
 use super::reader::PayloadReader;
-use super::saved::{Saved, Snapshots};
+use super::saved::Saved;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
@@ -28,13 +27,12 @@ use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
-use crate::clock::Clock;
 use crate::disk::{Disk, SystemDisk};
 use crate::planted::carry;
 
 /// The store. Clones are cheap and share it; the last one to go closes it.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     shared: Arc<Shared>,
@@ -98,7 +96,7 @@ impl Store {
         opened.map_err(|error| cannot_open(error.to_string()))
     }
 
-    fn start(
+    pub(super) fn start(
         config: &StoreConfig,
         home: Home,
         engine: Box<dyn Engine>,
@@ -258,34 +256,6 @@ impl Store {
                 Err(error)
             }
         }
-    }
-
-    /// The snapshots of this store.
-    pub fn snapshots(&self) -> Snapshots<'_> {
-        Snapshots::new(&self.0)
-    }
-
-    /// The state of one moment, to be read while others write.
-    ///
-    /// # Errors
-    /// When the disk fails.
-    pub fn image(&self) -> StoreResult<Image> {
-        self.0.saved.image(&self.0.shared)
-    }
-
-    /// A store in memory that begins with the state of this one, on a clock of its own. It shares
-    /// payloads with this store.
-    ///
-    /// # Errors
-    /// When the state cannot be read.
-    pub fn fork(&self, clock: Clock) -> StoreResult<Store> {
-        let (records, segments) = self.0.shared.frozen()?;
-        let extents = Extents::in_memory(u64::MAX);
-        extents.replace(segments);
-        let engine = Box::new(MemoryEngine::of(records));
-        let config = StoreConfig::memory(clock);
-        let opened = Self::start(&config, Home::Memory, engine, extents, Saved::default());
-        opened.map_err(|error| StoreError::Io(error.to_string()))
     }
 
     /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are

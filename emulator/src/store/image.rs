@@ -7,8 +7,8 @@
 //!   ffffffff, number of records, CRC-32 of the records
 //! ```
 //!
-//! Lengths are big-endian and take four bytes, the number of records eight. The head is MessagePack:
-//! what its maker says about the image, and the segments.
+//! Lengths are big-endian and take four bytes, the number of records eight. The head is
+//! MessagePack: what its maker says about the image, and the segments.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::commit::read_stamp;
 use super::committer::{Built, Next};
+use super::config::StoreConfig;
 use super::engine::MemoryEngine;
 use super::error::{StoreError, StoreResult};
 use super::extents::Extents;
-use super::handle::Inner;
+use super::handle::{Inner, Store};
 use super::home::{Bare, Home};
 use super::image::{self, Image};
 use super::shared::Shared;
 use super::successor::Successor;
 use super::sync::Mutex;
+use crate::clock::Clock;
 
 const DIRECTORY: &str = "snapshots";
 const SUFFIX: &str = ".snap";
@@ -53,6 +55,36 @@ pub struct Snapshot {
 pub(super) struct Saved {
     named: Mutex<BTreeMap<String, Result<Arc<Image>, String>>>,
     temporary: AtomicU64,
+}
+
+impl Store {
+    /// The snapshots of this store.
+    pub fn snapshots(&self) -> Snapshots<'_> {
+        Snapshots(&self.0)
+    }
+
+    /// The state of one moment, to be read while others write.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn image(&self) -> StoreResult<Image> {
+        self.0.saved().image(self.0.shared())
+    }
+
+    /// A store in memory that begins with the state of this one, on a clock of its own. It shares
+    /// payloads with this store.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn fork(&self, clock: Clock) -> StoreResult<Store> {
+        let (records, segments) = self.0.shared().frozen()?;
+        let extents = Extents::in_memory();
+        extents.replace(segments);
+        let engine = Box::new(MemoryEngine::of(records));
+        let config = StoreConfig::memory(clock);
+        let opened = Self::start(&config, Home::Memory, engine, extents, Saved::default());
+        opened.map_err(|error| StoreError::Io(error.to_string()))
+    }
 }
 
 impl Saved {
@@ -98,11 +130,7 @@ impl Saved {
 /// The snapshots of a store.
 pub struct Snapshots<'a>(&'a Inner);
 
-impl<'a> Snapshots<'a> {
-    pub(super) fn new(store: &'a Inner) -> Self {
-        Snapshots(store)
-    }
-
+impl Snapshots<'_> {
     /// Every snapshot.
     pub fn list(&self) -> Vec<Snapshot> {
         let named = self.0.saved().named.lock();

@@ -1,7 +1,5 @@
 //! Named snapshots and forks.
 
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
-
 use std::time::Duration;
 
 use smalt::{Clock, Emulator, Service, SnapshotError, Timestamp};
