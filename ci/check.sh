@@ -33,11 +33,17 @@ bash ci/crash.sh 20
 step "malformed requests"
 bash ci/malformed.sh
 
+step "a watchdog, while clients ask for all the work they can"
+bash ci/watchdog.sh
+
 step "TLS and host names"
 bash ci/tls.sh
 
 step "strangers at the ports"
 bash ci/strangers.sh
+
+step "what starts Azurite starts smalt"
+bash ci/integrations.sh
 
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh

@@ -16,8 +16,8 @@ build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites"
 . ci/suites/clients.sh
 
 azcopy_version=10.32.2
-spark_version=4.0.1
-hadoop_of_spark=3.4.1
+spark_version=4.2.1
+hadoop_of_spark=3.5.0
 
 azcopy_program() {
     npm install --no-audit --no-fund --loglevel error --prefix . \
@@ -32,7 +32,9 @@ azcopy_program() {
     done
 }
 
-# Also resolves the packages that `spark-submit` is told to bring, while there is a network.
+# Also brings what `spark-submit` is told to bring, while there is a network. Its home is another, so
+# that it takes no file from the caller's repository of Maven.
+export SPARK_SUBMIT_OPTS=-Duser.home=$build/spark
 spark_program() {
     python3 -m venv .
     bin/pip install --quiet --disable-pip-version-check "pyspark==$spark_version"

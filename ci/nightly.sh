@@ -58,7 +58,10 @@ shuttle() {
 
 planted() { bash ci/planted.sh; }
 
-suites() { bash ci/suites.sh; }
+suites() {
+    bash ci/suites.sh
+    bash ci/first_minutes.sh
+}
 
 conform() { bash ci/conform.sh; }
 

@@ -102,6 +102,15 @@ test_npm() {
         'import { program } from "smalt"; console.log(program("smalt-sweeper"))') |
         grep -q "/@smalt/$target/bin/smalt-sweeper$" || fail "program() of the npm package"
     wrapper npx "npx --yes $npm smalt"
+    # The types reach whoever depends on the package.
+    cat >"$prefix/typed.mts" <<'END'
+import { program } from "smalt";
+export const path: string = program("smalt-listener");
+// @ts-expect-error There is no such program.
+program("nothing");
+END
+    node "$tools/npm/node_modules/typescript/bin/tsc" --noEmit --strict --module nodenext \
+        "$prefix/typed.mts" || fail "the types of the npm package"
     # npm dies from the signal.
     serves npx "$work/npx" 143
     rm -rf "$prefix/node_modules/@smalt"

@@ -5,7 +5,7 @@ Shell scripts read them with:
     eval "$(python3 packaging/facts.py)"
 
 The environment can change where the programs are (SMALT_BIN_DIR, target/release by default), their
-Rust target (SMALT_TARGET, this machine's) and where packages go (PACKAGES_DIR, build/packages).
+Rust target (SMALT_TARGET, this machine's) and where packages go (PACKAGES_DIR, packages in the BUILD_DIR).
 """
 
 import os
@@ -104,7 +104,7 @@ def glibc() -> str:
 
 
 BIN = (ROOT / os.environ.get("SMALT_BIN_DIR", "target/release")).resolve()
-OUT = (ROOT / os.environ.get("PACKAGES_DIR", "build/packages")).resolve()
+OUT = (ROOT / os.environ.get("PACKAGES_DIR", os.environ.get("BUILD_DIR", "build") + "/packages")).resolve()
 TARGET = os.environ.get("SMALT_TARGET") or re.findall(r"host: (\S+)", run("rustc", "-vV"))[0]
 PLATFORM = PLATFORMS[TARGET]
 # The time of the commit replaces the time of the build, so that packages are reproducible.

@@ -55,7 +55,7 @@ def platform():
 
 def types(folder):
     """Type-checks the sources and writes their declarations beside them."""
-    tools = facts.ROOT / "build/packaging-tools/npm"
+    tools = facts.OUT.parent / "packaging-tools/npm"
     wanted = facts.ROOT / "packaging/npm/package.json"
     installed = tools / "package.json"
     if not installed.exists() or installed.read_bytes() != wanted.read_bytes():

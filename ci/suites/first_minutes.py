@@ -8,6 +8,7 @@ in their title, and in sections that make what these need: "Azure CLI".
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,10 +38,13 @@ def is_chosen(title):
 def run(script):
     command = ["bash", "-euo", "pipefail", "-c", script]
     done = subprocess.run(
-        command, cwd=DIRECTORY, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=DIRECTORY, capture_output=True, text=True, timeout=600, check=False
     )
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip()[-1500:]
+        said = (done.stderr or done.stdout).strip()
+        if os.environ.get('TRACE'):
+            print(said)
+        said = said[-1500:]
         raise RuntimeError(f"status {done.returncode}: {said}")
     return done.stdout + done.stderr
 

@@ -15,6 +15,7 @@ use crate::call::Call;
 use crate::core::Core;
 use crate::data_lake;
 use crate::header_case::HeaderCase;
+use crate::lane::Lane;
 use crate::rules::web;
 use crate::target::{self, Address, Target};
 
@@ -94,6 +95,10 @@ pub fn arrive(
         secure: socket.secure,
         being_deleted_s: core.config.being_deleted_s,
         shuffle_messages: core.config.shuffle_messages,
+        lane: match socket.peer {
+            Some(_) => core.lane.clone(),
+            None => Lane::here(),
+        },
         identity: Identity::Anonymous,
     })
 }
@@ -176,8 +181,8 @@ fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
 }
 
 /// Refuses a host name that a web page could have pointed at this machine. No browser leaves the
-/// name out. Where a server listens for other machines, they name it as they like unless it was told
-/// how.
+/// name out. Where a server listens for other machines, they name it as they like unless it was
+/// told how.
 fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     let allowed = &core.config.allowed_hosts;
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();

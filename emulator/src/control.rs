@@ -145,7 +145,10 @@ async fn serve(
             core.faults.clear();
             Ok(json(&account))
         }
-        ("/state", &Method::GET) => Ok(json(&state::dump(core, head.uri.query())?)),
+        ("/state", &Method::GET) => {
+            let dump = || state::dump(core, head.uri.query()).map(|state| json(&state));
+            core.lane.run(dump).await
+        }
         ("/state", &Method::DELETE) => {
             let reset = saved::blocking(emulator, Emulator::reset).await?;
             reset.map_err(|error| failed(&error))?;

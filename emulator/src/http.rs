@@ -2,10 +2,13 @@
 //! that knows hyper.
 
 mod accept_errors;
+mod access_log;
 mod case_stream;
 mod client;
 mod connection;
+mod idle;
 mod limits;
+mod pfx;
 mod rest;
 mod tls;
 
@@ -20,13 +23,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+pub use access_log::{AccessLog, AccessLogEnd};
 pub use client::SourceClient;
 pub use limits::Patience;
-pub use tls::{TlsError, acceptor};
+pub use pfx::PfxError;
+pub use tls::{TlsError, acceptor, pfx_acceptor};
 
 use crate::arrival::Socket;
 use crate::emulator::Emulator;
 use accept_errors::AcceptErrors;
+use access_log::Asked;
 use connection::Connections;
 
 /// How long requests in flight have to end when the server stops.
@@ -47,6 +53,7 @@ pub struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     patience: Patience,
+    log: Option<AccessLog>,
 }
 
 impl Listener {
@@ -65,7 +72,20 @@ impl Listener {
             socket: TcpListener::bind(address).await?,
             tls,
             patience,
+            log: None,
         })
+    }
+
+    /// Logs every exchange.
+    #[must_use]
+    pub fn logged(mut self, log: AccessLog) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// The service.
+    pub fn service(&self) -> Service {
+        self.service
     }
 
     /// The bound address.
@@ -83,15 +103,24 @@ impl Listener {
             secure: self.tls.is_some(),
             ..Socket::default()
         };
+        let log = self.log;
         let handle = Arc::new(
             move |request: http::Request<crate::body::Body>, ends: Ends| {
-                let emulator = emulator.clone();
+                let (emulator, log) = (emulator.clone(), log.clone());
                 let socket = Socket {
                     peer: Some(ends.peer.ip()),
                     local: ends.local.map(|local| local.ip()),
                     ..socket
                 };
-                async move { emulator.call_on(request, socket).await }
+                async move {
+                    let Some(log) = log else {
+                        return emulator.call_on(request, socket).await;
+                    };
+                    let asked = Asked::of(&request, ends.peer.ip());
+                    let answer = emulator.call_on(request, socket).await;
+                    log.tell(emulator.now(), &asked, answer.as_ref().ok());
+                    answer
+                }
             },
         );
         accept(self.socket, self.tls, self.patience, handle, stop).await;

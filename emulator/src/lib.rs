@@ -31,6 +31,7 @@
 //!   operations, `auth` decides who may, `stage` streams bodies in, `reply` is the way out.
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
 //!   what the store keeps; `reap`: how it goes. `query`: SQL over the bytes of a blob.
+//! - `lane`: where work runs whose length a client chooses.
 //! - `state`: the whole state as one thing: snapshots, export and import, seeds, data of Azurite.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
 //! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
@@ -83,6 +84,7 @@ mod core;
 mod cors;
 mod data_lake;
 mod keys;
+mod lane;
 mod metrics;
 mod operation;
 mod ops;

@@ -24,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Ends;
 use super::case_stream::{CaseStream, Names};
+use super::idle::{Exchange, IdleStream};
 use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use super::rest::ReadOut;
 use crate::body::Body;
@@ -41,7 +42,8 @@ impl Connections {
     pub(super) fn new(tls: Option<TlsAcceptor>, patience: Patience) -> Self {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(patience.head)
+            // hyper's time runs from the end of an answer on, so that it covers idleness as well.
+            .header_read_timeout(patience.idle.unwrap_or_default().max(patience.head))
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX * 4)
             .max_header_size(HEAD_BYTES_MAX)
@@ -109,22 +111,25 @@ async fn serve<S, H, F>(
     F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
 {
     let names = Names::default();
+    let exchange = Exchange::default();
+    let stream = IdleStream::new(stream, exchange.clone(), patience.idle);
     let stream = TokioIo::new(CaseStream::new(stream, names.clone()));
     let service = service_fn(move |mut request: Request<Incoming>| {
+        exchange.begin();
         let case = names.read().within(request.headers());
         if !case.is_empty() {
             request.extensions_mut().insert(case);
         }
         let (request, ending) = ReadOut::new(request, patience);
         let answer = handle(request.map(ReadOut::boxed_unsync), ends);
-        let names = names.clone();
+        let (names, exchange) = (names.clone(), exchange.clone());
         async move {
             let mut response = answer.await?;
             ending.tell(response.headers_mut());
             if let Some(case) = response.extensions_mut().remove::<HeaderCase>() {
                 names.restore(case);
             }
-            Ok::<_, ConnectionLost>(response)
+            Ok::<_, ConnectionLost>(response.map(|body| exchange.until_end_of(body)))
         }
     });
     let connection = http.serve_connection(stream, service);

@@ -28,6 +28,8 @@ pub struct Patience {
     pub head: Duration,
     /// Time in which the next part of a body must arrive.
     pub body: Duration,
+    /// Time in which the next request must begin; without it, as for the whole head.
+    pub idle: Option<Duration>,
 }
 
 impl Patience {
@@ -37,6 +39,7 @@ impl Patience {
         Patience {
             head: duration,
             body: duration,
+            idle: None,
         }
     }
 }
@@ -46,6 +49,7 @@ impl Default for Patience {
         Patience {
             head: HEAD_TIMEOUT,
             body: BODY_STALL_TIMEOUT,
+            idle: None,
         }
     }
 }

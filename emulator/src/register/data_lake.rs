@@ -5,7 +5,7 @@ use smalt_protocol::Service;
 use super::access::Access;
 use super::when::always;
 use super::{Entry, Verb};
-use crate::ops::service::data_lake::RefuseFlatNamespace;
+use crate::ops::service;
 use crate::pipeline::read;
 use crate::target::Kind;
 
@@ -21,5 +21,5 @@ pub(super) const FLAT_NAMESPACE: &Entry = &Entry {
     comp: "",
     when: always,
     access: Access::object("racwdlxymeop").with_any_scope(),
-    run: read::<RefuseFlatNamespace>(),
+    run: read::<service::data_lake::RefuseFlatNamespace>(),
 };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use smalt_protocol::{ErrorCode, StorageError};
+
 /// Why the store cannot answer. Operations never see why a commit failed; they see that it did.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -14,6 +16,9 @@ pub enum StoreError {
     /// A write failed earlier: what is on disk is unknown, so nothing more is acknowledged.
     #[error("the store is read-only since a failed write: {0}")]
     ReadOnly(String),
+    /// There is no room. Nothing was written; the same may succeed later.
+    #[error("the store takes no writes at present: {0}")]
+    Refused(String),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -34,9 +39,14 @@ impl StoreError {
     }
 }
 
-impl From<StoreError> for smalt_protocol::StorageError {
+impl From<StoreError> for StorageError {
+    /// A request that is refused before anything happens may succeed later: 503.
     fn from(error: StoreError) -> Self {
-        smalt_protocol::StorageError::internal(error)
+        if !matches!(error, StoreError::Refused(_)) {
+            return StorageError::internal(error);
+        }
+        let code = ErrorCode::ServerBusy;
+        StorageError::new(code).with_message(format!("{} ({error})", code.message()))
     }
 }
 

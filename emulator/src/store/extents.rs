@@ -11,6 +11,7 @@
 //! other. The checksum knows the place: bytes that were never written, or belong elsewhere, fail.
 //! In memory a segment holds one payload.
 
+mod memory;
 mod registry;
 mod segment;
 

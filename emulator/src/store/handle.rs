@@ -89,7 +89,7 @@ impl Store {
                 Extents::open(disk, dir.join("extents"), config.segment_bytes, durable)
                     .map_err(|error| cannot_open(error.to_string()))?
             }
-            _ => Extents::in_memory(),
+            _ => Extents::in_memory(config.memory_limit.unwrap_or(u64::MAX)),
         };
         let saved = Saved::open(&home, &extents).map_err(|error| cannot_open(error.to_string()))?;
         let opened = Self::start(&config, home, engine, extents, saved);

@@ -78,7 +78,7 @@ impl Store {
     /// When the state cannot be read.
     pub fn fork(&self, clock: Clock) -> StoreResult<Store> {
         let (records, segments) = self.0.shared().frozen()?;
-        let extents = Extents::in_memory();
+        let extents = Extents::in_memory(u64::MAX);
         extents.replace(segments);
         let engine = Box::new(MemoryEngine::of(records));
         let config = StoreConfig::memory(clock);

@@ -6,8 +6,15 @@ use crate::client::Client;
 
 const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
 
+/// Method, path and query behind the account, headers.
+type Asked = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
 /// Every shape of a request of the interface, with a header that it needs.
-const REQUESTS: &[(&str, &str, &[(&str, &str)])] = &[
+const REQUESTS: &[Asked] = &[
     ("GET", "?resource=account", &[]),
     ("PUT", "lake?resource=filesystem", &[]),
     ("HEAD", "lake?resource=filesystem", &[]),

@@ -83,7 +83,7 @@ fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
         clock(),
         Home::Memory,
         Box::new(engine),
-        Extents::in_memory(),
+        Extents::in_memory(u64::MAX),
     ));
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();
@@ -119,7 +119,7 @@ fn an_engine_that_panics_at_the_end_is_an_answer_too() {
         clock(),
         Home::Memory,
         Box::new(engine),
-        Extents::in_memory(),
+        Extents::in_memory(u64::MAX),
     ));
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();

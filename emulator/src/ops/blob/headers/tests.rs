@@ -46,6 +46,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         settings: Default::default(),
         being_deleted_s: 0,
         shuffle_messages: false,
+        lane: Default::default(),
         identity: Identity::Owner,
     }
 }

@@ -170,6 +170,7 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         peer: call.peer,
         secure: url.is_secure() && call.secure,
         origin: call.origin.clone(),
+        lane: call.lane.clone(),
         identity: Identity::Anonymous,
     }
 }
