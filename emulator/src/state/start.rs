@@ -51,7 +51,7 @@ pub enum StartError {
         error: AzuriteError,
     },
     /// The seed cannot be planted.
-    #[error("the seed was not planted: {0}")]
+    #[error("the seed was not planted")]
     Seed(#[from] SeedError),
     /// The state after the start cannot be kept.
     #[error(transparent)]
