@@ -52,12 +52,14 @@ mod sync;
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
 mod tests;
+mod trouble;
 mod view;
 
 pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
 pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
 pub use extents::Segment;
 pub use handle::Store;
+pub use home::Purpose;
 pub use keys::OWN_PREFIXES;
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
@@ -66,6 +68,7 @@ pub use reader::PayloadReader;
 pub use references::references;
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
+pub use trouble::Trouble;
 pub use view::{
     INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
 };

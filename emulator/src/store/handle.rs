@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -12,14 +13,15 @@ use super::commit::{Commit, Work};
 use super::committer::{Committer, Request};
 use super::config::{Mode, StoreConfig};
 use super::error::{OpenError, StoreError, StoreResult};
-use super::extents::Extents;
-use super::home::Home;
+use super::extents::{Extents, framed_bytes};
+use super::home::{Bare, Home, Purpose};
 use super::maintain::{MaintainReport, Maintenance};
-use super::payload::Payload;
+use super::payload::{self, Payload};
 use super::reader::PayloadReader;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
+use super::trouble::{CLOCK_BEHIND_MIN, Trouble};
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
@@ -77,26 +79,41 @@ impl Store {
             path: config.dir.clone().unwrap_or_default(),
             cause,
         };
+        let needed = payload::segments_needed(&Bare(engine.as_ref()));
+        let needed = needed.map_err(|error| cannot_open(error.to_string()))?;
         let extents = match &config.dir {
             Some(dir) if config.mode != Mode::Memory => {
                 let durable = config.mode == Mode::Durable;
-                Extents::open(disk, dir.join("extents"), config.segment_bytes, durable)
+                let dir = dir.join("extents");
+                Extents::open(disk, dir, config.segment_bytes, durable, &needed)
                     .map_err(|error| cannot_open(error.to_string()))?
             }
             _ => Extents::in_memory(),
         };
+        let lost = extents.lost(&needed);
         let clock = config.clock.clone();
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
+        if !lost.is_empty() {
+            shared.keep_everything(format!("segments {lost:?} are missing or too short"));
+        }
+        if let Some(copy) = shared.home.damaged_copy() {
+            let told = format!("{copy} holds what an earlier opening found damaged");
+            shared.keep_everything(format!("{told}; remove it when nothing is missed"));
+        }
         let committer =
             Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
         let opened_after = committer.last_tick();
         let lane = Lane::start(&config, committer).map_err(|e| cannot_open(e.to_string()))?;
-        Ok(Store(Arc::new(Inner {
+        let store = Store(Arc::new(Inner {
             shared,
             lane,
             maintenance: Maintenance::default(),
             opened_after,
-        })))
+        }));
+        for trouble in store.troubles() {
+            tracing::warn!("{trouble}");
+        }
+        Ok(store)
     }
 
     /// Reads published, durable state of one moment. Not to be nested, and not to wait in: the next
@@ -115,13 +132,25 @@ impl Store {
         F: FnOnce(&mut Transaction<'_>, &Stamp) -> Result<T, StorageError> + Send + 'static,
         T: Send + 'static,
     {
+        self.commit_for(Purpose::Grows, job).await
+    }
+
+    /// As [`Store::commit`]; the purpose says whether it goes on when there is little room.
+    ///
+    /// # Errors
+    /// The job's own; 503 when there is no room for it; 500 when the store cannot write.
+    pub async fn commit_for<T, F>(&self, purpose: Purpose, job: F) -> Result<T, StorageError>
+    where
+        F: FnOnce(&mut Transaction<'_>, &Stamp) -> Result<T, StorageError> + Send + 'static,
+        T: Send + 'static,
+    {
         let (sender, mut answer) = oneshot::channel();
         let asked = self.0.shared.asked();
         let work = Commit::new(asked, job, move |result| {
             // Nobody waits any more when the client has gone; the commit stands.
             let _ = sender.send(result);
         });
-        let work = work.awaited_on(self.0.runtime());
+        let work = work.awaited_on(self.0.runtime()).meant_for(purpose);
         self.0.submit(Box::new(work));
         let closed = || Err(StoreError::Closed.into());
         match &self.0.lane {
@@ -167,9 +196,9 @@ impl Store {
     /// extent.
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store takes no writes, or has no room for it.
     pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
-        self.0.stage(len)
+        self.0.stage(len, Purpose::Grows)
     }
 
     /// Reads a range of a payload that [`super::location`] found; what lies beyond the end is left
@@ -221,6 +250,49 @@ impl Store {
         }
     }
 
+    /// Lets time go on from the clock's, when that is behind the last commit's. Times that are kept
+    /// stay as they are; ticks go on, so that no ETag and no id is given twice.
+    ///
+    /// # Errors
+    /// When the store takes no writes.
+    pub fn rebase(&self) -> StoreResult<()> {
+        match &self.0.lane {
+            Lane::Inline(committer) => committer.lock().rebase(),
+            Lane::Thread { requests, .. } => {
+                let asked = ask(requests.read().as_ref(), Request::Rebase);
+                asked.and_then(answer_of)
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped
+                .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::rebase)),
+        }
+    }
+
+    /// What is wrong at this moment; nothing when writes are taken and time goes on.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        let full = self.0.shared.look();
+        let mut troubles: Vec<_> = full.map(Trouble::DiskFull).into_iter().collect();
+        troubles.extend(self.0.shared.failed_by().map(|error| match error {
+            StoreError::Gone(cause) => Trouble::DirectoryGone(cause.clone()),
+            other => Trouble::WritesStopped(other.to_string()),
+        }));
+        let behind = self.behind();
+        if behind >= CLOCK_BEHIND_MIN {
+            troubles.push(Trouble::ClockBehind(behind));
+        }
+        troubles
+    }
+
+    /// How far the clock is behind the last commit's time: as long the store's time stands still.
+    pub fn behind(&self) -> Duration {
+        self.last_used().since(self.0.shared.clock.now())
+    }
+
+    /// Why no file of payloads is deleted, when the store's files do not account for each other.
+    pub fn unexplained(&self) -> Option<&str> {
+        self.0.shared.unexplained()
+    }
+
     /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are
     /// served first; whatever comes later gets [`StoreError::Closed`]. A second close does nothing.
     ///
@@ -238,6 +310,7 @@ impl Store {
             segments: segments as u64,
             segment_bytes,
             engine_bytes,
+            available_bytes: self.0.shared.home.available(),
             ..self.0.shared.stats.read()
         }
     }
@@ -248,11 +321,14 @@ impl Inner {
         &self.shared
     }
 
-    pub(super) fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
+    pub(super) fn stage(&self, len: u64, purpose: Purpose) -> StoreResult<PayloadWriter> {
         self.shared.writable()?;
         self.shared.stats.count_staging(len);
         let reservation = if len > INLINE_BYTES_MAX as u64 {
-            Some(self.shared.extents.reserve(len)?)
+            self.shared.admit(framed_bytes(len), purpose)?;
+            let reserved = self.shared.extents.reserve(len);
+            // A segment that cannot be made may be the first to tell that the directory is gone.
+            Some(reserved.inspect_err(|_| drop(self.shared.look()))?)
         } else {
             None
         };
@@ -272,6 +348,7 @@ impl Inner {
             // The receiver waits below.
             let _ = sender.send(result);
         });
+        let work = work.meant_for(Purpose::Frees);
         self.submit(Box::new(work));
         #[cfg(any(test, feature = "schedule"))]
         if let Lane::Stepped(stepped) = &self.lane {
@@ -279,7 +356,10 @@ impl Inner {
             stepped.finish(|_| ());
         }
         match answer.recv() {
-            Ok(result) => result.map_err(|error| StoreError::Io(error.to_string())),
+            Ok(result) => result.map_err(|error| match error.code() {
+                ErrorCode::ServerBusy => StoreError::Refused(error.message().to_owned()),
+                _ => StoreError::Io(error.to_string()),
+            }),
             Err(_) => Err(StoreError::Closed),
         }
     }

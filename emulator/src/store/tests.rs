@@ -6,8 +6,10 @@ mod engines;
 mod failing;
 mod fast;
 mod fault_disk;
+mod losses;
 mod opening;
 mod payloads;
+mod room;
 mod schedules;
 
 use std::path::Path;

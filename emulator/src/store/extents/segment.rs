@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, check_is_at};
 use crate::planted::planted;
 
 /// Segments that are open at once: a tenth of the usual limit of 1,024 descriptors.
@@ -54,6 +54,8 @@ pub(super) struct Files {
     pub(super) dir: PathBuf,
     /// Whether acknowledged payloads survive the loss of power.
     pub(super) durable: bool,
+    /// Bytes that were reserved and are still to be written.
+    pub(super) unwritten: AtomicU64,
     /// In the order of opening.
     opened: Mutex<VecDeque<Weak<FileBody>>>,
 }
@@ -130,7 +132,7 @@ impl Segment {
         let written = file.opened(true)?.write_at(frame, offset);
         frame.clear();
         failpoint::reach("stage.frame_written");
-        written.map_err(|error| io_error(&file.path, &error))
+        written.map_err(|error| StoreError::of_staging(&file.path, &error))
     }
 
     /// Keeps the frames of the one payload of a segment in memory.
@@ -216,16 +218,23 @@ impl Segment {
         if let Err(error) = file.sync() {
             file.failed
                 .store(!planted("failed-sync-forgotten"), Ordering::Release);
-            return Err(io_error(&file.path, &error));
+            return Err(StoreError::of_staging(&file.path, &error));
         }
         file.synced.fetch_max(written, Ordering::AcqRel);
         file.named.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Makes everything durable.
+    /// Whether a sync has failed. No payload can be added to the segment then.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(&self.body, Body::File(file) if file.failed.load(Ordering::Acquire))
+    }
+
+    /// Makes everything durable. In the mode `durable` nothing acknowledged waits for this in a
+    /// segment whose sync has failed.
     pub(super) fn sync_all(&self) -> StoreResult<()> {
         match &self.body {
+            Body::File(file) if file.files.durable && self.has_failed() => Ok(()),
             Body::File(file) if file.is_dirty() => self.sync(file.written.load(Ordering::Acquire)),
             _ => Ok(()),
         }
@@ -250,6 +259,7 @@ impl Files {
             disk,
             dir,
             durable,
+            unwritten: AtomicU64::new(0),
             opened: Mutex::default(),
         }
     }
@@ -284,7 +294,7 @@ impl FileBody {
             return Ok(Arc::clone(file));
         }
         let file = self.files.disk.open(&self.path, create);
-        let file = file.map_err(|error| io_error(&self.path, &error))?;
+        let file = file.map_err(|error| StoreError::of_staging(&self.path, &error))?;
         *open = Some(Arc::clone(&file));
         drop(open);
         self.files.note_open(self);
@@ -298,6 +308,7 @@ impl FileBody {
     fn sync(self: &Arc<Self>) -> io::Result<()> {
         let file = self.opened(false).map_err(io::Error::other)?;
         file.sync_data()?;
+        check_is_at(self.files.disk.as_ref(), &self.path, file.as_ref())?;
         failpoint::reach("commit.payload_synced");
         match self.path.parent() {
             Some(_) if planted("segment-name-not-synced") => Ok(()),

@@ -1,0 +1,223 @@
+//! Whether the directory can take a write: it is still the one that was opened, and its file system
+//! has room.
+//!
+//! The metadata engine does not survive a write that finds no room: it must be opened again. So
+//! writes are refused before that, when less is left than [`Marks::keep`]. What frees room goes on
+//! below that mark, and a file of [`Marks::reserve`] bytes is kept for the case that somebody else
+//! fills the disk to the last byte: it is given up then, and taken again when there is room.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::super::error::{StoreError, StoreResult};
+use crate::disk::{Disk, Identity, Room};
+
+/// The reserve's file.
+pub(in super::super) const RESERVE: &str = "reserve";
+/// Bytes of the reserve on a large file system.
+pub(in super::super) const RESERVE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Bytes of the reserve on a small one: eight segments of the engine, of 256 KiB each.
+const RESERVE_BYTES_MIN: u64 = 2 * 1024 * 1024;
+/// In between, the reserve is this part of the file system.
+const RESERVE_PART: u64 = 16;
+/// What even a delete leaves free: two segments of the engine.
+const FLOOR_BYTES: u64 = 512 * 1024;
+
+/// What a write is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It adds something, and is refused when there is little room.
+    Grows,
+    /// It frees room, or hands out what is to be deleted next: it may use the reserve.
+    Frees,
+}
+
+/// How much room is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Marks {
+    /// Bytes of the reserve.
+    reserve: u64,
+    /// Bytes below which writes are refused. They cover what others write between the look at the
+    /// disk and the engine's own write.
+    keep: u64,
+}
+
+impl Marks {
+    fn of(total: u64) -> Self {
+        let reserve = (total / RESERVE_PART).clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX);
+        Marks {
+            reserve,
+            keep: reserve / 2,
+        }
+    }
+}
+
+/// Looks at the directory and its file system.
+pub(in super::super) struct Watch {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    /// Files without which the store is lost, as they were when they were opened.
+    known: RwLock<Vec<(PathBuf, Option<Identity>)>>,
+    /// Whether the reserve exists.
+    is_aside: Mutex<bool>,
+    is_full: AtomicBool,
+}
+
+impl Watch {
+    /// Begins to watch a directory. A reserve that a killed process left is given up if opening
+    /// the engine may need it.
+    pub(super) fn new(disk: &Arc<dyn Disk>, dir: &Path) -> Self {
+        let left = disk.open(&dir.join(RESERVE), false);
+        let watch = Watch {
+            disk: Arc::clone(disk),
+            dir: dir.to_owned(),
+            known: RwLock::default(),
+            is_aside: Mutex::new(left.is_ok()),
+            is_full: AtomicBool::new(false),
+        };
+        let is_tight = |room: Room| room.available < Marks::of(room.total).keep;
+        if watch.room().is_none_or(is_tight) {
+            watch.give_up_reserve();
+        }
+        watch
+    }
+
+    /// Notes what a file is now, in place of what was noted of files of the same name.
+    pub(super) fn note(&self, path: PathBuf) -> io::Result<()> {
+        let found = self.disk.identity(&path)?;
+        let mut known = self.known.write();
+        known.retain(|(other, _)| other.file_name() != path.file_name());
+        known.push((path, found));
+        Ok(())
+    }
+
+    /// Fails when a noted file was removed, moved or replaced. Writes to it succeed even then, and
+    /// so do syncs.
+    pub(super) fn check_is_there(&self) -> StoreResult<()> {
+        for (path, opened) in self.known.read().iter() {
+            match self.disk.identity(path) {
+                Ok(found) if found == *opened => {}
+                Ok(_) => return Err(self.gone(path, "was replaced while it was open")),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(self.gone(path, "was removed or moved while it was open"));
+                }
+                Err(error) => return Err(self.gone(path, &error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    fn gone(&self, path: &Path, what: &str) -> StoreError {
+        let name = path.strip_prefix(&self.dir).unwrap_or(path);
+        StoreError::Gone(format!(
+            "{} in {} {what}",
+            name.display(),
+            self.dir.display()
+        ))
+    }
+
+    /// Refuses a write of about `need` bytes when there is no room for it. `promised` bytes are to
+    /// be written besides, by uploads under way.
+    pub(super) fn admit(&self, need: u64, promised: u64, purpose: Purpose) -> StoreResult<()> {
+        let Some(room) = self.room() else {
+            return Ok(());
+        };
+        let marks = Marks::of(room.total);
+        let keep = marks.keep.saturating_add(promised);
+        self.tell(room, room.is_writable && room.available >= keep);
+        if !room.is_writable {
+            return Err(refusal(room, need));
+        }
+        if room.available >= keep.saturating_add(need) {
+            return Ok(());
+        }
+        let suffices = |room: Room| room.available >= FLOOR_BYTES.saturating_add(need);
+        let is_urgent = purpose == Purpose::Frees;
+        if is_urgent && (suffices(room) || self.give_up_reserve() && self.room().is_some_and(suffices))
+        {
+            return Ok(());
+        }
+        Err(refusal(room, need))
+    }
+
+    /// Whether writes that add something are refused. Looks again only when they were last time.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire) && self.look().is_some()
+    }
+
+    /// Why nothing that adds something is written at present. Takes the reserve again when there
+    /// is room for it.
+    pub(super) fn look(&self) -> Option<String> {
+        let room = self.room()?;
+        let marks = Marks::of(room.total);
+        let has_room = room.is_writable && room.available >= marks.keep;
+        self.tell(room, has_room);
+        let mut is_aside = self.is_aside.lock();
+        // Twice what is kept, or the next write would find the disk full.
+        if !*is_aside && has_room && room.available >= marks.reserve + 2 * marks.keep {
+            let made = self.disk.set_aside(&self.reserve(), marks.reserve);
+            // Deletes go on without one as well, unless somebody else fills the disk.
+            *is_aside = made.is_ok();
+        }
+        (!has_room).then(|| about(room))
+    }
+
+    /// Leaves nothing behind.
+    pub(super) fn end(&self) {
+        if self.check_is_there().is_ok() {
+            self.give_up_reserve();
+        }
+    }
+
+    /// Bytes that can still be taken, where the system tells.
+    pub(super) fn available(&self) -> Option<u64> {
+        self.room().map(|room| room.available)
+    }
+
+    /// A file system that cannot be asked is not known to be full: a write will tell.
+    fn room(&self) -> Option<Room> {
+        self.disk.room(&self.dir).ok().flatten()
+    }
+
+    fn reserve(&self) -> PathBuf {
+        self.dir.join(RESERVE)
+    }
+
+    fn give_up_reserve(&self) -> bool {
+        let mut is_aside = self.is_aside.lock();
+        std::mem::take(&mut *is_aside) && self.disk.remove(&self.reserve()).is_ok()
+    }
+
+    /// Logs when writes begin to be refused, and when they are taken again.
+    fn tell(&self, room: Room, has_room: bool) {
+        if self.is_full.swap(!has_room, Ordering::AcqRel) != has_room {
+            return;
+        }
+        if has_room {
+            tracing::warn!(available = room.available, "there is room again: writes are taken");
+        } else {
+            let dir = self.dir.display();
+            tracing::error!(
+                %dir,
+                "{}: writes are refused until there is room; reads and deletes go on",
+                about(room)
+            );
+        }
+    }
+}
+
+fn about(room: Room) -> String {
+    if room.is_writable {
+        format!("the disk is full ({} KiB are free)", room.available / 1024)
+    } else {
+        "the file system is read-only".to_owned()
+    }
+}
+
+fn refusal(room: Room, need: u64) -> StoreError {
+    StoreError::Refused(format!("{}, {} KiB are needed", about(room), need / 1024))
+}
