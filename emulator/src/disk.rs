@@ -2,6 +2,7 @@
 //!
 //! [`Disk`] is a seam: tests put a disk in its place that loses, tears and refuses.
 
+mod reading;
 mod system;
 
 use std::any::Any;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use reading::ReadingDisk;
 pub use system::SystemDisk;
 
 /// Tries to get a file that its last owner is about to let go, [`wait_for_lock`] apart: a second.
@@ -66,6 +68,14 @@ pub trait Disk: Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Opens a file to be read; writing to it fails.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        self.open(path, false)
+    }
 
     /// Makes an empty file that only its owner can read, where the system knows owners.
     ///
@@ -210,7 +220,7 @@ pub trait DiskFile: Debug + Send + Sync {
 /// # Errors
 /// The system's.
 pub fn read_small(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match disk.open(path, false) {
+    let file = match disk.open_to_read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -247,6 +257,28 @@ pub fn replace_secret(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<
         _ => disk.create_secret(&beside)?,
     }
     replace_small(disk, path, bytes)
+}
+
+/// Copies the files of a directory and of those below it, but for those that `skip` names.
+///
+/// # Errors
+/// The system's.
+pub fn copy_dir(
+    disk: &dyn Disk,
+    from: &Path,
+    to: &Path,
+    skip: &dyn Fn(&Path) -> bool,
+) -> io::Result<()> {
+    disk.create_private_dir(to)?;
+    for path in files_below(from)? {
+        if skip(&from.join(&path)) {
+            continue;
+        }
+        let target = to.join(&path);
+        disk.create_dir(target.parent().unwrap_or(to))?;
+        disk.copy(&from.join(&path), &target)?;
+    }
+    disk.sync_dir(to)
 }
 
 /// Fails with `NotFound` unless the path still leads to this open file. What is written to a file

@@ -32,6 +32,7 @@ mod extents;
 pub mod failpoint;
 mod handle;
 mod home;
+mod inspect;
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels;
 mod keys;
@@ -57,15 +58,16 @@ mod view;
 
 pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
 pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
-pub use extents::Segment;
+pub use extents::{Carved, Segment};
 pub use handle::Store;
 pub use home::Purpose;
+pub use inspect::Inspected;
 pub use keys::OWN_PREFIXES;
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use points::Point;
 pub use reader::PayloadReader;
-pub use references::references;
+pub use references::{disagreements, references};
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
 pub use trouble::Trouble;

@@ -60,6 +60,10 @@ impl Disk for SystemDisk {
         Ok(Arc::new(SystemFile(file)))
     }
 
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(SystemFile(File::open(path)?)))
+    }
+
     fn create_secret(&self, path: &Path) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
@@ -226,5 +230,44 @@ impl DiskFile for SystemFile {
     #[cfg(unix)]
     fn identity(&self) -> io::Result<Option<Identity>> {
         Ok(Some(identity(&self.0.metadata()?)))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// A new directory is its owner's; those above it and one that is there stay as they are.
+    #[test]
+    fn only_the_owner_enters_a_private_directory() {
+        let above = tempfile::tempdir().unwrap();
+        let (parent, dir) = (above.path().join("a"), above.path().join("a/data"));
+        SystemDisk.create_private_dir(&dir).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir), 0o700);
+        SystemDisk.create_dir(&above.path().join("usual")).unwrap();
+        assert_eq!(mode(&parent), mode(&above.path().join("usual")));
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)).unwrap();
+        SystemDisk.create_private_dir(&dir).unwrap();
+        assert_eq!(mode(&dir), 0o755);
+    }
+
+    /// What is set aside is taken from the disk, and given back with the file.
+    #[test]
+    fn a_reserve_takes_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("reserve");
+        match SystemDisk.set_aside(&path, 1 << 20) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            taken => {
+                taken.unwrap();
+                let blocks = std::os::unix::fs::MetadataExt::blocks(&fs::metadata(&path).unwrap());
+                assert!(blocks * 512 >= 1 << 20, "{blocks}");
+            }
+        }
+        let room = SystemDisk.room(dir.path()).unwrap().unwrap();
+        assert!(room.is_writable && room.total >= room.available);
     }
 }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use super::commit::{Commit, Work};
 use super::committer::{Committer, Request};
 use super::config::{Mode, StoreConfig};
+use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
 use super::extents::{Extents, framed_bytes};
 use super::home::{Bare, Home, Purpose};
@@ -26,6 +27,7 @@ use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
+use crate::clock::Clock;
 use crate::disk::{Disk, SystemDisk};
 use crate::planted::carry;
 
@@ -114,6 +116,25 @@ impl Store {
             tracing::warn!("{trouble}");
         }
         Ok(store)
+    }
+
+    /// A store of these parts that takes no writes.
+    pub(super) fn to_read(
+        mode: Mode,
+        clock: Clock,
+        home: Home,
+        engine: Box<dyn Engine>,
+        extents: Extents,
+    ) -> StoreResult<Store> {
+        let shared = Arc::new(Shared::new(mode, clock, home, engine, extents));
+        shared.take_no_writes("it was opened to be read");
+        let committer = Committer::new(Arc::clone(&shared))?;
+        Ok(Store(Arc::new(Inner {
+            opened_after: committer.last_tick(),
+            shared,
+            lane: Lane::Inline(Mutex::new(committer)),
+            maintenance: Maintenance::default(),
+        })))
     }
 
     /// Reads published, durable state of one moment. Not to be nested, and not to wait in: the next

@@ -30,7 +30,9 @@ use super::failpoint;
 use super::keys;
 use super::sled_engine::SledEngine;
 use super::view::{Stamp, View, Visit, Writes};
-use crate::disk::{Disk, LOCK_TRIES_MAX, files_below, read_small, replace_small, wait_for_lock};
+use crate::disk::{
+    Disk, LOCK_TRIES_MAX, copy_dir, files_below, read_small, replace_small, wait_for_lock,
+};
 
 use format::FIRST_INDEX;
 pub(super) use format::{FORMAT, Format};
@@ -312,7 +314,7 @@ impl Files {
         }
         let part = self.dir.join(format!("{COPY_PREFIX}{index}.part"));
         self.disk.remove_dir(&part)?;
-        self.copy_dir(&self.engine_dir(index), &part, &|_| false)?;
+        copy_dir(self.disk.as_ref(), &self.engine_dir(index), &part, &|_| false)?;
         self.disk.rename(&part, &backup)?;
         self.disk.sync_dir(&self.dir)?;
         Ok(backup)
@@ -320,20 +322,7 @@ impl Files {
 
     fn copy_without_expendable(&self, from: &Path, to: &Path) -> io::Result<()> {
         let disk = self.disk.as_ref();
-        self.copy_dir(from, to, &|file| SledEngine::is_expendable(disk, file))
-    }
-
-    fn copy_dir(&self, from: &Path, to: &Path, skip: &dyn Fn(&Path) -> bool) -> io::Result<()> {
-        self.disk.create_private_dir(to)?;
-        for path in files_below(from)? {
-            if skip(&from.join(&path)) {
-                continue;
-            }
-            let target = to.join(&path);
-            self.disk.create_dir(target.parent().unwrap_or(to))?;
-            self.disk.copy(&from.join(&path), &target)?;
-        }
-        self.disk.sync_dir(to)
+        copy_dir(disk, from, to, &|file| SledEngine::is_expendable(disk, file))
     }
 
     fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {

@@ -175,6 +175,13 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Takes no writes, for a reason that is no trouble.
+    pub(super) fn take_no_writes(&self, cause: &str) {
+        let error = StoreError::ReadOnly(cause.to_owned());
+        // The first reason is enough.
+        let _ = self.failure.set((error, cause.to_owned()));
+    }
+
     /// Takes no more writes after a failed one.
     pub(super) fn fail(&self, error: &StoreError) {
         // The first failure is the cause.

@@ -84,6 +84,17 @@ impl Extents {
         needed: &BTreeMap<u64, u64>,
     ) -> io::Result<Self> {
         disk.create_private_dir(&dir)?;
+        Self::found(disk, dir, segment_bytes, durable, needed)
+    }
+
+    /// As [`Extents::open`], where nothing may be made.
+    pub(in super::super) fn found(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        segment_bytes: u64,
+        durable: bool,
+        needed: &BTreeMap<u64, u64>,
+    ) -> io::Result<Self> {
         let files = Arc::new(Files::new(disk, dir, durable));
         let mut segments = BTreeMap::new();
         for entry in files.disk.list(&files.dir)? {

@@ -30,6 +30,14 @@ pub(super) fn number_of(name: &str) -> Option<u64> {
     name.strip_suffix(SUFFIX)?.parse().ok()
 }
 
+/// The checksum of a frame at this place, before its bytes.
+pub(super) fn checksum(segment: u64, offset: u64) -> crc32fast::Hasher {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&segment.to_le_bytes());
+    hasher.update(&offset.to_le_bytes());
+    hasher
+}
+
 /// A segment that is held alive.
 #[derive(Debug)]
 pub struct Segment {
@@ -241,9 +249,7 @@ impl Segment {
     }
 
     fn checksum(&self, offset: u64, bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&self.number.to_le_bytes());
-        hasher.update(&offset.to_le_bytes());
+        let mut hasher = checksum(self.number, offset);
         hasher.update(bytes);
         hasher.finalize().to_le_bytes()
     }

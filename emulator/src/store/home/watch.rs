@@ -41,8 +41,8 @@ pub enum Purpose {
 struct Marks {
     /// Bytes of the reserve.
     reserve: u64,
-    /// Bytes below which writes are refused. They cover what others write between the look at the
-    /// disk and the engine's own write.
+    /// Bytes besides it below which writes are refused. They cover what others write between the
+    /// look at the disk and the engine's own write.
     keep: u64,
 }
 
@@ -53,6 +53,11 @@ impl Marks {
             reserve,
             keep: reserve / 2,
         }
+    }
+
+    /// Bytes that a write leaves free. As long as the reserve is not there, its room is.
+    fn least(self, is_aside: bool) -> u64 {
+        self.keep + if is_aside { 0 } else { self.reserve }
     }
 }
 
@@ -127,7 +132,7 @@ impl Watch {
             return Ok(());
         };
         let marks = Marks::of(room.total);
-        let keep = marks.keep.saturating_add(promised);
+        let keep = marks.least(*self.is_aside.lock()).saturating_add(promised);
         self.tell(room, room.is_writable && room.available >= keep);
         if !room.is_writable {
             return Err(refusal(room, need));
@@ -154,15 +159,13 @@ impl Watch {
     pub(super) fn look(&self) -> Option<String> {
         let room = self.room()?;
         let marks = Marks::of(room.total);
-        let has_room = room.is_writable && room.available >= marks.keep;
-        self.tell(room, has_room);
         let mut is_aside = self.is_aside.lock();
-        // Twice what is kept, or the next write would find the disk full.
-        if !*is_aside && has_room && room.available >= marks.reserve + 2 * marks.keep {
-            let made = self.disk.set_aside(&self.reserve(), marks.reserve);
-            // Deletes go on without one as well, unless somebody else fills the disk.
-            *is_aside = made.is_ok();
+        let has_room = room.is_writable && room.available >= marks.least(*is_aside);
+        if !*is_aside && has_room {
+            *is_aside = self.take_reserve(marks.reserve);
         }
+        drop(is_aside);
+        self.tell(room, has_room);
         (!has_room).then(|| about(room))
     }
 
@@ -185,6 +188,17 @@ impl Watch {
 
     fn reserve(&self) -> PathBuf {
         self.dir.join(RESERVE)
+    }
+
+    /// Where the system cannot, its room is left free instead.
+    fn take_reserve(&self, bytes: u64) -> bool {
+        let path = self.reserve();
+        let made = self.disk.set_aside(&path, bytes).is_ok();
+        if !made {
+            // A shorter one is none; a failure to remove it changes nothing.
+            let _ = self.disk.remove(&path);
+        }
+        made
     }
 
     fn give_up_reserve(&self) -> bool {
