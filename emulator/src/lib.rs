@@ -52,6 +52,7 @@ pub mod body;
 pub mod certificate;
 #[cfg(feature = "server")]
 pub mod cli;
+pub mod check;
 pub mod clock;
 pub mod config;
 #[cfg(feature = "server")]
@@ -67,6 +68,7 @@ pub mod ids;
 pub mod log;
 pub mod observe;
 pub mod register;
+pub mod salvage;
 #[cfg(feature = "sdk")]
 pub mod sdk;
 #[cfg(feature = "server")]
