@@ -1,412 +1,91 @@
-//! The command line of `smalt`: Azurite's flags where there are such, and a few of our own.
+//! The command line of `smalt`: Azurite's flags where there are such, and a few of its own.
+//!
+//! [`Cli::read`] turns the arguments and the environment into a [`Cli`]. Each long flag has an
+//! environment variable and a spelling in kebab-case; [`spelling`] derives both from its name.
+//!
+//! To add a subcommand, add a variant to [`Command`] and call its logic in [`Command::run`].
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
+mod accounts;
+mod addresses;
+mod command;
+mod flags;
+mod program;
+mod spelling;
 
-use anyhow::{Context as _, bail};
-use clap::{Parser, ValueEnum};
-use smalt_protocol::signing::AccountKey;
+use std::ffi::OsString;
 
-use crate::config::{Account, AccountSettings, Config, OAuth};
-use crate::fetch::SourceRule;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
-/// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
-/// it for one account at run time.
-const ACCOUNTS: &str = "Settings of the accounts";
+pub use command::Command;
+pub use flags::{Durability, Flags, LogFormat, OAuthLevel};
+pub use program::Program;
 
-/// Longest time that a deleted name can stay taken: a day.
-const BEING_DELETED_S_MAX: u64 = 24 * 3_600;
+/// Azurite's variable for `--accounts`; `SMALT_ACCOUNTS` wins.
+const AZURITE_ACCOUNTS: &str = "AZURITE_ACCOUNTS";
 
 /// What `--version` says. A binary that has parts for tests says so: a build together with the
 /// harness has, and ci/build.sh sees to it that what ships has not.
 #[cfg(not(any(feature = "schedule", feature = "failpoints", feature = "planted")))]
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[cfg(any(feature = "schedule", feature = "failpoints", feature = "planted"))]
-const VERSION: &str = concat!(
+pub(crate) const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " with parts for tests (the product: cargo build --release -p smalt)"
 );
 
-/// A local Azure Storage: Blob, Queue and Table REST, durable by default.
-#[derive(Parser)]
+/// A whole command line.
+#[derive(Debug, Parser)]
 #[command(
     name = "smalt",
     version = VERSION,
+    disable_version_flag = true,
+    args_conflicts_with_subcommands = true,
     about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.",
     long_about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.\n\n\
         Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS \
         are accepted. Without any flag it listens on 127.0.0.1:10000 (blob), 10001 (queue), \
-        10002 (table) and 10003 (control) and keeps its data in ./smalt-data.",
+        10002 (table) and 10003 (control) and keeps its data in ./smalt-data.\n\n\
+        Called as azurite, azurite-blob, azurite-queue or azurite-table, or with one of these as \
+        its first argument, smalt prints what that program prints and starts its services.",
     after_help = "Examples:\n  \
         smalt                                  start with defaults\n  \
         smalt --inMemoryPersistence            keep nothing on disk\n  \
         smalt --location /tmp/store --mode fast\n  \
         smalt --cert cert.pem --key key.pem    serve https\n  \
         smalt --devCert --oauth basic          serve https, take bearer tokens\n  \
-        smalt --completions bash               print a completion script",
-    rename_all = "camelCase"
+        smalt azurite --silent --location data start as Azurite\n  \
+        smalt --completions bash               print a completion script"
 )]
 pub struct Cli {
-    /// Directory of the data.
-    #[arg(short = 'l', long, default_value = "smalt-data")]
-    pub location: PathBuf,
-    /// Keep everything in memory; nothing survives the process.
-    #[arg(long)]
-    pub in_memory_persistence: bool,
-    /// When a write is acknowledged.
-    #[arg(long, value_enum, default_value_t = Durability::Durable)]
-    pub mode: Durability,
-    /// Address of the blob service.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub blob_host: String,
-    /// Port of the blob service; 0 takes a free one.
-    #[arg(long, default_value_t = 10000)]
-    pub blob_port: u16,
-    /// Address of the queue service.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub queue_host: String,
-    /// Port of the queue service; 0 takes a free one.
-    #[arg(long, default_value_t = 10001)]
-    pub queue_port: u16,
-    /// Address of the table service.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub table_host: String,
-    /// Port of the table service; 0 takes a free one.
-    #[arg(long, default_value_t = 10002)]
-    pub table_port: u16,
-    /// Address of the control endpoint.
-    #[arg(long, default_value = "127.0.0.1")]
-    pub control_host: String,
-    /// Port of the control endpoint; 0 takes a free one.
-    #[arg(long, default_value_t = 10003)]
-    pub control_port: u16,
-    /// Token that the control endpoint asks for; required when it is bound beyond loopback.
-    #[arg(long, env = "SMALT_CONTROL_TOKEN", hide_env_values = true)]
-    pub control_token: Option<String>,
-    /// Certificate chain in PEM: serve https.
-    #[arg(long, requires = "key")]
-    pub cert: Option<PathBuf>,
-    /// Private key in PEM.
-    #[arg(long, requires = "cert")]
-    pub key: Option<PathBuf>,
-    /// Serve https with a certificate of smalt's own, for localhost only: made on first use and
-    /// kept in DIR. Clients have to be told to trust DIR/ca.pem.
-    #[arg(
-        long,
-        value_name = "DIR",
-        num_args = 0..=1,
-        default_missing_value = "smalt-cert",
-        conflicts_with = "cert"
-    )]
-    pub dev_cert: Option<PathBuf>,
-    /// Take bearer tokens, over https: audience, issuer and lifetime are checked. The signature of
-    /// a token is not, so that anybody who reaches smalt can make one: this is no protection.
-    #[arg(
-        long,
-        value_enum,
-        ignore_case = true,
-        value_name = "LEVEL",
-        num_args = 0..=1,
-        default_missing_value = "basic"
-    )]
-    pub oauth: Option<OAuthLevel>,
-    /// Accounts in place of Azurite's: `name:key[:key];name:key`.
-    #[arg(long, env = "AZURITE_ACCOUNTS", hide_env_values = true)]
-    pub accounts: Option<String>,
-    /// Keep the versions of blobs that are written over or deleted, in every account.
-    #[arg(long, help_heading = ACCOUNTS)]
-    pub versioning: bool,
-    /// Keep deleted containers for so many days, in every account: they can be restored.
-    #[arg(long, help_heading = ACCOUNTS, value_name = "DAYS")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=365))]
-    pub container_retention_days: Option<u32>,
-    /// Note when blobs were last read or written, in every account.
-    #[arg(long, help_heading = ACCOUNTS)]
-    pub last_access_tracking: bool,
-    /// Let containers have immutability policies of single versions, in every account.
-    #[arg(long, help_heading = ACCOUNTS)]
-    pub version_immutability: bool,
-    /// Let blobs be given an expiry, in every account: Azure does with a hierarchical namespace.
-    #[arg(long, help_heading = ACCOUNTS)]
-    pub blob_expiry: bool,
-    /// For so many seconds the name of a deleted container, queue or table stays taken, as it does
-    /// for half a minute and more on Azure: 409 `...BeingDeleted`.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
-    #[arg(value_parser = clap::value_parser!(u64).range(..=BEING_DELETED_S_MAX))]
-    pub being_deleted_seconds: u64,
-    /// Log nothing but errors.
-    #[arg(short = 's', long)]
-    pub silent: bool,
-    /// Log what happens; a file name, as Azurite takes one, is accepted and the log goes to stderr.
-    #[arg(short = 'd', long, num_args = 0..=1, default_missing_value = "")]
-    pub debug: Option<String>,
-    /// Log as JSON lines.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
-    pub log: LogFormat,
-    /// Accepted for Azurite's sake: what Azurite is loose about is served or refused as Azure does.
-    #[arg(short = 'L', long)]
-    pub loose: bool,
-    /// Accepted for Azurite's sake: a version newer than any known is served anyway.
-    #[arg(long)]
-    pub skip_api_version_check: bool,
-    /// Refuse versions newer than any known, as Azure would.
-    #[arg(long, conflicts_with = "skip_api_version_check")]
-    pub strict_api_version: bool,
-    /// Check the date of signed requests against the emulator's clock instead of the wall's.
-    #[arg(long)]
-    pub strict_skew: bool,
-    /// Do not read the account from host names.
-    #[arg(long)]
-    pub disable_product_style_url: bool,
-    /// What a copy may be read from besides this server; repeatable: `public` (the default), `all`,
-    /// `none`, a host, `*.example.com`, an address or a network such as 10.1.0.0/16. Loopback,
-    /// link-local and private addresses need a rule that names them.
-    #[arg(long, alias = "copy-source-allow", value_name = "RULE")]
-    pub copy_source_allow: Vec<SourceRule>,
-    /// Accepted for Azurite's sake: nothing is ever sent anywhere.
-    #[arg(long)]
-    pub disable_telemetry: bool,
-    /// How long a client may keep silent within a request, in milliseconds: for tests.
-    #[arg(long, value_name = "MS", hide = true)]
-    pub stall_timeout_ms: Option<u64>,
-    /// Print a completion script and exit.
-    #[arg(long, value_name = "SHELL")]
-    pub completions: Option<clap_complete::Shell>,
-}
-
-/// How bearer tokens are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OAuthLevel {
-    /// By what they claim.
-    Basic,
-}
-
-/// When a write is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Durability {
-    /// When it survives kill -9 and power loss.
-    Durable,
-    /// At once; a crash may lose the last moments.
-    Fast,
-}
-
-/// Form of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// For machines: one JSON object a line.
-    Json,
+    /// What to do instead of serving.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// How to serve.
+    #[command(flatten)]
+    pub flags: Flags,
+    /// Print the version.
+    #[arg(short = 'v', short_alias = 'V', long, action = clap::ArgAction::Version)]
+    version: Option<bool>,
 }
 
 impl Cli {
-    /// The settings of the emulator.
+    /// Reads arguments, the name of the program first, and the environment.
     ///
     /// # Errors
-    /// What is wrong with `--accounts`, and `--oauth` without https.
-    pub fn config(&self) -> anyhow::Result<Config> {
-        if self.oauth.is_some() && !self.is_https() {
-            bail!("--oauth needs https: add --devCert, or --cert and --key");
+    /// What is wrong with them, or the text of `--help` or `--version`.
+    pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let (program, arguments) = Program::of(arguments);
+        let command = Self::complete_command().bin_name(program.name());
+        let mut cli = Self::from_arg_matches(&command.try_get_matches_from(arguments)?)?;
+        cli.flags.program = program;
+        if cli.flags.accounts.is_none() {
+            cli.flags.accounts = std::env::var(AZURITE_ACCOUNTS).ok();
         }
-        let mut config = Config {
-            host_style: !self.disable_product_style_url,
-            strict_api_version: self.strict_api_version,
-            strict_skew: self.strict_skew,
-            oauth: self
-                .oauth
-                .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
-            being_deleted_s: self.being_deleted_seconds,
-            ..Config::default()
-        };
-        if let Some(accounts) = self
-            .accounts
-            .as_deref()
-            .filter(|text| !text.trim().is_empty())
-        {
-            config.accounts = parse_accounts(accounts)?;
-        }
-        let settings = Arc::new(AccountSettings {
-            versioning: self.versioning,
-            container_retention_days: self.container_retention_days,
-            last_access_tracking: self.last_access_tracking,
-            version_immutability: self.version_immutability,
-            blob_expiry: self.blob_expiry,
-            ..AccountSettings::default()
-        });
-        for account in config.accounts.values_mut() {
-            account.settings = Arc::clone(&settings);
-        }
-        Ok(config)
+        Ok(cli)
     }
 
-    /// Whether the services speak https.
-    pub fn is_https(&self) -> bool {
-        self.cert.is_some() || self.dev_cert.is_some()
-    }
-
-    /// Addresses of blob, queue, table and control.
-    ///
-    /// # Errors
-    /// Which host is no address.
-    pub fn addresses(&self) -> anyhow::Result<[SocketAddr; 4]> {
-        Ok([
-            address(&self.blob_host, self.blob_port)?,
-            address(&self.queue_host, self.queue_port)?,
-            address(&self.table_host, self.table_port)?,
-            address(&self.control_host, self.control_port)?,
-        ])
-    }
-}
-
-impl std::fmt::Debug for Cli {
-    /// Neither the keys of accounts nor the control endpoint's token.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cli")
-            .field("location", &self.location)
-            .field("mode", &self.mode)
-            .field("https", &self.is_https())
-            .finish_non_exhaustive()
-    }
-}
-
-fn address(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
-    let host = if host == "localhost" {
-        "127.0.0.1"
-    } else {
-        host
-    };
-    let ip: IpAddr = host
-        .trim_matches(['[', ']'])
-        .parse()
-        .with_context(|| format!("{host} is no IP address; use 127.0.0.1, 0.0.0.0 or [::1]"))?;
-    Ok(SocketAddr::new(ip, port))
-}
-
-fn parse_accounts(text: &str) -> anyhow::Result<std::collections::BTreeMap<String, Account>> {
-    let mut accounts = std::collections::BTreeMap::new();
-    for part in text
-        .split(';')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
-        let mut fields = part.split(':');
-        let name = fields.next().unwrap_or_default().trim();
-        smalt_protocol::names::validate_account_name(name)
-            .map_err(|_| anyhow::anyhow!("{name:?} is no account name (3-24 of a-z and 0-9)"))?;
-        let keys: Option<Vec<AccountKey>> = fields.map(AccountKey::parse).collect();
-        match keys {
-            Some(keys) if (1..=2).contains(&keys.len()) => {
-                accounts.insert(name.to_owned(), Account::with_keys(keys));
-            }
-            _ => bail!("account {name} needs one or two keys in Base64: name:key1[:key2]"),
-        }
-    }
-    Ok(accounts)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn azurites_flags_are_accepted() {
-        let cli = Cli::try_parse_from([
-            "smalt",
-            "--silent",
-            "--location",
-            "/tmp/x",
-            "--blobHost",
-            "0.0.0.0",
-            "--blobPort",
-            "0",
-            "--queueHost",
-            "localhost",
-            "--queuePort",
-            "1",
-            "--tableHost",
-            "::1",
-            "--tablePort",
-            "2",
-            "--loose",
-            "--skipApiVersionCheck",
-            "--disableProductStyleUrl",
-            "--inMemoryPersistence",
-            "--debug",
-            "debug.log",
-            "--copySourceAllow",
-            "public",
-            "--copy-source-allow",
-            "10.1.0.0/16",
-        ])
-        .unwrap();
-        assert_eq!(cli.copy_source_allow.len(), 2);
-        let [blob, queue, table, _] = cli.addresses().unwrap();
-        assert_eq!(blob.to_string(), "0.0.0.0:0");
-        assert_eq!(queue.to_string(), "127.0.0.1:1");
-        assert_eq!(table.to_string(), "[::1]:2");
-        assert!(!cli.config().unwrap().host_style);
-    }
-
-    #[test]
-    fn tokens_need_https_and_secrets_are_not_shown() {
-        let parse =
-            |more: &[&str]| Cli::try_parse_from([&["smalt", "--oauth", "Basic"], more].concat());
-        assert!(parse(&[]).unwrap().config().is_err());
-        for https in [&["--devCert"][..], &["--cert", "c", "--key", "k"]] {
-            assert_eq!(parse(https).unwrap().config().unwrap().oauth, OAuth::Basic);
-        }
-        assert!(parse(&["--cert", "c", "--key", "k", "--devCert", "d"]).is_err());
-        let alone = Cli::try_parse_from(["smalt", "--oauth", "--devCert"]).unwrap();
-        assert_eq!(alone.config().unwrap().oauth, OAuth::Basic);
-        assert!(Cli::try_parse_from(["smalt", "--oauth", "full", "--devCert"]).is_err());
-        let cli = parse(&["--accounts", "one:c2VjcmV0", "--controlToken", "hidden"]).unwrap();
-        let shown = format!("{cli:?} {:?}", parse_accounts("one:c2VjcmV0").unwrap());
-        assert!(
-            !shown.contains("c2VjcmV0") && !shown.contains("hidden"),
-            "{shown}"
-        );
-    }
-
-    #[test]
-    fn settings_are_those_of_every_account() {
-        let cli = Cli::try_parse_from([
-            "smalt",
-            "--accounts",
-            "one:a2V5;two:a2V5",
-            "--versioning",
-            "--containerRetentionDays",
-            "7",
-        ]);
-        let config = cli.unwrap().config().unwrap();
-        for account in config.accounts.values() {
-            assert!(account.settings.versioning && !account.settings.last_access_tracking);
-            assert_eq!(account.settings.container_retention_days, Some(7));
-        }
-        for days in ["0", "366", "many"] {
-            let bad = Cli::try_parse_from(["smalt", "--containerRetentionDays", days]);
-            assert!(bad.is_err(), "{days}");
-        }
-    }
-
-    #[test]
-    fn names_stay_taken_as_long_as_asked_for() {
-        let parse = |more: &[&str]| Cli::try_parse_from([&["smalt"], more].concat());
-        let seconds = |more: &[&str]| parse(more).unwrap().config().unwrap().being_deleted_s;
-        assert_eq!(seconds(&[]), 0);
-        assert_eq!(seconds(&["--beingDeletedSeconds", "40"]), 40);
-        for bad in ["-1", "86401", "long"] {
-            assert!(parse(&["--beingDeletedSeconds", bad]).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn accounts_are_read_as_azurite_reads_them() {
-        let accounts = parse_accounts("one:a2V5MQ==:a2V5Mg==;two:a2V5;").unwrap();
-        assert_eq!(accounts["one"].keys.len(), 2);
-        assert_eq!(accounts["two"].keys.len(), 1);
-        for bad in ["one", "One:a2V5", "one:***", "one:"] {
-            assert!(parse_accounts(bad).is_err(), "{bad}");
-        }
+    /// The command line with the environment variables and the further spellings of its flags.
+    pub fn complete_command() -> clap::Command {
+        spelling::complete(Self::command())
     }
 }

@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Cli, LogFormat};
+use crate::cli::{Flags, LogFormat};
 
 /// Starts logging. `RUST_LOG` wins over the flags.
-pub fn start(cli: &Cli) {
-    let level = match (cli.silent, cli.debug.is_some()) {
+pub fn start(flags: &Flags) {
+    let level = match (flags.silent, flags.debug.is_some()) {
         (true, _) => "error",
         (false, true) => "smalt=debug",
         (false, false) => "warn",
@@ -18,7 +18,7 @@ pub fn start(cli: &Cli) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    match cli.log {
+    match flags.log {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
     }

@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::{CommandFactory as _, Parser as _};
-use smalt::cli::{Cli, Durability};
+use smalt::cli::{Cli, Durability, Flags};
 use smalt::log;
 use smalt::server::{self, Server};
 
@@ -13,36 +12,45 @@ use smalt::server::{self, Server};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    if let Some(shell) = cli.completions {
-        clap_complete::generate(shell, &mut Cli::command(), "smalt", &mut std::io::stdout());
+    let Cli { command, flags, .. } = match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    if let Some(shell) = flags.completions {
+        let mut command = Cli::complete_command();
+        clap_complete::generate(shell, &mut command, "smalt", &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    log::start(&cli);
+    log::start(&flags);
+    let result = match command {
+        Some(command) => command.run(),
+        None => serve(&flags),
+    };
+    result.unwrap_or_else(|error| {
+        log::print_error(&error);
+        ExitCode::FAILURE
+    })
+}
+
+fn serve(flags: &Flags) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
-    let result = runtime
-        .context("the runtime cannot start")
-        .and_then(|rt| rt.block_on(run(&cli)));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            log::print_error(&error);
-            ExitCode::FAILURE
-        }
-    }
+    runtime
+        .context("the runtime cannot start")?
+        .block_on(run(flags))?;
+    Ok(ExitCode::SUCCESS)
 }
 
-async fn run(cli: &Cli) -> anyhow::Result<()> {
-    let builder = server::builder(cli)?;
-    let emulator = match (cli.in_memory_persistence, cli.mode) {
+async fn run(flags: &Flags) -> anyhow::Result<()> {
+    let builder = server::builder(flags)?;
+    let emulator = match (flags.in_memory_persistence, flags.mode) {
         (true, _) => builder,
-        (false, Durability::Durable) => builder.durable(&cli.location),
-        (false, Durability::Fast) => builder.fast(&cli.location),
+        (false, Durability::Durable) => builder.durable(&flags.location),
+        (false, Durability::Fast) => builder.fast(&flags.location),
     }
     .open()?;
-    let server = Server::bind(cli, emulator).await?;
-    server.announce(cli);
+    let server = Server::bind(flags, emulator).await?;
+    server.announce(flags);
     server.run().await
 }

@@ -75,10 +75,12 @@ impl Record for EntityRecord {}
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use smalt_protocol::{ETag, Timestamp};
 
     use super::*;
     use crate::rules::lease::LeaseState;
+    use crate::store::PayloadId;
 
     fn plain() -> BlobRecord {
         let created = Timestamp::from_unix_s(1_700_000_000);
@@ -135,5 +137,69 @@ mod tests {
         };
         let encoded = rmp_serde::to_vec_named(&earlier).unwrap();
         assert_eq!(BlobRecord::decode(&encoded).unwrap(), plain);
+    }
+
+    fn any_message() -> impl Strategy<Value = MessageRecord> {
+        let text = prop_oneof![
+            "\\PC{0,40}".prop_map(MessageText::Inline),
+            any::<u32>().prop_map(|bytes| MessageText::Payload(PayloadId(7), bytes)),
+        ];
+        let times = prop::array::uniform3(0u64..4_000_000_000);
+        (
+            times,
+            prop::array::uniform3(any::<u64>()),
+            any::<u32>(),
+            text,
+        )
+            .prop_map(
+                |(
+                    [inserted, expires, visible],
+                    [sequence, place, receipt],
+                    dequeue_count,
+                    text,
+                )| {
+                    MessageRecord {
+                        inserted: Timestamp::from_unix_s(inserted),
+                        expires: Timestamp::from_unix_s(expires),
+                        visible: Timestamp::from_unix_s(visible),
+                        sequence,
+                        place,
+                        receipt,
+                        dequeue_count,
+                        text,
+                    }
+                },
+            )
+    }
+
+    proptest! {
+        /// A record is read as it was written.
+        #[test]
+        fn a_record_survives_the_store(message in any_message(), tags in any::<Vec<(String, String)>>()) {
+            let encoded = message.encode().unwrap();
+            prop_assert_eq!(MessageRecord::decode(&encoded).unwrap(), message);
+            let blob = BlobRecord { tags, ..plain() };
+            prop_assert_eq!(BlobRecord::decode(&blob.encode().unwrap()).unwrap(), blob);
+        }
+
+        /// Damaged bytes are a record or an error, never a panic or memory without bound.
+        #[test]
+        fn damaged_bytes_are_refused(
+            message in any_message(),
+            at in any::<prop::sample::Index>(),
+            byte: u8,
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut damaged = [message.encode().unwrap(), plain().encode().unwrap()];
+            for bytes in &mut damaged {
+                let mut copy = bytes.to_vec();
+                let at = at.index(copy.len());
+                copy[at] = byte;
+                copy.truncate(1 + cut.index(copy.len()));
+                let _ = (MessageRecord::decode(&copy), BlobRecord::decode(&copy));
+                let _ = (EntityRecord::decode(&copy), GarbageRecord::decode(&copy));
+                let _ = (ContainerRecord::decode(&copy), PageNode::decode(&copy));
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use tokio::sync::watch;
 
 use crate::certificate::{self, Development};
-use crate::cli::Cli;
+use crate::cli::Flags;
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::disk::SystemDisk;
@@ -40,11 +40,11 @@ pub struct Server {
 ///
 /// # Errors
 /// What is wrong with the accounts, or with TLS for the sources of copies.
-pub fn builder(cli: &Cli) -> anyhow::Result<Builder> {
-    let rules = SourceRules::new(cli.copy_source_allow.clone());
+pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
+    let rules = SourceRules::new(flags.copy_source_allow.clone());
     let sources = SourceClient::new(rules).context("TLS cannot be set up")?;
     Ok(Emulator::builder()
-        .config(cli.config()?)
+        .config(flags.config()?)
         .fetch_sources_by(sources))
 }
 
@@ -53,15 +53,15 @@ impl Server {
     ///
     /// # Errors
     /// Which address is taken, or what is wrong with the certificate.
-    pub async fn bind(cli: &Cli, emulator: Emulator) -> anyhow::Result<Self> {
-        let made = development(cli, &emulator)?;
-        let tls = match (&cli.cert, &cli.key, &made) {
+    pub async fn bind(flags: &Flags, emulator: Emulator) -> anyhow::Result<Self> {
+        let made = development(flags, &emulator)?;
+        let tls = match (&flags.cert, &flags.key, &made) {
             (Some(cert), Some(key), _) => Some(http::acceptor(cert, key)?),
             (_, _, Some(made)) => Some(http::acceptor(&made.server(), &made.key())?),
             _ => None,
         };
-        let mut addresses = cli.addresses()?;
-        let patience = cli
+        let mut addresses = flags.addresses()?;
+        let patience = flags
             .stall_timeout_ms
             .map(Patience::of_ms)
             .unwrap_or_default();
@@ -73,7 +73,7 @@ impl Server {
             *address = listener.address()?;
             listeners.push(listener);
         }
-        let control = Control::bind(addresses[3], cli.control_token.clone(), emulator.clone())
+        let control = Control::bind(addresses[3], flags.control_token.clone(), emulator.clone())
             .await
             .with_context(|| in_use("control", addresses[3]))?;
         addresses[3] = control.address()?;
@@ -92,17 +92,17 @@ impl Server {
     }
 
     /// Tells the user where everything is.
-    pub fn announce(&self, cli: &Cli) {
-        if cli.silent {
+    pub fn announce(&self, flags: &Flags) {
+        if flags.silent {
             return;
         }
-        let scheme = if cli.is_https() { "https" } else { "http" };
+        let scheme = if flags.is_https() { "https" } else { "http" };
         // A reader that has gone, as `head` goes, is no reason to end.
-        let _ = std::io::stdout().write_all(self.announcement(cli, scheme).as_bytes());
-        self.warn_of_wide_binding(cli);
+        let _ = std::io::stdout().write_all(self.announcement(flags, scheme).as_bytes());
+        self.warn_of_wide_binding(flags);
     }
 
-    fn announcement(&self, cli: &Cli, scheme: &str) -> String {
+    fn announcement(&self, flags: &Flags, scheme: &str) -> String {
         let mut text = format!("smalt {} is ready\n", env!("CARGO_PKG_VERSION"));
         let [blob, queue, table, control] = self.addresses;
         let mut line = |name: &str, value: String| text += &format!("  {name:<8} {value}\n");
@@ -110,10 +110,10 @@ impl Server {
             line(name, format!("{scheme}://{address}"));
         }
         line("control", format!("http://{control}"));
-        if cli.in_memory_persistence {
+        if flags.in_memory_persistence {
             line("data", "in memory, gone with the process".to_owned());
         } else {
-            let shown = std::path::absolute(&cli.location).unwrap_or(cli.location.clone());
+            let shown = std::path::absolute(&flags.location).unwrap_or(flags.location.clone());
             line("data", shown.display().to_string());
         }
         if let Some(made) = &self.made {
@@ -146,12 +146,12 @@ impl Server {
         )
     }
 
-    fn warn_of_wide_binding(&self, cli: &Cli) {
+    fn warn_of_wide_binding(&self, flags: &Flags) {
         let wide = self
             .addresses
             .iter()
             .any(|address| !address.ip().is_loopback());
-        if wide && cli.accounts.is_none() {
+        if wide && flags.accounts.is_none() {
             tracing::warn!(
                 "listening beyond loopback with the public key: anybody who reaches this port can \
                  read and write; set AZURITE_ACCOUNTS"
@@ -181,8 +181,8 @@ impl Server {
 }
 
 /// The certificate that `--devCert` asks for.
-fn development(cli: &Cli, emulator: &Emulator) -> anyhow::Result<Option<Development>> {
-    let Some(dir) = &cli.dev_cert else {
+fn development(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Option<Development>> {
+    let Some(dir) = &flags.dev_cert else {
         return Ok(None);
     };
     let accounts = emulator.core().config.accounts.keys();

@@ -250,6 +250,8 @@ fn queue_resource(rest: &str) -> Result<Resource, StorageError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn target(host: &str, path: &str, names_container: bool) -> Result<Target, StorageError> {
@@ -373,6 +375,37 @@ mod tests {
         assert_eq!(found.account, "other");
         for path in ["/devstoreaccount1/c/%zz", "/devstoreaccount1/c/%FF", "/"] {
             assert!(target("127.0.0.1:10000", path, false).is_err(), "{path}");
+        }
+    }
+
+    proptest! {
+        /// The names of a path come out as a client meant them, in both styles.
+        #[test]
+        fn escaped_names_are_resolved(
+            container in "[a-z0-9]([a-z0-9]|-[a-z0-9]){1,20}",
+            blob in "[^/\\\\\\p{C}][^\\\\\\p{C}]{0,40}",
+        ) {
+            let path = format!("/{container}/{}", uri::encode_path(&blob));
+            let expected = Resource::Blob(container, blob);
+            let path_style = format!("/devstoreaccount1{path}");
+            let read = target("127.0.0.1:10000", &path_style, false).unwrap();
+            prop_assert_eq!(&read.resource, &expected);
+            let read = target("devstoreaccount1.blob.localhost", &path, false).unwrap();
+            prop_assert_eq!(&read.resource, &expected);
+        }
+
+        /// Any path on any host is resolved or refused with 400.
+        #[test]
+        fn any_path_is_resolved_or_refused(
+            host in "(devstoreaccount1|\\.|:|blob|queue|table|[0-9]|\\PC){0,8}",
+            port in 10_000u16..10_004,
+            path in "(/|%2f|%|\\$root|\\$batch|messages|\\(|'|devstoreaccount1|-secondary|\\PC){0,12}",
+            names_container: bool,
+        ) {
+            for host in [host, format!("127.0.0.1:{port}")] {
+                let read = target(&host, &path, names_container);
+                prop_assert!(read.map_or_else(|error| error.status() == 400, |_| true));
+            }
         }
     }
 }

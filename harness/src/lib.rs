@@ -31,6 +31,7 @@ pub mod conform;
 pub mod crash;
 pub mod diff;
 pub mod fleet;
+pub mod fuzz;
 pub mod histories;
 pub mod import;
 pub mod interrupt;

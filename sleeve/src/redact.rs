@@ -37,6 +37,8 @@ fn find_signature(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -60,5 +62,20 @@ mod tests {
     fn a_query_is_cut() {
         assert_eq!(without_query("https://h/c/b?sig=x"), "https://h/c/b");
         assert_eq!(without_query("https://h/c/b"), "https://h/c/b");
+    }
+
+    proptest! {
+        /// A signature is gone whatever stands around it, and a clean text stays as it is.
+        #[test]
+        fn redaction_is_complete_and_stable(
+            before in "\\PC{0,20}[?&; \"]",
+            name in "[sS][iI][gG]=",
+            secret in "[A-Za-z0-9%+/]{12,44}",
+            after in "([&; \"'<>)]\\PC{0,20})?",
+        ) {
+            let clean = redact(&format!("{before}{name}{secret}{after}"));
+            prop_assert!(!clean.contains(&secret), "{}", clean);
+            prop_assert_eq!(redact(&clean), clean);
+        }
     }
 }

@@ -33,8 +33,8 @@ async fn every_malformed_request_gets_its_answer() {
         .concat();
     let flags = ["smalt", "--silent", "--stallTimeoutMs", "200"].map(str::to_owned);
     let cli = Cli::try_parse_from(flags.into_iter().chain(ports)).unwrap();
-    let emulator = server::builder(&cli).unwrap().open().unwrap();
-    let server = Server::bind(&cli, emulator).await.unwrap();
+    let emulator = server::builder(&cli.flags).unwrap().open().unwrap();
+    let server = Server::bind(&cli.flags, emulator).await.unwrap();
     let [blob, queue, table, control] = server.addresses();
     let serving = tokio::spawn(server.run());
     let addresses = Addresses {

@@ -228,4 +228,18 @@ mod tests {
             }
         }
     }
+
+    proptest! {
+        /// Nothing that a stranger puts into the poison queue stops the one who looks through it,
+        /// and nothing is put that is longer than a message.
+        #[test]
+        fn any_text_is_planned(
+            text in "(\\{|\\}|\"v\":1,|\"queue\":\"q\",|\"expires\":|null|\"|,|\\PC){0,20}",
+            to in prop::option::of("[a-z]{3,8}"),
+        ) {
+            if let Plan::Put { text: put, .. } = planned(&text, to.as_deref(), Life::Kept) {
+                prop_assert!(put.len() <= MESSAGE_MAX_BYTES);
+            }
+        }
+    }
 }

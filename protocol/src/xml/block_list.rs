@@ -115,6 +115,8 @@ impl BlockListDocument {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::xml::write::tests::body_of;
 
@@ -191,5 +193,38 @@ mod tests {
             "<BlockList><CommittedBlocks><Block><Name>MQ==</Name><Size>10</Size></Block>\
              </CommittedBlocks></BlockList>"
         );
+    }
+
+    proptest! {
+        /// A list that a client writes is read back in its order, whatever the ids are.
+        #[test]
+        fn block_list_is_read_in_order(
+            entries in prop::collection::vec((0usize..3, "[ -~]{0,64}"), 0..50),
+        ) {
+            let kinds = [
+                ("Committed", BlockSource::Committed),
+                ("Uncommitted", BlockSource::Uncommitted),
+                ("Latest", BlockSource::Latest),
+            ];
+            let mut xml = XmlWriter::new();
+            xml.open("BlockList");
+            for (kind, id) in &entries {
+                xml.element(kinds[*kind].0, id);
+            }
+            xml.close("BlockList");
+            let read = read_block_list(&xml.finish()).unwrap();
+            let expected = entries.iter().map(|(kind, id)| BlockListEntry {
+                source: kinds[*kind].1,
+                id: id.trim().to_owned(),
+            });
+            prop_assert_eq!(read, expected.collect::<Vec<_>>());
+        }
+
+        /// Bytes that are not a block list are the client's fault.
+        #[test]
+        fn any_bytes_are_read_or_refused(body in "(<|>|/|BlockList|Latest|&|;|\\PC){0,60}") {
+            let read = read_block_list(body.as_bytes());
+            prop_assert!(read.map_or_else(|error| error.status() == 400, |_| true));
+        }
     }
 }

@@ -154,6 +154,8 @@ impl UserDelegationKey {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -223,6 +225,33 @@ mod tests {
             text.replace("UserDelegationKey>", "Key>"),
         ] {
             assert_eq!(UserDelegationKey::read(broken.as_bytes()), None, "{broken}");
+        }
+    }
+
+    proptest! {
+        /// What a client asks for is read as it was written, to the second.
+        #[test]
+        fn key_info_survives_the_document(
+            start in prop::option::of(0u64..4_000_000_000),
+            expiry in 0u64..4_000_000_000,
+            delegated_tenant in prop::option::of("[!-~]{1,40}"),
+        ) {
+            let info = KeyInfo {
+                start: start.map(Timestamp::from_unix_s),
+                expiry: Timestamp::from_unix_s(expiry),
+                delegated_tenant,
+            };
+            prop_assert_eq!(KeyInfo::read(&info.render()), Ok(info));
+        }
+
+        /// Every other document is refused with 400, and never read as a key.
+        #[test]
+        fn any_text_is_read_or_refused(
+            body in "(<KeyInfo>|</KeyInfo>|<Start>|</Start>|<Expiry>|</Expiry>|2020-01-01|\\PC){0,12}",
+        ) {
+            let read = KeyInfo::read(body.as_bytes());
+            prop_assert!(read.map_or_else(|error| error.status() == 400, |_| true));
+            prop_assert_eq!(UserDelegationKey::read(body.as_bytes()), None);
         }
     }
 }

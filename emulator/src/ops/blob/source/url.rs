@@ -148,6 +148,8 @@ impl SourceUrl {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -174,5 +176,25 @@ mod tests {
         }
         let long = format!("http://a/{}", "b".repeat(COPY_SOURCE_URL_BYTES_MAX));
         assert_eq!(SourceUrl::parse(&long), None);
+    }
+
+    proptest! {
+        /// A URL is refused, or kept as sent and shown without its signature.
+        #[test]
+        fn shown_urls_carry_no_signature(
+            host in "[a-z]{1,8}(\\.[a-z]{1,8}){0,3}(:[0-9]{1,5})?",
+            path in "(/|%2[fF]|%|[a-z]|\\PC){0,12}",
+            query in "(&|=|sv|%73ig|[a-z]|%20){0,12}",
+            secret in "[A-Za-z0-9]{20}",
+        ) {
+            let sent = format!("http://{host}/{path}?{query}&sig={secret}");
+            if let Some(url) = SourceUrl::parse(&sent) {
+                prop_assert!(!url.shown("http://self").contains(&secret));
+                if !sent.contains('#') && !path.contains('?') {
+                    prop_assert!(url.is_signed());
+                    prop_assert_eq!(url.whole(), Some(sent));
+                }
+            }
+        }
     }
 }

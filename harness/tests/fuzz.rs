@@ -1,0 +1,24 @@
+//! Every kept input of the fuzzers, judged as they judge it.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::fs;
+use std::path::Path;
+
+use smalt_harness::fuzz::KINDS;
+
+/// An input that once failed, or that reaches code which others do not, is judged in every run.
+#[test]
+fn kept_inputs_are_handled() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/fuzz");
+    for kind in &KINDS {
+        let mut judged = 0;
+        for entry in fs::read_dir(inputs.join(kind.name)).unwrap() {
+            let path = entry.unwrap().path();
+            println!("{}", path.display());
+            (kind.run)(&fs::read(&path).unwrap());
+            judged += 1;
+        }
+        assert!(judged > 0, "fixtures/fuzz/{} has no input", kind.name);
+    }
+}
