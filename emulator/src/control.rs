@@ -298,17 +298,29 @@ mod tests {
         );
         assert_eq!(ask(&emulator, "GET", "/health", "").await.0, 200);
         let (_, shown) = ask(&emulator, "GET", "/clock", "").await;
-        assert_eq!((&shown["behind_s"], &shown["now"]), (&864_000.into(), &shown["last_used"]));
+        assert_eq!(
+            (&shown["behind_s"], &shown["now"]),
+            (&864_000.into(), &shown["last_used"])
+        );
         let metrics = metrics::render(emulator.core());
-        assert!(metrics.contains("smalt_trouble{reason=\"clock_behind\"} 1"), "{metrics}");
-        assert!(metrics.contains("smalt_clock_behind_seconds 864000"), "{metrics}");
+        assert!(
+            metrics.contains("smalt_trouble{reason=\"clock_behind\"} 1"),
+            "{metrics}"
+        );
+        assert!(
+            metrics.contains("smalt_clock_behind_seconds 864000"),
+            "{metrics}"
+        );
         let (_, shown) = ask(&emulator, "PUT", "/clock", r#"{"rebase": true}"#).await;
-        assert_eq!((&shown["behind_s"], shown["now"].as_str()), (
-            &0.into(),
-            Some("2023-11-14T22:13:20.0000000Z")
-        ));
+        assert_eq!(
+            (&shown["behind_s"], shown["now"].as_str()),
+            (&0.into(), Some("2023-11-14T22:13:20.0000000Z"))
+        );
         let (status, ready) = ask(&emulator, "GET", "/ready", "").await;
-        assert_eq!((status, ready), (200, serde_json::json!({"ready": true, "reasons": []})));
+        assert_eq!(
+            (status, ready),
+            (200, serde_json::json!({"ready": true, "reasons": []}))
+        );
     }
 
     #[tokio::test]

@@ -291,7 +291,10 @@ pub fn check_is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> io::Res
     if opened == disk.identity(path)? {
         return Ok(());
     }
-    let text = format!("{}: removed, moved or replaced while it was open", path.display());
+    let text = format!(
+        "{}: removed, moved or replaced while it was open",
+        path.display()
+    );
     Err(io::Error::new(io::ErrorKind::NotFound, text))
 }
 

@@ -50,9 +50,9 @@ pub mod auth;
 pub mod body;
 #[cfg(feature = "server")]
 pub mod certificate;
+pub mod check;
 #[cfg(feature = "server")]
 pub mod cli;
-pub mod check;
 pub mod clock;
 pub mod config;
 #[cfg(feature = "server")]

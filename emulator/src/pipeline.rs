@@ -245,10 +245,12 @@ async fn run_write<O: Write>(
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }
-    let commit = core.store.commit_for(purpose(&call.method), move |tx, stamp| {
-        let checked = operation.check(tx, stamp)?;
-        operation.apply(checked, tx, stamp)
-    });
+    let commit = core
+        .store
+        .commit_for(purpose(&call.method), move |tx, stamp| {
+            let checked = operation.check(tx, stamp)?;
+            operation.apply(checked, tx, stamp)
+        });
     O::render(commit.await?, call)
 }
 

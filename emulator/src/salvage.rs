@@ -12,9 +12,9 @@
 //! Names are escaped, so that no file comes to lie outside of the directory or over another one.
 
 mod blobs;
+mod entities;
 mod messages;
 mod out;
-mod entities;
 
 use std::io;
 use std::path::Path;
@@ -144,7 +144,10 @@ fn unnamed(inspected: &Inspected, out: &mut Out, salvaged: &mut Salvaged) -> io:
                 start,
                 bytes,
             } => {
-                if open.as_ref().is_none_or(|open| (open.0, open.1) != (segment, start)) {
+                if open
+                    .as_ref()
+                    .is_none_or(|open| (open.0, open.1) != (segment, start))
+                {
                     salvaged.unnamed.extend(open.take().map(told));
                     let name = format!("{segment:08}-{start:010}");
                     let (path, file) = out.file(&["unnamed"], &name)?;
@@ -186,7 +189,3 @@ impl std::fmt::Display for Salvaged {
         )
     }
 }
-
-#[cfg(test)]
-#[path = "salvage_tests.rs"]
-mod tests;

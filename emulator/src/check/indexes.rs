@@ -13,8 +13,7 @@ use super::Findings;
 use super::records::name;
 use crate::keys::{self, Generation, Kind};
 use crate::records::{
-    BlobRecord, ContainerRecord, MessageRecord, QueueRecord, Record, TableRecord,
-    UncommittedRecord,
+    BlobRecord, ContainerRecord, MessageRecord, QueueRecord, Record, TableRecord, UncommittedRecord,
 };
 use crate::store::{StoreResult, View};
 
@@ -63,7 +62,10 @@ pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<()>
         findings.add("index", text);
     }
     for (key, blocks) in pass.blocks {
-        findings.add("index", format!("{}: counts not its {blocks} blocks", name(&key)));
+        findings.add(
+            "index",
+            format!("{}: counts not its {blocks} blocks", name(&key)),
+        );
     }
     Ok(())
 }
@@ -82,8 +84,12 @@ fn generations(view: &dyn View) -> StoreResult<BTreeSet<Generation>> {
     let container = |_: &[u8], value: &Bytes| Some(ContainerRecord::decode(value).ok()?.generation);
     scan(Kind::Container, &container)?;
     scan(Kind::DeletedContainer, &container)?;
-    scan(Kind::Queue, &|_, value| Some(QueueRecord::decode(value).ok()?.generation))?;
-    scan(Kind::Table, &|_, value| Some(TableRecord::decode(value).ok()?.generation))?;
+    scan(Kind::Queue, &|_, value| {
+        Some(QueueRecord::decode(value).ok()?.generation)
+    })?;
+    scan(Kind::Table, &|_, value| {
+        Some(TableRecord::decode(value).ok()?.generation)
+    })?;
     scan(Kind::Garbage, &|key, _| Some(keys::generation(key)))?;
     Ok(found)
 }
@@ -95,7 +101,9 @@ impl Pass<'_> {
             return Ok(None);
         };
         let generation = keys::generation(key);
-        let is_content = keys::contents(generation).iter().any(|of| key.starts_with(of));
+        let is_content = keys::contents(generation)
+            .iter()
+            .any(|of| key.starts_with(of));
         if is_content && !self.generations.contains(&generation) {
             *self.orphans.entry(generation).or_default() += 1;
             return Ok(None);
@@ -106,7 +114,10 @@ impl Pass<'_> {
             Kind::Block => {
                 let (blob, _) = split_last(key.get(9..).unwrap_or_default());
                 let blob = String::from_utf8_lossy(blob).into_owned();
-                *self.blocks.entry(keys::uncommitted(generation, &blob)).or_default() += 1;
+                *self
+                    .blocks
+                    .entry(keys::uncommitted(generation, &blob))
+                    .or_default() += 1;
                 Ok(None)
             }
             Kind::Uncommitted => Ok(self.uncommitted(key, value)),
@@ -191,6 +202,9 @@ impl Pass<'_> {
 
 /// The parts before and behind the first zero; names have none.
 fn split_last(rest: &[u8]) -> (&[u8], &[u8]) {
-    let at = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+    let at = rest
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(rest.len());
     rest.split_at(at)
 }

@@ -43,7 +43,11 @@ pub(super) fn name(key: &[u8]) -> String {
             let (partition, row) = keys::entity_names(key);
             format!("({partition}, {row})")
         }
-        _ => key.iter().skip(1).map(|byte| format!("{byte:02x}")).collect(),
+        _ => key
+            .iter()
+            .skip(1)
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
     };
     format!("{kind:?} {}", rest.escape_debug())
 }
@@ -54,7 +58,9 @@ fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
         _ => Err(StoreError::Corrupt("no number".to_owned())),
     };
     let Some(kind) = keys::kind(key) else {
-        return Err(StoreError::Corrupt("no release writes such a key".to_owned()));
+        return Err(StoreError::Corrupt(
+            "no release writes such a key".to_owned(),
+        ));
     };
     match kind {
         Kind::Container | Kind::DeletedContainer => ContainerRecord::decode(value).map(drop),

@@ -34,7 +34,10 @@ fn store(core: &Core, text: &mut String) {
         let _ = writeln!(text, "smalt_trouble{{reason=\"{name}\"}} {is_so}");
     }
     let mut gauge = |name: &str, help: &str, value: u64| {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
+        let _ = writeln!(
+            text,
+            "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
+        );
     };
     let behind_s = core.store.behind().as_secs();
     let help = "How far the clock is behind the last commit.";

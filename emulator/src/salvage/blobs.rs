@@ -101,7 +101,9 @@ pub(super) fn save(store: &Store, out: &mut Out, salvaged: &mut Salvaged) -> io:
             if let Some((_, why)) = damaged.first() {
                 salvaged.lose(format!("some bytes of {what}"), why);
             }
-            let ranges = damaged.iter().map(|(range, _)| json!([range.start, range.end]));
+            let ranges = damaged
+                .iter()
+                .map(|(range, _)| json!([range.start, range.end]));
             let mut line = properties(&blob);
             let places = json!({
                 "account": account, "container": container, "name": name, "kind": kind_name,

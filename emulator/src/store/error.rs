@@ -61,7 +61,9 @@ impl From<StoreError> for StorageError {
             StoreError::Refused(_) => error.to_string(),
             // What failed is in the log, with paths that are nothing to a client.
             StoreError::Gone(_) => "the data directory is gone".to_owned(),
-            StoreError::ReadOnly(_) => "no writes are taken until the store is opened again".to_owned(),
+            StoreError::ReadOnly(_) => {
+                "no writes are taken until the store is opened again".to_owned()
+            }
             _ => return StorageError::internal(error),
         };
         let code = ErrorCode::ServerBusy;

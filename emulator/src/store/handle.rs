@@ -22,8 +22,8 @@ use super::reader::PayloadReader;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
-use super::trouble::{CLOCK_BEHIND_MIN, Trouble};
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
+use super::trouble::{CLOCK_BEHIND_MIN, Trouble};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};

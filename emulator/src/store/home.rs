@@ -314,7 +314,9 @@ impl Files {
         }
         let part = self.dir.join(format!("{COPY_PREFIX}{index}.part"));
         self.disk.remove_dir(&part)?;
-        copy_dir(self.disk.as_ref(), &self.engine_dir(index), &part, &|_| false)?;
+        copy_dir(self.disk.as_ref(), &self.engine_dir(index), &part, &|_| {
+            false
+        })?;
         self.disk.rename(&part, &backup)?;
         self.disk.sync_dir(&self.dir)?;
         Ok(backup)
@@ -322,7 +324,9 @@ impl Files {
 
     fn copy_without_expendable(&self, from: &Path, to: &Path) -> io::Result<()> {
         let disk = self.disk.as_ref();
-        copy_dir(disk, from, to, &|file| SledEngine::is_expendable(disk, file))
+        copy_dir(disk, from, to, &|file| {
+            SledEngine::is_expendable(disk, file)
+        })
     }
 
     fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {

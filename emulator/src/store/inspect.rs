@@ -200,7 +200,14 @@ impl Inspected {
             let text = format!("segment {number} is missing or too short");
             self.findings.push(text);
         }
-        Store::to_read(Mode::Durable, clock, Home::Memory, Box::new(engine), extents).map(Some)
+        Store::to_read(
+            Mode::Durable,
+            clock,
+            Home::Memory,
+            Box::new(engine),
+            extents,
+        )
+        .map(Some)
     }
 }
 

@@ -21,7 +21,10 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
             Ok(Some(Location::Extent(at))) => {
                 *live.entry(at.segment).or_default() += framed_bytes(at.len);
                 if view.get(&keys::segment_payload(at.segment, id))?.is_none() {
-                    wrong.push(format!("segment {} does not name payload {}", at.segment, id.0));
+                    wrong.push(format!(
+                        "segment {} does not name payload {}",
+                        at.segment, id.0
+                    ));
                 }
             }
             Ok(Some(Location::Inline(_))) => {}
@@ -37,7 +40,8 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
     view.scan(&from, &to, &mut |key, _| {
         let id = keys::payload_of(key);
         let found = id.and_then(|id| Location::read(view, id).ok().flatten());
-        let is_here = |at: Extent| id.is_some_and(|id| keys::segment_payload(at.segment, id) == key);
+        let is_here =
+            |at: Extent| id.is_some_and(|id| keys::segment_payload(at.segment, id) == key);
         if !matches!(found, Some(Location::Extent(at)) if is_here(at)) {
             let id = id.map_or(0, |id| id.0);
             wrong.push(format!("a segment names payload {id}, which is not in it"));
@@ -49,11 +53,16 @@ pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
         let number = keys::segment_of(key).unwrap_or_default();
         let alive = live.remove(&number).unwrap_or_default();
         if keys::numbers::<1>(value).ok() != Some([alive]) {
-            wrong.push(format!("segment {number} has {alive} live bytes and counts others"));
+            wrong.push(format!(
+                "segment {number} has {alive} live bytes and counts others"
+            ));
         }
         ControlFlow::Continue(())
     })?;
-    wrong.extend(live.keys().map(|number| format!("segment {number} counts no live bytes")));
+    wrong.extend(
+        live.keys()
+            .map(|number| format!("segment {number} counts no live bytes")),
+    );
     Ok(wrong)
 }
 

@@ -22,8 +22,12 @@ pub enum Trouble {
 
 impl Trouble {
     /// The names of all kinds.
-    pub const NAMES: [&'static str; 4] =
-        ["disk_full", "writes_stopped", "directory_gone", "clock_behind"];
+    pub const NAMES: [&'static str; 4] = [
+        "disk_full",
+        "writes_stopped",
+        "directory_gone",
+        "clock_behind",
+    ];
 
     /// Its name in answers and metrics.
     pub fn name(&self) -> &'static str {
@@ -47,7 +51,10 @@ impl std::fmt::Display for Trouble {
                 write!(f, "{cause}: look at the disk, then start smalt again")
             }
             Trouble::DirectoryGone(cause) => {
-                write!(f, "{cause}: put it back, or start smalt on another directory")
+                write!(
+                    f,
+                    "{cause}: put it back, or start smalt on another directory"
+                )
             }
             Trouble::ClockBehind(by) => write!(
                 f,

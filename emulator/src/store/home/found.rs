@@ -26,7 +26,9 @@ impl Found {
         for entry in disk.list(dir)? {
             let name = entry.name.split('/').next().unwrap_or_default();
             let index = name.strip_prefix(ENGINE_PREFIX);
-            found.engines.extend(index.and_then(|n| n.parse::<u64>().ok()));
+            found
+                .engines
+                .extend(index.and_then(|n| n.parse::<u64>().ok()));
             if name.starts_with(COPY_PREFIX) && !name.ends_with(".part") {
                 found.copies.insert(name.to_owned());
             }

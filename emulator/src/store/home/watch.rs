@@ -73,21 +73,17 @@ pub(in super::super) struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch a directory. A reserve that a killed process left is given up if opening
-    /// the engine may need it.
+    /// Begins to watch a directory. A reserve that a killed process left goes first: opening the
+    /// engine may need its room.
     pub(super) fn new(disk: &Arc<dyn Disk>, dir: &Path) -> Self {
-        let left = disk.open(&dir.join(RESERVE), false);
         let watch = Watch {
             disk: Arc::clone(disk),
             dir: dir.to_owned(),
             known: RwLock::default(),
-            is_aside: Mutex::new(left.is_ok()),
+            is_aside: Mutex::new(true),
             is_full: AtomicBool::new(false),
         };
-        let is_tight = |room: Room| room.available < Marks::of(room.total).keep;
-        if watch.room().is_none_or(is_tight) {
-            watch.give_up_reserve();
-        }
+        watch.give_up_reserve();
         watch
     }
 
@@ -142,7 +138,8 @@ impl Watch {
         }
         let suffices = |room: Room| room.available >= FLOOR_BYTES.saturating_add(need);
         let is_urgent = purpose == Purpose::Frees;
-        if is_urgent && (suffices(room) || self.give_up_reserve() && self.room().is_some_and(suffices))
+        if is_urgent
+            && (suffices(room) || self.give_up_reserve() && self.room().is_some_and(suffices))
         {
             return Ok(());
         }
@@ -212,7 +209,10 @@ impl Watch {
             return;
         }
         if has_room {
-            tracing::warn!(available = room.available, "there is room again: writes are taken");
+            tracing::warn!(
+                available = room.available,
+                "there is room again: writes are taken"
+            );
         } else {
             let dir = self.dir.display();
             tracing::error!(

@@ -36,7 +36,11 @@ async fn whole() -> Whole {
     let store = durable(dir.path());
     let mut payloads = Vec::new();
     for n in 0..PAYLOADS {
-        payloads.push(put_payload(&store, &pattern(n, PAYLOAD_BYTES)).await.unwrap());
+        payloads.push(
+            put_payload(&store, &pattern(n, PAYLOAD_BYTES))
+                .await
+                .unwrap(),
+        );
         let record = pattern(n, 3_000);
         put(&store, &[0x20, n as u8], &record).await.unwrap();
     }
@@ -124,7 +128,10 @@ async fn look(whole: &Whole, what: &[&str]) -> bool {
             let OpenError::Damaged { cause, .. } = &error else {
                 panic!("{what:?}: {error}");
             };
-            assert!(!what.contains(&"format") || cause.contains("`format`"), "{cause}");
+            assert!(
+                !what.contains(&"format") || cause.contains("`format`"),
+                "{cause}"
+            );
             assert!(error.to_string().contains("smalt salvage"), "{error}");
             assert_eq!(segments(dir.path()), before, "{what:?}");
             return false;
@@ -134,7 +141,9 @@ async fn look(whole: &Whole, what: &[&str]) -> bool {
     let gone = lost(&store, whole);
     // What is written from now on does not pass for what was lost, and nothing is collected.
     for n in 0..PAYLOADS {
-        put_payload(&store, &pattern(100 + n, PAYLOAD_BYTES)).await.unwrap();
+        put_payload(&store, &pattern(100 + n, PAYLOAD_BYTES))
+            .await
+            .unwrap();
     }
     assert_eq!(store.unexplained().is_some(), gone > 0, "{what:?}");
     store.maintain(100).unwrap();

@@ -228,7 +228,11 @@ async fn a_store_is_made_among_other_files_and_over_a_beginning() {
     store.close().unwrap();
     assert!(!contents(&dir.path().join("format")).ends_with(b"beginning\n"));
     assert_eq!(get(&durable(dir.path()), &[0x20]), Some(b"kept".to_vec()));
-    assert!(files_below(dir.path()).unwrap().contains(&PathBuf::from("notes/sled.txt")));
+    assert!(
+        files_below(dir.path())
+            .unwrap()
+            .contains(&PathBuf::from("notes/sled.txt"))
+    );
 }
 
 /// What a process that was killed had written and not synced is read by the next one, so it is made

@@ -49,7 +49,10 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     for (available, deleted) in [(700 * 1024, &b"\x20a"[..]), (0, b"\x20b")] {
         disk.show_room(available, SMALL);
         refused(put(&store, b"\x20new", b"value").await, "the disk is full");
-        refused(put_payload(&store, &pattern(2, 200_000)).await, "the disk is full");
+        refused(
+            put_payload(&store, &pattern(2, 200_000)).await,
+            "the disk is full",
+        );
         delete(&store, deleted).await.unwrap();
         assert_eq!(get(&store, deleted), None);
         assert_eq!(get(&store, b"\x20c"), Some(b"old".to_vec()));
@@ -101,14 +104,23 @@ async fn no_room_for_a_payload_is_never_the_end_of_writing() {
         disk.fail_as(kind);
         let kept = put_payload(&store, &pattern(1, 40_000)).await.unwrap();
         disk.fail_calls(Some((Call::Write, ".seg")));
-        refused(put_payload(&store, &pattern(2, 40_000)).await, "the disk is full");
+        refused(
+            put_payload(&store, &pattern(2, 40_000)).await,
+            "the disk is full",
+        );
         disk.fail_calls(Some((Call::Open, "00000002.seg")));
-        refused(put_payload(&store, &pattern(2, 250_000)).await, "the disk is full");
+        refused(
+            put_payload(&store, &pattern(2, 250_000)).await,
+            "the disk is full",
+        );
         disk.fail_calls(None);
         // A small payload is synced by its commit, a large one by its upload.
         for (len, segment) in [(40_000, "00000001.seg"), (1_500_000, "00000002.seg")] {
             disk.fail_syncs_of(Some(segment));
-            refused(put_payload(&store, &pattern(3, len)).await, "the disk is full");
+            refused(
+                put_payload(&store, &pattern(3, len)).await,
+                "the disk is full",
+            );
             disk.fail_syncs_of(None);
             put(&store, b"\x20key", b"value").await.unwrap();
         }
@@ -173,10 +185,16 @@ async fn nothing_is_acknowledged_into_a_directory_that_is_gone() {
         if how == "replaced" {
             drop(durable(&dir));
         }
-        refused(put(&store, b"\x20key", b"new").await, "the data directory is gone");
+        refused(
+            put(&store, b"\x20key", b"new").await,
+            "the data directory is gone",
+        );
         refused(put(&store, b"\x20key", b"newer").await, "opened again");
         assert_eq!(get(&store, b"\x20key"), Some(b"old".to_vec()), "{how}");
-        assert!(matches!(&store.troubles()[..], [Trouble::DirectoryGone(_)]), "{how}");
+        assert!(
+            matches!(&store.troubles()[..], [Trouble::DirectoryGone(_)]),
+            "{how}"
+        );
         store.close().unwrap_err();
         if how == "replaced" {
             // The other store is not touched by the end of this one.
