@@ -30,7 +30,10 @@ async fn a_whole_store_is_found_whole_and_left_alone() {
     let before = files(dir.path());
     let report = report(dir.path()).unwrap();
     assert!(report.whole && report.notes.is_empty(), "{report}");
-    assert!(report.records > 30 && report.payloads > 12 && report.bytes > 400_000);
+    assert!(
+        report.records > 30 && report.payloads >= 12 && report.bytes > 300_000,
+        "{report}"
+    );
     assert!(files(dir.path()) == before);
 }
 
@@ -167,10 +170,8 @@ fn a_flipped_byte_never_shows_wrong_bytes() {
         Ok(())
     });
     outcome.unwrap();
-    assert!(
-        refused > 3 && failed > 3,
-        "{refused} refused, {failed} failed"
-    );
+    let seen = (refused.get(), failed.get());
+    assert!(seen.0 > 3 && seen.1 > 3, "{seen:?} were refused and failed");
 }
 
 /// A newer release's store is not called damaged by what it cannot know, but is told.

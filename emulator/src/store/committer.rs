@@ -140,7 +140,7 @@ impl Committer {
 
     async fn run_past_points(&mut self, group: Vec<Box<dyn Work>>) {
         self.shared.points.pass(Point::Taken).await;
-        if !self.shared.home.is_full() {
+        if !self.shared.home.is_full(self.shared.extents.unwritten()) {
             return self.run_group(group).await;
         }
         // What frees room runs one by one, so that each needs as little of it as can be.

@@ -94,7 +94,7 @@ impl Home {
         let found = found.map_err(|error| files.cannot_open(&error))?;
         files.copy = found.copies.into_iter().next();
         // The first look takes the reserve.
-        files.watch.look();
+        files.watch.look(0);
         Ok((Home::Files(files), engine))
     }
 
@@ -139,15 +139,15 @@ impl Home {
     }
 
     /// Whether writes that add something are refused.
-    pub(super) fn is_full(&self) -> bool {
-        matches!(self, Home::Files(files) if files.watch.is_full())
+    pub(super) fn is_full(&self, promised: u64) -> bool {
+        matches!(self, Home::Files(files) if files.watch.is_full(promised))
     }
 
     /// Why there is no room for writes, if there is none.
-    pub(super) fn look(&self) -> Option<String> {
+    pub(super) fn look(&self, promised: u64) -> Option<String> {
         match self {
             Home::Memory => None,
-            Home::Files(files) => files.watch.look(),
+            Home::Files(files) => files.watch.look(promised),
         }
     }
 

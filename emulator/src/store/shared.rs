@@ -139,7 +139,7 @@ impl Shared {
         if let Err(error) = self.home.check_is_there() {
             self.fail(&error);
         }
-        self.home.look()
+        self.home.look(self.extents.unwritten())
     }
 
     /// Why nothing is collected: the files do not account for each other, so what looks like

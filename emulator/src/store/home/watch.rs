@@ -59,6 +59,13 @@ impl Marks {
     fn least(self, is_aside: bool) -> u64 {
         self.keep + if is_aside { 0 } else { self.reserve }
     }
+
+    /// Whether there is room for a write of `need` bytes. Every write is taken for one of some
+    /// size: else small ones would come through where others are refused, now and then.
+    fn suffice(self, room: Room, is_aside: bool, promised: u64, need: u64) -> bool {
+        let least = self.least(is_aside).saturating_add(promised);
+        room.is_writable && room.available >= least.saturating_add(need.max(FLOOR_BYTES))
+    }
 }
 
 /// Looks at the directory and its file system.
@@ -127,17 +134,13 @@ impl Watch {
         let Some(room) = self.room() else {
             return Ok(());
         };
-        let marks = Marks::of(room.total);
-        let keep = marks.least(*self.is_aside.lock()).saturating_add(promised);
-        self.tell(room, room.is_writable && room.available >= keep);
-        if !room.is_writable {
-            return Err(refusal(room, need));
-        }
-        if room.available >= keep.saturating_add(need) {
+        let (marks, is_aside) = (Marks::of(room.total), *self.is_aside.lock());
+        self.tell(room, marks.suffice(room, is_aside, promised, 0));
+        if marks.suffice(room, is_aside, promised, need) {
             return Ok(());
         }
         let suffices = |room: Room| room.available >= FLOOR_BYTES.saturating_add(need);
-        let is_urgent = purpose == Purpose::Frees;
+        let is_urgent = purpose == Purpose::Frees && room.is_writable;
         if is_urgent
             && (suffices(room) || self.give_up_reserve() && self.room().is_some_and(suffices))
         {
@@ -147,17 +150,17 @@ impl Watch {
     }
 
     /// Whether writes that add something are refused. Looks again only when they were last time.
-    pub(super) fn is_full(&self) -> bool {
-        self.is_full.load(Ordering::Acquire) && self.look().is_some()
+    pub(super) fn is_full(&self, promised: u64) -> bool {
+        self.is_full.load(Ordering::Acquire) && self.look(promised).is_some()
     }
 
     /// Why nothing that adds something is written at present. Takes the reserve again when there
     /// is room for it.
-    pub(super) fn look(&self) -> Option<String> {
+    pub(super) fn look(&self, promised: u64) -> Option<String> {
         let room = self.room()?;
         let marks = Marks::of(room.total);
         let mut is_aside = self.is_aside.lock();
-        let has_room = room.is_writable && room.available >= marks.least(*is_aside);
+        let has_room = marks.suffice(room, *is_aside, promised, 0);
         if !*is_aside && has_room {
             *is_aside = self.take_reserve(marks.reserve);
         }
