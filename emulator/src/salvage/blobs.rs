@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use smalt_protocol::Timestamp;
 
 use super::Salvaged;
 use super::out::{File, Out};
@@ -107,7 +108,7 @@ pub(super) fn save(store: &Store, out: &mut Out, salvaged: &mut Salvaged) -> io:
             let mut line = properties(&blob);
             let places = json!({
                 "account": account, "container": container, "name": name, "kind": kind_name,
-                "at": at.map(|at| at.iso_ticks()), "file": path,
+                "at": at.map(Timestamp::iso_ticks), "file": path,
                 "damaged": ranges.collect::<Vec<_>>(),
             });
             if let (Value::Object(line), Value::Object(places)) = (&mut line, places) {

@@ -3,7 +3,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -23,7 +22,6 @@ use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
-use super::trouble::{CLOCK_BEHIND_MIN, Trouble};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
@@ -33,7 +31,7 @@ use crate::planted::carry;
 
 /// The store. Clones are cheap and share it; the last one to go closes it.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     shared: Arc<Shared>,
@@ -287,31 +285,6 @@ impl Store {
             Lane::Stepped(stepped) => stepped
                 .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::rebase)),
         }
-    }
-
-    /// What is wrong at this moment; nothing when writes are taken and time goes on.
-    pub fn troubles(&self) -> Vec<Trouble> {
-        let full = self.0.shared.look();
-        let mut troubles: Vec<_> = full.map(Trouble::DiskFull).into_iter().collect();
-        troubles.extend(self.0.shared.failed_by().map(|error| match error {
-            StoreError::Gone(cause) => Trouble::DirectoryGone(cause.clone()),
-            other => Trouble::WritesStopped(other.to_string()),
-        }));
-        let behind = self.behind();
-        if behind >= CLOCK_BEHIND_MIN {
-            troubles.push(Trouble::ClockBehind(behind));
-        }
-        troubles
-    }
-
-    /// How far the clock is behind the last commit's time: as long the store's time stands still.
-    pub fn behind(&self) -> Duration {
-        self.last_used().since(self.0.shared.clock.now())
-    }
-
-    /// Why no file of payloads is deleted, when the store's files do not account for each other.
-    pub fn unexplained(&self) -> Option<&str> {
-        self.0.shared.unexplained()
     }
 
     /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are

@@ -17,6 +17,9 @@ use super::{Mode, StoreConfig, commit, payload};
 use crate::clock::Clock;
 use crate::disk::{Disk, ReadingDisk, copy_dir, read_small};
 
+/// Which files a copy leaves out.
+type Skip<'a> = &'a dyn Fn(&Path) -> bool;
+
 /// What was found of a store.
 pub struct Inspected {
     /// What can be read; `None` when the metadata cannot, and with it no name.
@@ -136,8 +139,7 @@ impl Inspected {
             return Ok(None);
         }
         let expendable = |file: &Path| SledEngine::is_expendable(self.disk.as_ref(), file);
-        let tries: [(&str, &dyn Fn(&Path) -> bool); 2] =
-            [("whole", &|_| false), ("part", &expendable)];
+        let tries: [(&str, Skip<'_>); 2] = [("whole", &|_| false), ("part", &expendable)];
         let mut findings = Vec::new();
         let mut opened = None;
         for (copy, skip) in tries {

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use super::error::StoreError;
+use super::handle::Store;
+
 /// A clock may be this far behind the store's last commit without anybody being told: hosts that
 /// take turns with one directory differ by less.
-pub(super) const CLOCK_BEHIND_MIN: Duration = Duration::from_secs(60);
+const CLOCK_BEHIND_MIN: Duration = Duration::from_secs(60);
 
 /// Something that an operator should know of, with its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +40,33 @@ impl Trouble {
             Trouble::DirectoryGone(_) => "directory_gone",
             Trouble::ClockBehind(_) => "clock_behind",
         }
+    }
+}
+
+impl Store {
+    /// What is wrong at this moment; nothing when writes are taken and time goes on.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        let full = self.0.shared().look();
+        let mut troubles: Vec<_> = full.map(Trouble::DiskFull).into_iter().collect();
+        troubles.extend(self.0.shared().failed_by().map(|error| match error {
+            StoreError::Gone(cause) => Trouble::DirectoryGone(cause.clone()),
+            other => Trouble::WritesStopped(other.to_string()),
+        }));
+        let behind = self.behind();
+        if behind >= CLOCK_BEHIND_MIN {
+            troubles.push(Trouble::ClockBehind(behind));
+        }
+        troubles
+    }
+
+    /// How far the clock is behind the last commit's time: as long the store's time stands still.
+    pub fn behind(&self) -> Duration {
+        self.last_used().since(self.0.shared().clock.now())
+    }
+
+    /// Why no file of payloads is deleted, when the store's files do not account for each other.
+    pub fn unexplained(&self) -> Option<&str> {
+        self.0.shared().unexplained()
     }
 }
 
