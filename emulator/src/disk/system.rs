@@ -77,9 +77,13 @@ impl Disk for SystemDisk {
     }
 
     fn create_private_dir(&self, dir: &Path) -> io::Result<()> {
-        let mut private = fs::DirBuilder::new();
+        let private = fs::DirBuilder::new();
         #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
+        let private = {
+            let mut private = private;
+            std::os::unix::fs::DirBuilderExt::mode(&mut private, 0o700);
+            private
+        };
         self.make_dir(dir, &private)
     }
 

@@ -140,15 +140,16 @@ impl Committer {
 
     async fn run_past_points(&mut self, group: Vec<Box<dyn Work>>) {
         self.shared.points.pass(Point::Taken).await;
-        if !self.shared.home.is_full(self.shared.extents.unwritten()) {
+        let is_full = self.shared.home.is_full(self.shared.extents.unwritten());
+        let full = is_full.then(|| self.shared.admit(0, Purpose::Grows).err());
+        let Some(full) = full.flatten() else {
             return self.run_group(group).await;
-        }
+        };
         // What frees room runs one by one, so that each needs as little of it as can be.
         let (frees, grows): (Vec<_>, Vec<_>) = group
             .into_iter()
             .partition(|work| work.purpose() == Purpose::Frees);
-        let refused = self.shared.admit(0, Purpose::Grows);
-        answer_all(grows, self.shared.writable().and(refused));
+        answer_all(grows, self.shared.writable().and(Err(full)));
         for work in frees {
             self.run_group(vec![work]).await;
         }
@@ -258,8 +259,10 @@ impl Committer {
         if is_synced || collected.sets_ticks_aside {
             engine.sync()?;
         }
-        // Syncing a file that has been removed succeeds.
-        self.shared.home.check_is_there()?;
+        if self.shared.is_durable() {
+            // Syncing a file that has been removed succeeds.
+            self.shared.home.check_is_there()?;
+        }
         self.shared.points.pass(Point::Synced).await;
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);

@@ -84,7 +84,7 @@ impl Home {
             cache_bytes: config.cache_bytes,
             lock: Mutex::new(Some(lock.ok_or(OpenError::Locked { dir: dir.clone() })?)),
             index: AtomicU64::new(FIRST_INDEX),
-            watch: Watch::new(disk, &dir),
+            watch: Watch::new(disk, &dir, config.mode),
             copy: None,
             dir,
         };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Collected};
 use smalt::check::{self, Report};
 use smalt::disk::{Disk, SystemDisk, files_below, read_small};
 use smalt::store::OpenError;
@@ -92,7 +92,7 @@ pub(crate) async fn send(
     }
     let request = request.body(body::full(sent)).unwrap();
     let (head, body) = emulator.call(request).await.unwrap().into_parts();
-    let body = body.collect().await.ok().map(|body| body.to_bytes());
+    let body = body.collect().await.ok().map(Collected::to_bytes);
     (head.status.as_u16(), body)
 }
 

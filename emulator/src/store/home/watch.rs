@@ -9,10 +9,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::super::config::Mode;
 use super::super::error::{StoreError, StoreResult};
 use crate::disk::{Disk, Identity, Room};
 
@@ -26,6 +27,10 @@ const RESERVE_BYTES_MIN: u64 = 2 * 1024 * 1024;
 const RESERVE_PART: u64 = 16;
 /// What even a delete leaves free: two segments of the engine.
 const FLOOR_BYTES: u64 = 512 * 1024;
+
+/// Bytes written between two looks at the disk in the mode `fast`, where a look takes as long as a
+/// small commit. Less than what even a delete leaves free.
+const SLACK_BYTES: u64 = FLOOR_BYTES / 2;
 
 /// What a write is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,18 +82,23 @@ pub(in super::super) struct Watch {
     /// Whether the reserve exists.
     is_aside: Mutex<bool>,
     is_full: AtomicBool,
+    /// Bytes that may be written between two looks, and those since the last.
+    slack: u64,
+    unseen: AtomicU64,
 }
 
 impl Watch {
     /// Begins to watch a directory. A reserve that a killed process left goes first: opening the
     /// engine may need its room.
-    pub(super) fn new(disk: &Arc<dyn Disk>, dir: &Path) -> Self {
+    pub(super) fn new(disk: &Arc<dyn Disk>, dir: &Path, mode: Mode) -> Self {
         let watch = Watch {
             disk: Arc::clone(disk),
             dir: dir.to_owned(),
             known: RwLock::default(),
             is_aside: Mutex::new(true),
             is_full: AtomicBool::new(false),
+            slack: if mode == Mode::Fast { SLACK_BYTES } else { 0 },
+            unseen: AtomicU64::new(0),
         };
         watch.give_up_reserve();
         watch
@@ -131,6 +141,10 @@ impl Watch {
     /// Refuses a write of about `need` bytes when there is no room for it. `promised` bytes are to
     /// be written besides, by uploads under way.
     pub(super) fn admit(&self, need: u64, promised: u64, purpose: Purpose) -> StoreResult<()> {
+        let unseen = self.unseen.fetch_add(need, Ordering::AcqRel) + need;
+        if unseen < self.slack && !self.is_full.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let Some(room) = self.room() else {
             return Ok(());
         };
@@ -183,6 +197,7 @@ impl Watch {
 
     /// A file system that cannot be asked is not known to be full: a write will tell.
     fn room(&self) -> Option<Room> {
+        self.unseen.store(0, Ordering::Release);
         self.disk.room(&self.dir).ok().flatten()
     }
 

@@ -9,7 +9,7 @@ use smalt_protocol::{ErrorCode, StorageError};
 use super::fault_disk::{Call, Faults};
 use super::{config, durable, durable_on, get, get_payload, pattern, put, put_payload};
 use crate::disk::{Disk, SystemDisk};
-use crate::store::{Purpose, Store, Transaction, Trouble, release};
+use crate::store::{Mode, Purpose, Store, StoreConfig, Transaction, Trouble, release};
 
 const MIB: u64 = 1024 * 1024;
 /// A file system of which 2 MiB are set aside, and 1 MiB is kept.
@@ -74,6 +74,33 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     let store = durable_on(dir.path(), &disk);
     assert_eq!(get(&store, b"\x20new"), Some(b"value".to_vec()));
     assert_eq!(get(&store, b"\x20b"), None);
+}
+
+/// In the mode `fast` the disk is looked at now and then: soon enough, and at once by who asks.
+#[tokio::test]
+async fn a_full_disk_is_noticed_in_the_mode_fast_as_well() {
+    for asks in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faults::default());
+        disk.show_room(10 * MIB, SMALL);
+        let config = StoreConfig {
+            mode: Mode::Fast,
+            ..config(dir.path())
+        };
+        let store = Store::open_on(config, Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
+        disk.show_room(0, SMALL);
+        if asks {
+            assert!(matches!(&store.troubles()[..], [Trouble::DiskFull(_)]));
+        }
+        let mut written = 0;
+        while put(&store, b"\x20key", &[7; 4_000]).await.is_ok() {
+            written += 1;
+        }
+        assert!(written < 20 && asks == (written == 0), "{written}");
+        delete(&store, b"\x20key").await.unwrap();
+        disk.show_room(10 * MIB, SMALL);
+        put(&store, b"\x20key", b"value").await.unwrap();
+    }
 }
 
 /// An upload is judged by its length, with those under way: none of them fails in its middle for
