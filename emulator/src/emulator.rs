@@ -144,8 +144,8 @@ impl Emulator {
     }
 
     /// Does background work in at most `budget` steps: removes what is left of deleted containers
-    /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile. What
-    /// is [wrong](Emulator::troubles) is noticed here and logged once.
+    /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile.
+    /// What is [wrong](Emulator::troubles) is noticed here and logged once.
     ///
     /// # Errors
     /// When the store's disk fails.

@@ -72,7 +72,7 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
         if to < core.store.last_used() {
             return Err(Refusal::new(
                 StatusCode::CONFLICT,
-                "the store has seen later times; DELETE /state first to go back, or send \"rebase\": true",
+                "the store has seen later times; send \"rebase\": true, or DELETE /state first",
             ));
         }
         core.clock.set(to);

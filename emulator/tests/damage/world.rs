@@ -105,121 +105,84 @@ pub(crate) fn blob(name: &str) -> String {
     format!("/box/{}", smalt_protocol::uri::encode_query(name))
 }
 
+/// A request that fills the store.
+type Step = (
+    Service,
+    &'static str,
+    String,
+    Vec<(&'static str, &'static str)>,
+    Vec<u8>,
+);
+
 /// A closed store.
 pub(crate) async fn filled(dir: &Path) {
     let emulator = open(dir).unwrap();
-    let to = |service, method: &'static str, path: String, headers: Vec<_>, sent: Vec<u8>| {
-        let emulator = emulator.clone();
-        async move {
-            let answer = send(&emulator, service, (method, &path), &headers, sent).await;
-            assert!((200..300).contains(&answer.0), "{path}: {answer:?}");
-        }
-    };
-    let none = Vec::new;
-    to(
-        Service::Blob,
-        "PUT",
-        "/box?restype=container".into(),
-        vec![],
-        none(),
-    )
-    .await;
-    for (n, name) in NAMES.iter().enumerate() {
-        let headers = vec![PUT, ("x-ms-meta-n", "1"), ("x-ms-tags", "k=v")];
-        to(
+    for (service, method, path, headers, sent) in blobs().into_iter().chain(others()) {
+        let answer = send(&emulator, service, (method, &path), &headers, sent).await;
+        assert!((200..300).contains(&answer.0), "{path}: {answer:?}");
+    }
+    emulator.close().unwrap();
+}
+
+fn blobs() -> Vec<Step> {
+    let step = |path: &str, headers: &[_], sent| -> Step {
+        (
             Service::Blob,
             "PUT",
-            blob(name),
-            headers,
-            pattern(n, length(n)),
+            path.to_owned(),
+            headers.to_vec(),
+            sent,
         )
-        .await;
+    };
+    let mut steps = vec![step("/box?restype=container", &[], Vec::new())];
+    for (n, name) in NAMES.iter().enumerate() {
+        let headers = [PUT, ("x-ms-meta-n", "1"), ("x-ms-tags", "k=v")];
+        steps.push(step(&blob(name), &headers, pattern(n, length(n))));
     }
-    to(
-        Service::Blob,
-        "PUT",
-        blob("a/b/c") + "?comp=snapshot",
-        vec![],
-        none(),
-    )
-    .await;
-    let page = vec![
+    let snapshot = blob("a/b/c") + "?comp=snapshot";
+    let page = [
         ("x-ms-blob-type", "PageBlob"),
         ("x-ms-blob-content-length", "1048576"),
     ];
-    to(Service::Blob, "PUT", "/box/page".into(), page, none()).await;
-    let range = vec![
+    let range = [
         ("x-ms-page-write", "update"),
         ("x-ms-range", "bytes=512-20991"),
     ];
-    to(
-        Service::Blob,
-        "PUT",
-        "/box/page?comp=page".into(),
-        range,
-        pattern(9, 20_480),
-    )
-    .await;
-    to(
-        Service::Blob,
-        "PUT",
-        "/box/list?comp=block&blockid=MQ==".into(),
-        vec![],
-        pattern(7, 50_000),
-    )
-    .await;
     let list = "<BlockList><Latest>MQ==</Latest></BlockList>";
-    to(
-        Service::Blob,
-        "PUT",
-        "/box/list?comp=blocklist".into(),
-        vec![],
-        list.into(),
-    )
-    .await;
-    to(
-        Service::Blob,
-        "PUT",
-        "/box/list?comp=block&blockid=Mg==".into(),
-        vec![],
-        pattern(8, 30_000),
-    )
-    .await;
-    to(Service::Queue, "PUT", "/que".into(), vec![], none()).await;
-    for n in 0..5 {
-        let text = "m".repeat(n * 9_000 + 1);
-        let message = format!("<QueueMessage><MessageText>{text}</MessageText></QueueMessage>");
-        to(
-            Service::Queue,
-            "POST",
-            "/que/messages".into(),
-            vec![],
-            message.into(),
-        )
-        .await;
-    }
+    steps.extend([
+        step(&snapshot, &[], Vec::new()),
+        step("/box/page", &page, Vec::new()),
+        step("/box/page?comp=page", &range, pattern(9, 20_480)),
+        step("/box/list?comp=block&blockid=MQ==", &[], pattern(7, 50_000)),
+        step("/box/list?comp=blocklist", &[], list.into()),
+        step("/box/list?comp=block&blockid=Mg==", &[], pattern(8, 30_000)),
+    ]);
+    steps
+}
+
+fn others() -> Vec<Step> {
+    let headers = vec![JSON, ACCEPT];
     let table = br#"{"TableName":"tab"}"#.to_vec();
-    to(
-        Service::Table,
-        "POST",
-        "/Tables".into(),
-        vec![JSON, ACCEPT],
-        table,
-    )
-    .await;
-    for n in 0..5 {
-        let text = "e".repeat(n * 8_000);
-        let entity = format!(r#"{{"PartitionKey":"p","RowKey":"{n}","text":"{text}","n":{n}}}"#);
-        to(
+    let mut steps: Vec<Step> = vec![
+        (Service::Queue, "PUT", "/que".to_owned(), vec![], vec![]),
+        (
             Service::Table,
             "POST",
-            "/tab".into(),
-            vec![JSON, ACCEPT],
-            entity.into(),
-        )
-        .await;
+            "/Tables".to_owned(),
+            headers.clone(),
+            table,
+        ),
+    ];
+    for n in 0..5 {
+        let (message, entity) = ("m".repeat(n * 9_000 + 1), "e".repeat(n * 8_000));
+        let message = format!("<QueueMessage><MessageText>{message}</MessageText></QueueMessage>");
+        let entity = format!(r#"{{"PartitionKey":"p","RowKey":"{n}","text":"{entity}","n":{n}}}"#);
+        let path = "/que/messages".to_owned();
+        steps.push((Service::Queue, "POST", path, vec![], message.into()));
+        let path = "/tab".to_owned();
+        steps.push((Service::Table, "POST", path, headers.clone(), entity.into()));
     }
-    emulator.close().unwrap();
+    steps
 }
 
 /// Everything that a client can read, by what it asks for.
