@@ -34,8 +34,10 @@ pub(crate) type Answer = (u16, Option<Bytes>);
 
 /// Bytes that differ from place to place.
 pub(crate) fn pattern(seed: usize, length: usize) -> Vec<u8> {
-    let mixed = |n: usize| (n as u64 ^ ((seed as u64) << 40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let byte = |n: usize| (mixed(n) >> 45) as u8;
+    let byte = |n: usize| {
+        let mixed = (n as u64 ^ ((seed as u64) << 40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((mixed ^ (mixed >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8
+    };
     (0..length).map(byte).collect()
 }
 
