@@ -44,7 +44,7 @@ binaries() {
     } >>"$work/$1.results"
     "$bin/harness" scenario seed --url "http://$2/$account" >>"$work/$1.results"
     status=0
-    "$bin/smalt-sweeper" once --container seeded --dead-account default --log-level error \
+    "$bin/smalt-sweeper" once --container seeded --dead-allow seeded-dead --log-level error \
         --worker-id w --seed 1 >"$work/report" || status=$?
     {
         echo "sweeper exit $status"

@@ -36,12 +36,25 @@ bash ci/malformed.sh
 step "full disks"
 bash ci/disk.sh
 
+step "a watchdog, while clients ask for all the work they can"
+bash ci/watchdog.sh
+
 step "TLS and host names"
 bash ci/tls.sh
+
+step "strangers at the ports"
+bash ci/strangers.sh
+
+step "what starts Azurite starts smalt"
+bash ci/integrations.sh
 
 step "the first minutes, with Microsoft's Python SDK"
 bash ci/quickstart.sh
 bash ci/compat.sh
+bash ci/deputy.sh
+
+step "packages and images"
+bash ci/packages.sh
 
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh
@@ -83,4 +96,6 @@ if [ -n "${SKIP_AZURITE:-}" ]; then
 else
     step "the same scenarios on smalt and on Azurite"
     bash ci/azurite.sh
+    step "a data directory of Azurite, imported"
+    bash ci/azurite_import.sh
 fi

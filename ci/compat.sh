@@ -18,6 +18,7 @@ export AZURE_STORAGE_CONNECTION_STRING=$smalt_connection
     fail "smalt-sweeper: $(cat "$work/report" "$work/log")"
 grep -qE '"logs": *\{[^}]*"pages": *3[,}]' <(tr -d '\n' <"$work/report") ||
     fail "250 blobs are not three pages: $(cat "$work/report")"
+grep -q 'chooses any container' "$work/log" || fail "nothing says what the profile opens"
 # All of them are read: who stops at the first one may end the pipe before it is judged.
 shown=$(grep -ho 'sig=[A-Za-z0-9%]*' "$work/report" "$work/log" | sort -u)
 [ "$shown" = sig=REDACTED ] || fail "the report or the log shows a SAS"

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets mutants costs}
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages mutants costs}
 seed=${SEED:-$(date +%-j)000000}
 scale=${SCALE:-1}
 harness=target/release/harness
@@ -58,7 +58,10 @@ shuttle() {
 
 planted() { bash ci/planted.sh; }
 
-suites() { bash ci/suites.sh; }
+suites() {
+    bash ci/suites.sh
+    bash ci/first_minutes.sh
+}
 
 conform() { bash ci/conform.sh; }
 
@@ -75,6 +78,19 @@ fleets() {
     "$harness" fleet --messages "$(of 100000)" --seed "$seed"
     "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
         --rounds 5 --refill --seed "$seed"
+}
+
+# The programs of a release, which only here have their own profile: their size, their packages, and
+# the crates compiled from what they pack.
+packages() {
+    unset "${!CARGO_PROFILE_RELEASE_@}"
+    export CARGO_TARGET_DIR=$PWD/build/release
+    export SMALT_BIN_DIR=$CARGO_TARGET_DIR/release
+    cargo build --release --quiet -p smalt -p smalt-sweeper -p smalt-listener --bins
+    bash ci/quickstart.sh
+    bash ci/packages.sh
+    bash ci/packages.sh install
+    bash packaging/crates.sh --verify
 }
 
 # One of three sets a night, in turns by the day of the year; ci/mutants.sh runs any of them. What

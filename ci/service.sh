@@ -115,6 +115,20 @@ install_azurite() {
     [ ! -x "$1/node_modules/node/bin/node" ] || node=$1/node_modules/node/bin/node
 }
 
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+
+# have COMMAND PACKAGE: succeeds if the command exists or apt-get can install it.
+have() {
+    command -v "$1" >/dev/null && return 0
+    command -v apt-get >/dev/null || return 1
+    as_root apt-get install -y -qq "$2" >/dev/null 2>&1 && return 0
+    # A fresh machine has no package lists.
+    as_root apt-get update -qq && as_root apt-get install -y -qq "$2" >/dev/null
+}
+
+# not_run TEXT: reports what was not checked, and why.
+not_run() { printf 'NOT RUN: %s\n' "$*"; }
+
 fail() {
     echo "FAILED: $*" >&2
     exit 1

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Other people's programs against smalt, each on a fresh server: adlfs' own tests, the tests of the
-# `object_store` crate, rounds with Microsoft's Python SDKs of blobs, queues and tables, and the
-# commands of azure-cli for queues and tables. They come from PyPI and crates.io into build/suites
-# (a few minutes the first time); what they fail, and why, is listed in DIFFERENCES.md.
+# `object_store` crate, rounds with Microsoft's SDKs for Python, JavaScript, Go and Java and with what
+# people build on them (ci/suites/clients.sh), and the commands of azure-cli for queues and tables.
+# They come from package registries into build/suites (a quarter of an hour and 4 GB the first
+# time); what they fail, and why, is listed in DIFFERENCES.md.
 #
 #   ci/suites.sh                            all of them
 #   ci/suites.sh adlfs python_queue         some of them: adlfs object_store python python_queue
-#                                           python_tables azure_cli azure_cli_tables
+#                                           python_tables azure_cli azure_cli_tables clients
+#                                           javascript go java hadoop backup
 #
-# Needs: python3, ci/build.sh (or SMALT_BIN_DIR).
+# Needs: python3, node and npm, go, java 17 and maven, apt; ci/build.sh (or SMALT_BIN_DIR).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -16,7 +18,6 @@ need smalt
 
 adlfs_version=2026.8.0
 object_store_version=0.14
-azure_cli_version=2.91.0
 build=$(mkdir -p "${BUILD_DIR:-build}/suites" && cd "${BUILD_DIR:-build}/suites" && pwd)
 venv=$build/venv
 failures=0
@@ -156,13 +157,9 @@ cli_step() {
 
 # azure_cli NAME: brings azure-cli and lets it speak to a server of its own; sets what the suite needs.
 azure_cli() {
-    local own=$build/venv-cli connection=$1_connection
-    cli=$own/bin/az log=$build/azure_$1.log passed=0 failed=0
-    if [ ! -e "$own/installed" ]; then
-        python3 -m venv "$own"
-        "$own/bin/pip" install --quiet --disable-pip-version-check "azure-cli==$azure_cli_version"
-        touch "$own/installed"
-    fi
+    local connection=$1_connection
+    cli=$build/venv-cli/bin/az log=$build/azure_$1.log passed=0 failed=0
+    once "$build/venv-cli" "$azure_cli_version" azure_cli_program
     start_smalt "$1"
     export AZURE_CONFIG_DIR=$work/az AZURE_CORE_COLLECT_TELEMETRY=no AZURE_CORE_ONLY_SHOW_ERRORS=1
     export AZURE_STORAGE_CONNECTION_STRING=${!connection}
@@ -271,7 +268,10 @@ cli_with_sas() {
         -e PartitionKey=north RowKey=9
 }
 
-[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli azure_cli_tables
+. ci/suites/clients.sh
+
+[ $# -gt 0 ] || set -- adlfs object_store python python_queue python_tables azure_cli \
+    azure_cli_tables clients javascript go java hadoop backup
 for suite in "$@"; do
     "suite_$suite"
 done

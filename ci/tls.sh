@@ -17,7 +17,7 @@ sas=$("$bin/harness" sas)
 
 sweep() {
     "$bin/smalt-sweeper" once --endpoint "$blob_endpoint" --account "$account" \
-        --connect-to "$tls_blob" --container seeded --dead-account default \
+        --connect-to "$tls_blob" --container seeded --dead-allow seeded-dead \
         --log-level error "$@"
 }
 listen() {

@@ -4,7 +4,7 @@
     smalt &
     python docs/quickstart.py create
     smalt-sweeper once --connection-string UseDevelopmentStorage=true \
-        --container events --dead-account default
+        --container events --dead-allow dead
     smalt-listener once --connection-string UseDevelopmentStorage=true --queue orders --exec cat
     python docs/quickstart.py show
 

@@ -13,7 +13,10 @@ use crate::auth::Identity;
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::data_lake;
 use crate::header_case::HeaderCase;
+use crate::lane::Lane;
+use crate::rules::web;
 use crate::target::{self, Address, Target};
 
 /// What the transport knows about a request.
@@ -23,6 +26,8 @@ pub struct Socket {
     pub service: Option<Service>,
     /// Peer.
     pub peer: Option<IpAddr>,
+    /// The address of this server that the peer connected to.
+    pub local: Option<IpAddr>,
     /// Whether it came over TLS.
     pub secure: bool,
 }
@@ -50,6 +55,7 @@ pub fn arrive(
         names_container: ["container", "account"]
             .iter()
             .any(|container| restype.eq_ignore_ascii_case(container)),
+        has_data_lake_shape: data_lake::has_shape(&head.method, &head.headers, &query),
         host_style: core.config.host_style,
     };
     let target = target::resolve(&address, |name| core.config.account(name).is_some())?;
@@ -89,6 +95,10 @@ pub fn arrive(
         secure: socket.secure,
         being_deleted_s: core.config.being_deleted_s,
         shuffle_messages: core.config.shuffle_messages,
+        lane: match socket.peer {
+            Some(_) => core.lane.clone(),
+            None => Lane::here(),
+        },
         identity: Identity::Anonymous,
     })
 }
@@ -134,7 +144,7 @@ fn named_version<'a>(headers: &'a HeaderMap, query: &'a [(String, String)]) -> O
 }
 
 /// What HTTP asks of a request on the wire, before anything is looked at.
-pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> {
+pub fn check_framing(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
     if socket.peer.is_none() {
         return Ok(());
     }
@@ -143,6 +153,8 @@ pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> 
     if hosts > 1 || (hosts == 0 && head.version >= Version::HTTP_11) {
         return Err(StorageError::invalid_header("Host", ""));
     }
+    check_host(core, head, socket)?;
+    check_codings(&head.headers)?;
     // The service's front end answers 411 to an upload of no stated length, even an empty one.
     let is_upload = matches!(head.method, Method::PUT | Method::POST);
     let has_length = [CONTENT_LENGTH, TRANSFER_ENCODING]
@@ -152,6 +164,39 @@ pub fn check_framing(head: &Parts, socket: &Socket) -> Result<(), StorageError> 
         return Err(ErrorCode::MissingContentLengthHeader.into());
     }
     Ok(())
+}
+
+/// RFC 9112, 6.1: bytes in a coding besides chunked would be kept as they came.
+fn check_codings(headers: &HeaderMap) -> Result<(), StorageError> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else {
+        return Ok(());
+    };
+    let is_chunked = coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    if is_chunked && codings.next().is_none() {
+        return Ok(());
+    }
+    let shown = String::from_utf8_lossy(coding.as_bytes());
+    Err(StorageError::invalid_header("Transfer-Encoding", &shown))
+}
+
+/// Refuses a host name that a web page could have pointed at this machine. No browser leaves the
+/// name out. Where a server listens for other machines, they name it as they like unless it was
+/// told how.
+fn check_host(core: &Core, head: &Parts, socket: &Socket) -> Result<(), StorageError> {
+    let allowed = &core.config.allowed_hosts;
+    let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
+    let host = host(head);
+    let is_checked = !allowed.is_empty() || socket.local.is_none_or(is_loopback);
+    if !is_checked || host.is_empty() || web::is_known_host(host, allowed) {
+        return Ok(());
+    }
+    Err(
+        StorageError::invalid_header("Host", host).with_message(format!(
+            "The server is not addressed as {host}. If it should be, start it with --allowHost and \
+         this name."
+        )),
+    )
 }
 
 /// `DefaultServiceVersion` of the service's properties, for requests that name none.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::auth::Identity;
 use crate::config::AccountSettings;
 use crate::header_case::HeaderCase;
+use crate::lane::Lane;
 use crate::target::{Resource, Target};
 
 /// The head of a request, with everything that the way in has found out about it.
@@ -53,6 +54,8 @@ pub struct Call {
     pub being_deleted_s: u64,
     /// Whether messages of the same moment come in any order.
     pub shuffle_messages: bool,
+    /// Where its long work runs.
+    pub lane: Lane,
     /// Who asks. [`Identity::Anonymous`] until authorisation.
     pub identity: Identity,
 }

@@ -17,6 +17,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
+pub use addresses::resolve;
 pub use command::Command;
 pub use flags::{Durability, Flags, LogFormat, OAuthLevel};
 pub use program::Program;
@@ -41,6 +42,8 @@ pub(crate) const VERSION: &str = concat!(
     version = VERSION,
     disable_version_flag = true,
     args_conflicts_with_subcommands = true,
+    // The last one counts, so that a wrapper can add to what it was given.
+    args_override_self = true,
     about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.",
     long_about = "A local Azure Storage: Blob, Queue and Table REST, durable by default.\n\n\
         Starts on Azurite's ports with Azurite's account and key; its flags and AZURITE_ACCOUNTS \
@@ -88,5 +91,56 @@ impl Cli {
     /// The command line with the environment variables and the further spellings of its flags.
     pub fn complete_command() -> clap::Command {
         spelling::complete(Self::command())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &str) -> Result<Cli, clap::Error> {
+        let all = ["smalt"].into_iter().chain(arguments.split_whitespace());
+        Cli::read(all.map(OsString::from))
+    }
+
+    #[test]
+    fn an_unknown_flag_names_the_nearest_one() {
+        for (given, nearest) in [
+            ("--bloobPort 1", "--blobPort"),
+            ("azurite --inMemoryPersistance", "--inMemoryPersistence"),
+            ("--skip-api-version", "--skip-api-version-check"),
+            ("versoin", "version"),
+        ] {
+            let error = read(given).unwrap_err().to_string();
+            assert!(error.contains(&format!("'{nearest}'")), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_counts_in_either_spelling() {
+        let flags = read("--blobPort 1 --silent --blob-port 2 --silent")
+            .unwrap()
+            .flags;
+        assert_eq!(flags.blob_port, 2);
+    }
+
+    #[test]
+    fn a_subcommand_takes_no_flags_of_serving() {
+        assert!(matches!(
+            read("version").unwrap().command,
+            Some(Command::Version)
+        ));
+        assert!(read("--silent version").is_err());
+    }
+
+    #[test]
+    fn the_name_is_that_of_the_program() {
+        let cli = read("azurite-queue --silent").unwrap();
+        assert_eq!(
+            cli.flags.services().collect::<Vec<_>>(),
+            [smalt_protocol::Service::Queue]
+        );
+        let help = read("azurite --help").unwrap_err().to_string();
+        assert!(help.contains("Usage: azurite "), "{help}");
     }
 }

@@ -158,6 +158,34 @@ impl Clock {
         });
     }
 
+    /// Shows `now`, and runs or stands from there.
+    pub fn show(&self, now: Timestamp, running: bool) {
+        self.set(now);
+        match running {
+            true => self.run(),
+            false => self.freeze(),
+        }
+    }
+
+    /// Shows the wall's time again, if that is what it is based on.
+    pub fn follow_wall(&self) {
+        if matches!(self.0.source, Source::System) {
+            self.change(|state, at| {
+                *state = State {
+                    shown: at,
+                    at,
+                    running: true,
+                }
+            });
+        }
+    }
+
+    /// Another clock that shows the same time, and is moved by itself from now on.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self::new(self.0.source, *self.0.state.read())
+    }
+
     /// Time and mode.
     pub fn reading(&self) -> Reading {
         let state = *self.0.state.read();

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 
+pub use crate::rules::web::{AllowedHost, AllowedHostError};
+
 /// Settings of an emulator. The defaults are Azurite's: one account, its well-known key.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -29,6 +31,10 @@ pub struct Config {
     pub oauth: OAuth,
     /// How long a deleted container or queue stays *being deleted*, in seconds. Azure: about 30.
     pub being_deleted_s: u64,
+    /// Hosts that requests may name besides addresses, names of one label and names that public DNS
+    /// does not have. Connections at a loopback address are held to this, and with a host in this
+    /// list all others as well.
+    pub allowed_hosts: Vec<AllowedHost>,
 }
 
 /// Whether bearer tokens of Microsoft Entra ID are taken. They need HTTPS.
@@ -214,6 +220,7 @@ impl Default for Config {
             shuffle_messages: false,
             oauth: OAuth::Off,
             being_deleted_s: 0,
+            allowed_hosts: Vec::new(),
         }
     }
 }

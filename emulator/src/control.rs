@@ -8,6 +8,10 @@
 //! | `/clock` | GET, PUT | read; set, advance, freeze, run |
 //! | `/faults` | GET, POST, DELETE | rules with an account of which fired; add one; remove all |
 //! | `/state` | GET, DELETE | dump; forget everything |
+//! | `/state/export`, `/state/import` | GET; POST | the state as one stream |
+//! | `/state/snapshots` | GET | named snapshots |
+//! | `/state/snapshots/{name}` | PUT, POST, DELETE | save; load; delete |
+//! | `/state/reset` | POST | back to the state after the start |
 //! | `/accounts` | GET | settings of every account |
 //! | `/accounts/{name}` | GET, PUT, PATCH | read; set all; set some |
 //!
@@ -20,7 +24,9 @@ mod faults;
 mod guard;
 mod metrics;
 mod ready;
+mod saved;
 mod state;
+mod transfer;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -37,7 +43,7 @@ use tokio::net::TcpListener;
 use crate::body::{self, Body};
 use crate::core::Core;
 use crate::emulator::Emulator;
-use crate::http::{Patience, accept};
+use crate::http::{Ends, Patience, accept};
 
 /// Largest request body: a fault rule is a few hundred bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -93,7 +99,7 @@ impl Control {
     /// Serves until `stop` is ready.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let (emulator, token) = (self.emulator, Arc::new(self.token));
-        let handle = Arc::new(move |request: Request<Body>, _: SocketAddr| {
+        let handle = Arc::new(move |request: Request<Body>, _: Ends| {
             let (emulator, token) = (emulator.clone(), token.clone());
             async move { Ok(answer(&emulator, token.as_deref(), request).await) }
         });
@@ -120,9 +126,9 @@ async fn serve(
     token: Option<&str>,
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
-    guard::check(&request, token)?;
-    let (head, body) = request.into_parts();
     let core = emulator.core();
+    guard::check(&request, token, &core.config.allowed_hosts)?;
+    let (head, body) = request.into_parts();
     match (head.uri.path(), &head.method) {
         ("/health", &Method::GET) => Ok(json(&serde_json::json!({ "status": "ok" }))),
         ("/ready", &Method::GET) => {
@@ -147,18 +153,33 @@ async fn serve(
             core.faults.clear();
             Ok(json(&account))
         }
-        ("/state", &Method::GET) => Ok(json(&state::dump(core, head.uri.query())?)),
+        ("/state", &Method::GET) => {
+            let dump = || state::dump(core, head.uri.query()).map(|state| json(&state));
+            core.lane.run(dump).await
+        }
         ("/state", &Method::DELETE) => {
-            core.reset().map_err(|error| failed(&error))?;
+            let reset = saved::blocking(emulator, Emulator::reset).await?;
+            reset.map_err(|error| failed(&error))?;
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
         ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
         ("/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts", _) => {
             Err(no_such_method())
         }
-        (path, method) => match path.strip_prefix(accounts::ACCOUNT) {
-            Some(name) => account(core, name, method, body).await,
-            None => Err(Refusal::new(
+        ("/state/export", &Method::GET) => Ok(transfer::export(emulator)),
+        ("/state/import", &Method::POST) => Ok(json(&transfer::import(emulator, body).await?)),
+        ("/state/reset", &Method::POST) => Ok(json(&saved::reset(emulator).await?)),
+        ("/state/snapshots", &Method::GET) => Ok(json(&emulator.snapshots())),
+        ("/state/export" | "/state/import" | "/state/reset" | "/state/snapshots", _) => {
+            Err(no_such_method())
+        }
+        (path, method) => match (
+            path.strip_prefix(accounts::ACCOUNT),
+            path.strip_prefix(saved::SNAPSHOT),
+        ) {
+            (Some(name), _) => account(core, name, method, body).await,
+            (_, Some(name)) => Ok(json(&saved::serve(emulator, name, method).await?)),
+            _ => Err(Refusal::new(
                 StatusCode::NOT_FOUND,
                 "paths are /health, /ready, /metrics, /clock, /faults, /state and /accounts",
             )),

@@ -11,6 +11,7 @@ use crate::config::{AccountSettings, Config};
 use crate::faults::Faults;
 use crate::fetch::Fetcher;
 use crate::ids::Ids;
+use crate::lane::{Lane, Rooms};
 use crate::metrics::Metrics;
 use crate::observe::Observer;
 use crate::reap::Reaper;
@@ -33,6 +34,10 @@ pub struct Core {
     pub fetcher: Fetcher,
     /// Who is told of every exchange.
     pub observer: Observer,
+    /// Where long work of requests from sockets runs.
+    pub lane: Lane,
+    /// Rooms for answers that hold much.
+    pub rooms: Rooms,
     /// Counters.
     pub metrics: Metrics,
     /// Removal of what was deleted or ran out.
@@ -59,11 +64,24 @@ impl Core {
             faults: Faults::default(),
             fetcher: Fetcher::default(),
             observer: Observer::default(),
+            lane: Lane::new(),
+            rooms: Rooms::default(),
             metrics: Metrics::default(),
             reaper: Reaper::default(),
             properties: PropertiesCache::default(),
             changed: RwLock::default(),
             newer_versions: Mutex::default(),
+        }
+    }
+
+    /// Another one that begins with the same settings and ids.
+    #[must_use]
+    pub fn fork(&self, clock: Clock, store: Store) -> Self {
+        let fork = Core::new(self.config.clone(), clock, self.ids.fork(), store);
+        *fork.changed.write() = self.changed.read().clone();
+        Core {
+            fetcher: self.fetcher.clone(),
+            ..fork
         }
     }
 

@@ -1,4 +1,5 @@
-//! The headers that a service's rules of cross-origin resource sharing add to a response.
+//! Cross-origin resource sharing: which web pages may send requests, and the headers that a
+//! service's rules add to a response.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
@@ -6,12 +7,14 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 
-use smalt_protocol::ErrorCode;
+use smalt_protocol::{ErrorCode, StorageError};
 
 use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
+use crate::register::Entry;
 use crate::rules::cors::{self, Grant};
+use crate::rules::web;
 use crate::store::StoreResult;
 
 /// Recorded: these are named as exposed in every answer, there or not.
@@ -28,6 +31,57 @@ const ALWAYS_EXPOSED: [&str; 7] = [
 /// Operations of blobs and containers whose answers name as exposed exactly what they have, by
 /// `comp`. Recorded.
 const EXACT: [&str; 4] = ["pagelist", "tags", "blobs", "seal"];
+
+/// What a browser says of requests that carry no `Origin`, such as those for the images of a page.
+const SITE: &str = "sec-fetch-site";
+/// The origin of a page that does not say which it is.
+const UNNAMED: &str = "null";
+
+/// Refuses what comes from a web page of another machine that no rule of the service lets in. Azure
+/// runs such a request and keeps its answer from the page. There the page has no key; the
+/// emulator's is public. A preflight is left to the rules; in process there is no page.
+///
+/// # Errors
+/// 403 `AuthorizationFailure`; the store's own.
+pub fn admit(core: &Core, call: &Call, entry: &Entry) -> Result<(), StorageError> {
+    if call.peer.is_none() || call.method == Method::OPTIONS {
+        return Ok(());
+    }
+    let Some(origin) = page_of(call, entry) else {
+        return Ok(());
+    };
+    let authority = call.origin.split_once("://").map_or("", |(_, host)| host);
+    if web::is_trusted_origin(origin, authority) {
+        return Ok(());
+    }
+    let stored = core
+        .properties
+        .load(&core.store, call.account(), call.service())?;
+    let rules = stored.as_ref().map_or(&[][..], |stored| &stored.cors);
+    let verdict = cors::verdict(rules, call.method.as_str(), Some(origin));
+    if verdict.grant.is_some() {
+        return Ok(());
+    }
+    let code = ErrorCode::AuthorizationFailure;
+    Err(StorageError::new(code).with_message(format!(
+        "{} It comes from a web page of the origin {origin}, which no CORS rule of the service \
+         allows.",
+        code.message()
+    )))
+}
+
+/// The origin of the page that sends a request, if one does. Requests that only read go without one
+/// where a page shows an image or follows a link: these are served, and the page does not see what
+/// they return.
+fn page_of<'a>(call: &'a Call, entry: &Entry) -> Option<&'a str> {
+    let is_of_other_site = || call.headers.get(SITE).is_some_and(|s| s == "cross-site");
+    // Some clients send a word of their own; a browser's is a URL or `null`.
+    let is_of_page = |origin: &&str| *origin == UNNAMED || origin.contains("://");
+    match call.headers.get(ORIGIN) {
+        Some(origin) => origin.to_str().ok().filter(is_of_page),
+        None => (entry.writes() && is_of_other_site()).then_some(UNNAMED),
+    }
+}
 
 /// Adds what the service's rules say. A preflight has said it already.
 ///

@@ -319,6 +319,21 @@ pub fn files_below(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// The names of the directories in a directory that can be shown as text.
+///
+/// # Errors
+/// The system's.
+pub fn folders_in(dir: &Path) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.path().is_dir() {
+            found.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(found)
+}
+
 /// Between two tries to lock a file. A thread that merely yields leaves nothing to one of lower
 /// priority, which its last owner may be.
 #[expect(

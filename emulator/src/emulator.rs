@@ -50,6 +50,7 @@ pub struct Builder {
     mode: Mode,
     dir: Option<PathBuf>,
     segment_bytes: Option<u64>,
+    memory_limit: Option<u64>,
     fetcher: Fetcher,
     observer: Observer,
     #[cfg(feature = "schedule")]
@@ -66,6 +67,7 @@ impl Emulator {
             mode: Mode::Memory,
             dir: None,
             segment_bytes: None,
+            memory_limit: None,
             fetcher: Fetcher::default(),
             observer: Observer::default(),
             #[cfg(feature = "schedule")]
@@ -191,6 +193,10 @@ impl Emulator {
         self.0.store.close()
     }
 
+    pub(crate) fn of(core: Core) -> Self {
+        Emulator(Arc::new(core))
+    }
+
     /// The parts, for the control endpoint.
     pub(crate) fn core(&self) -> &Core {
         &self.0
@@ -260,6 +266,14 @@ impl Builder {
         self
     }
 
+    /// Refuses uploads that would take more bytes of memory for contents than this, as a full disk
+    /// would, when everything is in memory. Contents of up to 16 KiB are not counted.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
     /// Fetches copy sources that are neither this emulator's nor its accounts' with this: a client,
     /// or any function from request to response. Without one there are no such sources.
     #[must_use]
@@ -295,6 +309,7 @@ impl Builder {
             _ => StoreConfig::memory(self.clock.clone()),
         };
         store.segment_bytes = self.segment_bytes.unwrap_or(store.segment_bytes);
+        store.memory_limit = self.memory_limit;
         #[cfg(feature = "schedule")]
         {
             store.stepped = self.stepped;

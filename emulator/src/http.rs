@@ -1,10 +1,14 @@
 //! The loopback servers and the client for copy sources: sockets, TLS, HTTP/1.1. The only module
 //! that knows hyper.
 
+mod accept_errors;
+mod access_log;
 mod case_stream;
 mod client;
 mod connection;
+mod idle;
 mod limits;
+mod pfx;
 mod rest;
 mod tls;
 
@@ -15,19 +19,33 @@ use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
 use smalt_protocol::Service;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
+pub use access_log::{AccessLog, AccessLogEnd};
 pub use client::SourceClient;
 pub use limits::Patience;
-pub use tls::{TlsError, acceptor};
+pub use pfx::PfxError;
+pub use tls::{TlsError, acceptor, pfx_acceptor};
 
 use crate::arrival::Socket;
 use crate::emulator::Emulator;
+use accept_errors::AcceptErrors;
+use access_log::Asked;
 use connection::Connections;
 
 /// How long requests in flight have to end when the server stops.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// The address that the peer connected to; `None` when the system cannot tell.
+    pub(crate) local: Option<SocketAddr>,
+    /// The peer.
+    pub(crate) peer: SocketAddr,
+}
 
 /// A listening socket of one service.
 pub struct Listener {
@@ -35,6 +53,7 @@ pub struct Listener {
     socket: TcpListener,
     tls: Option<TlsAcceptor>,
     patience: Patience,
+    log: Option<AccessLog>,
 }
 
 impl Listener {
@@ -53,7 +72,20 @@ impl Listener {
             socket: TcpListener::bind(address).await?,
             tls,
             patience,
+            log: None,
         })
+    }
+
+    /// Logs every exchange.
+    #[must_use]
+    pub fn logged(mut self, log: AccessLog) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// The service.
+    pub fn service(&self) -> Service {
+        self.service
     }
 
     /// The bound address.
@@ -68,21 +100,39 @@ impl Listener {
     pub async fn serve(self, emulator: Emulator, stop: impl Future<Output = ()>) {
         let socket = Socket {
             service: Some(self.service),
-            peer: None,
             secure: self.tls.is_some(),
+            ..Socket::default()
         };
+        let log = self.log;
         let handle = Arc::new(
-            move |request: http::Request<crate::body::Body>, peer: SocketAddr| {
-                let emulator = emulator.clone();
+            move |request: http::Request<crate::body::Body>, ends: Ends| {
+                let (emulator, log) = (emulator.clone(), log.clone());
                 let socket = Socket {
-                    peer: Some(peer.ip()),
+                    peer: Some(ends.peer.ip()),
+                    local: ends.local.map(|local| local.ip()),
                     ..socket
                 };
-                async move { emulator.call_on(request, socket).await }
+                async move {
+                    let Some(log) = log else {
+                        return emulator.call_on(request, socket).await;
+                    };
+                    let asked = Asked::of(&request, ends.peer.ip());
+                    let answer = emulator.call_on(request, socket).await;
+                    log.tell(emulator.now(), &asked, answer.as_ref().ok());
+                    answer
+                }
             },
         );
         accept(self.socket, self.tls, self.patience, handle, stop).await;
     }
+}
+
+/// The next connection, after a pause.
+async fn next(listener: &TcpListener, pause: Duration) -> std::io::Result<(TcpStream, SocketAddr)> {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
+    }
+    listener.accept().await
 }
 
 /// Accepts connections and gives each request to `handle`; an `Err` cuts the connection.
@@ -93,26 +143,31 @@ pub(crate) async fn accept<H, F>(
     handle: Arc<H>,
     stop: impl Future<Output = ()>,
 ) where
-    H: Fn(http::Request<crate::body::Body>, SocketAddr) -> F + Send + Sync + 'static,
+    H: Fn(http::Request<crate::body::Body>, Ends) -> F + Send + Sync + 'static,
     F: Future<Output = Result<http::Response<crate::body::Body>, crate::ConnectionLost>>
         + Send
         + 'static,
 {
     let graceful = GracefulShutdown::new();
     let connections = Connections::new(tls, patience);
+    let mut errors = AcceptErrors::default();
     tokio::pin!(stop);
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut stop => break,
-            accepted = listener.accept() => accepted,
+            accepted = next(&listener, errors.pause()) => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => connections.spawn(stream, peer, &handle, &graceful),
+            Ok((stream, peer)) => {
+                errors.accepted();
+                connections.spawn(stream, peer, &handle, &graceful);
+            }
             // Out of file descriptors, or the peer has gone already: the next one may do better.
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                if let Some(failed) = errors.failed(Instant::now()) {
+                    tracing::warn!(%error, failed, "connections could not be accepted");
+                }
             }
         }
     }

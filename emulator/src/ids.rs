@@ -43,6 +43,21 @@ impl Ids {
         }
     }
 
+    /// The same stream from here on, drawn from alone.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Ids {
+            stream: self.stream.clone(),
+            drawn: AtomicU64::new(self.drawn.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Goes on behind what a fork has drawn.
+    pub fn catch_up(&self, fork: &Ids) {
+        let drawn = fork.drawn.load(Ordering::Relaxed);
+        self.drawn.fetch_max(drawn, Ordering::Relaxed);
+    }
+
     /// The next id, as a version 4 UUID.
     pub fn next(&self) -> Uuid {
         let place = self.drawn.fetch_add(1, Ordering::Relaxed);

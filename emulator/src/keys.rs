@@ -464,6 +464,16 @@ fn timed_name(rest: &[u8]) -> (String, Timestamp) {
     )
 }
 
+/// The account that a key of a container, queue, table or service belongs to; `None` for other
+/// keys.
+pub fn account(key: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+    let (CONTAINER | DELETED_CONTAINER | QUEUE | TABLE | SERVICE) = *key.first()? else {
+        return None;
+    };
+    let name = key.get(1..)?.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name))
+}
+
 /// The name behind the account in a key of a container or queue.
 pub fn resource_name<'a>(key: &'a [u8], account: &str) -> std::borrow::Cow<'a, str> {
     String::from_utf8_lossy(key.get(account.len() + 2..).unwrap_or_default())

@@ -31,6 +31,8 @@
 //!   operations, `auth` decides who may, `stage` streams bodies in, `reply` is the way out.
 //! - `ops`: one file per operation; `rules`: the pure rules that they share; `records` and `keys`:
 //!   what the store keeps; `reap`: how it goes. `query`: SQL over the bytes of a blob.
+//! - `lane`: where work runs whose length a client chooses.
+//! - `state`: the whole state as one thing: snapshots, export and import, seeds, data of Azurite.
 //! - [`store`]: the map, its one committer, and extents for large payloads.
 //! - [`clock`], [`ids`]: time and randomness, injected everywhere; [`fetch`]: copy sources that are
 //!   elsewhere; [`faults`]: what goes wrong on request;
@@ -82,7 +84,9 @@ mod audit;
 mod call;
 mod core;
 mod cors;
+mod data_lake;
 mod keys;
+mod lane;
 mod metrics;
 mod operation;
 mod ops;
@@ -95,6 +99,7 @@ mod reply;
 mod rules;
 mod service_properties;
 mod stage;
+mod state;
 mod target;
 
 pub use arrival::Socket;
@@ -107,3 +112,8 @@ pub use emulator::{Builder, Emulator};
 pub use observe::Exchange;
 pub use pipeline::ConnectionLost;
 pub use smalt_protocol::{Service, Timestamp};
+pub use state::archive::{ArchiveError, Imported};
+pub use state::azurite::{AzuriteError, Report as AzuriteReport};
+pub use state::seed::{Place, Planted, SeedError};
+pub use state::snapshots::SavedState;
+pub use store::SnapshotError;

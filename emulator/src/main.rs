@@ -21,11 +21,10 @@ fn main() -> ExitCode {
         clap_complete::generate(shell, &mut command, "smalt", &mut std::io::stdout());
         return ExitCode::SUCCESS;
     }
-    log::start(&flags);
-    let result = match command {
+    let result = log::start(&flags).and_then(|()| match command {
         Some(command) => command.run(),
         None => serve(&flags),
-    };
+    });
     result.unwrap_or_else(|error| {
         log::print_error(&error);
         ExitCode::FAILURE
@@ -35,14 +34,16 @@ fn main() -> ExitCode {
 fn serve(flags: &Flags) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build();
-    runtime
-        .context("the runtime cannot start")?
-        .block_on(run(flags))?;
-    Ok(ExitCode::SUCCESS)
+        .build()
+        .context("the runtime cannot start")?;
+    let served = runtime.block_on(run(flags));
+    // The store is closed: what a thread still computes has nobody to be sent to.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 async fn run(flags: &Flags) -> anyhow::Result<()> {
+    let stop = server::stop_signal().context("signals cannot be received")?;
     let builder = server::builder(flags)?;
     let emulator = match (flags.in_memory_persistence, flags.mode) {
         (true, _) => builder,
@@ -50,7 +51,9 @@ async fn run(flags: &Flags) -> anyhow::Result<()> {
         (false, Durability::Fast) => builder.fast(&flags.location),
     }
     .open()?;
-    let server = Server::bind(flags, emulator).await?;
-    server.announce(flags);
-    server.run().await
+    let started = server::start(flags, &emulator).await?;
+    let mut server = Server::bind(flags, emulator).await?;
+    server.announce(flags)?;
+    server::announce_start(flags, &started);
+    server.run(stop).await
 }

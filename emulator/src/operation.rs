@@ -8,6 +8,7 @@ use bytes::Bytes;
 use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
+use crate::lane::Room;
 use crate::ops::blob::source::{Request as SourceRequest, Source};
 use crate::reply::Reply;
 use crate::store::{Staged, Stamp, Store, Transaction, View};
@@ -29,6 +30,19 @@ pub enum Takes {
     },
 }
 
+/// How much work a client can make of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// A few records are looked at.
+    Light,
+    /// Thousands of records, or a document that is made of them: it runs in the
+    /// [lane](crate::lane).
+    Long,
+    /// The same, and what is answered holds much memory as long as it is sent: it needs a
+    /// [room](Room) besides, once its document is there.
+    Large,
+}
+
 /// A payload that was streamed in, with what its bytes hash to.
 #[derive(Debug)]
 pub struct Received {
@@ -46,9 +60,12 @@ pub struct Received {
 pub type Note = Box<dyn FnOnce(&mut Transaction<'_>, &Stamp) -> Result<(), StorageError> + Send>;
 
 /// An operation that changes nothing.
-pub trait Read: Sized + Send + 'static {
+pub trait Read: Sized + Send + Sync + 'static {
     /// What was found; `render` turns it into a response outside of the view.
     type Output: Send;
+
+    /// How much a client can make of it.
+    const WEIGHT: Weight = Weight::Light;
 
     /// Syntax only: no state is looked at.
     fn parse(call: &Call) -> Result<Self, StorageError>;
@@ -63,11 +80,15 @@ pub trait Read: Sized + Send + 'static {
         Ok(())
     }
 
+    /// Takes the room that its [weight](Read::WEIGHT) asks for.
+    fn enter(&mut self, _room: Room) {}
+
     /// Looks at published state of one moment.
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Self::Output, StorageError>;
 
     /// What is to be noted of the read, in a commit before the response. A note that cannot be
     /// taken is logged, and the response sent all the same.
+    /// Only [light](Weight::Light) operations are asked.
     fn note(&self, _output: &Self::Output, _now: Timestamp) -> Option<Note> {
         None
     }

@@ -9,6 +9,7 @@ pub mod part;
 
 use std::pin::Pin;
 
+use bytes::Bytes;
 use http::{Method, Request, Response};
 use smalt_protocol::{ErrorCode, StorageError};
 
@@ -19,7 +20,7 @@ use crate::call::Call;
 use crate::core::Core;
 use crate::cors;
 use crate::faults::{Faulted, Plan};
-use crate::operation::{Read, Takes, Write};
+use crate::operation::{Read, Takes, Weight, Write};
 use crate::ops::blob::source;
 use crate::register::{self, Entry};
 use crate::reply::{self, Common, Reply};
@@ -66,6 +67,9 @@ pub const fn write<O: Write>() -> Run {
     })
 }
 
+/// A document up to this length is read at once: ours, a millisecond's work.
+const SHORT_DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+
 /// No answer: a fault rule cut the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was cut by a fault rule")]
@@ -82,7 +86,7 @@ pub async fn serve(
     let request_id = core.ids.next();
     let service = arrival::service(&head, &socket);
     let noted = core.observer.note(&head, &mut body).await;
-    let arrived = arrival::check_framing(&head, &socket)
+    let arrived = arrival::check_framing(core, &head, &socket)
         .and_then(|()| arrival::arrive(core, head, &body, &socket, request_id));
     let mut call = match arrived {
         Ok(call) => call,
@@ -92,7 +96,8 @@ pub async fn serve(
             return Ok(reply::finish(reply, &method, &common));
         }
     };
-    let entry = register::find(&call);
+    let entry =
+        register::find(&call).and_then(|entry| cors::admit(core, &call, entry).map(|()| entry));
     let plan = entry
         .as_ref()
         .ok()
@@ -206,7 +211,20 @@ async fn run_read<O: Read>(
 ) -> Result<Reply, StorageError> {
     let mut operation = O::parse(call)?;
     if let Takes::Document { most } = operation.takes() {
-        operation.document(stage::document(call, body, most).await?)?;
+        let document = stage::document(call, body, most).await?;
+        // Not before: a client that sends slowly keeps nobody else out.
+        if O::WEIGHT == Weight::Large && call.lane.is_apart() {
+            operation.enter(core.rooms.enter().await?);
+        }
+        read_document(call, document, |document| operation.document(document)).await?;
+    }
+    if O::WEIGHT != Weight::Light {
+        let work = || {
+            let now = core.store.now();
+            let output = core.store.read(|view| operation.read(view, now))?;
+            operation.render(output, call, &core.store)
+        };
+        return call.lane.run(work).await;
     }
     let now = core.store.now();
     let output = core.store.read(|view| operation.read(view, now))?;
@@ -216,6 +234,19 @@ async fn run_read<O: Read>(
         tracing::warn!(request_id = %call.request_id, %error, "a read is not noted");
     }
     operation.render(output, call, &core.store)
+}
+
+/// Reads a document: a long one takes its turn.
+async fn read_document(
+    call: &Call,
+    document: Bytes,
+    read: impl FnOnce(Bytes) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    if document.len() > SHORT_DOCUMENT_BYTES_MAX {
+        call.lane.run(|| read(document)).await
+    } else {
+        read(document)
+    }
 }
 
 async fn run_write<O: Write>(
@@ -232,7 +263,8 @@ async fn run_write<O: Write>(
     match operation.takes() {
         Takes::Nothing => {}
         Takes::Document { most } => {
-            operation.document(stage::document(call, body, most).await?)?;
+            let document = stage::document(call, body, most).await?;
+            read_document(call, document, |document| operation.document(document)).await?;
             if let Some(spilled) = operation.spill() {
                 let length = spilled.len() as u64;
                 let mut spilled = crate::body::full(spilled);

@@ -10,7 +10,7 @@
 //!
 //! Everything here is pure: [`Runner`] takes the blob's bytes in pieces of any size and gives back
 //! frames. What it holds is one record and one frame of results, both bounded, whatever the size
-//! of the blob.
+//! of the blob. [`meter`] counts what each record costs and ends a query that costs too much.
 //!
 //! The language is read by a parser of its own: what sets it apart (`BlobStorage[*].a[0]`,
 //! `IS MISSING`, `sys.split`) no general SQL parser takes, and what they take besides would have to
@@ -23,6 +23,8 @@ mod csv;
 mod evaluate;
 mod functions;
 mod json;
+mod like;
+mod meter;
 mod moment;
 mod output;
 mod request;

@@ -5,6 +5,7 @@
 
 mod access;
 mod blob;
+mod data_lake;
 mod queue;
 mod table;
 mod tunnel;
@@ -47,6 +48,8 @@ pub struct Entry {
 /// Methods of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
+    /// Every method.
+    Any,
     /// GET.
     Get,
     /// HEAD.
@@ -70,6 +73,7 @@ pub enum Verb {
 impl Verb {
     fn is(self, method: &Method) -> bool {
         match self {
+            Verb::Any => true,
             Verb::Get => method == Method::GET,
             Verb::Head => method == Method::HEAD,
             Verb::GetOrHead => method == Method::GET || method == Method::HEAD,
@@ -119,6 +123,9 @@ pub fn find(call: &Call) -> Result<&'static Entry, StorageError> {
         // A preflight asks about whatever resource its path names.
         return by_id(call.service(), PREFLIGHT)
             .ok_or_else(|| ErrorCode::UnsupportedHttpVerb.into());
+    }
+    if call.target.data_lake {
+        return Ok(data_lake::FLAT_NAMESPACE);
     }
     let found = entries
         .iter()

@@ -1,5 +1,6 @@
 //! Responses: what operations render, and what every response carries besides.
 
+mod data_lake;
 pub mod table;
 
 use bytes::Bytes;
@@ -234,7 +235,7 @@ pub fn finish(reply: Reply, method: &Method, common: &Common<'_>) -> Response<Bo
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     insert(&mut headers, DATE, common.now.rfc1123());
-    insert(&mut headers, SERVER, server(common.service));
+    insert(&mut headers, SERVER, server(common));
     let mut id = Uuid::encode_buffer();
     let id: &str = common.request_id.hyphenated().encode_lower(&mut id);
     insert(&mut headers, HeaderName::from_static("x-ms-request-id"), id);
@@ -265,6 +266,8 @@ pub fn refusal(error: &StorageError, common: &Common<'_>) -> Reply {
     let status = error.status();
     let mut reply = if status == 304 {
         Reply::new(status)
+    } else if common.form == Form::DataLake {
+        data_lake::refusal(error, common)
     } else if common.form != Form::Plain {
         table::refusal(error, common, common.form)
     } else {
@@ -294,8 +297,11 @@ pub fn without_entity(mut reply: Reply) -> Reply {
     reply
 }
 
-fn server(service: Service) -> &'static str {
-    match service {
+fn server(common: &Common<'_>) -> &'static str {
+    if common.form == Form::DataLake {
+        return data_lake::SERVER;
+    }
+    match common.service {
         Service::Blob => "Windows-Azure-Blob/1.0 Microsoft-HTTPAPI/2.0",
         Service::Queue => "Windows-Azure-Queue/1.0 Microsoft-HTTPAPI/2.0",
         Service::Table => "Windows-Azure-Table/1.0 Microsoft-HTTPAPI/2.0",

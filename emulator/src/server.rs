@@ -1,15 +1,24 @@
 //! The emulator on its sockets, from bind to the last answer.
 
+mod announce;
+mod azurite;
+mod endpoints;
+mod ready_file;
+mod sockets;
+
 use std::future::Future;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use smalt_protocol::Service;
-use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
+use tokio_rustls::TlsAcceptor;
 
+use self::azurite::Voice;
+use self::endpoints::Endpoints;
+use self::ready_file::ReadyFile;
 use crate::certificate::{self, Development};
 use crate::cli::Flags;
 use crate::clock::Clock;
@@ -17,7 +26,8 @@ use crate::control::Control;
 use crate::disk::SystemDisk;
 use crate::emulator::{Builder, Emulator};
 use crate::fetch::SourceRules;
-use crate::http::{self, Listener, Patience, SourceClient};
+use crate::http::{self, AccessLog, AccessLogEnd, Listener, SourceClient};
+use crate::state::start::{self, Start, Started};
 
 /// How often background work is looked after.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(5);
@@ -26,14 +36,24 @@ const MAINTENANCE_BREATH: Duration = Duration::from_millis(50);
 /// Steps of background work at a time.
 const MAINTENANCE_BUDGET: usize = 1_000;
 
+/// Time in which a line about the end must be read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Port of the control endpoint when none is given.
+pub(crate) const DEFAULT_CONTROL_PORT: u16 = 10_003;
+
 /// A bound emulator.
 pub struct Server {
     emulator: Emulator,
     listeners: Vec<Listener>,
     control: Control,
-    addresses: [SocketAddr; 4],
+    endpoints: Endpoints,
     /// The certificate of smalt's own, if one is served.
     made: Option<Development>,
+    /// Says what Azurite says when it stops.
+    voice: Option<Voice>,
+    log_end: Option<AccessLogEnd>,
+    ready_file: Option<ReadyFile>,
 }
 
 /// An emulator as the command line has it, but for where it keeps its state.
@@ -43,141 +63,181 @@ pub struct Server {
 pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
     let rules = SourceRules::new(flags.copy_source_allow.clone());
     let sources = SourceClient::new(rules).context("TLS cannot be set up")?;
-    Ok(Emulator::builder()
+    let builder = Emulator::builder()
         .config(flags.config()?)
-        .fetch_sources_by(sources))
+        .fetch_sources_by(sources);
+    Ok(match flags.extent_memory_limit {
+        Some(bytes) => builder.memory_limit(bytes),
+        None => builder,
+    })
+}
+
+/// Imports data of Azurite and plants the seed.
+///
+/// # Errors
+/// What cannot be imported or planted; nothing is then.
+pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started> {
+    let what = Start {
+        location: (!flags.in_memory_persistence).then(|| flags.location.clone()),
+        azurite: flags.import_azurite.clone(),
+        seed: flags.seed.clone(),
+    };
+    Ok(start::start(emulator, &SystemDisk, &what).await?)
+}
+
+/// Tells the user what was imported and planted.
+pub fn announce_start(flags: &Flags, started: &Started) {
+    if let Some(dir) = &started.passed_over {
+        tracing::warn!(
+            "{} holds data of Azurite that is not in this store: it changed since it was imported, \
+             or never was. To import it, start with another, empty --location and --importAzurite",
+            dir.display()
+        );
+    }
+    let mut text = String::new();
+    if let Some((dir, report)) = &started.imported {
+        let dir = dir.display();
+        text += &format!("\nImported from Azurite's {dir}, which stays as it is:\n  {report}\n");
+    }
+    if let Some(planted) = &started.planted {
+        let (made, left) = (planted.made, planted.left);
+        text += &format!("\nSeed: {made} made, {left} there already\n");
+    }
+    if !flags.silent {
+        print(&text);
+    }
 }
 
 impl Server {
-    /// Binds every socket.
+    /// Binds every socket. Azurite's lines, if they are asked for, are printed meanwhile.
     ///
     /// # Errors
     /// Which address is taken, or what is wrong with the certificate.
     pub async fn bind(flags: &Flags, emulator: Emulator) -> anyhow::Result<Self> {
         let made = development(flags, &emulator)?;
-        let tls = match (&flags.cert, &flags.key, &made) {
-            (Some(cert), Some(key), _) => Some(http::acceptor(cert, key)?),
-            (_, _, Some(made)) => Some(http::acceptor(&made.server(), &made.key())?),
-            _ => None,
+        let tls = acceptor(flags, made.as_ref())?;
+        let is_logged = flags.speaks_as_azurite() && !flags.silent;
+        let log = is_logged.then(AccessLog::start).transpose();
+        let (log, log_end) = log.context("the access log cannot be started")?.unzip();
+        let listeners = sockets::bind_services(flags, tls.as_ref(), log).await?;
+        let control = sockets::bind_control(flags, &emulator).await?;
+        let services = listeners
+            .iter()
+            .map(|listener| Ok((listener.service(), listener.address()?)));
+        let endpoints = Endpoints {
+            scheme: scheme(flags),
+            services: services.collect::<io::Result<_>>()?,
+            control: control.address()?,
         };
-        let mut addresses = flags.addresses()?;
-        let patience = flags
-            .stall_timeout_ms
-            .map(Patience::of_ms)
-            .unwrap_or_default();
-        let mut listeners = Vec::new();
-        for (service, address) in Service::ALL.into_iter().zip(&mut addresses) {
-            let listener = Listener::bind(service, *address, tls.clone(), patience)
-                .await
-                .with_context(|| in_use(service.as_str(), *address))?;
-            *address = listener.address()?;
-            listeners.push(listener);
-        }
-        let control = Control::bind(addresses[3], flags.control_token.clone(), emulator.clone())
-            .await
-            .with_context(|| in_use("control", addresses[3]))?;
-        addresses[3] = control.address()?;
         Ok(Server {
             emulator,
             listeners,
             control,
-            addresses,
+            endpoints,
             made,
+            voice: Voice::of(flags),
+            log_end,
+            ready_file: None,
         })
     }
 
-    /// The bound addresses of blob, queue, table and control.
-    pub fn addresses(&self) -> [SocketAddr; 4] {
-        self.addresses
+    /// The bound address of a service, if it was started.
+    pub fn address(&self, service: Service) -> Option<SocketAddr> {
+        self.endpoints.of(service)
     }
 
-    /// Tells the user where everything is.
-    pub fn announce(&self, flags: &Flags) {
-        if flags.silent {
-            return;
-        }
-        let scheme = if flags.is_https() { "https" } else { "http" };
-        // A reader that has gone, as `head` goes, is no reason to end.
-        let _ = std::io::stdout().write_all(self.announcement(flags, scheme).as_bytes());
-        self.warn_of_wide_binding(flags);
+    /// The bound address of the control endpoint.
+    pub fn control_address(&self) -> SocketAddr {
+        self.endpoints.control
     }
 
-    fn announcement(&self, flags: &Flags, scheme: &str) -> String {
-        let mut text = format!("smalt {} is ready\n", env!("CARGO_PKG_VERSION"));
-        let [blob, queue, table, control] = self.addresses;
-        let mut line = |name: &str, value: String| text += &format!("  {name:<8} {value}\n");
-        for (name, address) in [("blob", blob), ("queue", queue), ("table", table)] {
-            line(name, format!("{scheme}://{address}"));
+    /// Tells the user where everything is, and whoever waits for the ready file.
+    ///
+    /// # Errors
+    /// When the ready file cannot be written.
+    pub fn announce(&mut self, flags: &Flags) -> anyhow::Result<()> {
+        if !flags.silent {
+            print(&announce::text(self, flags));
+            if self.endpoints.is_beyond_loopback() && flags.accounts.is_none() {
+                tracing::warn!(
+                    "listening beyond loopback with the public key: anybody who reaches this port \
+                     can read and write; set AZURITE_ACCOUNTS"
+                );
+            }
         }
-        line("control", format!("http://{control}"));
-        if flags.in_memory_persistence {
-            line("data", "in memory, gone with the process".to_owned());
-        } else {
-            let shown = std::path::absolute(&flags.location).unwrap_or(flags.location.clone());
-            line("data", shown.display().to_string());
+        if let Some(path) = &flags.ready_file {
+            let ca = self.made.as_ref().map(Development::ca);
+            let config = &self.emulator.core().config;
+            let file = ReadyFile::write(path, &self.endpoints, config, ca)?;
+            self.ready_file = Some(file);
         }
-        if let Some(made) = &self.made {
-            text += &about_certificate(made);
-        }
-        text + &format!(
-            "\nConnection string:\n  {}\n",
-            self.connection_string(scheme)
-        )
+        Ok(())
     }
 
-    /// The first account's connection string. A key that is not the public one is not shown.
-    fn connection_string(&self, scheme: &str) -> String {
-        let accounts = &self.emulator.core().config.accounts;
-        let found = accounts
-            .get_key_value(EMULATOR_ACCOUNT_NAME)
-            .or_else(|| accounts.first_key_value());
-        let Some((name, account)) = found else {
-            return String::new();
-        };
-        let key = match account.keys.first() {
-            Some(key) if name == EMULATOR_ACCOUNT_NAME => key.to_base64(),
-            _ => "<key>".to_owned(),
-        };
-        let [blob, queue, table, _] = self.addresses;
-        format!(
-            "DefaultEndpointsProtocol={scheme};AccountName={name};AccountKey={key};\
-             BlobEndpoint={scheme}://{blob}/{name};QueueEndpoint={scheme}://{queue}/{name};\
-             TableEndpoint={scheme}://{table}/{name};"
-        )
-    }
-
-    fn warn_of_wide_binding(&self, flags: &Flags) {
-        let wide = self
-            .addresses
-            .iter()
-            .any(|address| !address.ip().is_loopback());
-        if wide && flags.accounts.is_none() {
-            tracing::warn!(
-                "listening beyond loopback with the public key: anybody who reaches this port can \
-                 read and write; set AZURITE_ACCOUNTS"
-            );
-        }
-    }
-
-    /// Serves until Ctrl-C or SIGTERM, lets requests in flight end, closes the store.
+    /// Serves until `stop` is ready, lets requests in flight end, closes the store.
     ///
     /// # Errors
     /// When the store cannot be closed cleanly.
-    pub async fn run(self) -> anyhow::Result<()> {
-        let (stop, stopped) = watch::channel(false);
+    pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let (stopping, stopped) = watch::channel(false);
         let mut tasks = tokio::task::JoinSet::new();
+        let services: Vec<Service> = self.listeners.iter().map(Listener::service).collect();
         for listener in self.listeners {
             tasks.spawn(listener.serve(self.emulator.clone(), wait(stopped.clone())));
         }
         tasks.spawn(self.control.serve(wait(stopped.clone())));
         tasks.spawn(maintain(self.emulator.clone(), wait(stopped)));
-        signal().await;
+        stop.await;
         tracing::info!("stopping");
+        drop(self.ready_file);
+        let say = async |words: fn(Voice, Service) -> String| {
+            if let Some(voice) = self.voice {
+                let lines = services.iter().map(|service| words(voice, *service));
+                print_in_time(lines.collect()).await;
+            }
+        };
+        say(Voice::closing).await;
         // The receivers are alive in the tasks.
-        let _ = stop.send(true);
+        let _ = stopping.send(true);
         while tasks.join_next().await.is_some() {}
-        Ok(self.emulator.close()?)
+        self.emulator.close()?;
+        if let Some(end) = self.log_end {
+            end.reached().await;
+        }
+        say(Voice::closed).await;
+        Ok(())
     }
+}
+
+/// The services' scheme.
+fn scheme(flags: &Flags) -> &'static str {
+    if flags.is_https() { "https" } else { "http" }
+}
+
+/// Prints at once. A reader that has gone, as `head` goes, is no reason to end.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints, but waits for a reader that stands still only for [`LAST_WORDS`].
+async fn print_in_time(text: String) {
+    let (done, printed) = oneshot::channel();
+    std::thread::spawn(move || {
+        print(&text);
+        // Nobody waits any more.
+        let _ = done.send(());
+    });
+    let _ = tokio::time::timeout(LAST_WORDS, printed).await;
+}
+
+fn acceptor(flags: &Flags, made: Option<&Development>) -> anyhow::Result<Option<TlsAcceptor>> {
+    Ok(match (&flags.cert, &flags.key, &flags.pwd, made) {
+        (Some(cert), Some(key), _, _) => Some(http::acceptor(cert, key)?),
+        (Some(cert), None, Some(password), _) => Some(http::pfx_acceptor(cert, password)?),
+        (_, _, _, Some(made)) => Some(http::acceptor(&made.server(), &made.key())?),
+        _ => None,
+    })
 }
 
 /// The certificate that `--devCert` asks for.
@@ -191,24 +251,6 @@ fn development(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Option<Deve
     let now = Clock::system().now();
     let made = certificate::development(&SystemDisk, dir, &names, now);
     made.map(Some).context("--devCert")
-}
-
-/// How to make clients trust it.
-fn about_certificate(made: &Development) -> String {
-    let ca = std::path::absolute(made.ca()).unwrap_or(made.ca());
-    let ca = ca.display();
-    let state = if made.is_new { ", made just now" } else { "" };
-    format!(
-        "  {:<8} {ca}{state}\n\n\
-         Clients have to trust that file, each in its own way:\n  \
-         curl --cacert, SSL_CERT_FILE (Rust, Go, .NET), REQUESTS_CA_BUNDLE (Python),\n  \
-         NODE_EXTRA_CA_CERTS (Node.js), keytool -importcert (Java)\n",
-        "trust"
-    )
-}
-
-fn in_use(what: &str, address: SocketAddr) -> String {
-    format!("cannot listen on {address} ({what}); is another emulator running there?")
 }
 
 async fn wait(mut stopped: watch::Receiver<bool>) {
@@ -246,25 +288,32 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     }
 }
 
+/// Ready at SIGTERM or Ctrl-C. It listens from the moment of this call on: a container's first
+/// process gets no signal that it has not asked for, and opening a store takes time.
+///
+/// # Errors
+/// When the system does not allow it.
 #[cfg(unix)]
-async fn signal() {
+pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return ctrl_c().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        () = ctrl_c() => {}
-    }
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
+/// Ready at Ctrl-C.
+///
+/// # Errors
+/// When the system does not allow it.
 #[cfg(not(unix))]
-async fn signal() {
-    ctrl_c().await;
-}
-
-async fn ctrl_c() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
-    }
+pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = tokio::signal::windows::ctrl_c()?;
+    Ok(async move {
+        interrupt.recv().await;
+    })
 }

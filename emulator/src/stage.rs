@@ -62,6 +62,8 @@ pub async fn payload(
         md5.update(&chunk);
         crc64.write(&chunk);
         writer.write(&chunk)?;
+        // A source of this store answers at once: without this it would keep others waiting.
+        tokio::task::coop::consume_budget().await;
     }
     if got != length {
         return Err(ErrorCode::InvalidInput.into());
@@ -104,4 +106,39 @@ async fn next(body: &mut Body) -> Result<Option<Bytes>, StorageError> {
 
 fn too_large(most: u64) -> StorageError {
     StorageError::new(ErrorCode::RequestBodyTooLarge).with_element("MaxLimit", &most.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use smalt_protocol::Timestamp;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::StoreConfig;
+
+    /// A copy within the store never waits for its source.
+    #[tokio::test]
+    async fn a_long_body_at_hand_lets_others_in() {
+        const CHUNKS: usize = 10_000;
+        let clock = Clock::manual(Timestamp::from_unix_s(1));
+        let store = Store::open(StoreConfig::memory(clock)).unwrap();
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&turns);
+        tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let chunks = (0..CHUNKS).map(|_| Ok(Frame::data(Bytes::from_static(b"x"))));
+        let stream = StreamBody::new(futures_util::stream::iter(chunks));
+        let mut body = BodyExt::boxed_unsync(stream);
+        payload(&store, &mut body, CHUNKS as u64).await.unwrap();
+        assert!(turns.load(Ordering::Relaxed) > CHUNKS / 1_000);
+    }
 }

@@ -32,6 +32,7 @@ mod extents;
 pub mod failpoint;
 mod handle;
 mod home;
+mod image;
 mod inspect;
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels;
@@ -42,6 +43,7 @@ mod payload;
 mod points;
 mod reader;
 mod references;
+mod saved;
 mod shared;
 mod sled_engine;
 mod sled_waker;
@@ -49,6 +51,7 @@ mod staging;
 mod stats;
 #[cfg(any(test, feature = "schedule"))]
 mod stepped;
+mod successor;
 mod sync;
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
@@ -61,15 +64,18 @@ pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
 pub use extents::{Carved, Segment};
 pub use handle::Store;
 pub use home::Purpose;
+pub use image::{Entry, Image};
 pub use inspect::Inspected;
-pub use keys::OWN_PREFIXES;
+pub use keys::{OWN_PREFIXES, location as payload_key, payload_at as payload_of_key};
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use points::Point;
 pub use reader::PayloadReader;
 pub use references::{disagreements, references};
+pub use saved::{Snapshot, SnapshotError, Snapshots};
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
+pub use successor::Successor;
 pub use trouble::Trouble;
 pub use view::{
     INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,

@@ -10,6 +10,8 @@ use smalt_protocol::connection_string::{
 use smalt_protocol::table::address;
 use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
+use crate::data_lake;
+
 /// The service of Azurite's default ports, for in-process requests in path style.
 const fn of_default_port(port: u16) -> Option<Service> {
     match port {
@@ -20,7 +22,11 @@ const fn of_default_port(port: u16) -> Option<Service> {
     }
 }
 
+/// Blob for both of its interfaces.
 fn of_label(label: &str) -> Option<Service> {
+    if label == data_lake::LABEL {
+        return Some(Service::Blob);
+    }
     Service::ALL
         .into_iter()
         .find(|service| service.as_str() == label)
@@ -88,6 +94,8 @@ pub struct Target {
     pub secondary: bool,
     /// Service.
     pub service: Service,
+    /// Whether it is the service's Data Lake interface.
+    pub data_lake: bool,
     /// Resource.
     pub resource: Resource,
     /// The path as sent, from the first slash: what signatures cover.
@@ -110,6 +118,8 @@ pub struct Address<'a> {
     pub socket: Option<Service>,
     /// Whether the query has `restype=container` or another sign that one segment is a container.
     pub names_container: bool,
+    /// Whether the request has the shape of the Data Lake interface: see [`data_lake::has_shape`].
+    pub has_data_lake_shape: bool,
     /// Host names may carry the account.
     pub host_style: bool,
 }
@@ -132,6 +142,8 @@ pub fn resolve(
     } else {
         None
     };
+    let has_data_lake_host = from_host.is_some() && second_label(address.host) == data_lake::LABEL;
+    let is_path_style = from_host.is_none();
     let (account, service, rest) = match from_host {
         Some((account, service)) => (account, service, path),
         None => {
@@ -156,8 +168,10 @@ pub fn resolve(
     let twice = (secondary && service == Service::Table)
         .then(|| behind_account(rest, &account))
         .flatten();
+    let data_lake = service == Service::Blob
+        && (has_data_lake_host || is_path_style && address.has_data_lake_shape);
     let resource = match service {
-        Service::Blob => blob_resource(rest, address.names_container)?,
+        Service::Blob => blob_resource(rest, address.names_container || data_lake)?,
         Service::Queue => queue_resource(rest)?,
         Service::Table => Resource::Table(address::parse_path(twice.unwrap_or(rest))),
     };
@@ -172,6 +186,7 @@ pub fn resolve(
         account,
         secondary,
         service,
+        data_lake,
         resource,
         raw_path,
     })
@@ -187,20 +202,21 @@ fn behind_account<'a>(rest: &'a str, account: &str) -> Option<&'a str> {
 
 /// `account.blob.example` with a configured account in front.
 fn host_account(host: &str, is_account: impl Fn(&str) -> bool) -> Option<(String, Service)> {
-    let mut labels = host.split('.');
-    let account = labels.next()?.to_ascii_lowercase();
-    let service = of_label(labels.next()?.split(':').next()?)?;
+    let account = host.split('.').next()?.to_ascii_lowercase();
+    let service = of_label(second_label(host))?;
     let known = is_account(&account) || account.strip_suffix(SECONDARY).is_some_and(is_account);
     known.then_some((account, service))
 }
 
 /// The service that a host names by its second label or its port.
 pub fn service_of(host: &str) -> Option<Service> {
-    let label = host
-        .split('.')
-        .nth(1)
-        .and_then(|label| label.split(':').next());
-    label.and_then(of_label).or_else(|| port_service(host))
+    of_label(second_label(host)).or_else(|| port_service(host))
+}
+
+/// `blob` of `account.blob.example`; empty where there is none.
+fn second_label(host: &str) -> &str {
+    let label = host.split('.').nth(1).unwrap_or_default();
+    label.split(':').next().unwrap_or_default()
 }
 
 fn port_service(host: &str) -> Option<Service> {
@@ -260,6 +276,7 @@ mod tests {
             raw_path: path,
             socket: None,
             names_container,
+            has_data_lake_shape: false,
             host_style: true,
         };
         resolve(&address, |name| name == "devstoreaccount1")
@@ -316,6 +333,42 @@ mod tests {
                 target(host, path, names_container).unwrap().resource,
                 expected
             );
+        }
+    }
+
+    #[test]
+    fn the_data_lake_interface_has_its_host_and_its_shape() {
+        for (host, path, has_data_lake_shape, expected) in [
+            (
+                "devstoreaccount1.dfs.core.windows.net",
+                "/fs/a",
+                false,
+                true,
+            ),
+            ("devstoreaccount1.dfs.localhost:10000", "/fs", false, true),
+            (
+                "devstoreaccount1.blob.localhost:10000",
+                "/fs/a",
+                true,
+                false,
+            ),
+            ("127.0.0.1:10000", "/devstoreaccount1/fs", true, true),
+            ("127.0.0.1:10000", "/devstoreaccount1/fs/a", false, false),
+            ("127.0.0.1:10001", "/devstoreaccount1/q", true, false),
+        ] {
+            let address = Address {
+                host,
+                raw_path: path,
+                socket: None,
+                names_container: false,
+                has_data_lake_shape,
+                host_style: true,
+            };
+            let found = resolve(&address, |name| name == "devstoreaccount1").unwrap();
+            assert_eq!(found.data_lake, expected, "{host}{path}");
+            if expected && path.ends_with("/fs") {
+                assert_eq!(found.resource, Resource::Container("fs".into()));
+            }
         }
     }
 

@@ -6,6 +6,8 @@
     reason = "a panic is how a test fails"
 )]
 
+#[path = "payloads/forged.rs"]
+mod forged;
 #[path = "payloads/quarantine.rs"]
 mod quarantine;
 #[path = "payloads/support.rs"]
@@ -260,7 +262,11 @@ async fn a_payload_that_is_missing_or_damaged_poisons() -> Outcome {
                 world.storage.delete_blob(&cx, &blob, &all, refuse).await?;
             }
             Some(bytes) => {
-                let put = PutBlob::default();
+                let (seen, _) = world.storage.blob_properties(&cx, &blob).await?;
+                let put = PutBlob {
+                    metadata: seen.metadata,
+                    ..PutBlob::default()
+                };
                 world
                     .storage
                     .put_blob(&cx, &blob, bytes.into(), &put)
@@ -385,7 +391,7 @@ async fn a_purge_takes_the_payload() -> Outcome {
         let world = World::open().await?;
         let poisoned = world.poisoned(&body(100_000, 3)).await?;
         let copied = STANDARD.decode(&poisoned)?;
-        let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER));
+        let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER), QUEUE);
         assert!(ttl(&world.payloads().await?[0].1).is_none());
         assert!(store.before_discard(&copied).await?);
         assert!(ttl(&world.payloads().await?[0].1).is_some());
@@ -417,7 +423,7 @@ async fn a_requeue_carries_the_payload() -> Outcome {
         let copy = &taken.messages[0];
         let delete = storage.delete_message(&cx, POISON, &copy.id, &copy.pop_receipt);
         delete.await?;
-        let store = PayloadStore::new(storage, Offload::into(CONTAINER));
+        let store = PayloadStore::new(storage, Offload::into(CONTAINER), QUEUE);
         assert!(store.requeued(&copied, life).await?);
         let due = ttl(&world.payloads().await?[0].1).map(str::to_owned);
         assert_eq!(due.is_some(), life != MessageTtl::Never, "{due:?}");

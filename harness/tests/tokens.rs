@@ -19,6 +19,7 @@ use smalt_harness::servers::in_process;
 use smalt_protocol::xml::user_delegation_key::UserDelegationKey;
 use smalt_sleeve::port::{BlobId, CallContext, ErrorKind, Metadata, PutBlob, Storage};
 use smalt_sleeve::{Account, AzureStorage, Credential, FnTransport, Settings, Transport};
+use smalt_sweeper::decide::Policy;
 use smalt_sweeper::undo::Undo;
 use smalt_sweeper::{
     Accounts, DeadConfig, Finished, Outcome, Sweeper, SweeperConfig, SweptContainer,
@@ -106,6 +107,10 @@ impl World {
             dead: DeadConfig {
                 account: Some(dead.to_owned()),
                 ..DeadConfig::default()
+            },
+            policy: Policy {
+                allow: vec![DEAD.1.to_owned()],
+                ..Policy::default()
             },
             ..SweeperConfig::default()
         };

@@ -235,7 +235,7 @@ impl QueueListener {
 
     fn payloads(&self) -> Option<Arc<PayloadStore>> {
         let offload = self.config.offload.clone()?;
-        let store = PayloadStore::new(Arc::clone(&self.storage), offload);
+        let store = PayloadStore::new(Arc::clone(&self.storage), offload, &self.config.queue);
         let store = store.within(self.account.clone());
         Some(Arc::new(store.observed_by(self.observers.clone())))
     }

@@ -26,6 +26,7 @@
 //! - [`table`]: entities, filters and batches of the Table service.
 //! - [`signing`]: Shared Key and shared access signatures. [`connection_string`]: accounts.
 //! - [`size`]: numbers of bytes in settings of the programs.
+//! - [`terminal`]: texts that strangers wrote, shown on terminals and in logs.
 //!
 //! # Conventions
 //! - Lengths, offsets and limits are counts of bytes unless a name says otherwise; units stand last
@@ -49,6 +50,7 @@ pub mod service;
 pub mod signing;
 pub mod size;
 pub mod table;
+pub mod terminal;
 pub mod time;
 pub mod uri;
 pub mod version;

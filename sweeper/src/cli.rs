@@ -14,6 +14,10 @@ mod tag;
 mod undo;
 mod validate;
 
+#[cfg(test)]
+#[path = "cli/hostile_tests.rs"]
+mod hostile_tests;
+
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use smalt_sleeve::ErrorKind;

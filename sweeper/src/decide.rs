@@ -35,6 +35,9 @@ pub struct Policy {
     /// Where due blobs go that name no place themselves, in the grammar of `DeadBlobContainer`;
     /// deleted when absent.
     pub dead: Option<String>,
+    /// Containers that a blob may name as its destination, as patterns. Those of `dead` and of the
+    /// rules are allowed besides: the operator chose them.
+    pub allow: Vec<String>,
     /// Whether dead blobs may go to a place that is swept itself.
     pub allow_swept_destination: bool,
 }
@@ -50,8 +53,30 @@ impl Default for Policy {
             protect: Vec::new(),
             rules: Vec::new(),
             dead: None,
+            allow: Vec::new(),
             allow_swept_destination: false,
         }
+    }
+}
+
+impl Policy {
+    /// The destinations that the operator chose, in the grammar of `DeadBlobContainer`.
+    pub fn destinations(&self) -> impl Iterator<Item = &str> {
+        let of_rules = self.rules.iter().filter_map(|rule| rule.dead.as_deref());
+        self.dead.as_deref().into_iter().chain(of_rules)
+    }
+
+    /// Whether dead blobs may go to this container at all.
+    pub fn allows(&self, container: &str) -> bool {
+        let mut chosen = self.destinations().map(destination::container_of);
+        chosen.any(|chosen| chosen == container)
+            || self.allow.iter().any(|p| glob::matches(p, container))
+    }
+
+    /// Whether blobs may choose any container.
+    pub fn allows_any(&self) -> bool {
+        let mut patterns = self.allow.iter();
+        patterns.any(|pattern| matches!(pattern.as_str(), "*" | "**"))
     }
 }
 
@@ -64,6 +89,8 @@ pub struct Scene<'a> {
     pub container: &'a str,
     /// Account for dead blobs, when one is configured.
     pub dead_account: Option<&'a str>,
+    /// Account and container of the state document.
+    pub state: Option<(&'a str, &'a str)>,
     /// Every place that is swept.
     pub swept: &'a [SweptPlace],
 }
@@ -161,6 +188,12 @@ pub(crate) fn detail(
             let dead = term(policy, scene, name, seen).ok()?.dead?;
             Some(format!("to {}", quoted(dead)))
         }
+        Outcome::DbcNotAllowed => {
+            let dead = term(policy, scene, name, seen).ok()?.dead?;
+            let place = destination::resolve(dead, name).ok()?;
+            let why = forbidden(policy, scene, &place)?;
+            Some(format!("to {}: {why}", quoted(dead)))
+        }
         Outcome::TagsDenied => Some("a rule asks for its index tags".to_owned()),
         Outcome::Archived => Some("it has to be rehydrated before it can be copied".to_owned()),
         _ => None,
@@ -251,7 +284,36 @@ pub(crate) fn place(
     if swept && !policy.allow_swept_destination && !planted("dead-into-swept") {
         return Err(Outcome::DbcSwept);
     }
-    Ok(destination)
+    match forbidden(policy, scene, &destination) {
+        Some(_) => Err(Outcome::DbcNotAllowed),
+        None => Ok(destination),
+    }
+}
+
+/// Why the sweeper does not write to a container that a blob names. Whoever may write a blob into a
+/// swept container would otherwise write to every other one with the sweeper's credential.
+pub(crate) fn forbidden(
+    policy: &Policy,
+    scene: &Scene<'_>,
+    destination: &Destination,
+) -> Option<String> {
+    let container = destination.container.as_str();
+    let is_state = scene.state.is_some_and(|(account, state)| {
+        let dead = scene.dead_account.unwrap_or_default();
+        destination::same_account(account, dead) && state == container
+    });
+    if container.starts_with('$') {
+        Some("containers whose names begin with `$` are never a destination".to_owned())
+    } else if is_state {
+        Some("the container of the state document is never a destination".to_owned())
+    } else if policy.allows(container) {
+        None
+    } else {
+        Some(format!(
+            "container {container} is not an allowed destination; --dead-allow {container} \
+             (sweeper.dead.allow) allows it"
+        ))
+    }
 }
 
 #[cfg(test)]

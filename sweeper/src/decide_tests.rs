@@ -36,7 +36,15 @@ pub(crate) fn scene<'a>(dead_account: Option<&'a str>, swept: &'a [SweptPlace]) 
         account: "acct",
         container: "events",
         dead_account,
+        state: Some(("acct", "smalt-sweeper")),
         swept,
+    }
+}
+
+fn allowing(container: &str) -> Policy {
+    Policy {
+        allow: vec![container.to_owned()],
+        ..Policy::default()
     }
 }
 
@@ -132,7 +140,7 @@ fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
     }
     let elsewhere = blob(&[DUE, ("deadblobcontainer", "events/dead/")]);
     let decision = decide(
-        &Policy::default(),
+        &allowing("events"),
         &scene(Some("acct"), &swept),
         "a/b",
         &elsewhere,
@@ -141,6 +149,93 @@ fn a_blob_with_a_dead_blob_container_is_never_deleted_instead() {
     assert!(
         matches!(decision, Decision::Move { destination, .. } if destination.name == "dead/a/b")
     );
+}
+
+/// A blob chooses among the containers that the operator allows, and no other: the operator's own
+/// destinations, and what fits a pattern. No pattern opens a `$` container or that of the state.
+#[test]
+fn a_blob_chooses_among_allowed_destinations_only() {
+    let allow = |patterns: &[&str]| Policy {
+        allow: patterns.iter().map(|p| (*p).to_owned()).collect(),
+        ..Policy::default()
+    };
+    let by_default = Policy {
+        dead: Some("archive/old/".to_owned()),
+        rules: vec![Rule {
+            dead: Some(" large ".to_owned()),
+            ..Rule::default()
+        }],
+        ..Policy::default()
+    };
+    let (listed, any) = (allow(&["dbc", "con?", "x-*"]), allow(&["*", "**", "$web"]));
+    for (policy, value, allowed) in [
+        (&Policy::default(), "dbc", false),
+        (&by_default, "archive", true),
+        (&by_default, "archive/any/", true),
+        (&by_default, "large/exact", true),
+        (&by_default, "archive2", false),
+        (&by_default, "$web/index.html", false),
+        (&by_default, "smalt-sweeper/TimeToLiveBlobs", false),
+        (&listed, "dbc/", true),
+        (&listed, "con1/x", true),
+        (&listed, "con10/x", false),
+        (&listed, "x-2026", true),
+        (&listed, "dbcs", false),
+        (&any, "brandnew/x", true),
+        (&any, "$web/index.html", false),
+        (&any, "$root/x", false),
+        (&any, "smalt-sweeper", false),
+        (&any, "smalt-sweeper/other", false),
+    ] {
+        let seen = blob(&[DUE, ("DeadBlobContainer", value)]);
+        let here = scene(Some("ACCT"), &[]);
+        let decision = decide(policy, &here, "b", &seen, at(NOW));
+        let kept = Decision::Keep(Outcome::DbcNotAllowed);
+        assert_eq!(decision == kept, !allowed, "{value} {decision:?}");
+        assert_eq!(decision.removes(), allowed, "{value} {decision:?}");
+        let told = detail(policy, &here, "b", &seen, Outcome::DbcNotAllowed);
+        assert_eq!(told.is_none(), allowed, "{value} {told:?}");
+    }
+    let seen = blob(&[DUE, ("DeadBlobContainer", "smalt-sweeper/x")]);
+    let elsewhere = decide(&any, &scene(Some("other"), &[]), "b", &seen, at(NOW));
+    assert!(elsewhere.removes(), "the state is in another account");
+}
+
+/// Whatever a stranger writes into a name or a time to live, the blob stays.
+#[test]
+fn hostile_names_and_times_keep_the_blob() {
+    let policy = allowing("dbc");
+    let here = scene(Some("archive"), &[]);
+    let moved = ("DeadBlobContainer", "dbc/");
+    for name in [
+        "..",
+        ".",
+        "../events2/x",
+        "a/../../other/x",
+        "a\\..\\x",
+        "a\u{1b}[31m",
+        "a\u{9b}",
+        "a\nb",
+    ] {
+        let decision = decide(&policy, &here, name, &blob(&[DUE, moved]), at(NOW));
+        assert_eq!(decision, Decision::Keep(Outcome::BadName), "{name:?}");
+    }
+    for ttl in [
+        "P99999999999999999999Y",
+        "PT18446744073709551615S",
+        "P1000000000D",
+        "-P1D",
+        "P-1D",
+        "PT-1S",
+        "-2026-11-21T10:00:00Z",
+        "+99999-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "0000-00-00T00:00:00Z",
+        "2026-11-21T10:00:00.99999999999999999999Z",
+    ] {
+        let decision = decide(&policy, &here, "b", &blob(&[("TimeToLive", ttl)]), at(NOW));
+        assert!(!decision.removes(), "{ttl} {decision:?}");
+    }
 }
 
 /// An archived blob cannot be read, so it is not moved; it can be deleted.
@@ -158,7 +253,7 @@ fn an_archived_blob_goes_where_it_is_or_not_at_all() {
             access_tier: tier.map(str::to_owned),
             ..blob(metadata)
         };
-        let decision = outcome(&Policy::default(), &seen);
+        let decision = outcome(&allowing("dbc"), &seen);
         let is_kept = decision == Decision::Keep(Outcome::Archived);
         assert_eq!(is_kept, kept, "{tier:?} {decision:?}");
         assert_eq!(decision.removes(), !kept, "{tier:?} {decision:?}");

@@ -53,6 +53,14 @@ pub fn resolve(value: &str, blob_name: &str) -> Result<Destination, BadDestinati
     })
 }
 
+/// The container of a value in the grammar of `DeadBlobContainer`.
+pub fn container_of(value: &str) -> &str {
+    let value = value.trim();
+    value
+        .split_once('/')
+        .map_or(value, |(container, _)| container)
+}
+
 /// Whether Azure accepts the container name.
 pub fn is_container_name(name: &str) -> bool {
     if matches!(name, "$root" | "$web") {

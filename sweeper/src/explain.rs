@@ -298,10 +298,13 @@ fn destination(
             checks.add("tier", keeps, found);
         }
         Err(outcome) => {
+            let place = destination::resolve(dead, name).ok();
+            let refused = place.and_then(|place| decide::forbidden(policy, scene, &place));
             let why = match outcome {
                 Outcome::DbcUnconfigured => "no account for dead blobs is configured",
                 Outcome::DbcSelf => "that is the blob itself",
                 Outcome::DbcSwept => "that place is swept itself",
+                Outcome::DbcNotAllowed => refused.as_deref().unwrap_or_default(),
                 _ => "that is no valid place",
             };
             let found = format!("{whose} {dead:?}: {why}");

@@ -9,13 +9,13 @@ use smalt_sleeve::port::{BlobId, BlobItem, DeleteSnapshots, ListBlobs};
 
 use crate::accounts::Place;
 use crate::config::Collision;
-use crate::decide::{self, Decision};
+use crate::decide::{self, Decision, Scene};
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
 use crate::inspect;
 use crate::listing;
 use crate::outcome::Outcome;
-use crate::plan::{Plan, Prices};
+use crate::plan::{Foreseen, Plan, Prices};
 use crate::rule::asks_for_tags;
 use crate::scope;
 use crate::shared::{Core, Stop};
@@ -136,9 +136,19 @@ async fn plan_container(
         }
         plan.page(&element.name);
         plan.decided_at = page.server_time.iso_s();
+        let scene = listing::scene(core, &place, sheet.swept);
         for ((item, decision), look) in page.blobs.iter().zip(&decided).zip(&looks) {
             plan.looks += look.calls;
-            plan.blob(&element.name, &place.container, item, decision, look.keeps);
+            let detail = match decision {
+                Decision::Keep(outcome) => detail(core, &scene, item, *outcome),
+                _ => None,
+            };
+            let seen = Foreseen {
+                decision,
+                keeps: look.keeps,
+                detail,
+            };
+            plan.blob(&element.name, &place.container, item, seen);
         }
         // A sweep counts what it means to remove, whatever comes of it.
         let due = decided.iter().filter(|decision| decision.removes()).count() as u64;
@@ -151,6 +161,13 @@ async fn plan_container(
             return Ok(());
         }
     }
+}
+
+/// What somebody has to know to mend a blob that stays.
+fn detail(core: &Core, scene: &Scene<'_>, item: &BlobItem, outcome: Outcome) -> Option<String> {
+    let (policy, seen) = (&core.config.policy, &item.properties);
+    let detail = decide::detail(policy, scene, &item.name, seen, outcome)?;
+    Some(crate::uri::redact(&detail))
 }
 
 /// What was seen of a blob beside its listing.

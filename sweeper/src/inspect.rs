@@ -345,7 +345,7 @@ pub(crate) async fn standing(
         Err(error) => return Err(error.into()),
     };
     let policy = core.config.dead.on_collision;
-    Ok(if origin.made(&there.metadata) {
+    Ok(if origin.made_blob(&there) {
         said(
             "a copy of this version stands at the destination and is used",
             None,

@@ -141,12 +141,14 @@ fn sort_in(
 /// What the decision needs to know about places.
 pub(crate) fn scene<'a>(core: &'a Core, place: &'a Place, swept: &'a [SweptPlace]) -> Scene<'a> {
     let dead = core.config.dead.account.as_deref();
+    let state = core.accounts.get(&core.config.state_account);
     Scene {
         account: place.storage.account(),
         container: &place.container,
         dead_account: dead
             .and_then(|name| core.accounts.get(name))
             .map(|s| s.account()),
+        state: state.map(|s| (s.account(), core.config.state_blob.container.as_str())),
         swept,
     }
 }

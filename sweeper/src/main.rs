@@ -29,6 +29,7 @@ fn main() -> ExitCode {
 /// Says what went wrong, and gives the exit code for it.
 fn wrong(error: &anyhow::Error) -> u8 {
     let text = smalt_sweeper::uri::redact(&format!("{error:#}"));
+    let text = smalt_protocol::terminal::one_line(&text);
     if std::io::stderr().is_terminal() {
         eprintln!("\x1b[1;31merror:\x1b[0m {text}");
     } else {

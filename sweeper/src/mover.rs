@@ -290,7 +290,7 @@ async fn look(
         if origin.made_earlier(&there.metadata) {
             return Ok(Standing::Earlier(there));
         }
-        if !origin.made(&there.metadata) {
+        if !origin.made_blob(&there) {
             return Ok(Standing::Foreign(there));
         }
         match there.copy.as_ref().map(|copy| copy.status) {

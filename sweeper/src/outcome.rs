@@ -34,6 +34,9 @@ pub enum Outcome {
     DbcSelf,
     /// `DeadBlobContainer` means a place that is swept itself (DS5).
     DbcSwept,
+    /// `DeadBlobContainer` means a container that blobs may not choose: not on the allow-list, that
+    /// of the state document, or one whose name begins with `$`.
+    DbcNotAllowed,
     /// `DeadBlobContainer` is no valid place, or the blob's own name cannot be addressed.
     BadName,
     /// The container for dead blobs is missing and may not be created.
@@ -71,7 +74,7 @@ pub enum Class {
 
 impl Outcome {
     /// Every outcome, in the order of the documentation.
-    pub const ALL: [Outcome; 25] = [
+    pub const ALL: [Outcome; 26] = [
         Outcome::Deleted,
         Outcome::Moved,
         Outcome::Gone,
@@ -86,6 +89,7 @@ impl Outcome {
         Outcome::DbcUnconfigured,
         Outcome::DbcSelf,
         Outcome::DbcSwept,
+        Outcome::DbcNotAllowed,
         Outcome::BadName,
         Outcome::DbcMissing,
         Outcome::Collision,
@@ -114,6 +118,7 @@ impl Outcome {
             | Outcome::DbcUnconfigured
             | Outcome::DbcSelf
             | Outcome::DbcSwept
+            | Outcome::DbcNotAllowed
             | Outcome::BadName
             | Outcome::DbcMissing
             | Outcome::Collision
@@ -145,6 +150,7 @@ impl Outcome {
             Outcome::DbcUnconfigured => "dbc_unconfigured",
             Outcome::DbcSelf => "dbc_self",
             Outcome::DbcSwept => "dbc_swept",
+            Outcome::DbcNotAllowed => "dbc_not_allowed",
             Outcome::BadName => "bad_name",
             Outcome::DbcMissing => "dbc_missing",
             Outcome::Collision => "collision",

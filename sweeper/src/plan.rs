@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use smalt_protocol::terminal::one_line;
 use smalt_sleeve::port::BlobItem;
 
 use crate::decide::Decision;
@@ -135,6 +136,19 @@ pub struct PlanRow {
     pub due: String,
     /// Where it goes.
     pub destination: String,
+    /// What somebody has to know to mend it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// What was foreseen for one blob.
+pub(crate) struct Foreseen<'a> {
+    /// What was decided about it.
+    pub(crate) decision: &'a Decision,
+    /// As what it would stay all the same.
+    pub(crate) keeps: Option<Outcome>,
+    /// What somebody has to know to mend it.
+    pub(crate) detail: Option<String>,
 }
 
 /// Charged calls for a page with work: lease, read, write, release, and the listing itself.
@@ -143,16 +157,19 @@ pub const CALLS_PER_PAGE: u64 = 5;
 pub const CALLS_PER_MOVE: u64 = 2;
 
 impl Plan {
-    /// Adds a listed blob, what was decided about it, and as what it would stay all the same where
-    /// that was foreseen.
-    pub fn blob(
+    /// Adds a listed blob and what was foreseen for it.
+    pub(crate) fn blob(
         &mut self,
         label: &str,
         container: &str,
         item: &BlobItem,
-        decision: &Decision,
-        keeps: Option<Outcome>,
+        seen: Foreseen<'_>,
     ) {
+        let Foreseen {
+            decision,
+            keeps,
+            detail,
+        } = seen;
         let bytes = item.properties.length;
         let plan = self.containers.entry(label.to_owned()).or_default();
         let totals = &mut plan.totals;
@@ -194,6 +211,7 @@ impl Plan {
             bytes,
             due,
             destination,
+            detail,
         });
     }
 
@@ -310,8 +328,9 @@ impl Plan {
         lines.push(table_line("total", &self.total));
         let mut text = align(&lines);
         for (label, plan) in &self.containers {
+            let label = one_line(label);
             if let Some(error) = &plan.error {
-                text.push_str(&format!("{label}: {error}\n"));
+                text.push_str(&format!("{label}: {}\n", one_line(error)));
             }
             if let Some(stopped) = &plan.stopped {
                 let line = format!("{label}: the circuit breaker would stop it {stopped}\n");
@@ -335,7 +354,7 @@ impl Plan {
 
 fn table_line(label: &str, totals: &Totals) -> [String; 7] {
     [
-        label.to_owned(),
+        one_line(label).into_owned(),
         totals.pages.to_string(),
         totals.seen.to_string(),
         totals.delete.to_string(),
@@ -382,10 +401,11 @@ pub fn bytes(count: u64) -> String {
 }
 
 fn csv_field(field: &str) -> String {
+    let field = one_line(field);
     // A spreadsheet must not take a blob's name for a formula.
     let guarded = match field.as_bytes().first() {
         Some(b'=' | b'+' | b'-' | b'@') => format!("'{field}"),
-        _ => field.to_owned(),
+        _ => field.into_owned(),
     };
     if guarded.contains([',', '"', '\r', '\n']) {
         format!("\"{}\"", guarded.replace('"', "\"\""))

@@ -25,6 +25,14 @@ fn item(name: &str, length: u64) -> BlobItem {
     }
 }
 
+fn seen(decision: &Decision, keeps: Option<Outcome>) -> Foreseen<'_> {
+    Foreseen {
+        decision,
+        keeps,
+        detail: None,
+    }
+}
+
 fn sample() -> Plan {
     let mut plan = Plan::default();
     let due = Timestamp::UNIX_EPOCH;
@@ -37,29 +45,25 @@ fn sample() -> Plan {
         "events",
         "events",
         &item("=a,\"b", 2_048),
-        &Decision::Delete { due },
-        None,
+        seen(&Decision::Delete { due }, None),
     );
     plan.blob(
         "events",
         "events",
         &item("b", 1),
-        &Decision::Move { due, destination },
-        None,
+        seen(&Decision::Move { due, destination }, None),
     );
     plan.blob(
         "events",
         "events",
         &item("c", 1),
-        &Decision::Keep(Outcome::NotDue),
-        None,
+        seen(&Decision::Keep(Outcome::NotDue), None),
     );
     plan.blob(
         "events",
         "events",
         &item("d", 1),
-        &Decision::Keep(Outcome::InvalidTtl),
-        None,
+        seen(&Decision::Keep(Outcome::InvalidTtl), None),
     );
     plan.finish(Prices::default());
     plan
@@ -101,7 +105,12 @@ fn what_is_foreseen_to_stay_is_no_removal() {
         (&goes, Outcome::SnapshotsPresent),
         (&moves, Outcome::Collision),
     ] {
-        plan.blob("events", "events", &item("b", 10), decision, Some(keeps));
+        plan.blob(
+            "events",
+            "events",
+            &item("b", 10),
+            seen(decision, Some(keeps)),
+        );
     }
     plan.finish(Prices::default());
     let total = plan.total;
@@ -161,7 +170,7 @@ fn two_containers() -> Plan {
         for (bytes, decision) in decisions {
             for _ in 0..2 {
                 let item = item("b", bytes * number);
-                plan.blob(container, container, &item, &decision, None);
+                plan.blob(container, container, &item, seen(&decision, None));
             }
         }
     }

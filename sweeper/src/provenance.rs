@@ -1,11 +1,13 @@
 //! Metadata of a moved blob: what it keeps, what it loses, and how a copy of ours is recognised.
 //!
 //! The copy loses `TimeToLive` and `DeadBlobContainer` (S9, DS27) and says where it came from. By
-//! `SourceUri` and `SourceETag` a later worker knows that the copy is already made. These names are
-//! reserved: values that a source has under them are replaced.
+//! `SourceUri` and `SourceETag` a later worker knows that the copy is already made, where the
+//! service's own record of the copy agrees. These names are reserved: values that a source has
+//! under them are replaced.
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{Metadata, Tag, metadata_value};
+use smalt_protocol::uri::percent_decode;
+use smalt_sleeve::port::{BlobProperties, Metadata, Tag, metadata_value};
 
 use crate::planted::planted;
 
@@ -64,6 +66,12 @@ impl Origin {
         let uri = metadata_value(copy, SOURCE_URI);
         // A URI that did not fit into the metadata was left out; the ETag then has to do.
         etag == Some(self.etag.as_str()) && uri.is_none_or(|uri| uri == self.uri)
+    }
+
+    /// Whether a blob is a copy of this very version: its metadata say so, and the service recorded
+    /// the copy. For a forgery alone no source is deleted.
+    pub fn made_blob(&self, there: &BlobProperties) -> bool {
+        self.made(&there.metadata) && is_recorded(there, &self.uri)
     }
 
     /// Whether the metadata say that the blob was copied from another version of this blob.
@@ -154,6 +162,17 @@ pub fn restored(copy: &Metadata, ttl_key: &str, dbc_key: &str) -> Metadata {
         own.insert(dbc_key.to_owned(), place.to_owned());
     }
     own
+}
+
+/// Whether the service itself recorded that the blob was copied from this URL. Metadata prove
+/// nothing: whoever may write a blob writes them. Services differ in how they escape a URL.
+pub(crate) fn is_recorded(there: &BlobProperties, url: &str) -> bool {
+    let plain = |url: &str| {
+        let bare = url.split('?').next().unwrap_or_default();
+        percent_decode(bare).unwrap_or_else(|_| bare.to_owned())
+    };
+    let source = there.copy.as_ref().and_then(|copy| copy.source.as_deref());
+    source.is_some_and(|source| plain(source) == plain(url))
 }
 
 /// As the URL of a source stands in metadata.

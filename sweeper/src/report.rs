@@ -69,16 +69,25 @@ pub struct BlobRecord {
 impl BlobRecord {
     /// The one line about this decision; with how long it took when anything was done.
     pub(crate) fn log(&self, page: &str, took: Option<Duration>) {
-        tracing::info!(
-            op = "blob",
-            page,
-            container = self.container,
-            blob = self.blob,
-            etag = self.etag,
-            outcome = self.outcome.name(),
-            detail = self.detail,
-            ms = took.map(|took| took.as_millis() as u64),
-        );
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::$level!(
+                    op = "blob",
+                    page,
+                    container = self.container,
+                    blob = self.blob,
+                    etag = self.etag,
+                    outcome = self.outcome.name(),
+                    detail = self.detail,
+                    ms = took.map(|took| took.as_millis() as u64),
+                )
+            };
+        }
+        match self.outcome {
+            // Somebody tries the sweeper as a deputy, or the operator forgot to allow a place.
+            Outcome::DbcNotAllowed => line!(warn),
+            _ => line!(info),
+        }
     }
 
     /// The line about a blob that nobody would do anything about.

@@ -93,6 +93,38 @@ pub(crate) fn origin(
     same.then_some((storage, blob))
 }
 
+/// Whether a sweep covers a place, so that what lies there may have been moved by one: by the state
+/// document, switched off or not, or by the configuration. What a dead blob says of itself must not
+/// make an undo write anywhere else.
+pub(crate) fn is_swept(
+    core: &Core,
+    document: &Document,
+    storage: &dyn Storage,
+    source: &BlobId,
+) -> bool {
+    let config = &core.config;
+    let same = |other: &dyn Storage| destination::same_account(other.account(), storage.account());
+    let state = core.accounts.get(&config.state_account);
+    if state.is_some_and(|state| same(state.as_ref()))
+        && source.container == config.state_blob.container
+    {
+        return false;
+    }
+    let mut elements = document.containers.iter();
+    let by_document = elements.any(|element| {
+        let place = core.accounts.place(element);
+        place.is_ok_and(|p| same(p.storage.as_ref()) && p.container == source.container)
+            && source.name.starts_with(&element.prefix)
+    });
+    let by_config = config.containers.iter().any(|swept| {
+        let account = core.accounts.get(&swept.account);
+        account.is_some_and(|account| same(account.as_ref()))
+            && swept.container == source.container
+            && source.name.starts_with(&swept.prefix)
+    });
+    by_document || by_config
+}
+
 type Ended = (Undone, Option<String>);
 
 /// Brings it back: where to, what became of it, and why.

@@ -90,7 +90,7 @@ enum Kind {
 }
 
 /// Options that the environment may set: name after the prefix, path in the file, kind.
-const OPTIONS: [(&str, &str, Kind); 32] = [
+const OPTIONS: [(&str, &str, Kind); 33] = [
     (
         "CONNECTION_STRING",
         "account.default.connection_string",
@@ -122,6 +122,7 @@ const OPTIONS: [(&str, &str, Kind); 32] = [
     ("SEED", "sweeper.seed", Kind::Number),
     ("DEAD_ACCOUNT", "sweeper.dead.account", Kind::Text),
     ("DEAD_CONTAINER", "sweeper.dead.container", Kind::Text),
+    ("DEAD_ALLOW", "sweeper.dead.allow", Kind::List),
     ("ON_COLLISION", "sweeper.dead.on_collision", Kind::Text),
     ("PROFILE", "sweeper.profile", Kind::Text),
     ("HEALTH", "sweeper.health", Kind::Text),

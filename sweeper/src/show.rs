@@ -1,5 +1,6 @@
 //! Plans and state documents as text for people.
 
+use smalt_protocol::terminal::one_line;
 use smalt_sweeper::Plan;
 use smalt_sweeper::plan::bytes;
 use smalt_sweeper::state::Document;
@@ -18,13 +19,15 @@ pub(crate) fn plan(plan: &Plan) -> String {
         } else {
             " -> "
         };
+        let detail = row.detail.iter().map(|detail| format!("  ({detail})"));
         let line = format!(
-            "{:<17} {:>10}  {}/{}{arrow}{}\n",
+            "{:<17} {:>10}  {}/{}{arrow}{}{}\n",
             row.action,
             bytes(row.bytes),
             row.container,
             row.blob,
-            row.destination
+            row.destination,
+            detail.collect::<String>()
         );
         text.push_str(&printable(&line));
     }
@@ -50,7 +53,7 @@ pub(crate) fn state(document: &Document) -> String {
     let due = document
         .next_due
         .map_or_else(|| "now".to_owned(), smalt_protocol::Timestamp::iso_s);
-    let mut text = format!(
+    let mut text = printable(&format!(
         "version {}, cycle {}, fence {}, next due {due}, last completed {} ({} removed)\n",
         document.version,
         document.cycle,
@@ -61,7 +64,7 @@ pub(crate) fn state(document: &Document) -> String {
             &document.timestamp
         },
         document.purged
-    );
+    ));
     if let Some(spent) = document.spent {
         let (day, calls) = (spent.day.iso_s(), spent.calls);
         let day = day.split('T').next().unwrap_or_default();
@@ -162,13 +165,10 @@ fn joined(lines: &[String]) -> String {
         .collect()
 }
 
-/// Blob names are other people's text: nothing in them may steer the terminal.
+/// One line, with or without its end. Blob names are other people's text.
 pub(crate) fn printable(line: &str) -> String {
     let (body, end) = line
         .strip_suffix('\n')
         .map_or((line, ""), |body| (body, "\n"));
-    let shown = body
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    shown.collect::<String>() + end
+    one_line(body).into_owned() + end
 }

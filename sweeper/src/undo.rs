@@ -16,7 +16,7 @@ use smalt_sleeve::port::{BlobId, BlobItem, ListBlobs, Storage};
 
 use crate::config::Collision;
 use crate::error::SweepError;
-use crate::provenance::History;
+use crate::provenance::{self, History};
 use crate::report::FAILURES_MAX;
 use crate::restore::{self, Dead};
 use crate::shared::{Core, Stop};
@@ -36,6 +36,9 @@ pub struct Undo {
     pub place: Option<String>,
     /// What happens when something stands at a blob's old place.
     pub on_collision: Collision,
+    /// Whether a blob's own metadata are believed about where it came from, although the service
+    /// has no record of that copy. Whoever may write to a place for dead blobs writes them.
+    pub trust_metadata: bool,
     /// Whether nothing is to be written.
     pub dry_run: bool,
 }
@@ -52,6 +55,10 @@ pub enum Undone {
     NoHistory,
     /// It came from an account that is not configured.
     Elsewhere,
+    /// It says that it came from a place that no sweep covers, or that of the state document.
+    NotSwept,
+    /// Its metadata say where it came from, and the service has no record of that copy.
+    Unproven,
     /// A newer version of the same blob takes its old place.
     OlderVersion,
     /// Something stands at its old place.
@@ -83,6 +90,8 @@ impl Undone {
             Undone::CopyKept => "copy_kept",
             Undone::NoHistory => "no_history",
             Undone::Elsewhere => "elsewhere",
+            Undone::NotSwept => "not_swept",
+            Undone::Unproven => "unproven",
             Undone::OlderVersion => "older_version",
             Undone::Collision => "collision",
             Undone::Incomplete => "incomplete",
@@ -222,8 +231,8 @@ enum Found {
     NoHistory,
     /// Not among those that were asked for.
     Other,
-    /// It came from an account that is not configured.
-    Elsewhere(History),
+    /// It does not come back, whatever its metadata say.
+    Refused(History, Undone, Option<&'static str>),
     Asked(Asked),
 }
 
@@ -246,12 +255,20 @@ impl Search<'_> {
             return Found::Other;
         }
         let Some((storage, source)) = restore::origin(self.core, self.document, &history) else {
-            return Found::Elsewhere(history);
+            return Found::Refused(history, Undone::Elsewhere, None);
         };
         let old_place = format!("{}/{}", source.container, source.name);
         let mut asked = undo.place.iter();
         if asked.any(|place| !old_place.starts_with(place)) {
             return Found::Other;
+        }
+        if !restore::is_swept(self.core, self.document, storage.as_ref(), &source) {
+            let remedy = "no sweep covers that place; --container NAME says that one does";
+            return Found::Refused(history, Undone::NotSwept, Some(remedy));
+        }
+        if !undo.trust_metadata && !provenance::is_recorded(seen, &history.source_uri) {
+            let remedy = "the service has no record of that copy; --trust-metadata believes it";
+            return Found::Refused(history, Undone::Unproven, Some(remedy));
         }
         Found::Asked(Asked {
             history,
@@ -373,10 +390,11 @@ async fn undo_blob(
     } = match search.find(item) {
         Found::NoHistory => return Some(record),
         Found::Other => return None,
-        Found::Elsewhere(history) => {
-            record.outcome = Undone::Elsewhere;
+        Found::Refused(history, outcome, remedy) => {
+            record.outcome = outcome;
             record.to = history.source_uri;
             record.time_to_live = history.time_to_live;
+            record.detail = remedy.map(str::to_owned);
             return Some(record);
         }
         Found::Asked(asked) => asked,

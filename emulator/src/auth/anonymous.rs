@@ -1,10 +1,11 @@
 //! Requests without credentials: what a container's public access opens to anybody.
 //!
-//! Source: "Configure anonymous read access"; recordings for the 404 that hides what is private.
+//! Source: "Configure anonymous read access", whose table leaves uncommitted blocks to the owner;
+//! recordings for the 404 that hides what is private. No document opens tags to anybody.
 
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError};
 
-use super::{CHALLENGE, Identity};
+use super::{CHALLENGE, Identity, needs};
 use crate::call::Call;
 use crate::core::Core;
 use crate::keys;
@@ -14,7 +15,8 @@ use crate::register::{Anonymous, Entry};
 /// Lets anybody do what the container's public access covers.
 pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, StorageError> {
     let needed = entry.access.anonymous;
-    if needed == Anonymous::No || call.container().is_empty() {
+    let wants_more = needs::besides(call).next().is_some() || wants_uncommitted(call);
+    if needed == Anonymous::No || wants_more || call.container().is_empty() {
         return Err(refused(call));
     }
     if !call.settings.public_access {
@@ -31,6 +33,14 @@ pub fn authorise(core: &Core, call: &Call, entry: &Entry) -> Result<Identity, St
         | (Anonymous::Container, PublicAccess::Container) => Ok(Identity::Anonymous),
         _ => Err(refused(call)),
     }
+}
+
+/// Whether Get Block List or List Blobs is asked for what nobody has committed yet.
+fn wants_uncommitted(call: &Call) -> bool {
+    let blocks = call.query("blocklisttype").unwrap_or("committed");
+    let mut listed = call.query_list("include");
+    !blocks.eq_ignore_ascii_case("committed")
+        || listed.any(|part| part.eq_ignore_ascii_case("uncommittedblobs"))
 }
 
 /// Recorded: 404 `ResourceNotFound` for requests of no or an old version, which hides what is

@@ -24,12 +24,17 @@ fn may_insert(call: &Call) -> bool {
     updates && is_entity && !call.headers.contains_key("if-match")
 }
 
+fn wants_tags(call: &Call) -> bool {
+    let mut listed = call.query_list("include");
+    listed.any(|part| part.eq_ignore_ascii_case("tags"))
+}
+
 /// Letters that headers and parameters need whatever the operation: `t` for index tags that are
 /// set, listed or compared with, `i` for a policy or a hold that a write brings along. Sources:
 /// "Specifying conditional headers", "List Blobs", "Put Blob".
-fn besides(call: &Call) -> impl Iterator<Item = char> {
+pub fn besides(call: &Call) -> impl Iterator<Item = char> {
     let has = |header: &str| call.headers.contains_key(header);
-    let reads_tags = has("x-ms-if-tags") || call.query_list("include").any(|part| part == "tags");
+    let reads_tags = has("x-ms-if-tags") || wants_tags(call);
     let is_write = call.method == http::Method::PUT;
     let sets_tags = is_write && has("x-ms-tags");
     let keeps = is_write
@@ -103,6 +108,7 @@ mod tests {
     #[test]
     fn tags_policies_and_holds_need_their_own_letters() {
         let listed = [("include", "metadata,tags")];
+        let in_capitals = [("INCLUDE", "copy"), ("include", "Tags")];
         for (id, query, headers, short, enough) in [
             (
                 "Blob_Download",
@@ -127,6 +133,13 @@ mod tests {
                 "wt",
             ),
             ("Container_ListBlobFlatSegment", &listed[..], &[], "l", "lt"),
+            (
+                "Container_ListBlobFlatSegment",
+                &in_capitals[..],
+                &[],
+                "l",
+                "lt",
+            ),
             (
                 "BlockBlob_Upload",
                 &[],

@@ -175,14 +175,18 @@ fn sas_target<'a>(call: &'a Call, sas: &'a Sas) -> SasTarget<'a> {
     }
 }
 
-/// What has to lie in the directory that a SAS is for: the blob, or all that a listing shows.
+/// What has to lie in the directory that a SAS is for: the blob, or all that a listing shows. A
+/// listing keeps to its prefix; whatever else is asked of a container concerns all of it.
 fn below_directory(call: &Call) -> &str {
     if !call.blob().is_empty() {
         return call.blob();
     }
-    let prefix = call.query("prefix").unwrap_or_default();
+    let comp = call.query("comp").unwrap_or_default();
+    let prefix = call
+        .query("prefix")
+        .filter(|_| comp.eq_ignore_ascii_case("list"));
     prefix
-        .rsplit_once('/')
+        .and_then(|prefix| prefix.rsplit_once('/'))
         .map_or("", |(directory, _)| directory)
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 ///
 /// # Errors
 /// When the name cannot be resolved; `flag` says which one it is.
-pub(super) fn resolve(flag: &str, host: &str, port: u16) -> anyhow::Result<SocketAddr> {
+pub fn resolve(flag: &str, host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     const TRY: &str = "use an address of this machine, such as 127.0.0.1, 0.0.0.0 or ::1";
     if host == "localhost" {
         return Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));

@@ -1,15 +1,16 @@
 //! The flags of `smalt` and the settings that they make.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use smalt_protocol::Service;
 
+use super::accounts;
 use super::program::Program;
-use super::{accounts, addresses};
-use crate::config::{AccountSettings, Config, OAuth};
+use crate::config::{AccountSettings, AllowedHost, Config, OAuth};
 use crate::fetch::SourceRule;
 
 /// Heading of the flags for what Azure sets in its management plane. The control endpoint changes
@@ -18,6 +19,9 @@ const ACCOUNTS: &str = "Settings of the accounts";
 
 /// Longest time that a deleted name can stay taken: a day.
 const BEING_DELETED_S_MAX: u64 = 24 * 3_600;
+
+/// Longest time that an idle connection can be kept: a day.
+const KEEP_ALIVE_S_MAX: u64 = 24 * 3_600;
 
 /// How to serve: what `smalt` reads when it is given no subcommand.
 #[derive(Args)]
@@ -29,42 +33,70 @@ pub struct Flags {
     /// Keep everything in memory; nothing survives the process.
     #[arg(long)]
     pub in_memory_persistence: bool,
+    /// Refuse uploads that would take more memory for contents than so many megabytes.
+    #[arg(long, value_name = "MB", requires = "in_memory_persistence")]
+    #[arg(value_parser = megabytes)]
+    pub extent_memory_limit: Option<u64>,
     /// When a write is acknowledged.
     #[arg(long, value_enum, default_value_t = Durability::Durable)]
     pub mode: Durability,
+    /// A seed: a file in TOML, or a folder whose sub-folders are containers. What is missing is
+    /// made, what is there is left as it is.
+    #[arg(long, value_name = "FILE|DIR")]
+    pub seed: Option<PathBuf>,
+    /// A data directory of Azurite, imported when there is no data yet. One in --location is
+    /// imported without this. Azurite's files stay as they are.
+    #[arg(long, value_name = "DIR")]
+    pub import_azurite: Option<PathBuf>,
     /// Address of the blob service.
     #[arg(long, default_value = "127.0.0.1")]
     pub blob_host: String,
     /// Port of the blob service; 0 takes a free one.
     #[arg(long, default_value_t = 10000)]
     pub blob_port: u16,
+    /// Close a connection to the blob service that is idle for so long; 0 for the default of 30.
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
+    pub blob_keep_alive_timeout: Option<u64>,
     /// Address of the queue service.
     #[arg(long, default_value = "127.0.0.1")]
     pub queue_host: String,
     /// Port of the queue service; 0 takes a free one.
     #[arg(long, default_value_t = 10001)]
     pub queue_port: u16,
+    /// Close a connection to the queue service that is idle for so long; 0 for the default of 30.
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
+    pub queue_keep_alive_timeout: Option<u64>,
     /// Address of the table service.
     #[arg(long, default_value = "127.0.0.1")]
     pub table_host: String,
     /// Port of the table service; 0 takes a free one.
     #[arg(long, default_value_t = 10002)]
     pub table_port: u16,
+    /// Close a connection to the table service that is idle for so long; 0 for the default of 30.
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=KEEP_ALIVE_S_MAX))]
+    pub table_keep_alive_timeout: Option<u64>,
     /// Address of the control endpoint.
     #[arg(long, default_value = "127.0.0.1")]
     pub control_host: String,
-    /// Port of the control endpoint; 0 takes a free one.
-    #[arg(long, default_value_t = 10003)]
-    pub control_port: u16,
+    /// Port of the control endpoint; 0 takes a free one. The default is 10003 or, if that is taken,
+    /// the next free one.
+    #[arg(long)]
+    pub control_port: Option<u16>,
     /// Token that the control endpoint asks for; required when it is bound beyond loopback.
     #[arg(long)]
     pub control_token: Option<String>,
-    /// Certificate chain in PEM: serve https.
-    #[arg(long, requires = "key")]
+    /// Serve https with this certificate: a chain in PEM with --key, or a PFX file with --pwd.
+    #[arg(long, requires = "proof")]
     pub cert: Option<PathBuf>,
     /// Private key in PEM.
-    #[arg(long, requires = "cert")]
+    #[arg(long, requires = "cert", group = "proof")]
     pub key: Option<PathBuf>,
+    /// Password of the PFX file.
+    #[arg(long, requires = "cert", group = "proof", value_name = "PASSWORD")]
+    pub pwd: Option<String>,
     /// Serve https with a certificate of smalt's own, for localhost only: made on first use and
     /// kept in DIR. Clients have to be told to trust DIR/ca.pem.
     #[arg(
@@ -110,11 +142,18 @@ pub struct Flags {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u64).range(..=BEING_DELETED_S_MAX))]
     pub being_deleted_seconds: u64,
+    /// Write FILE when every socket listens and the store is open, and remove it at the end: ports,
+    /// accounts with their keys and connection strings as JSON, for the owner's eyes only.
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Print the lines and the access log that Azurite prints, as under its names.
+    #[arg(long)]
+    pub azurite_output: bool,
     /// Log nothing but errors.
     #[arg(short = 's', long)]
     pub silent: bool,
-    /// Log what happens; a file name, as Azurite takes one, is accepted and the log goes to stderr.
-    #[arg(short = 'd', long, num_args = 0..=1, default_missing_value = "")]
+    /// Log what happens, to this file or, without one, to stderr.
+    #[arg(short = 'd', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
     pub debug: Option<String>,
     /// Log as JSON lines.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
@@ -134,9 +173,16 @@ pub struct Flags {
     /// Do not read the account from host names.
     #[arg(long)]
     pub disable_product_style_url: bool,
-    /// What a copy may be read from besides this server; repeatable, or separated by commas: `public` (the default), `all`,
-    /// `none`, a host, `*.example.com`, an address or a network such as 10.1.0.0/16. Loopback,
-    /// link-local and private addresses need a rule that names them.
+    /// A host name that requests may use besides addresses, names without a dot, names below
+    /// localhost, local, internal, test and home.arpa, and Azure's endpoints; repeatable, or
+    /// separated by commas: `storage.example.com`, `*.example.com`, or `*` for every name. On
+    /// loopback a request for any other name is refused, since a web page could have sent it; with
+    /// this flag at every address.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub allow_host: Vec<AllowedHost>,
+    /// What a copy may be read from besides this server; repeatable, or separated by commas:
+    /// `public` (the default), `all`, `none`, a host, `*.example.com`, an address or a network such
+    /// as 10.1.0.0/16. Loopback, link-local and private addresses need a rule that names them.
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub copy_source_allow: Vec<SourceRule>,
     /// Accepted for Azurite's sake: nothing is ever sent anywhere.
@@ -195,6 +241,7 @@ impl Flags {
                 .oauth
                 .map_or(OAuth::Off, |OAuthLevel::Basic| OAuth::Basic),
             being_deleted_s: self.being_deleted_seconds,
+            allowed_hosts: self.allow_host.clone(),
             ..Config::default()
         };
         if let Some(accounts) = self
@@ -223,17 +270,45 @@ impl Flags {
         self.cert.is_some() || self.dev_cert.is_some()
     }
 
-    /// Addresses of blob, queue, table and control.
-    ///
-    /// # Errors
-    /// Which host name cannot be resolved.
-    pub fn addresses(&self) -> anyhow::Result<[SocketAddr; 4]> {
-        Ok([
-            addresses::resolve("blobHost", &self.blob_host, self.blob_port)?,
-            addresses::resolve("queueHost", &self.queue_host, self.queue_port)?,
-            addresses::resolve("tableHost", &self.table_host, self.table_port)?,
-            addresses::resolve("controlHost", &self.control_host, self.control_port)?,
-        ])
+    /// The services to start.
+    pub fn services(&self) -> impl Iterator<Item = Service> {
+        let program = self.program;
+        let all = Service::ALL.into_iter();
+        all.filter(move |service| program.serves(*service))
+    }
+
+    /// Whether to print what Azurite prints.
+    pub fn speaks_as_azurite(&self) -> bool {
+        self.azurite_output || self.program != Program::Smalt
+    }
+
+    /// Host and port of a service, as they were given.
+    pub fn endpoint(&self, service: Service) -> (&str, u16) {
+        match service {
+            Service::Blob => (&self.blob_host, self.blob_port),
+            Service::Queue => (&self.queue_host, self.queue_port),
+            Service::Table => (&self.table_host, self.table_port),
+        }
+    }
+
+    /// How long a connection to a service may be idle, if that was given.
+    pub fn keep_alive(&self, service: Service) -> Option<Duration> {
+        let seconds = match service {
+            Service::Blob => self.blob_keep_alive_timeout,
+            Service::Queue => self.queue_keep_alive_timeout,
+            Service::Table => self.table_keep_alive_timeout,
+        };
+        let given = seconds.filter(|seconds| *seconds > 0);
+        given.map(Duration::from_secs)
+    }
+}
+
+/// Bytes of so many megabytes of 1,048,576 bytes, which Testcontainers writes with a fraction.
+fn megabytes(text: &str) -> Result<u64, String> {
+    const MB: f64 = 1_048_576.0;
+    match text.parse::<f64>() {
+        Ok(count) if count.is_finite() && count >= 0.0 => Ok((count * MB).round() as u64),
+        _ => Err("use a number of megabytes, such as 100 or 0.5".to_owned()),
     }
 }
 
@@ -270,10 +345,13 @@ mod tests {
         )
         .unwrap();
         assert_eq!(flags.copy_source_allow.len(), 3);
-        let [blob, queue, table, _] = flags.addresses().unwrap();
-        assert_eq!(blob.to_string(), "0.0.0.0:0");
-        assert_eq!(queue.to_string(), "127.0.0.1:1");
-        assert_eq!(table.to_string(), "[::1]:2");
+        assert_eq!(flags.endpoint(Service::Blob), ("0.0.0.0", 0));
+        assert_eq!(flags.endpoint(Service::Queue), ("localhost", 1));
+        assert_eq!(flags.endpoint(Service::Table), ("::1", 2));
+        assert!(flags.config().unwrap().allowed_hosts.is_empty());
+        let flags_of_hosts = read("--allowHost a.example,*.b.example --allow-host *").unwrap();
+        assert_eq!(flags_of_hosts.config().unwrap().allowed_hosts.len(), 3);
+        assert!(read("--allowHost http://a.example").is_err());
         assert!(!flags.config().unwrap().host_style);
     }
 
@@ -285,15 +363,46 @@ mod tests {
             assert_eq!(parse(https).unwrap().config().unwrap().oauth, OAuth::Basic);
         }
         assert!(parse("--cert c --key k --devCert d").is_err());
+        assert!(read("--cert c.pfx --pwd p").is_ok_and(|flags| flags.is_https()));
+        for incomplete in ["--cert c", "--key k", "--pwd p"] {
+            assert!(read(incomplete).is_err(), "{incomplete}");
+        }
         let alone = read("--oauth --devCert").unwrap();
         assert_eq!(alone.config().unwrap().oauth, OAuth::Basic);
         assert!(read("--oauth full --devCert").is_err());
-        let flags = read("--accounts one:c2VjcmV0 --controlToken hidden").unwrap();
+        let flags =
+            read("--accounts one:c2VjcmV0 --controlToken hidden --cert c --pwd hidden").unwrap();
         let shown = format!("{flags:?}");
         assert!(
             !shown.contains("c2VjcmV0") && !shown.contains("hidden"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn memory_is_limited_in_megabytes() {
+        let limit = |text: &str| {
+            read(&format!("--inMemoryPersistence --extentMemoryLimit {text}"))
+                .map(|flags| flags.extent_memory_limit)
+        };
+        for (text, bytes) in [
+            ("100", 104_857_600),
+            ("100.0", 104_857_600),
+            ("0.5", 524_288),
+        ] {
+            assert_eq!(limit(text).unwrap(), Some(bytes), "{text}");
+        }
+        for bad in ["-1", "many", "inf", "NaN"] {
+            assert!(limit(bad).is_err(), "{bad}");
+        }
+        assert!(read("--extentMemoryLimit 100").is_err());
+    }
+
+    #[test]
+    fn idle_connections_are_kept_for_seconds_of_their_service() {
+        let flags = read("--blobKeepAliveTimeout 7 --queueKeepAliveTimeout 0").unwrap();
+        let kept = Service::ALL.map(|service| flags.keep_alive(service));
+        assert_eq!(kept, [Some(Duration::from_secs(7)), None, None]);
     }
 
     #[test]

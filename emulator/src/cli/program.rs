@@ -47,11 +47,6 @@ impl Program {
         }
     }
 
-    /// Whether it is one of Azurite's.
-    pub fn is_azurites(self) -> bool {
-        self != Program::Smalt
-    }
-
     /// Whether it serves this service.
     pub fn serves(self, service: Service) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! Other spellings of a flag, each derived from its name: the environment variable `SMALT_BLOB_PORT`
-//! and the flag `--blob-port` for `--blobPort`.
+//! Other spellings of a flag, each derived from its name: for `--blobPort` the environment variable
+//! `SMALT_BLOB_PORT` and the flag `--blob-port`.
 
 use clap::builder::BoolishValueParser;
 use clap::{Arg, ArgAction, Command};

@@ -5,18 +5,32 @@ use http::{Request, StatusCode};
 
 use super::Refusal;
 use crate::body::Body;
+use crate::config::AllowedHost;
+use crate::rules::web;
 
 /// Checks a request before anything is done.
-pub(super) fn check(request: &Request<Body>, token: Option<&str>) -> Result<(), Refusal> {
+pub(super) fn check(
+    request: &Request<Body>,
+    token: Option<&str>,
+    allowed: &[AllowedHost],
+) -> Result<(), Refusal> {
     let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok());
     let forbidden = |message| Err(Refusal::new(StatusCode::FORBIDDEN, message));
-    if header(ORIGIN).is_some_and(|origin| !is_local(host_of_origin(origin))) {
+    if request.headers().get_all(HOST).iter().count() > 1 {
+        let message = "a request has one Host";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    }
+    let host = header(HOST).unwrap_or_default();
+    let origin = request.headers().get(ORIGIN);
+    let origin = origin.map(|origin| origin.to_str().unwrap_or_default());
+    if origin.is_some_and(|origin| !web::is_trusted_origin(origin, host)) {
         return forbidden("requests of web pages from other origins are not answered");
     }
     match token {
-        None if !header(HOST).is_some_and(|host| is_local(host_name(host))) => {
-            forbidden("address the control endpoint as 127.0.0.1 or localhost")
-        }
+        None if !web::is_known_host(host, allowed) => forbidden(
+            "address the control endpoint as 127.0.0.1 or localhost, or start smalt with \
+             --allowHost and this name",
+        ),
         None => Ok(()),
         Some(token) => {
             let given = header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
@@ -30,24 +44,6 @@ pub(super) fn check(request: &Request<Body>, token: Option<&str>) -> Result<(), 
             }
         }
     }
-}
-
-fn host_of_origin(origin: &str) -> &str {
-    host_name(origin.split_once("://").map_or(origin, |(_, rest)| rest))
-}
-
-fn host_name(host: &str) -> &str {
-    match host.strip_prefix('[') {
-        Some(v6) => v6.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    }
-}
-
-fn is_local(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || host
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
 }
 
 /// Compares in a time that does not depend on where they differ.
@@ -65,7 +61,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let request = request.body(crate::body::empty()).unwrap();
-        check(&request, token).map_or_else(|Refusal(status, _)| status.as_u16(), |()| 200)
+        check(&request, token, &[]).map_or_else(|Refusal(status, _)| status.as_u16(), |()| 200)
     }
 
     #[test]
@@ -75,6 +71,11 @@ mod tests {
             (vec![("host", "localhost:10003")], 200),
             (vec![("host", "[::1]:10003")], 200),
             (vec![("host", "evil.example:10003")], 403),
+            (vec![("host", "localhost"), ("host", "evil.example")], 400),
+            (
+                vec![("host", "evil.example"), ("origin", "http://evil.example")],
+                403,
+            ),
             (vec![], 403),
             (
                 vec![("host", "localhost"), ("origin", "https://evil.example")],

@@ -9,6 +9,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use crate::rules::host::HostPattern;
+
 /// What one rule admits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceRule {
@@ -18,10 +20,9 @@ pub enum SourceRule {
     Public,
     /// `none`: nothing. Alone, it keeps everything from being fetched.
     None,
-    /// `files.example.com`: this host, wherever it is. The operator answers for the name.
-    Host(String),
-    /// `*.example.com`: every host below a domain.
-    Below(String),
+    /// `files.example.com` or `*.example.com`: these hosts, wherever they are. The operator answers
+    /// for the names.
+    Host(HostPattern),
     /// `10.1.0.0/16`, `fd00::/8` or `10.1.2.3`: the addresses of a network.
     Network(IpAddr, u8),
 }
@@ -56,11 +57,7 @@ impl FromStr for SourceRule {
         if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
             return Ok(SourceRule::Network(address, width(address)));
         }
-        match text.strip_prefix("*.") {
-            Some(domain) if is_host(domain) => Ok(SourceRule::Below(domain.to_owned())),
-            None if is_host(&text) => Ok(SourceRule::Host(text)),
-            _ => Err(refused()),
-        }
+        text.parse().map(SourceRule::Host).map_err(|()| refused())
     }
 }
 
@@ -70,8 +67,7 @@ impl fmt::Display for SourceRule {
             SourceRule::All => f.write_str("all"),
             SourceRule::Public => f.write_str("public"),
             SourceRule::None => f.write_str("none"),
-            SourceRule::Host(host) => f.write_str(host),
-            SourceRule::Below(domain) => write!(f, "*.{domain}"),
+            SourceRule::Host(hosts) => hosts.fmt(f),
             SourceRule::Network(network, bits) => write!(f, "{network}/{bits}"),
         }
     }
@@ -83,10 +79,7 @@ impl SourceRule {
             SourceRule::All => true,
             SourceRule::Public => is_public(address),
             SourceRule::None => false,
-            SourceRule::Host(name) => host == name,
-            SourceRule::Below(domain) => host
-                .strip_suffix(domain.as_str())
-                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+            SourceRule::Host(hosts) => hosts.admits(host),
             SourceRule::Network(network, bits) => is_within(address, *network, *bits),
         }
     }
@@ -114,24 +107,13 @@ impl SourceRules {
 
     /// Whether this address, which the host's name led to, may be connected to.
     pub fn admit(&self, host: &str, address: IpAddr) -> bool {
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
         let address = address.to_canonical();
-        self.0.iter().any(|rule| rule.admits(&host, address))
+        self.0.iter().any(|rule| rule.admits(host, address))
     }
 }
 
 fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
-}
-
-fn is_host(text: &str) -> bool {
-    let is_label = |label: &str| {
-        !label.is_empty()
-            && label
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
-    };
-    text.split('.').all(is_label)
 }
 
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
@@ -297,8 +279,8 @@ mod tests {
         ) {
             for rule in [
                 SourceRule::Network(Ipv4Addr::from_bits(address).into(), bits),
-                SourceRule::Host(host.clone()),
-                SourceRule::Below(host),
+                SourceRule::Host(HostPattern::Exact(host.clone())),
+                SourceRule::Host(HostPattern::Below(host)),
             ] {
                 prop_assert_eq!(rule.to_string().parse(), Ok(rule));
             }

@@ -22,7 +22,9 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
+use super::Ends;
 use super::case_stream::{CaseStream, Names};
+use super::idle::{Exchange, IdleStream};
 use super::limits::{HANDSHAKE_TIMEOUT, HEAD_BYTES_MAX, HEADERS_MAX, Patience};
 use super::rest::ReadOut;
 use crate::body::Body;
@@ -40,7 +42,8 @@ impl Connections {
     pub(super) fn new(tls: Option<TlsAcceptor>, patience: Patience) -> Self {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(patience.head)
+            // hyper's time runs from the end of an answer on, so that it covers idleness as well.
+            .header_read_timeout(patience.idle.unwrap_or_default().max(patience.head))
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX * 4)
             .max_header_size(HEAD_BYTES_MAX)
@@ -63,24 +66,28 @@ impl Connections {
         handle: &Arc<H>,
         graceful: &GracefulShutdown,
     ) where
-        H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
+        H: Fn(Request<Body>, Ends) -> F + Send + Sync + 'static,
         F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
     {
         // Answers are small and complete: waiting for more only delays them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY could not be set");
         }
+        let ends = Ends {
+            local: stream.local_addr().ok(),
+            peer,
+        };
         let (http, handle, watcher) = (self.http.clone(), handle.clone(), graceful.watcher());
         let patience = self.patience;
         match self.tls.clone() {
             None => {
-                tokio::spawn(serve(http, stream, peer, handle, watcher, patience));
+                tokio::spawn(serve(http, stream, ends, handle, watcher, patience));
             }
             Some(tls) => {
                 tokio::spawn(async move {
                     match tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                         Ok(Ok(stream)) => {
-                            serve(http, stream, peer, handle, watcher, patience).await;
+                            serve(http, stream, ends, handle, watcher, patience).await;
                         }
                         Ok(Err(error)) => tracing::debug!(%peer, %error, "TLS was refused"),
                         Err(_) => tracing::debug!(%peer, "a TLS handshake stalled"),
@@ -94,37 +101,40 @@ impl Connections {
 async fn serve<S, H, F>(
     http: http1::Builder,
     stream: S,
-    peer: SocketAddr,
+    ends: Ends,
     handle: Arc<H>,
     watcher: Watcher,
     patience: Patience,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + 'static,
-    H: Fn(Request<Body>, SocketAddr) -> F + Send + Sync + 'static,
+    H: Fn(Request<Body>, Ends) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, ConnectionLost>> + Send + 'static,
 {
     let names = Names::default();
+    let exchange = Exchange::default();
+    let stream = IdleStream::new(stream, exchange.clone(), patience.idle);
     let stream = TokioIo::new(CaseStream::new(stream, names.clone()));
     let service = service_fn(move |mut request: Request<Incoming>| {
+        exchange.begin();
         let case = names.read().within(request.headers());
         if !case.is_empty() {
             request.extensions_mut().insert(case);
         }
         let (request, ending) = ReadOut::new(request, patience);
-        let answer = handle(request.map(ReadOut::boxed_unsync), peer);
-        let names = names.clone();
+        let answer = handle(request.map(ReadOut::boxed_unsync), ends);
+        let (names, exchange) = (names.clone(), exchange.clone());
         async move {
             let mut response = answer.await?;
             ending.tell(response.headers_mut());
             if let Some(case) = response.extensions_mut().remove::<HeaderCase>() {
                 names.restore(case);
             }
-            Ok::<_, ConnectionLost>(response)
+            Ok::<_, ConnectionLost>(response.map(|body| exchange.until_end_of(body)))
         }
     });
     let connection = http.serve_connection(stream, service);
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(%peer, %error, "a connection ended early");
+        tracing::debug!(peer = %ends.peer, %error, "a connection ended early");
     }
 }
 

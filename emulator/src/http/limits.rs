@@ -13,6 +13,14 @@ pub const BODY_STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which the rest of a body must arrive whose request is answered already.
 /// "HTTP_TIMEOUT_LIMIT_INFO structure", `DrainEntityBody`: two minutes when nobody says.
 pub const REST_TIMEOUT: Duration = Duration::from_secs(120);
+/// Pause after the first connection that could not be accepted; it doubles with each further one.
+pub const ACCEPT_PAUSE_FIRST: Duration = Duration::from_millis(5);
+/// Longest pause between two tries to accept a connection: what a client waits for at most when
+/// descriptors are free again.
+pub const ACCEPT_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// Least time between two lines of the log about connections that could not be accepted.
+pub const ACCEPT_LOG_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How long a client may keep silent within a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
@@ -20,6 +28,8 @@ pub struct Patience {
     pub head: Duration,
     /// Time in which the next part of a body must arrive.
     pub body: Duration,
+    /// Time in which the next request must begin; without it, as for the whole head.
+    pub idle: Option<Duration>,
 }
 
 impl Patience {
@@ -29,6 +39,7 @@ impl Patience {
         Patience {
             head: duration,
             body: duration,
+            idle: None,
         }
     }
 }
@@ -38,6 +49,7 @@ impl Default for Patience {
         Patience {
             head: HEAD_TIMEOUT,
             body: BODY_STALL_TIMEOUT,
+            idle: None,
         }
     }
 }

@@ -120,15 +120,13 @@ async fn read_out(mut body: Unstalled) {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use http::{Method, Response};
     use http_body_util::Full;
     use hyper::client::conn::http1;
     use hyper_util::rt::TokioIo;
     use tokio::net::{TcpListener, TcpStream};
 
-    use super::super::accept;
+    use super::super::{Ends, accept};
     use super::*;
     use crate::body::{self, Body};
 
@@ -136,7 +134,7 @@ mod tests {
     const LARGE: usize = 32 * 1024 * 1024;
 
     /// Takes what is posted, and refuses what is put without a look at it.
-    async fn answer(request: Request<Body>, _: SocketAddr) -> Answer {
+    async fn answer(request: Request<Body>, _: Ends) -> Answer {
         let status = match *request.method() {
             Method::POST => request.into_body().collect().await.map_or(400, |_| 201),
             _ => 404,

@@ -1,4 +1,4 @@
-//! TLS from a certificate and a key in PEM.
+//! TLS from a certificate and a key, in PEM or in a PFX file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,17 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{CertificateError, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
+use super::pfx::{self, PfxError};
+
 /// Why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file could not be read.
     #[error("cannot read {0}: {1}")]
     File(String, rustls::pki_types::pem::Error),
+    /// A PFX file could not be used.
+    #[error(transparent)]
+    Pfx(#[from] PfxError),
     /// Certificate and key do not make a server.
     #[error("the certificate and its key cannot be used: {0}")]
     Config(#[from] rustls::Error),
@@ -34,6 +39,22 @@ pub fn acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
         .and_then(Iterator::collect)
         .map_err(named(cert))?;
     let key = PrivateKeyDer::from_pem_file(key).map_err(named(key))?;
+    acceptor_of(chain, key)
+}
+
+/// Reads `--cert` as a PFX file, with `--pwd`.
+///
+/// # Errors
+/// What is wrong with the file, or that the password does not fit.
+pub fn pfx_acceptor(file: &Path, password: &str) -> Result<TlsAcceptor, TlsError> {
+    let (chain, key) = pfx::read(file, password)?;
+    acceptor_of(chain, key)
+}
+
+fn acceptor_of(
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let identity = SingleCertAndKey::from(identity(chain, key, &provider)?);
     let mut config = ServerConfig::builder_with_provider(provider)

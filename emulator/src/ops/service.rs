@@ -1,6 +1,7 @@
 //! Operations on a service of an account; properties and statistics of all three services.
 
 pub mod account_info;
+pub mod data_lake;
 pub mod find_blobs;
 pub mod list_containers;
 pub mod preflight;

@@ -96,6 +96,7 @@ fn arrive(
     let socket = Socket {
         service: Some(outer.service()),
         peer: outer.peer,
+        local: None,
         secure: outer.secure,
     };
     let mut call = arrival::arrive(core, head, &body::empty(), &socket, request_id)?;

@@ -7,11 +7,16 @@
 
 mod message;
 
+use std::borrow::{Borrow, Cow};
+
 use super::moment::Moment;
 use super::value::{Fault, Number, Value};
 
 /// Digits of a decimal of 128 bits. "Decimal", `Schema.fbs`.
 const PRECISION_MAX: u32 = 38;
+
+/// Bytes that tell where a text ends.
+const END_BYTES: usize = size_of::<i32>();
 
 /// One field of the schema that the client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,18 +109,34 @@ impl Writer {
     ///
     /// # Errors
     /// [`Fault::InvalidTypeConversion`]; nothing is added then.
-    pub fn row<'a>(&mut self, values: impl Iterator<Item = Value<'a>>) -> Result<(), Fault> {
-        let mut values = values;
-        let mut cells = Vec::with_capacity(self.fields.len());
-        for field in &self.fields {
-            let value = values.next().unwrap_or(Value::Null);
-            cells.push(Cell::of(&value, field.kind)?);
-        }
-        for (column, (cell, field)) in self.columns.iter_mut().zip(cells.iter().zip(&self.fields)) {
-            column.push(cell, field.kind);
+    pub fn row<'a, V: Borrow<Value<'a>>>(
+        &mut self,
+        mut values: impl Iterator<Item = V>,
+    ) -> Result<(), Fault> {
+        for (column, field) in self.columns.iter_mut().zip(&self.fields) {
+            let cell = match values.next() {
+                Some(value) => column.push(value.borrow(), field.kind),
+                None => column.push(&Value::Null, field.kind),
+            };
+            if let Err(fault) = cell {
+                self.forget_row();
+                return Err(fault);
+            }
         }
         self.rows += 1;
         Ok(())
+    }
+
+    /// Takes away what columns hold of a row that is not whole.
+    fn forget_row(&mut self) {
+        for (column, field) in self.columns.iter_mut().zip(&self.fields) {
+            column.truncate(self.rows, field.kind);
+        }
+    }
+
+    /// Fields of each row, whether it has values for them or not.
+    pub fn fields(&self) -> usize {
+        self.fields.len()
     }
 
     /// Bytes that are held.
@@ -143,16 +164,16 @@ impl Writer {
 }
 
 /// One value, as its bytes.
-enum Cell {
+enum Cell<'v> {
     Null,
     Bit(bool),
     Bytes8([u8; 8]),
     Bytes16([u8; 16]),
-    Text(String),
+    Text(Cow<'v, str>),
 }
 
-impl Cell {
-    fn of(value: &Value<'_>, kind: Kind) -> Result<Self, Fault> {
+impl<'v> Cell<'v> {
+    fn of(value: &'v Value<'_>, kind: Kind) -> Result<Self, Fault> {
         if value.is_null() {
             return Ok(Cell::Null);
         }
@@ -163,7 +184,7 @@ impl Cell {
             },
             Kind::Boolean => Cell::Bit(value.boolean()?),
             Kind::Timestamp => Cell::Bytes8(value.moment().map(Moment::unix_ms)?.to_le_bytes()),
-            Kind::Text => Cell::Text(value.display().into_owned()),
+            Kind::Text => Cell::Text(value.display()),
             Kind::Float => Cell::Bytes8(value.number()?.float().to_le_bytes()),
             Kind::Decimal { precision, scale } => {
                 let number = decimal(&value.display(), precision, scale);
@@ -193,15 +214,10 @@ fn decimal(text: &str, precision: u32, scale: u32) -> Option<i128> {
 }
 
 impl Column {
-    fn push(&mut self, cell: &Cell, kind: Kind) {
-        let width = match kind {
-            Kind::Integer | Kind::Timestamp | Kind::Float => 8,
-            Kind::Decimal { .. } => 16,
-            Kind::Boolean => 1,
-            Kind::Text => 0,
-        };
-        match cell {
-            Cell::Null => self.data.resize(self.data.len() + width, 0),
+    fn push(&mut self, value: &Value<'_>, kind: Kind) -> Result<(), Fault> {
+        let cell = Cell::of(value, kind)?;
+        match &cell {
+            Cell::Null => self.data.resize(self.data.len() + width(kind), 0),
             Cell::Bit(bit) => self.data.push(u8::from(*bit)),
             Cell::Bytes8(bytes) => self.data.extend_from_slice(bytes),
             Cell::Bytes16(bytes) => self.data.extend_from_slice(bytes),
@@ -214,6 +230,23 @@ impl Column {
             // A batch is far shorter than 32 bits can count.
             let end = i32::try_from(self.data.len()).unwrap_or(i32::MAX);
             self.ends.extend_from_slice(&end.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// Keeps so many rows.
+    fn truncate(&mut self, rows: usize, kind: Kind) {
+        let is_null = |valid: &&bool| !**valid;
+        let dropped = self.valid.get(rows..).unwrap_or_default();
+        self.nulls -= dropped.iter().filter(is_null).count();
+        self.valid.truncate(rows);
+        if kind == Kind::Text {
+            self.ends.truncate(rows * END_BYTES);
+            let last = self.ends.last_chunk().copied().map(i32::from_le_bytes);
+            let length = usize::try_from(last.unwrap_or_default());
+            self.data.truncate(length.unwrap_or_default());
+        } else {
+            self.data.truncate(rows * width(kind));
         }
     }
 
@@ -236,6 +269,16 @@ impl Column {
             }
             _ => body.buffer(&self.data),
         }
+    }
+}
+
+/// Bytes of a value of a fixed length; 0 of a text.
+fn width(kind: Kind) -> usize {
+    match kind {
+        Kind::Integer | Kind::Timestamp | Kind::Float => 8,
+        Kind::Decimal { .. } => 16,
+        Kind::Boolean => 1,
+        Kind::Text => 0,
     }
 }
 

@@ -21,9 +21,14 @@ const ERROR: i64 = 1;
 const PROGRESS: i64 = 2;
 const END: i64 = 3;
 
+/// Rows from this length on are handed on as they are, without a copy.
+const OWN_PIECE_BYTES: usize = 64 * 1024;
+
 /// Collects frames.
 #[derive(Debug)]
 pub struct Frames {
+    /// What is complete, before what is in `out`.
+    pieces: Vec<Bytes>,
     out: Vec<u8>,
     /// Errors that wait until the progress was told.
     errors: Vec<u8>,
@@ -42,6 +47,7 @@ impl Frames {
         let sync = *sync.as_bytes();
         out.extend_from_slice(&sync);
         Frames {
+            pieces: Vec::new(),
             out,
             errors: Vec::new(),
             sync,
@@ -49,11 +55,20 @@ impl Frames {
     }
 
     /// Rows that were found.
-    pub fn data(&mut self, data: &[u8]) {
-        let mut record = Vec::with_capacity(data.len() + 16);
-        push_long(&mut record, RESULT_DATA);
-        push_bytes(&mut record, data);
-        self.block(&record);
+    pub fn data(&mut self, data: Vec<u8>) {
+        let mut head = Vec::new();
+        push_long(&mut head, RESULT_DATA);
+        push_count(&mut head, data.len() as u64);
+        push_long(&mut self.out, 1);
+        push_count(&mut self.out, (head.len() + data.len()) as u64);
+        self.out.extend_from_slice(&head);
+        if data.len() < OWN_PIECE_BYTES {
+            self.out.extend_from_slice(&data);
+        } else {
+            self.pieces.push(std::mem::take(&mut self.out).into());
+            self.pieces.push(data.into());
+        }
+        self.out.extend_from_slice(&self.sync);
     }
 
     /// Something that went wrong at a place in the blob. It is held until it is
@@ -95,9 +110,12 @@ impl Frames {
         self.block(&record);
     }
 
-    /// What was collected since the last call.
-    pub fn take(&mut self) -> Bytes {
-        std::mem::take(&mut self.out).into()
+    /// What was collected since the last call, in order.
+    pub fn take(&mut self) -> Vec<Bytes> {
+        if !self.out.is_empty() {
+            self.pieces.push(std::mem::take(&mut self.out).into());
+        }
+        std::mem::take(&mut self.pieces)
     }
 
     fn block(&mut self, record: &[u8]) {
@@ -239,10 +257,10 @@ mod tests {
     fn frames_stand_in_blocks_of_one() {
         let sync = Uuid::from_u128(7);
         let mut frames = Frames::new(ApiVersion::V2021_12_02, sync);
-        let head = frames.take();
+        let head = frames.take().concat();
         assert!(head.starts_with(b"Obj\x01\x02\x16avro.schema\xce\x1e["));
         assert!(head.ends_with(sync.as_bytes()));
-        frames.data(b"400\n");
+        frames.data(b"400\n".to_vec());
         frames.progress(32, 32);
         frames.error(false, "A", "b", 3);
         frames.release_errors();
@@ -257,8 +275,28 @@ mod tests {
             expected.extend_from_slice(block);
             expected.extend_from_slice(sync.as_bytes());
         }
-        assert_eq!(frames.take(), expected);
-        let older = Frames::new(ApiVersion::V2020_02_10, sync).take();
+        assert_eq!(frames.take().concat(), expected);
+        let older = Frames::new(ApiVersion::V2020_02_10, sync).take().concat();
         assert!(older.starts_with(b"Obj\x01\x02\x16avro.schema\xbe\x1e["));
+    }
+    /// Long rows are framed as short ones are.
+    #[test]
+    fn long_rows_are_handed_on_without_a_copy() {
+        let sync = Uuid::from_u128(7);
+        let mut frames = Frames::new(ApiVersion::LATEST, sync);
+        frames.take();
+        let data = vec![b'x'; OWN_PIECE_BYTES];
+        frames.data(data.clone());
+        frames.end(1);
+        let pieces = frames.take();
+        assert_eq!((pieces.len(), pieces[1].as_ref()), (3, data.as_slice()));
+        let mut whole = Frames::new(ApiVersion::LATEST, sync);
+        whole.take();
+        let mut record = Vec::new();
+        push_long(&mut record, RESULT_DATA);
+        push_bytes(&mut record, &data);
+        whole.block(&record);
+        whole.end(1);
+        assert_eq!(pieces.concat(), whole.take().concat());
     }
 }

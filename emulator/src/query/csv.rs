@@ -57,7 +57,7 @@ pub struct Reader {
     special: [bool; 256],
     state: State,
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     /// Where in `bytes` the present field has its last byte that a separator cannot reach.
     fixed: usize,
     is_complete: bool,
@@ -102,7 +102,7 @@ impl Reader {
             if self.is_complete {
                 return Ok(true);
             }
-            RecordTooLong::check(self.bytes.len() + self.ends.len())?;
+            RecordTooLong::check(self.bytes.len() + size_of_val(self.ends.as_slice()))?;
         }
         Ok(false)
     }
@@ -212,7 +212,9 @@ impl Reader {
     }
 
     fn end_field(&mut self) {
-        self.ends.push(self.bytes.len());
+        // A record is far shorter than 32 bits can count.
+        self.ends
+            .push(u32::try_from(self.bytes.len()).unwrap_or(u32::MAX));
         self.fixed = self.bytes.len();
         self.state = State::Start;
     }

@@ -6,6 +6,8 @@
 use std::cmp::Ordering;
 
 use super::functions;
+use super::like::like;
+use super::meter::Meter;
 use super::moment::Moment;
 use super::row::Row;
 use super::sql::{Comparison, DatePart, Expr, Literal, Operator};
@@ -18,6 +20,8 @@ pub struct Scope<'a> {
     pub row: Row<'a>,
     /// The time of the query.
     pub now: Moment,
+    /// Counts what the record costs.
+    pub meter: &'a Meter,
 }
 
 impl<'a> Scope<'a> {
@@ -34,10 +38,29 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// Whatever the row has no answer for.
     pub fn value(&self, expr: &'a Expr) -> Result<Value<'a>, Fault> {
+        let value = self.evaluate(expr)?;
+        self.meter.expression(&value)?;
+        Ok(value)
+    }
+
+    /// How two values stand to each other, as [`Value::compare`] has it. Of two texts as much is
+    /// looked at as the shorter one has; beside other values a text is read whole.
+    ///
+    /// # Errors
+    /// Whatever the row has no answer for.
+    pub fn compare(&self, left: &Value<'_>, right: &Value<'_>) -> Result<Option<Ordering>, Fault> {
+        self.meter.step(match (left, right) {
+            (Value::Text(left), Value::Text(right)) => left.len().min(right.len()),
+            _ => left.text_bytes().saturating_add(right.text_bytes()),
+        })?;
+        left.compare(right)
+    }
+
+    fn evaluate(&self, expr: &'a Expr) -> Result<Value<'a>, Fault> {
         Ok(match expr {
             Expr::Literal(literal) => constant(literal),
-            Expr::Field(name, steps) => self.row.field(name, steps),
-            Expr::Ordinal(ordinal) => self.row.at(*ordinal)?,
+            Expr::Field(name, steps) => self.made(self.row.field(name, steps, self.meter)?)?,
+            Expr::Ordinal(ordinal) => self.made(self.row.at(*ordinal)?)?,
             Expr::And(all) => self.several(all, false)?,
             Expr::Or(all) => self.several(all, true)?,
             Expr::Not(one) => truth(self.truth(one)?.map(|value| !value)),
@@ -49,7 +72,7 @@ impl<'a> Scope<'a> {
                 })?
             }
             Expr::Compare(comparison, left, right) => {
-                let ordering = self.value(left)?.compare(&self.value(right)?)?;
+                let ordering = self.compare(&self.value(left)?, &self.value(right)?)?;
                 truth(ordering.map(|ordering| comparison.accepts(ordering)))
             }
             Expr::IsNull(one) => Value::Boolean(self.value(one)?.is_null()),
@@ -60,9 +83,14 @@ impl<'a> Scope<'a> {
             Expr::Case(compared, arms, otherwise) => {
                 return self.case(compared.as_deref(), arms, otherwise.as_deref());
             }
-            Expr::Cast(one, to) => self.value(one)?.cast(*to)?,
+            Expr::Cast(one, to) => self.made(self.value(one)?.cast(*to)?)?,
             Expr::Call(function, arguments) => functions::call(self, *function, arguments)?,
         })
+    }
+
+    fn made(&self, value: Value<'a>) -> Result<Value<'a>, Fault> {
+        self.meter.made(&value)?;
+        Ok(value)
     }
 
     fn truth(&self, expr: &'a Expr) -> Result<Option<bool>, Fault> {
@@ -143,7 +171,7 @@ impl<'a> Scope<'a> {
                 }
             }
         };
-        let is_like = functions::like(&value.display(), &pattern.display(), escape);
+        let is_like = like(&value.display(), &pattern.display(), escape, self.meter)?;
         Ok(Value::Boolean(is_like))
     }
 
@@ -154,8 +182,8 @@ impl<'a> Scope<'a> {
         greatest: &'a Expr,
     ) -> Result<Value<'a>, Fault> {
         let value = self.value(value)?;
-        let from = value.compare(&self.value(least)?)?;
-        let to = value.compare(&self.value(greatest)?)?;
+        let from = self.compare(&value, &self.value(least)?)?;
+        let to = self.compare(&value, &self.value(greatest)?)?;
         let from = from.map(|ordering| ordering != Ordering::Less);
         let to = to.map(|ordering| ordering != Ordering::Greater);
         Ok(match (from, to) {
@@ -169,7 +197,7 @@ impl<'a> Scope<'a> {
         let value = self.value(value)?;
         let mut has_null = false;
         for other in list {
-            match value.compare(&self.value(other)?)? {
+            match self.compare(&value, &self.value(other)?)? {
                 Some(Ordering::Equal) => return Ok(Value::Boolean(true)),
                 Some(_) => {}
                 None => has_null = true,
@@ -188,7 +216,7 @@ impl<'a> Scope<'a> {
         for (condition, result) in arms {
             let is_met = match &compared {
                 Some(compared) => {
-                    compared.compare(&self.value(condition)?)? == Some(Ordering::Equal)
+                    self.compare(compared, &self.value(condition)?)? == Some(Ordering::Equal)
                 }
                 None => self.holds(condition)?,
             };

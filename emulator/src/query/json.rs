@@ -10,6 +10,9 @@ use super::row::text;
 use super::sql::Name;
 use super::value::Value;
 
+/// Steps for each byte that is passed over in search of a value.
+const BYTE_STEPS: usize = 2;
+
 /// The text of one JSON value, without white space around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<'a>(&'a [u8]);
@@ -42,12 +45,22 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// Steps of finding a value within it: so much of it is read, all of it where there is none.
+    pub fn steps_to(self, found: Option<Json<'_>>) -> usize {
+        let end = found.map(|found| found.0.as_ptr_range().end as usize);
+        let length = end.and_then(|end| end.checked_sub(self.0.as_ptr() as usize));
+        BYTE_STEPS * length.map_or(self.0.len(), |length| length.min(self.0.len()))
+    }
+
     /// The member of a name: the first one that matches.
     pub fn member(self, name: &Name) -> Option<Json<'a>> {
-        let mut members = self.members();
-        members
-            .find(|(key, _)| name.matches(key))
-            .map(|(_, value)| value)
+        let mut cursor = Cursor::within(self.0, b'{');
+        while let Some((key, value)) = cursor.next_member() {
+            if is_named(key, name) {
+                return Some(Json(value));
+            }
+        }
+        None
     }
 
     /// The item at a position.
@@ -59,9 +72,8 @@ impl<'a> Json<'a> {
     pub fn members(self) -> impl Iterator<Item = (Cow<'a, str>, Json<'a>)> {
         let mut cursor = Cursor::within(self.0, b'{');
         std::iter::from_fn(move || {
-            let name = cursor.next_value()?;
-            cursor.skip(b':');
-            Some((string(name), Json(cursor.next_value()?)))
+            let (name, value) = cursor.next_member()?;
+            Some((string(name), Json(value)))
         })
     }
 
@@ -90,6 +102,13 @@ impl<'a> Cursor<'a> {
         if let Some(rest) = self.rest.strip_prefix(&[sign]) {
             self.rest = rest.trim_ascii_start();
         }
+    }
+
+    /// The next member: its name in quotes, and its value.
+    fn next_member(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let name = self.next_value()?;
+        self.skip(b':');
+        Some((name, self.next_value()?))
     }
 
     /// The next value, past a comma; none before the closing bracket.
@@ -128,7 +147,8 @@ fn value_length(text: &[u8]) -> usize {
             at
         }
         _ => {
-            let end = text.iter().position(|b| b",:]}".contains(b));
+            let ends = |byte: &u8| matches!(byte, b',' | b':' | b']' | b'}');
+            let end = text.iter().position(ends);
             // A sign in a place of its own would hold the reader up for ever.
             end.unwrap_or(text.len()).max(1).min(text.len())
         }
@@ -146,6 +166,23 @@ fn string_length(text: &[u8]) -> usize {
         at += 2;
     }
     text.len()
+}
+
+/// Whether a string in quotes is a name. Most are told apart by their bytes; those with escapes,
+/// and bytes that are no UTF-8, are read.
+fn is_named(quoted: &[u8], name: &Name) -> bool {
+    let inside = quoted.strip_prefix(b"\"").unwrap_or(quoted);
+    let inside = inside.strip_suffix(b"\"").unwrap_or(inside);
+    let wanted = name.text.as_bytes();
+    let is_same = match name.is_exact {
+        true => inside == wanted,
+        false => inside.eq_ignore_ascii_case(wanted),
+    };
+    let has_escapes = memchr::memchr(b'\\', inside).is_some();
+    if !has_escapes && (is_same || inside.is_ascii()) {
+        return is_same;
+    }
+    name.matches(&string(quoted))
 }
 
 /// What a string in quotes says.

@@ -8,6 +8,9 @@ use super::request::{Answer, Format};
 use super::row::Row;
 use super::value::{Fault, Value};
 
+/// What a field of an Arrow row costs, in steps of [`Meter`](super::meter::Meter).
+const ARROW_FIELD_STEPS: usize = 16;
+
 /// Writes rows in the format that was asked for.
 #[derive(Debug)]
 pub enum Output {
@@ -68,6 +71,14 @@ impl Output {
         }
     }
 
+    /// What a row costs whatever is in it, in steps: each field of a schema is written.
+    pub fn row_steps(&self) -> usize {
+        match self {
+            Output::Arrow(writer) => ARROW_FIELD_STEPS * writer.fields(),
+            _ => 0,
+        }
+    }
+
     /// Writes the rows that are held.
     pub fn flush(&mut self, out: &mut Vec<u8>) {
         if let Output::Arrow(writer) = self
@@ -88,7 +99,7 @@ impl Output {
         values: &[Value<'_>],
     ) -> Result<(), Fault> {
         match self {
-            Output::Arrow(writer) => writer.row(values.iter().cloned())?,
+            Output::Arrow(writer) => writer.row(values.iter())?,
             Output::Delimited(writer) => {
                 for (index, value) in values.iter().enumerate() {
                     writer.field(out, index, value.display().as_bytes());

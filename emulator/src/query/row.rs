@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::json::Json;
+use super::meter::Meter;
 use super::sql::{Name, Step};
 use super::value::{Fault, Value};
 
@@ -19,13 +20,18 @@ pub enum Row<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
-    ends: &'a [usize],
+    ends: &'a [u32],
 }
 
 impl<'a> Fields<'a> {
     /// Fields one after the other, and where each ends.
-    pub fn new(bytes: &'a [u8], ends: &'a [usize]) -> Self {
+    pub fn new(bytes: &'a [u8], ends: &'a [u32]) -> Self {
         Fields { bytes, ends }
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.ends.len()
     }
 
     /// One of them, from 0.
@@ -35,7 +41,7 @@ impl<'a> Fields<'a> {
             Some(before) => *self.ends.get(before)?,
             None => 0,
         };
-        self.bytes.get(start..end)
+        self.bytes.get(start as usize..end as usize)
     }
 
     /// All of them.
@@ -60,20 +66,35 @@ impl<'a> Row<'a> {
     }
 
     /// The field of a name, and what is below it.
-    pub fn field(&self, name: &Name, steps: &[Step]) -> Value<'a> {
+    ///
+    /// # Errors
+    /// [`Fault::TimedOut`] when looking for it takes too many steps.
+    pub fn field(&self, name: &Name, steps: &[Step], meter: &Meter) -> Result<Value<'a>, Fault> {
         let Row::Json(json) = self else {
-            return Value::Missing;
+            return Ok(Value::Missing);
         };
-        let field = json.member(name);
-        let found = steps.iter().try_fold(field, |found, step| {
-            let json = found?;
-            Some(match step {
-                Step::Member(name) => json.member(name),
-                Step::Item(index) => json.item(*index),
+        let mut found = json.member(name);
+        meter.step(json.steps_to(found))?;
+        for step in steps {
+            let Some(within) = found else {
+                break;
+            };
+            found = match step {
+                Step::Member(name) => within.member(name),
+                Step::Item(index) => within.item(*index),
                 Step::Each => None,
-            })
-        });
-        found.flatten().map_or(Value::Missing, Json::value)
+            };
+            meter.step(within.steps_to(found))?;
+        }
+        Ok(found.map_or(Value::Missing, Json::value))
+    }
+
+    /// Bytes of the row, and of what tells where its fields are.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Row::Fields(fields) => fields.bytes.len() + size_of_val(fields.ends),
+            Row::Json(json) => json.raw().len(),
+        }
     }
 }
 

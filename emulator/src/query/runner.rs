@@ -17,7 +17,7 @@ use super::csv;
 use super::json::Json;
 use super::json::scan::{Broken, Scanner};
 use super::request::{Format, QueryRequest};
-use super::row::{Row, text};
+use super::row::Row;
 use work::Work;
 
 /// How often progress is told, in bytes.
@@ -26,6 +26,10 @@ const PROGRESS_BYTES: u64 = 4 * MIB;
 const RESULT_BYTES_MAX: usize = 4 * MIB as usize;
 /// What is held of one record, in bytes: ours.
 const RECORD_BYTES_MAX: usize = 16 * MIB as usize;
+
+/// Steps of [`Meter`](super::meter::Meter) after which others get their turn: about 30 ms. The
+/// record that is begun is ended first.
+const TURN_STEPS: u64 = 1 << 24;
 
 /// A record is longer than [`RECORD_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,26 +125,29 @@ impl Runner {
         self.is_over
     }
 
-    /// Reads the next bytes of the blob.
+    /// Reads the next bytes of the blob: all of them, or as many as one turn takes. How many.
     ///
     /// # Errors
     /// As [`Runner::new`], as long as it [awaits the header](Runner::awaits_header).
-    pub fn read(&mut self, mut bytes: &[u8]) -> Result<(), StorageError> {
-        while !bytes.is_empty() && !self.is_over {
+    pub fn read(&mut self, bytes: &[u8]) -> Result<usize, StorageError> {
+        let turn_ends = self.work.meter.steps() + TURN_STEPS;
+        let mut left = bytes;
+        while !left.is_empty() && !self.is_over && self.work.meter.steps() < turn_ends {
             let to_tell = PROGRESS_BYTES - self.scanned % PROGRESS_BYTES;
-            let length = bytes
+            let length = left
                 .len()
                 .min(usize::try_from(to_tell).unwrap_or(usize::MAX));
-            let (part, rest) = bytes.split_at(length);
-            bytes = rest;
-            self.records(part)?;
-            self.scanned += part.len() as u64;
+            let (part, _) = left.split_at(length);
+            let taken = self.next_record(part)?;
+            left = left.get(taken..).unwrap_or_default();
+            self.scanned += taken as u64;
             let is_due = self.scanned.is_multiple_of(PROGRESS_BYTES);
-            if (is_due || self.work.frames.holds_many_errors()) && !self.is_over {
+            let is_told = self.scanned == self.told || self.is_over;
+            if (is_due || self.work.frames.holds_many_errors()) && !is_told {
                 self.tell();
             }
         }
-        Ok(())
+        Ok(bytes.len() - left.len())
     }
 
     /// The blob has ended, or nothing more is wanted of it.
@@ -165,8 +172,8 @@ impl Runner {
         Ok(())
     }
 
-    /// The frames since the last call.
-    pub fn take(&mut self) -> Bytes {
+    /// The frames since the last call, in pieces.
+    pub fn take(&mut self) -> Vec<Bytes> {
         self.work.frames.take()
     }
 
@@ -177,23 +184,22 @@ impl Runner {
         self.told = self.scanned;
     }
 
-    fn records(&mut self, part: &[u8]) -> Result<(), StorageError> {
+    /// Reads up to the end of a record, or of the part. How many bytes that are; the whole part
+    /// where nothing more is wanted of the blob.
+    fn next_record(&mut self, part: &[u8]) -> Result<usize, StorageError> {
         let mut left = part;
-        loop {
-            let found = match &mut self.input {
-                Input::Delimited(reader) => reader.next(&mut left).map_err(Broken::from),
-                Input::Json(scanner) => scanner.next(&mut left),
-            };
-            let at = self.scanned + (part.len() - left.len()) as u64;
-            match found {
-                Ok(true) => self.record(at)?,
-                Ok(false) => return Ok(()),
-                Err(broken) => self.break_off(broken, at),
-            }
-            if self.is_over {
-                return Ok(());
-            }
+        let found = match &mut self.input {
+            Input::Delimited(reader) => reader.next(&mut left).map_err(Broken::from),
+            Input::Json(scanner) => scanner.next(&mut left),
+        };
+        let taken = part.len() - left.len();
+        let at = self.scanned + taken as u64;
+        match found {
+            Ok(true) => self.record(at)?,
+            Ok(false) => {}
+            Err(broken) => self.break_off(broken, at),
         }
+        Ok(if self.is_over { part.len() } else { taken })
     }
 
     fn last_record(&mut self) -> Result<(), StorageError> {
@@ -215,6 +221,10 @@ impl Runner {
 
     /// Takes the record that ends at this place.
     fn record(&mut self, end: u64) -> Result<(), StorageError> {
+        if let Err(fault) = self.work.meter.next_record(end) {
+            self.is_over = self.work.fault(fault, self.record_start);
+            return Ok(());
+        }
         match &self.input {
             Input::Delimited(reader) => {
                 let (start, fields) = (self.record_start, reader.fields());
@@ -223,8 +233,7 @@ impl Runner {
                     let batch = split.add(end - start);
                     self.work.batch(batch);
                 } else if self.work.awaits_header {
-                    let names = fields.iter().map(|name| text(name).into_owned());
-                    return self.work.bind(Some(names.collect()));
+                    return self.work.bind_to(fields);
                 } else {
                     self.is_over = self.work.row(Row::Fields(fields), start);
                 }

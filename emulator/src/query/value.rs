@@ -42,6 +42,11 @@ pub enum Fault {
     ArithmeticOverflow,
     /// The name is ours.
     DivideByZero,
+    /// The query takes longer than it may. Name and text are those of the refusal, 500
+    /// `OperationTimedOut`, which comes too late for a status.
+    TimedOut,
+    /// A record leads to more than is held at once; the name is ours.
+    TooLarge,
 }
 
 impl Fault {
@@ -52,7 +57,17 @@ impl Fault {
             Fault::InvalidColumnOrdinal => ("InvalidColumnOrdinal", "Invalid column ordinal."),
             Fault::ArithmeticOverflow => ("ArithmeticOverflow", "Arithmetic overflow."),
             Fault::DivideByZero => ("DivideByZero", "Division by zero."),
+            Fault::TimedOut => (
+                "OperationTimedOut",
+                "Operation could not be completed within the permitted time.",
+            ),
+            Fault::TooLarge => ("ResultTooLarge", "The results of one record are too large."),
         }
+    }
+
+    /// Whether there is no answer for any other row either.
+    pub fn is_fatal(self) -> bool {
+        matches!(self, Fault::TimedOut | Fault::TooLarge)
     }
 }
 
@@ -93,6 +108,15 @@ impl<'a> Value<'a> {
     /// Null, or not there.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null | Value::Missing)
+    }
+
+    /// Length of the text that it is, or is written as in its record; 0 for all other values.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Value::Text(text) => text.len(),
+            Value::Json(json) => json.raw().len(),
+            _ => 0,
+        }
     }
 
     /// Detached from the row that it was read from.

@@ -9,10 +9,11 @@ use crate::call::Call;
 
 /// Delete Blob: a version needs `x`, what is to be gone for good `y`.
 pub fn deletion(call: &Call) -> Option<&'static str> {
-    if call.query("deletetype").is_some() {
+    let names = |parameter| call.query(parameter).is_some_and(|value| !value.is_empty());
+    if names("deletetype") {
         Some("y")
     } else {
-        call.query("versionid").map(|_| "x")
+        names("versionid").then_some("x")
     }
 }
 
@@ -131,7 +132,8 @@ impl Access {
         self
     }
 
-    /// Whatever resource type an account SAS has: the parts of a batch are judged one by one.
+    /// Whatever resource type an account SAS has: for a batch, whose parts are judged one by one,
+    /// and for what concerns the account.
     #[must_use]
     pub const fn with_any_scope(mut self) -> Self {
         self.any_scope = true;

@@ -20,6 +20,9 @@ const fn op(
     Entry { service: Service::Blob, id, title, verb, on, restype, comp, when, access, run }
 }
 
+/// Every permission letter: any one of them will do.
+const ANY: &str = "rwdlacupxtfiy";
+
 /// Where several lines share method, resource and query, the first whose predicate holds serves.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
@@ -28,9 +31,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_GetStatistics", "Get Blob Service Stats", Verb::Get, Kind::Service, ("service", "stats"), always, Access::service("r"), read::<service::stats::GetServiceStats>()),
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::token(), read::<service::user_delegation_key::GetUserDelegationKey>()),
-    op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
-    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service("rwdlacupxtfiy").with_any_scope(), batch::batch()),
-    op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::service("f"), read::<service::find_blobs::FindBlobs>()),
+    op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service(ANY).with_any_scope(), read::<service::account_info::GetAccountInfo>()),
+    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service(ANY).with_any_scope(), batch::batch()),
+    op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::object("f").with_service_sas(""), read::<service::find_blobs::FindBlobs>()),
     op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), write::<container::create::CreateContainer>()),
     op("Container_GetProperties", "Get Container Properties", Verb::GetOrHead, Kind::Container, ("container", ""), always, Access::container("r").public(Anonymous::Container), read::<container::get_properties::GetContainerProperties>()),
     op("Container_GetMetadata", "Get Container Metadata", Verb::GetOrHead, Kind::Container, ("container", "metadata"), always, Access::container("r").public(Anonymous::Container), read::<container::get_metadata::GetContainerMetadata>()),
@@ -40,7 +43,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_SetAccessPolicy", "Set Container ACL", Verb::Put, Kind::Container, ("container", "acl"), always, Access::owner(), write::<container::set_access_policy::SetContainerAcl>()),
     op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), write::<container::restore::RestoreContainer>()),
     op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), write::<container::rename::RenameContainer>()),
-    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container("rwdlacupxtfiy").with_any_scope().with_service_sas("rwdlacupxtfiy"), batch::batch()),
+    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container(ANY).with_any_scope().with_service_sas(ANY), batch::batch()),
     op("Container_FilterBlobs", "Find Blobs by Tags in Container", Verb::Get, Kind::Container, ("container", "blobs"), always, Access::container("f").with_service_sas("f"), read::<service::find_blobs::FindBlobs>()),
     op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ChangeLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_change, Access::container("w"), write::<container::lease::LeaseContainer>()),
@@ -49,7 +52,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_AcquireLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), always, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
     op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
-    op("Container_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Container, ("account", "properties"), always, Access::container("rwdlacup").with_service_sas("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
+    op("Container_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Container, ("account", "properties"), always, Access::container(ANY).with_any_scope().with_service_sas(ANY), read::<service::account_info::GetAccountInfo>()),
     op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get::GetBlob>()),
     op("Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get_properties::GetBlobProperties>()),
     op("Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), read::<blob::metadata::GetBlobMetadata>()),
@@ -77,7 +80,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Blob_AcquireLease", "Lease Blob", Verb::Put, Kind::Blob, ("", "lease"), always, Access::object("w"), write::<blob::lease::LeaseBlob>()),
     op("Blob_CreateSnapshot", "Snapshot Blob", Verb::Put, Kind::Blob, ("", "snapshot"), always, Access::object("cw"), write::<blob::snapshot::SnapshotBlob>()),
     op("Blob_SetTier", "Set Blob Tier", Verb::Put, Kind::Blob, ("", "tier"), always, Access::object("w"), write::<blob::tier::SetBlobTier>()),
-    op("Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object("rwdlacup"), read::<service::account_info::GetAccountInfo>()),
+    op("Blob_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Blob, ("account", "properties"), always, Access::object(ANY).with_any_scope(), read::<service::account_info::GetAccountInfo>()),
     op("BlockBlob_StageBlockFromURL", "Put Block From URL", Verb::Put, Kind::Blob, ("", "block"), from_url, Access::object("w"), write::<blob::put_block_from_url::PutBlockFromUrl>()),
     op("BlockBlob_StageBlock", "Put Block", Verb::Put, Kind::Blob, ("", "block"), always, Access::object("w"), write::<blob::put_block::PutBlock>()),
     op("BlockBlob_CommitBlockList", "Put Block List", Verb::Put, Kind::Blob, ("", "blocklist"), always, Access::object("w"), write::<blob::put_block_list::PutBlockList>()),

@@ -23,6 +23,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub enum Form {
     /// `<Error>`: the Blob and the Queue service.
     Plain,
+    /// JSON: the Data Lake interface of the Blob service.
+    DataLake,
     /// Those of a request to the Table service that could not be read.
     Unread,
     /// Those about settings of the Table service or of a table.
@@ -34,6 +36,9 @@ pub enum Form {
 impl Form {
     /// The form for a call.
     pub fn of(call: &Call) -> Self {
+        if call.target.data_lake {
+            return Form::DataLake;
+        }
         if call.service() != Service::Table {
             return Form::Plain;
         }
@@ -102,7 +107,7 @@ pub(super) fn tells_code(code: ErrorCode, form: Form) -> bool {
     match form {
         Form::Data(..) => is_early(code),
         Form::Unread => false,
-        Form::Plain | Form::Settings => true,
+        Form::Plain | Form::DataLake | Form::Settings => true,
     }
 }
 

@@ -153,7 +153,7 @@ pub(super) fn answer_all(group: Vec<Box<dyn Work>>, outcome: Result<(), StoreErr
     drop(Answers { group, outcome });
 }
 
-fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
+pub(super) fn check_sizes(writes: &Writes) -> Result<(), StorageError> {
     let largest = writes.values().flatten().map(Bytes::len).max();
     match largest {
         Some(bytes) if bytes > VALUE_BYTES_MAX => Err(StorageError::internal(format!(

@@ -6,6 +6,7 @@
 //! everybody is answered. If a write fails in between, what is on disk is unknown: the mask stays
 //! and the store takes no more writes until it is opened again.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,15 +18,15 @@ use smalt_protocol::Timestamp;
 use super::commit::{Group, Stamps, Work, answer_all, encode_stamp, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
-use super::extents::Reservation;
+use super::extents::{Reservation, Segments};
 use super::failpoint;
-use super::home::Purpose;
+use super::home::{Home, Purpose};
 use super::keys;
 use super::known::{Known, Remembering, old_values};
 use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
 use super::sync::mpsc::{Receiver, SyncSender};
-use super::view::Writes;
+use super::view::{Stamp, Writes};
 use crate::planted::planted;
 
 /// Commits in one group: bounds the memory of a group and the wait of its first member.
@@ -37,12 +38,47 @@ pub(super) enum Request {
     Commit(Box<dyn Work>),
     /// Write out and sync what was committed.
     WriteOut(SyncSender<StoreResult<()>>),
-    /// Forget everything.
-    Reset(SyncSender<StoreResult<()>>),
     /// Let time go on from the clock's, which is behind the last commit's.
     Rebase(SyncSender<StoreResult<()>>),
+    /// Go on with another state.
+    Replace(Box<Next>, SyncSender<StoreResult<()>>),
     /// Make everything durable and end.
     Close(SyncSender<StoreResult<()>>),
+}
+
+/// The state that takes the place of the current one.
+pub(super) enum Next {
+    /// Nothing at all.
+    Empty,
+    /// What was prepared beside the current state.
+    Built(Built),
+}
+
+/// A state that was prepared beside the current one, and is durable where that one is.
+pub(super) struct Built {
+    pub(super) engine: Box<dyn Engine>,
+    pub(super) reached: Stamp,
+    /// Those that it refers to, in memory.
+    pub(super) segments: Segments,
+    /// Payloads that it took, kept until it is the current state.
+    pub(super) held: Vec<Reservation>,
+}
+
+type Taken = (Box<dyn Engine>, Segments, Vec<Reservation>);
+
+impl Next {
+    fn take(self, home: &Home) -> StoreResult<Taken> {
+        match self {
+            Next::Empty => Ok((home.next_engine()?, BTreeMap::new(), Vec::new())),
+            Next::Built(mut built) => {
+                home.switch(built.reached)?;
+                let own = built.held.iter().map(Reservation::segment);
+                let own = own.map(|segment| (segment.number(), Arc::clone(segment)));
+                built.segments.extend(own);
+                Ok((built.engine, built.segments, built.held))
+            }
+        }
+    }
 }
 
 /// What a group of commits has done.
@@ -98,8 +134,8 @@ impl Committer {
                 Request::WriteOut(answer) => {
                     let _ = answer.send(self.write_out());
                 }
-                Request::Reset(answer) => {
-                    let _ = answer.send(self.reset());
+                Request::Replace(next, answer) => {
+                    let _ = answer.send(self.replace(*next));
                 }
                 Request::Rebase(answer) => {
                     let _ = answer.send(self.rebase());
@@ -321,29 +357,30 @@ impl Committer {
         Arc::clone(&self.shared)
     }
 
-    /// Forgets everything: state, payloads, time.
-    pub(super) fn reset(&mut self) -> StoreResult<()> {
+    /// Goes on with another state in place of the current one: state, payloads, time.
+    pub(super) fn replace(&mut self, next: Next) -> StoreResult<()> {
         self.shared.writable()?;
         // After a failure it is unknown which of the two engines a restart would find.
-        let empty = guarded(|| self.shared.home.next_engine());
-        let empty = empty.inspect_err(|error| self.shared.fail(error))?;
+        let engine = guarded(|| next.take(&self.shared.home));
+        let (engine, segments, held) = engine.inspect_err(|error| self.shared.fail(error))?;
         let old = {
             let mut published = self.shared.published.write();
-            self.shared.extents.clear();
+            self.shared.extents.replace(segments);
             std::mem::replace(
                 &mut *published,
                 Published {
-                    engine: Arc::from(empty),
+                    engine: Arc::from(engine),
                     mask: Writes::new(),
                 },
             )
         };
-        drop(old);
+        drop((old, held));
         failpoint::reach("reset.published");
-        self.shared.last_now.store(0, Ordering::Release);
         let last = self
             .shared
             .unmasked(|view: &Unmasked<'_>| read_stamp(view))?;
+        let now = last.now.ticks();
+        self.shared.last_now.store(now, Ordering::Release);
         self.stamps = Stamps::new(&self.shared, last);
         self.shared.home.remove_others()
     }

@@ -41,6 +41,8 @@ pub struct StoreConfig {
     pub cache_bytes: u64,
     /// A segment of extents is closed at this size; a larger payload gets one of its own.
     pub segment_bytes: u64,
+    /// What payloads in extents may take together in [`Mode::Memory`], in bytes.
+    pub memory_limit: Option<u64>,
     /// Commits go on only when they are told to: [`Store::step`](super::Store::step).
     #[cfg(any(test, feature = "schedule"))]
     pub stepped: bool,
@@ -69,6 +71,7 @@ impl StoreConfig {
             clock,
             cache_bytes: CACHE_BYTES,
             segment_bytes: SEGMENT_BYTES,
+            memory_limit: None,
             #[cfg(any(test, feature = "schedule"))]
             stepped: false,
         }

@@ -1,6 +1,7 @@
 //! The narrow trait behind which an ordered map of small values stands, and the one in memory.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::RwLock;
@@ -27,11 +28,26 @@ pub(super) trait Engine: Send + Sync {
 
     /// Bytes that the engine takes on disk.
     fn disk_bytes(&self) -> u64;
+
+    /// Everything as it is now, where that costs nothing.
+    fn frozen(&self) -> Option<Arc<Records>> {
+        None
+    }
 }
 
-/// Keeps everything in an ordered map.
+/// All entries of an engine.
+pub(super) type Records = BTreeMap<Vec<u8>, Bytes>;
+
+/// Keeps everything in an ordered map, which is copied by the first write after somebody froze it.
 #[derive(Default)]
-pub(super) struct MemoryEngine(RwLock<BTreeMap<Vec<u8>, Bytes>>);
+pub(super) struct MemoryEngine(RwLock<Arc<Records>>);
+
+impl MemoryEngine {
+    /// An engine that goes on from these entries.
+    pub(super) fn of(records: Arc<Records>) -> Self {
+        MemoryEngine(RwLock::new(records))
+    }
+}
 
 impl Engine for MemoryEngine {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
@@ -63,7 +79,8 @@ impl Engine for MemoryEngine {
     }
 
     fn apply(&self, writes: &Writes) -> StoreResult<()> {
-        let mut map = self.0.write();
+        let mut shared = self.0.write();
+        let map = Arc::make_mut(&mut shared);
         for (key, written) in writes {
             match written {
                 // A copy: the value may be a slice that keeps a larger buffer alive.
@@ -80,5 +97,9 @@ impl Engine for MemoryEngine {
 
     fn disk_bytes(&self) -> u64 {
         0
+    }
+
+    fn frozen(&self) -> Option<Arc<Records>> {
+        Some(Arc::clone(&self.0.read()))
     }
 }

@@ -12,6 +12,7 @@
 //! In memory a segment holds one payload.
 
 mod carve;
+mod memory;
 mod registry;
 mod segment;
 
@@ -19,6 +20,9 @@ pub use carve::Carved;
 pub(super) use carve::carve;
 pub(super) use registry::{Extents, Reservation, Sweep};
 pub use segment::Segment;
+
+/// Segments by number.
+pub(super) type Segments = std::collections::BTreeMap<u64, std::sync::Arc<Segment>>;
 
 /// Bytes of a payload in one frame, the unit that is checked.
 pub(super) const FRAME_BYTES: usize = 64 * 1024;

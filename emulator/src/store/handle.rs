@@ -9,7 +9,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use super::commit::{Commit, Work};
-use super::committer::{Committer, Request};
+use super::committer::{Committer, Next, Request};
 use super::config::{Mode, StoreConfig};
 use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
@@ -18,9 +18,11 @@ use super::home::{Bare, Home, Purpose};
 use super::maintain::{MaintainReport, Maintenance};
 use super::payload::{self, Payload};
 use super::reader::PayloadReader;
+use super::saved::Saved;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
+use super::successor::Successor;
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
@@ -37,6 +39,9 @@ pub(super) struct Inner {
     shared: Arc<Shared>,
     lane: Lane,
     maintenance: Maintenance,
+    saved: Saved,
+    /// Held by whoever prepares another state.
+    replacing: Mutex<()>,
     opened_after: Timestamp,
 }
 
@@ -88,11 +93,13 @@ impl Store {
                 Extents::open(disk, dir, config.segment_bytes, durable, &needed)
                     .map_err(|error| cannot_open(error.to_string()))?
             }
-            _ => Extents::in_memory(),
+            _ => Extents::in_memory(config.memory_limit.unwrap_or(u64::MAX)),
         };
+        let saved = Saved::open(&home, &extents).map_err(|error| cannot_open(error.to_string()))?;
         let lost = extents.lost(&needed);
-        let clock = config.clock.clone();
-        let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
+        let store = Self::start(&config, home, engine, extents, saved);
+        let store = store.map_err(|error| cannot_open(error.to_string()))?;
+        let shared = store.0.shared();
         if !lost.is_empty() {
             shared.keep_everything(format!("segments {lost:?} are missing or too short"));
         }
@@ -100,20 +107,32 @@ impl Store {
             let told = format!("{copy} holds what an earlier opening found damaged");
             shared.keep_everything(format!("{told}; remove it when nothing is missed"));
         }
-        let committer =
-            Committer::new(Arc::clone(&shared)).map_err(|error| cannot_open(error.to_string()))?;
-        let opened_after = committer.last_tick();
-        let lane = Lane::start(&config, committer).map_err(|e| cannot_open(e.to_string()))?;
-        let store = Store(Arc::new(Inner {
-            shared,
-            lane,
-            maintenance: Maintenance::default(),
-            opened_after,
-        }));
         for trouble in store.troubles() {
             tracing::warn!("{trouble}");
         }
         Ok(store)
+    }
+
+    pub(super) fn start(
+        config: &StoreConfig,
+        home: Home,
+        engine: Box<dyn Engine>,
+        extents: Extents,
+        saved: Saved,
+    ) -> StoreResult<Store> {
+        let clock = config.clock.clone();
+        let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
+        let committer = Committer::new(Arc::clone(&shared))?;
+        let opened_after = committer.last_tick();
+        let lane = Lane::start(config, committer).map_err(|e| StoreError::Io(e.to_string()))?;
+        Ok(Store(Arc::new(Inner {
+            shared,
+            lane,
+            maintenance: Maintenance::default(),
+            saved,
+            replacing: Mutex::new(()),
+            opened_after,
+        })))
     }
 
     /// A store of these parts that takes no writes.
@@ -132,6 +151,8 @@ impl Store {
             shared,
             lane: Lane::Inline(Mutex::new(committer)),
             maintenance: Maintenance::default(),
+            saved: Saved::default(),
+            replacing: Mutex::new(()),
         })))
     }
 
@@ -257,15 +278,33 @@ impl Store {
     /// # Errors
     /// When the store takes no writes.
     pub fn reset(&self) -> StoreResult<()> {
-        match &self.0.lane {
-            Lane::Inline(committer) => committer.lock().reset(),
-            Lane::Thread { requests, .. } => {
-                let asked = ask(requests.read().as_ref(), Request::Reset);
-                asked.and_then(answer_of)
+        let _alone = self.0.replacing.lock();
+        self.0.replace(Next::Empty)
+    }
+
+    /// Builds another state beside the current one and goes on with it: after a crash there is the
+    /// one or the other. What is written to the current state meanwhile goes with it.
+    ///
+    /// # Errors
+    /// Those of `build`, which leave the current state as it is; when the store takes no writes.
+    pub fn replace<T, E: From<StoreError>>(
+        &self,
+        build: impl FnOnce(&mut Successor<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _alone = self.0.replacing.lock();
+        self.0.shared.writable()?;
+        let mut successor = Successor::new(&self.0)?;
+        let built = build(&mut successor).and_then(|built| Ok((built, successor.finish()?)));
+        match built {
+            Ok((built, next)) => {
+                self.0.replace(Next::Built(next))?;
+                Ok(built)
             }
-            #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped
-                .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::reset)),
+            Err(error) => {
+                // What is left of it is in nobody's way, and gone after the next start.
+                let _ = self.0.shared.home.remove_others();
+                Err(error)
+            }
         }
     }
 
@@ -296,6 +335,16 @@ impl Store {
         self.0.close()
     }
 
+    /// Whether it keeps nothing on disk.
+    pub fn is_in_memory(&self) -> bool {
+        self.0.shared.mode == Mode::Memory
+    }
+
+    /// Whether nothing was ever committed to it.
+    pub fn is_fresh(&self) -> bool {
+        self.last_used().ticks() == 0
+    }
+
     /// The store's figures.
     pub fn stats(&self) -> Stats {
         let (segments, segment_bytes) = self.0.shared.extents.size();
@@ -313,6 +362,31 @@ impl Store {
 impl Inner {
     pub(super) fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    pub(super) fn saved(&self) -> &Saved {
+        &self.saved
+    }
+
+    /// The lock of whoever prepares another state.
+    pub(super) fn replacing(&self) -> &Mutex<()> {
+        &self.replacing
+    }
+
+    pub(super) fn replace(&self, next: Next) -> StoreResult<()> {
+        match &self.lane {
+            Lane::Inline(committer) => committer.lock().replace(next),
+            Lane::Thread { requests, .. } => {
+                let asked = ask(requests.read().as_ref(), |answer| {
+                    Request::Replace(Box::new(next), answer)
+                });
+                asked.and_then(answer_of)
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.finish(|committer| {
+                committer.map_or(Err(StoreError::Closed), |committer| committer.replace(next))
+            }),
+        }
     }
 
     pub(super) fn stage(&self, len: u64, purpose: Purpose) -> StoreResult<PayloadWriter> {
@@ -463,7 +537,7 @@ type Asked = mpsc::Receiver<StoreResult<()>>;
 /// Asks the committer; its answer is waited for when no lock is held any more.
 fn ask(
     requests: Option<&mpsc::Sender<Request>>,
-    request: fn(mpsc::SyncSender<StoreResult<()>>) -> Request,
+    request: impl FnOnce(mpsc::SyncSender<StoreResult<()>>) -> Request,
 ) -> StoreResult<Asked> {
     let (sender, answer) = mpsc::sync_channel(1);
     let sent = requests.ok_or(StoreError::Closed)?.send(request(sender));

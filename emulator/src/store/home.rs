@@ -6,6 +6,7 @@
 //! reserve        room that is given up when the disk is full; only while the store is open
 //! sled-<n>/      the metadata engine; a reset begins the next number
 //! extents/       segments of payloads
+//! snapshots/     named snapshots of the state
 //! damaged-<n>/   a copy of an engine directory that could not be opened
 //! ```
 
@@ -102,7 +103,36 @@ impl Home {
     pub(super) fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
         match self {
             Home::Memory => Ok(Box::new(MemoryEngine::default())),
-            Home::Files(files) => files.next_engine(),
+            Home::Files(files) => {
+                let engine = files.prepare()?;
+                files.switch(0)?;
+                Ok(engine)
+            }
+        }
+    }
+
+    /// An empty engine beside the current one: a start does not find it before
+    /// [`Home::switch`].
+    pub(super) fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
+        match self {
+            Home::Memory => Ok(Box::new(MemoryEngine::default())),
+            Home::Files(files) => files.prepare(),
+        }
+    }
+
+    /// Makes the prepared engine, which is synced and has reached this stamp, the current one.
+    pub(super) fn switch(&self, reached: Stamp) -> StoreResult<()> {
+        match self {
+            Home::Memory => Ok(()),
+            Home::Files(files) => files.switch(reached.tick.ticks()),
+        }
+    }
+
+    /// Disk and directory, where there are such.
+    pub(super) fn files(&self) -> Option<(&Arc<dyn Disk>, &Path)> {
+        match self {
+            Home::Memory => None,
+            Home::Files(files) => Some((&files.disk, &files.dir)),
         }
     }
 
@@ -329,7 +359,7 @@ impl Files {
         })
     }
 
-    fn next_engine(&self) -> StoreResult<Box<dyn Engine>> {
+    fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
         let next = self.index.load(Ordering::Relaxed) + 1;
         self.disk
             .remove_dir(&self.engine_dir(next))
@@ -337,13 +367,17 @@ impl Files {
         let engine = self.engine(next)?;
         begin(engine.as_ref())?;
         failpoint::reach("reset.engine_begun");
-        self.disk.sync_dir(&self.dir).map_err(io_error)?;
-        self.index.store(next, Ordering::Relaxed);
-        self.watch_files().map_err(io_error)?;
-        // From here on a restart finds the empty engine.
-        self.note(0).map_err(io_error)?;
-        failpoint::reach("reset.noted");
         Ok(engine)
+    }
+
+    fn switch(&self, tick: u64) -> StoreResult<()> {
+        self.disk.sync_dir(&self.dir).map_err(io_error)?;
+        self.index.fetch_add(1, Ordering::Relaxed);
+        self.watch_files().map_err(io_error)?;
+        // From here on a restart finds the new engine.
+        self.note(tick).map_err(io_error)?;
+        failpoint::reach("reset.noted");
+        Ok(())
     }
 
     fn engine(&self, index: u64) -> StoreResult<Box<dyn Engine>> {

@@ -171,7 +171,7 @@ mod queue {
         is_found(|| {
             let (requests, waiting) = mpsc::channel();
             let serving = thread::spawn(move || {
-                let extents = Extents::in_memory();
+                let extents = Extents::in_memory(u64::MAX);
                 let engine = Box::new(MemoryEngine::default());
                 let home = Home::Memory;
                 let shared = Shared::new(Mode::Memory, clock(), home, engine, extents);
@@ -246,7 +246,7 @@ mod mask {
     fn shared(fails: bool) -> Arc<Shared> {
         let map = MemoryEngine::default();
         let engine = Box::new(Unsynced { map, fails });
-        let extents = Extents::in_memory();
+        let extents = Extents::in_memory(u64::MAX);
         Arc::new(Shared::new(
             Mode::Durable,
             clock(),

@@ -20,8 +20,19 @@ const SEGMENT: u8 = 0x03;
 const SEGMENT_PAYLOAD: u8 = 0x04;
 
 /// Where a payload is.
-pub(super) fn location(id: PayloadId) -> Vec<u8> {
+pub fn location(id: PayloadId) -> Vec<u8> {
     numbered(LOCATION, id.0)
+}
+
+/// The payload of a [`location`] key; `None` for other keys.
+pub fn payload_at(key: &[u8]) -> Option<PayloadId> {
+    let id = key.strip_prefix(&[LOCATION])?;
+    id.try_into().ok().map(u64::from_be_bytes).map(PayloadId)
+}
+
+/// Whether a record is about this store alone: its format, where payloads are, what segments hold.
+pub(super) fn is_local(key: &[u8]) -> bool {
+    key == FORMAT || matches!(key.first(), Some(&(LOCATION | SEGMENT | SEGMENT_PAYLOAD)))
 }
 
 /// How many references a payload has beyond the first.

@@ -38,6 +38,14 @@ pub(super) enum Source {
 }
 
 impl Payload {
+    pub(super) fn new(len: u64, source: Source) -> Self {
+        Payload { len, source }
+    }
+
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len
@@ -181,21 +189,13 @@ pub fn release(tx: &mut Transaction<'_>, id: PayloadId) -> StoreResult<()> {
 /// [`StoreError::Corrupt`] when there is no such payload, or its segment is gone.
 pub fn location(view: &dyn View, id: PayloadId) -> StoreResult<Payload> {
     match Location::read(view, id)?.ok_or_else(|| missing(id))? {
-        Location::Inline(bytes) => Ok(Payload {
-            len: bytes.len() as u64,
-            source: Source::Inline(bytes),
-        }),
+        Location::Inline(bytes) => Ok(Payload::new(bytes.len() as u64, Source::Inline(bytes))),
         Location::Extent(at) => {
             let segment = view
                 .pin(at.segment)
                 .ok_or_else(|| StoreError::Corrupt(format!("segment {} is missing", at.segment)))?;
-            Ok(Payload {
-                len: at.len,
-                source: Source::Extent {
-                    segment,
-                    offset: at.offset,
-                },
-            })
+            let offset = at.offset;
+            Ok(Payload::new(at.len, Source::Extent { segment, offset }))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What readers, stagings and the committer share.
 
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,11 +10,12 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
 use super::config::Mode;
-use super::engine::Engine;
+use super::engine::{Engine, Records};
 use super::error::{StoreError, StoreResult};
-use super::extents::{Extents, Segment};
+use super::extents::{Extents, Segment, Segments};
 use super::failpoint;
 use super::home::{Home, Purpose};
+use super::keys;
 use super::points::Points;
 use super::stats::Counters;
 use super::sync::{IS_CHECKED, RwLock};
@@ -108,6 +111,27 @@ impl Shared {
             engine: engine.as_ref(),
             extents: &self.extents,
         })
+    }
+
+    /// All records as readers see them, and the segments that they refer to.
+    pub(super) fn frozen(&self) -> StoreResult<(Arc<Records>, Segments)> {
+        let published = self.published.read();
+        let view = Masked {
+            published: &published,
+            extents: &self.extents,
+        };
+        let segments = segments(&view)?;
+        if published.mask.is_empty()
+            && let Some(records) = published.engine.frozen()
+        {
+            return Ok((records, segments));
+        }
+        let mut records = Records::new();
+        view.scan(&[], &LAST_KEY, &mut |key, value| {
+            records.insert(key.to_vec(), value.clone());
+            ControlFlow::Continue(())
+        })?;
+        Ok((Arc::new(records), segments))
     }
 
     /// The time at which a commit is asked for. Tokio's paused clock shows its time to its own
@@ -226,6 +250,29 @@ impl Shared {
         self.home.note(last)?;
         failpoint::reach("close.noted");
         Ok(())
+    }
+}
+
+/// Behind every key.
+pub(super) const LAST_KEY: [u8; 2] = [u8::MAX; 2];
+
+/// The segments that hold payloads of a state.
+pub(super) fn segments(view: &dyn View) -> StoreResult<Segments> {
+    let (mut found, mut missing) = (BTreeMap::new(), None);
+    let (from, to) = (keys::segment(0), keys::segment(u64::MAX));
+    view.scan(&from, &to, &mut |key, _| {
+        let Some(number) = keys::segment_of(key) else {
+            return ControlFlow::Continue(());
+        };
+        match view.pin(number) {
+            Some(segment) => drop(found.insert(number, segment)),
+            None => missing = Some(number),
+        }
+        ControlFlow::Continue(())
+    })?;
+    match missing {
+        Some(number) => Err(StoreError::Corrupt(format!("segment {number} is missing"))),
+        None => Ok(found),
     }
 }
 

@@ -111,6 +111,15 @@ impl PayloadWriter {
         Ok(staged)
     }
 
+    /// Ends the payload for a [`Successor`](super::Successor), which makes it durable with all
+    /// others.
+    ///
+    /// # Errors
+    /// When less came than was announced, or the disk refuses.
+    pub fn end(self) -> StoreResult<Staged> {
+        self.finish_unsynced()
+    }
+
     /// Ends the payload without waiting for the disk.
     pub(super) fn finish_unsynced(mut self) -> StoreResult<Staged> {
         if self.written != self.len {

@@ -9,6 +9,7 @@ mod fault_disk;
 mod losses;
 mod opening;
 mod payloads;
+mod replacing;
 mod room;
 mod schedules;
 

@@ -4,7 +4,7 @@
 
 mod anonymous;
 mod delegation;
-mod permissions;
+mod operations;
 mod secrets;
 mod service_sas;
 mod shared_key;

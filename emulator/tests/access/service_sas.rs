@@ -4,7 +4,7 @@ use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
 use smalt_protocol::{ApiVersion, Timestamp};
 
-use super::world::{ACCOUNT, By, World, key, sign_lines, target};
+use super::world::{ACCOUNT, By, World, directory_sas, key, sign_lines, target};
 
 const FAILED: (u16, &str) = (403, "AuthenticationFailed");
 const PERMISSION: (u16, &str) = (403, "AuthorizationPermissionMismatch");
@@ -86,34 +86,9 @@ async fn a_directory_opens_what_lies_below_it() {
         assert_eq!(world.owner("PUT", path, &block, "").await.status, 201);
     }
     let expiry = world.now().plus_s(3600).iso_s();
-    let fields = [
-        ("sv", "2020-12-06"),
-        ("sr", "d"),
-        ("sdd", "1"),
-        ("sp", "rl"),
-        ("se", expiry.as_str()),
-    ];
-    let resource = "/blob/devstoreaccount1/box/d";
-    let lines = [
-        "rl",
-        "",
-        &expiry,
-        resource,
-        "",
-        "",
-        "",
-        "2020-12-06",
-        "d",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-        "",
-    ];
-    let signed = sign_lines(&fields, &lines, key().as_bytes());
+    let signed = directory_sas("/blob/devstoreaccount1/box/d", "rlf", &expiry);
     let list = "/box?restype=container&comp=list";
+    let find = "/box?restype=container&comp=blobs&where=a%3D%27b%27";
     for (path, status) in [
         ("/box/d/e/x".to_owned(), 200),
         ("/box/d/y".to_owned(), 200),
@@ -123,6 +98,9 @@ async fn a_directory_opens_what_lies_below_it() {
         (format!("{list}&prefix=d/e/"), 200),
         (format!("{list}&prefix=d"), 403),
         (list.to_owned(), 403),
+        // A search by tags knows no prefix: it would find what lies elsewhere.
+        (format!("{find}&prefix=d/"), 403),
+        (find.to_owned(), 403),
     ] {
         let answer = world.get(By::Sas(&signed), &path).await;
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
@@ -193,6 +171,58 @@ async fn windows_addresses_and_protocols() {
         assert_eq!(answer.status, status, "{peer}");
         let code = "AuthorizationSourceIPMismatch";
         assert!(status == 200 || answer.outcome().1 == code, "{answer:?}");
+    }
+}
+
+/// `sip` and `spr` of the signature in a copy source's URL: they hold as if the caller had read the
+/// source, in every operation that reads one.
+#[tokio::test]
+async fn the_signature_of_a_copy_source_holds_for_who_copies() {
+    let world = World::new().await;
+    let put = world.account_sas("rwac");
+    let block = ("x-ms-blob-type", "BlockBlob");
+    let append = world.owner("PUT", "/box/log", &[("x-ms-blob-type", "AppendBlob")], "");
+    assert_eq!(append.await.status, 201);
+    for (ip, protocol, peer, scheme, source, may) in [
+        ("10.0.0.5", "", "10.0.0.5", "http", "http", true),
+        ("10.0.0.5", "", "10.0.0.6", "http", "http", false),
+        ("", "https", "10.0.0.5", "https", "https", true),
+        ("", "https", "10.0.0.5", "https", "http", false),
+        ("", "https", "10.0.0.5", "http", "https", false),
+        ("", "https,http", "10.0.0.5", "http", "http", true),
+    ] {
+        let sas = ServiceSas {
+            ip,
+            protocol,
+            ..service(&world)
+        };
+        let sas = sas.sign(key().as_bytes());
+        let source = format!("{source}://127.0.0.1:10000/{ACCOUNT}/box/b?{sas}");
+        let source = ("x-ms-copy-source", source.as_str());
+        for (path, headers, done) in [
+            ("/open/a?", &[source][..], 202),
+            ("/open/b?", &[source, ("x-ms-requires-sync", "true")], 202),
+            ("/open/c?", &[source, block], 201),
+            ("/open/d?comp=block&blockid=AAAA&", &[source], 201),
+            ("/box/log?comp=appendblock&", &[source], 201),
+        ] {
+            let path = format!("{path}{put}");
+            let version = world.version.to_string();
+            let headers = [&[("x-ms-version", version.as_str())], headers].concat();
+            let answer = world.send_from((peer, scheme), "PUT", &path, &headers);
+            let answer = answer.await;
+            let expected = if may {
+                (done, "")
+            } else {
+                (403, "CannotVerifyCopySource")
+            };
+            assert_eq!(
+                answer.outcome(),
+                expected,
+                "{path} {source:?} {}",
+                answer.body
+            );
+        }
     }
 }
 

@@ -9,7 +9,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use smalt::{Clock, Config, Emulator, OAuth, Socket, Timestamp, body};
-use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
+use smalt_protocol::connection_string::{
+    EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME, EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT,
+    EMULATOR_TABLE_PORT,
+};
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
 use smalt_protocol::signing::{AccountKey, sign};
@@ -26,6 +29,7 @@ pub(crate) const TENANT_ID: &str = "dd0d0df1-06c3-436c-8034-4b9a153097ce";
 pub(crate) struct World {
     pub(crate) emulator: Emulator,
     pub(crate) version: ApiVersion,
+    service: Service,
 }
 
 /// How a request proves who sends it.
@@ -71,9 +75,22 @@ impl World {
     pub(crate) fn empty(config: Config) -> Self {
         let clock = Clock::manual(Timestamp::from_unix_s(START_S));
         let builder = Emulator::builder().config(config).clock(clock).seed(1);
+        Self::of(builder.open().unwrap())
+    }
+
+    pub(crate) fn of(emulator: Emulator) -> Self {
         World {
-            emulator: builder.open().unwrap(),
+            emulator,
             version: ApiVersion::LATEST,
+            service: Service::Blob,
+        }
+    }
+
+    /// The same emulator, asked at another service.
+    pub(crate) fn at(&self, service: Service) -> Self {
+        World {
+            service,
+            ..self.under(self.version)
         }
     }
 
@@ -82,6 +99,7 @@ impl World {
         World {
             emulator: self.emulator.clone(),
             version,
+            service: self.service,
         }
     }
 
@@ -134,7 +152,7 @@ impl World {
                 all.push(("x-ms-date", &date));
                 let target = format!("/{ACCOUNT}{path}");
                 signature(
-                    Service::Blob,
+                    self.service,
                     self.version,
                     (ACCOUNT, key()),
                     method,
@@ -160,7 +178,7 @@ impl World {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
-        let request = request(scheme, method, path, headers, body);
+        let request = request((scheme, self.service), method, path, headers, body);
         answer(self.emulator.call(request).await.unwrap()).await
     }
 
@@ -183,13 +201,25 @@ impl World {
 
     /// Sends a GET from this address, as a socket would.
     pub(crate) async fn get_from(&self, peer: &str, path: &str) -> Answer {
-        let host = ("host", "127.0.0.1:10000");
+        self.send_from((peer, "https"), "GET", path, &[]).await
+    }
+
+    /// Sends a request without a body from this address over this scheme, as a socket would.
+    pub(crate) async fn send_from(
+        &self,
+        (peer, scheme): (&str, &str),
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let own = [("host", "127.0.0.1:10000"), ("content-length", "0")];
+        let headers = [&own, headers].concat();
         let socket = Socket {
             peer: Some(peer.parse::<IpAddr>().unwrap()),
-            secure: true,
+            secure: scheme == "https",
             ..Socket::default()
         };
-        let request = request("https", "GET", path, &[host], "");
+        let request = request((scheme, self.service), method, path, &headers, "");
         answer(self.emulator.call_on(request, socket).await.unwrap()).await
     }
 
@@ -292,8 +322,33 @@ pub(crate) fn sign_lines(fields: &[(&str, &str)], lines: &[&str], key: &[u8]) ->
     uri::write_query(all)
 }
 
+/// A SAS in the layout of 2020-12-06 for a directory at the top of its container; `resource` is the
+/// text that stands for it.
+pub(crate) fn directory_sas(resource: &str, permissions: &str, expiry: &str) -> String {
+    let version = "2020-12-06";
+    let fields = [
+        ("sv", version),
+        ("sr", "d"),
+        ("sdd", "1"),
+        ("sp", permissions),
+        ("se", expiry),
+    ];
+    let mut lines = vec![permissions, "", expiry, resource, "", "", "", version, "d"];
+    // Snapshot, encryption scope, five headers of the answer.
+    lines.extend([""; 7]);
+    sign_lines(&fields, &lines, key().as_bytes())
+}
+
+fn port_of(service: Service) -> u16 {
+    match service {
+        Service::Blob => EMULATOR_BLOB_PORT,
+        Service::Queue => EMULATOR_QUEUE_PORT,
+        Service::Table => EMULATOR_TABLE_PORT,
+    }
+}
+
 fn request(
-    scheme: &str,
+    (scheme, service): (&str, Service),
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
@@ -301,7 +356,10 @@ fn request(
 ) -> Request<smalt::Body> {
     let mut request = Request::builder()
         .method(Method::from_bytes(method.as_bytes()).unwrap())
-        .uri(format!("{scheme}://127.0.0.1:10000/{ACCOUNT}{path}"));
+        .uri(format!(
+            "{scheme}://127.0.0.1:{}/{ACCOUNT}{path}",
+            port_of(service)
+        ));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

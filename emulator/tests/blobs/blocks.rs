@@ -378,3 +378,23 @@ async fn older_versions_take_a_lease_id_where_no_blob_is() {
         assert_eq!(is_refused, status == 412, "{text}");
     }
 }
+
+#[tokio::test]
+async fn contents_in_memory_take_no_more_than_the_limit() {
+    let client = Client::of(|builder| builder.memory_limit(100_000));
+    let send = |method, path, size| {
+        let headers = [("x-ms-blob-type", "BlockBlob")];
+        let client = &client;
+        async move { client.send(method, path, &headers, vec![1; size]).await }
+    };
+    let status = |answer: Answer| answer.status;
+    assert_eq!(status(send("PUT", "/box?restype=container", 0).await), 201);
+    assert_eq!(status(send("PUT", "/box/first", 80_000).await), 201);
+    let refused = send("PUT", "/box/second", 80_000).await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.headers["x-ms-error-code"], "ServerBusy");
+    assert_eq!(status(send("GET", "/box/second", 0).await), 404);
+    assert_eq!(status(send("PUT", "/box/small", 100).await), 201);
+    assert_eq!(status(send("DELETE", "/box/first", 0).await), 202);
+    assert_eq!(status(send("PUT", "/box/second", 80_000).await), 201);
+}

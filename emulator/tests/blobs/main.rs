@@ -12,6 +12,7 @@ mod immutability;
 mod last_access;
 mod pending_copies;
 mod query;
+mod query_rooms;
 mod soft_delete;
 mod sources;
 #[path = "../support/mod.rs"]

@@ -97,6 +97,23 @@ impl Client {
         headers: &[(&str, &str)],
         content: &str,
     ) -> Answer {
+        self.ask_from("127.0.0.1:10000", method, target, headers, content)
+            .await
+    }
+
+    /// Asks a host name of the account for a path and query.
+    pub(crate) async fn ask_host(&self, host: &str, method: &str, target: &str) -> Answer {
+        self.ask_from(host, method, target, &[], "").await
+    }
+
+    async fn ask_from(
+        &self,
+        host: &str,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        content: &str,
+    ) -> Answer {
         let date = self.clock.wall().rfc1123();
         let (version, length) = (self.version.to_string(), content.len().to_string());
         let mut all = headers.to_vec();
@@ -110,7 +127,7 @@ impl Client {
         let signed = signature(Service::Blob, self.version, by, method, target, &all);
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("http://127.0.0.1:10000{target}"))
+            .uri(format!("http://{host}{target}"))
             .header("authorization", signed);
         for (name, value) in all {
             request = request.header(name, value);

@@ -1,6 +1,7 @@
 //! Containers, their listings, leases and the service's properties, asked as a client asks.
 
 mod client;
+mod data_lake;
 mod leases;
 mod lifecycle;
 mod listing;

@@ -37,6 +37,19 @@ fn insert<'a>(partition: &str, row: &str) -> Inner<'a> {
     )
 }
 
+/// As Microsoft's SDK for Go sends them.
+#[tokio::test]
+async fn versions_without_a_value_are_those_of_the_transaction() {
+    let client = Client::new().await;
+    let headers = "DataServiceVersion: \r\nx-ms-version: \r\n";
+    let answer = run(
+        &client,
+        &[("POST", "tab", headers, entity("p", "a", "new"))],
+    )
+    .await;
+    assert!(answer.text.contains("201 Created"), "{}", answer.text);
+}
+
 /// "Performing entity group transactions": every kind of change, in order, in one answer.
 #[tokio::test]
 async fn changes_of_one_partition_are_made_together() {

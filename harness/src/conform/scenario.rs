@@ -386,7 +386,7 @@ impl Step {
 
 fn method(verb: Verb, named: Option<&str>) -> Result<&'static str, String> {
     let usual = match verb {
-        Verb::Get | Verb::GetOrHead => "GET",
+        Verb::Any | Verb::Get | Verb::GetOrHead => "GET",
         Verb::Head => "HEAD",
         Verb::Put => "PUT",
         Verb::Post | Verb::PostOrPut => "POST",

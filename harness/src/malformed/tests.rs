@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser as _;
+use smalt::Service;
 use smalt::cli::Cli;
 use smalt::server::{self, Server};
 
@@ -35,14 +36,14 @@ async fn every_malformed_request_gets_its_answer() {
     let cli = Cli::try_parse_from(flags.into_iter().chain(ports)).unwrap();
     let emulator = server::builder(&cli.flags).unwrap().open().unwrap();
     let server = Server::bind(&cli.flags, emulator).await.unwrap();
-    let [blob, queue, table, control] = server.addresses();
-    let serving = tokio::spawn(server.run());
+    let address = |service| server.address(service).unwrap();
     let addresses = Addresses {
-        blob,
-        queue,
-        table,
-        control,
+        blob: address(Service::Blob),
+        queue: address(Service::Queue),
+        table: address(Service::Table),
+        control: server.control_address(),
     };
+    let serving = tokio::spawn(server.run(std::future::pending()));
     let mut runner = Runner::begin(addresses).await.unwrap();
     let mut wrong = Vec::new();
     let all = async {

@@ -308,6 +308,7 @@ fn config(plan: &SweepPlan, names: &Names, worker: &str) -> SweeperConfig {
         lease_s: plan.lease_s,
         policy: Policy {
             grace: Duration::from_secs(3_600 * plan.grace_h),
+            allow: vec!["*".to_owned()],
             ..Policy::default()
         },
         guard: Guard {

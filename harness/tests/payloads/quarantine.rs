@@ -9,15 +9,18 @@ use smalt_listener::Outcome as Ended;
 use smalt_listener::handler::Verdict;
 use smalt_listener::payload::{Offload, PayloadStore, SendOptions};
 use smalt_listener::rules::envelope::Envelope;
-use smalt_sleeve::port::{BlobId, CallContext, Conditions, MessageTtl, Metadata};
+use smalt_sleeve::port::{BlobId, CallContext, Conditions, MessageTtl};
 
 use super::support::*;
 use super::{DAY, MIB};
 
 /// What a listener writes on a payload before it puts the copy.
 async fn mark(world: &World, blob: &BlobId) -> Outcome {
-    let metadata = Metadata::from([("Poisoned".to_owned(), "2026".to_owned())]);
     let (cx, any) = (CallContext::default(), Conditions::default());
+    let (seen, _) = world.storage.blob_properties(&cx, blob).await?;
+    let mut metadata = seen.metadata;
+    metadata.remove("timetolive");
+    metadata.insert("Poisoned".to_owned(), "2026".to_owned());
     let marked = world.storage.set_blob_metadata(&cx, blob, &metadata, &any);
     marked.await?;
     Ok(())
@@ -44,7 +47,7 @@ async fn dl26_a_mark_without_its_copy_gets_one() -> Outcome {
         let copies = world.standing(POISON);
         let copy: Envelope = serde_json::from_str(&copies[0])?;
         assert_eq!(copies.len(), 1);
-        let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER));
+        let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER), QUEUE);
         assert!(store.discard(&STANDARD.decode(&copy.body)?).await?);
         assert!(is_gone(&world, &blob.name).await);
     }
@@ -67,7 +70,7 @@ async fn ls6_a_poisoned_message_keeps_its_payload() -> Outcome {
     world.sweep().await?;
     let copy: Envelope = serde_json::from_str(&world.standing(POISON)[0])?;
     let (cx, ttl) = (CallContext::default(), MessageTtl::Never);
-    let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER));
+    let store = PayloadStore::new(Arc::clone(&world.storage), Offload::into(CONTAINER), QUEUE);
     store.requeued(&STANDARD.decode(&copy.body)?, ttl).await?;
     world
         .storage

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use smalt_listener::handler::http::ConnectError;
 use smalt_listener::partition::PartitionError;
 use smalt_listener::{ConfigError, Ended, ListenerError, Report};
+use smalt_protocol::terminal::one_line;
 use smalt_sleeve::port::{ErrorKind, PortError};
 
 /// Some messages were not handled, or some could not be put.
@@ -41,8 +42,8 @@ pub(crate) fn failed(error: &anyhow::Error) -> ExitCode {
 }
 
 /// An error with its causes. Whoever finds that the credential is refused, it is told alike.
-fn line(error: &anyhow::Error) -> String {
-    let line = format!("{error:#}");
+pub(super) fn line(error: &anyhow::Error) -> String {
+    let line = one_line(&format!("{error:#}")).into_owned();
     match code(error) == DENIED && !line.contains(REFUSED) {
         true => format!("{REFUSED}{line}"),
         false => line,

@@ -77,6 +77,15 @@ pub(crate) struct ListenFlags {
         conflicts_with = "http"
     )]
     exec: Option<String>,
+    /// Variables that the command gets of this environment, besides PATH, HOME, USER, LOGNAME,
+    /// SHELL, TERM, TMPDIR, TZ, LANG and LC_*. Nothing else is passed on: credentials stay here.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "LISTENER_EXEC_ENV",
+        value_delimiter = ','
+    )]
+    exec_env: Option<Vec<String>>,
     /// URL to post each message to: 2xx ok, 409 and 422 reject, 429 and 503 retry.
     #[arg(long, value_name = "URL", env = "LISTENER_HTTP")]
     http: Option<String>,
@@ -210,6 +219,7 @@ impl ListenFlags {
             },
             handler: HandlerLayer {
                 exec: self.exec.clone().map(CommandLine::Shell),
+                env: self.exec_env.clone(),
                 http: self.http.clone(),
                 timeout: human(self.timeout),
                 ..HandlerLayer::default()

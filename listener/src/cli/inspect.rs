@@ -9,6 +9,7 @@ use serde_json::json;
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::{Encoding, queue_name};
 use smalt_protocol::Timestamp;
+use smalt_protocol::terminal::{lines, one_line};
 use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 
 use super::flags;
@@ -47,18 +48,8 @@ pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<E
         if flags.json {
             println!("{}", as_json(queue, message, &body));
         } else {
-            let place = match set {
-                Some(_) => format!("  in {queue}"),
-                None => String::new(),
-            };
-            println!(
-                "{}  put {}  expires {}  taken {}{place}",
-                message.id,
-                message.inserted.iso_s(),
-                expires(message).unwrap_or_else(|| "never".to_owned()),
-                message.dequeue_count,
-            );
-            println!("  {}", body.replace('\n', "\n  "));
+            let place = set.as_ref().map(|_| format!("  in {queue}"));
+            print!("{}", as_text(&place.unwrap_or_default(), message, &body));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -82,6 +73,19 @@ async fn waiting<'a>(
     }
     waiting.truncate(count as usize);
     Ok(waiting)
+}
+
+/// A line about a message, and its body, indented so that it is taken for nothing else.
+pub(super) fn as_text(place: &str, message: &QueueMessage, body: &str) -> String {
+    let line = format!(
+        "{}  put {}  expires {}  taken {}{place}",
+        message.id,
+        message.inserted.iso_s(),
+        expires(message).unwrap_or_else(|| "never".to_owned()),
+        message.dequeue_count,
+    );
+    let body = lines(body).replace('\n', "\n  ");
+    format!("{}\n  {body}\n", one_line(&line))
 }
 
 fn as_json(queue: &str, message: &QueueMessage, body: &str) -> serde_json::Value {

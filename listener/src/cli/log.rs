@@ -1,11 +1,16 @@
 //! Log lines, to standard error.
 
+use std::fmt::Debug;
 use std::io::IsTerminal;
 
 use anyhow::Context;
+use smalt_protocol::terminal;
 use tracing::Subscriber;
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::progress::Beside;
@@ -25,15 +30,27 @@ pub(crate) fn init(common: &Common, quiet: bool) -> anyhow::Result<()> {
         LogFormat::Json => json(filter, || Beside).init(),
         LogFormat::Text => {
             let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-            tracing_subscriber::fmt()
-                .with_env_filter(filter)
-                .with_writer(|| Beside)
-                .with_target(false)
-                .with_ansi(colour)
-                .init();
+            text(filter, || Beside, colour).init();
         }
     }
     Ok(())
+}
+
+/// Lines for people: no value steers the terminal or forges a line.
+fn text<W>(filter: EnvFilter, writer: W, colour: bool) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let field = |out: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+        terminal::write_field(out, field.name(), value)
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_target(false)
+        .with_ansi(colour)
+        .fmt_fields(debug_fn(field).delimited(" "))
+        .finish()
 }
 
 /// One object per line, the fields beside `timestamp`, `level` and `message`.
@@ -98,6 +115,16 @@ mod tests {
         let written = Written::default();
         let writer = written.clone();
         let subscriber = super::json(EnvFilter::new("info"), move || writer.clone());
+        let text = once(texts, &written, subscriber).await;
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect()
+    }
+
+    async fn once(
+        texts: &[&str],
+        written: &Written,
+        subscriber: impl Subscriber + Send + Sync,
+    ) -> String {
         let guard = tracing::subscriber::set_default(subscriber);
         let storage = Arc::new(FakeStorage::new(&[QUEUE]));
         for text in texts {
@@ -106,9 +133,29 @@ mod tests {
         let (listener, _) = listener(config(), &storage, Obey::default());
         listener.once().await.unwrap();
         drop(guard);
+        String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Whatever a field holds, a line for people is one line and steers no terminal; escape
+    /// sequences of the log's own are its colours alone.
+    #[test]
+    fn a_line_for_people_is_one_line() {
+        let hostile = "a\u{1b}[2J\u{9b}31m\r\n2026 ERROR forged\u{2028}\u{202e}\u{85}";
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = super::text(EnvFilter::new("info"), move || writer.clone(), false);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(reason = %hostile, id = hostile, "said {hostile}");
+        });
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
-        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        lines.collect()
+        assert_eq!(text.lines().count(), 1, "{text:?}");
+        let line = text.trim_end_matches('\n');
+        assert!(!line.chars().any(terminal::steers), "{text:?}");
+        assert_eq!(line.matches("\\u{1b}[2J").count(), 3, "{text:?}");
+        assert!(
+            line.contains("WARN") && line.contains("reason=a"),
+            "{text:?}"
+        );
     }
 
     /// Every line says who wrote it and what it is about; a message's line has all of its fields.

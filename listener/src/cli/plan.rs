@@ -252,7 +252,8 @@ fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
             if let Some(problem) = program::problem(line, Process.variable("PATH").as_deref()) {
                 anyhow::bail!("handler.exec: {problem}");
             }
-            Ok(Arc::new(ExecHandler::new(line.clone())))
+            let passed = layer.env.iter().flatten().cloned();
+            Ok(Arc::new(ExecHandler::new(line.clone()).passing(passed)))
         }
         (None, Some(url)) => {
             let mut handler = HttpHandler::new(url, layer.on_4xx.unwrap_or_default())?;

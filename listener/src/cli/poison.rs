@@ -16,9 +16,9 @@ use serde_json::json;
 use smalt_listener::ListenerConfig;
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::{ConfigError, queue_name};
-use smalt_listener::payload::PayloadStore;
 use smalt_listener::rules::requeue::{Life, Wish, open};
 use smalt_protocol::Timestamp;
+use smalt_protocol::terminal::{self, one_line};
 use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, QueueMessage, Storage};
 
 use self::payloads::Payloads;
@@ -187,7 +187,8 @@ fn payloads(
             .and_then(|layer| layer.offload.container.clone())
     });
     Ok(Payloads {
-        store: offload.map(|offload| PayloadStore::new(Arc::clone(storage), offload)),
+        place: offload.map(|offload| (Arc::clone(storage), offload)),
+        queue: queue.to_owned(),
         encoding: ours.encoding.unwrap_or_default(),
         is_elsewhere: there.is_some_and(|there| there != container),
     })
@@ -252,16 +253,17 @@ async fn count(storage: &dyn Storage, queue: &str) -> PortResult<u64> {
 }
 
 /// One line about a message.
-fn row(message: &QueueMessage, now: Timestamp) -> String {
+pub(super) fn row(message: &QueueMessage, now: Timestamp) -> String {
     let age = now.since(message.inserted).as_secs();
-    match open(&message.text) {
+    let row = match open(&message.text) {
         Some(e) => {
             let error: String = e.error.chars().take(ERROR_CHARS).collect();
             let (id, taken) = (e.id, e.dequeue_count);
             format!("{id}  taken {taken}  {} ago  {error}", spoken(age))
         }
         None => format!("{}  no envelope  {} ago", message.id, spoken(age)),
-    }
+    };
+    one_line(&row).into_owned()
 }
 
 /// Seconds, in the unit that suits.
@@ -272,6 +274,11 @@ pub(crate) fn spoken(seconds: u64) -> String {
         7200..=172_799 => format!("{} h", seconds / 3600),
         _ => format!("{} d", seconds / 86_400),
     }
+}
+
+/// All that is known of a message, as JSON for people.
+pub(super) fn shown(message: &QueueMessage) -> String {
+    terminal::json(&format!("{:#}", entry(message))).into_owned()
 }
 
 /// All that is known of a message.
@@ -304,15 +311,15 @@ async fn show(common: &Common, flags: &ShowFlags) -> anyhow::Result<ExitCode> {
     let mut missing = false;
     for id in &flags.id {
         let is_it = |m: &&QueueMessage| m.id == *id || source_id(m) == *id;
-        let found: Vec<_> = messages.iter().filter(is_it).map(entry).collect();
+        let found: Vec<_> = messages.iter().filter(is_it).collect();
         missing |= found.is_empty();
         if found.is_empty() {
             eprintln!("{id}: not in {queue}, or hidden at the moment");
         }
-        for entry in found {
+        for message in found {
             match flags.place.json {
-                true => println!("{entry}"),
-                false => println!("{entry:#}"),
+                true => println!("{}", entry(message)),
+                false => println!("{}", shown(message)),
             }
         }
     }
@@ -361,7 +368,7 @@ async fn work(
         bar.inc(1);
         bar.suspend(|| match at.json {
             true => println!("{}", note.json()),
-            false => println!("{note}"),
+            false => println!("{}", note.line()),
         });
     });
     done.await?;

@@ -222,3 +222,50 @@ fn nonsense_is_a_usage_error() {
         assert!(Cli::try_parse_from(words).is_err(), "{line}");
     }
 }
+
+/// What a stranger may write into a message: an escape sequence in both forms, a line of a log,
+/// separators, a turn of direction.
+const HOSTILE: &str = "\u{1b}[31mRED\u{9b}2J\r\nERROR forged\u{85}\u{2028}\u{202e}gpj";
+
+/// No text that a command prints for people steers the terminal, and none but a body, which is
+/// indented, makes a line of its own. JSON stays the same document.
+#[test]
+fn no_text_output_steers_a_terminal() {
+    use smalt_listener::config::effective::{Setting, Source};
+    use smalt_protocol::Timestamp;
+    use smalt_protocol::terminal::steers;
+    let message = smalt_sleeve::port::QueueMessage {
+        id: HOSTILE.to_owned(),
+        text: HOSTILE.to_owned(),
+        pop_receipt: String::new(),
+        dequeue_count: 1,
+        inserted: Timestamp::UNIX_EPOCH,
+        expires: Timestamp::MAX,
+        next_visible: None,
+    };
+    let setting = Setting {
+        key: "handler.exec",
+        value: HOSTILE.to_owned(),
+        source: Source::Environment(HOSTILE.to_owned()),
+    };
+    let error = anyhow::anyhow!("{HOSTILE}").context(HOSTILE);
+    for (command, text, lines) in [
+        ("peek", inspect::as_text(HOSTILE, &message, HOSTILE), 3),
+        (
+            "poison list",
+            poison::row(&message, Timestamp::UNIX_EPOCH),
+            1,
+        ),
+        ("poison show", poison::shown(&message), 7),
+        ("validate", validate::row(&setting), 1),
+        ("error", exit::line(&error), 1),
+    ] {
+        let steering: Vec<_> = text.chars().filter(|c| steers(*c) && *c != '\n').collect();
+        assert!(steering.is_empty(), "{command}: {steering:?} in {text:?}");
+        assert_eq!(text.lines().count(), lines, "{command}: {text}");
+        let forged = text.lines().any(|line| line.starts_with("ERROR"));
+        assert!(!forged && text.contains("[31mRED"), "{command}: {text}");
+    }
+    let shown: serde_json::Value = serde_json::from_str(&poison::shown(&message)).unwrap();
+    assert_eq!(shown["body"], HOSTILE);
+}

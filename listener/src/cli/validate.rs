@@ -10,6 +10,7 @@ use smalt_listener::config::duration;
 use smalt_listener::config::effective::{Setting, Source, settings};
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::config::secret::Process;
+use smalt_protocol::terminal::one_line;
 
 use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
@@ -167,6 +168,12 @@ fn of_queue(
     )
 }
 
+/// One setting for people.
+pub(super) fn row(s: &Setting) -> String {
+    let row = format!("  {:<22}{:<28}  {}", s.key, s.value, source(&s.source));
+    format!("{}\n", one_line(&row))
+}
+
 fn source(source: &Source) -> String {
     match source {
         Source::Flag => "flag".to_owned(),
@@ -183,12 +190,11 @@ fn as_text(
     flags: &ValidateFlags,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> String {
-    let line = |s: &Setting| format!("  {:<22}{:<28}  {}\n", s.key, s.value, source(&s.source));
-    let mut text: String = process.iter().map(line).collect();
+    let mut text: String = process.iter().map(row).collect();
     for queue in &plan.queues {
         text.push_str(&format!("queue {}\n", queue.config.queue));
         let settings = of_queue(queue, flags, variable);
-        text.extend(settings.iter().map(line));
+        text.extend(settings.iter().map(row));
     }
     text
 }

@@ -100,6 +100,8 @@ const ROWS: &[Row] = rows![
         |_, l| text(l.trigger.every.map_or(TRIGGER_EVERY, |Human(every)| every));
     "handler.exec", "exec", |l| l.handler.exec.is_some(),
         |_, l| l.handler.exec.as_ref().map_or_else(none, command);
+    "handler.env", "exec_env", |l| l.handler.env.is_some(),
+        |_, l| l.handler.env.as_ref().map_or_else(none, |names| names.join(","));
     "handler.http", "http", |l| l.handler.http.is_some(),
         |_, l| l.handler.http.as_deref().map_or_else(none, without_secrets);
     "handler.timeout", "timeout", |l| l.handler.timeout.is_some(), |c, _| text(c.handler_timeout);
@@ -271,6 +273,11 @@ mod tests {
         ),
         ("trigger.every", "trigger = { every = \"2s\" }", "2s"),
         ("handler.exec", "handler = { exec = [\"a\", \"b\"] }", "a b"),
+        (
+            "handler.env",
+            "handler = { env = [\"A_URL\", \"B\"] }",
+            "A_URL,B",
+        ),
         (
             "handler.http",
             "handler = { http = \"http://u:p@h/x?sig=s\" }",

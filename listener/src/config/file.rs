@@ -163,6 +163,9 @@ pub struct PoisonLayer {
 pub struct HandlerLayer {
     /// Command: a line for the shell, or a list of program and arguments.
     pub exec: Option<CommandLine>,
+    /// Variables of the listener's environment that the command gets besides
+    /// [`BASE_ENVIRONMENT`](crate::handler::exec::BASE_ENVIRONMENT).
+    pub env: Option<Vec<String>>,
     /// URL to post to.
     pub http: Option<String>,
     /// `Content-Type` of the posts.
@@ -202,6 +205,22 @@ pub fn load(path: &str, sources: &dyn Sources) -> Result<ConfigFile, ConfigError
 /// The first of two that is there.
 fn first<T>(flag: Option<T>, file: Option<T>) -> Option<T> {
     flag.or(file)
+}
+
+impl HandlerLayer {
+    /// What is wrong with the variables that a command is to get.
+    fn faults(&self) -> Vec<ConfigError> {
+        let names = self.env.iter().flatten();
+        let wrong = names.filter(|name| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            name.is_empty() || !name.chars().all(plain)
+        });
+        let fault = |name: &String| {
+            let problem = format!("`{name}` is not the name of a variable; name each in full");
+            ConfigError::value("handler.env", problem)
+        };
+        wrong.map(fault).collect()
+    }
 }
 
 impl SentinelLayer {
@@ -264,6 +283,7 @@ impl QueueLayer {
             },
             handler: HandlerLayer {
                 exec,
+                env: first(self.handler.env, below.handler.env),
                 http,
                 content_type: first(self.handler.content_type, below.handler.content_type),
                 on_4xx: first(self.handler.on_4xx, below.handler.on_4xx),
@@ -322,6 +342,7 @@ impl QueueLayer {
         c.create_queue = self.create_queue.unwrap_or(c.create_queue);
         c.offload = self.offload.settings().ok().flatten();
         faults.extend(self.offload.faults());
+        faults.extend(self.handler.faults());
         // That a name is none is said once.
         let sound = queue_name("queue", name).map_or("nameless", |()| name);
         faults.extend(self.partitions.faults(sound));

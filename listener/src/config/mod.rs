@@ -21,14 +21,6 @@ use crate::rules::retry_curve::{VISIBILITY_MAX, VISIBILITY_MIN};
 pub use crate::rules::scaling::Policy;
 use crate::rules::sentinel::{LEASE_S, Sentinel};
 
-/// Variables that hold credentials: a command that handles messages does not inherit them.
-pub const SECRET_VARIABLES: [&str; 4] = [
-    "AZURE_STORAGE_CONNECTION_STRING",
-    "LISTENER_ACCOUNT_KEY",
-    "LISTENER_SAS",
-    "LISTENER_NOTIFY_TOKEN",
-];
-
 /// Most dequeue tasks of one listener.
 pub const TASKS_MAX: u32 = 1000;
 /// Most messages that one task handles at once: what one get gives (Get Messages: 32).

@@ -13,11 +13,11 @@
 //! reason to try again.
 //!
 //! The environment has `MSG_ID`, `MSG_QUEUE`, `MSG_DEQUEUE_COUNT`, `MSG_MAX_DEQUEUE`,
-//! `MSG_INSERTED`,
-//! `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S` besides the listener's own, without the
-//! variables that hold the listener's credentials. Standard output and error are the listener's. A
-//! run that is cancelled gets SIGTERM, then, when its time for that is over, SIGKILL; both go to
-//! the whole process group.
+//! `MSG_INSERTED`, `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S`, and of the listener's own
+//! environment [`BASE_ENVIRONMENT`] and what [`ExecHandler::passing`] names. Nothing else is
+//! inherited: the listener's credentials stand there. Standard output and error are the
+//! listener's, no other descriptor is. A run that is cancelled gets SIGTERM, then, when its time for
+//! that is over, SIGKILL; both go to the whole process group.
 
 use std::convert::Infallible;
 use std::process::{ExitStatus, Stdio};
@@ -39,6 +39,45 @@ pub const EXIT_NOT_RUN: i32 = 126;
 /// Exit status of a shell that does not find its command.
 pub const EXIT_NOT_FOUND: i32 = 127;
 
+/// Variables of the listener that every command gets: where programs and temporary files are, who
+/// runs, language, time zone and terminal.
+#[cfg(not(windows))]
+pub const BASE_ENVIRONMENT: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+];
+/// Variables of the listener that every command gets.
+#[cfg(windows)]
+pub const BASE_ENVIRONMENT: &[&str] = &[
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "PATH",
+    "PATHEXT",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(untagged)]
@@ -53,12 +92,23 @@ pub enum CommandLine {
 #[derive(Clone, Debug)]
 pub struct ExecHandler {
     line: CommandLine,
+    passed: Vec<String>,
 }
 
 impl ExecHandler {
     /// A handler that runs `line`.
     pub fn new(line: CommandLine) -> Self {
-        ExecHandler { line }
+        ExecHandler {
+            line,
+            passed: Vec::new(),
+        }
+    }
+
+    /// Gives the command these variables of the listener's environment besides.
+    #[must_use]
+    pub fn passing(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.passed.extend(names);
+        self
     }
 
     fn command(&self, message: &Message, ctx: &Context) -> Command {
@@ -70,10 +120,12 @@ impl ExecHandler {
                 command
             }
         };
-        for secret in crate::config::SECRET_VARIABLES {
-            command.env_remove(secret);
-        }
+        let passed = self.passed.iter().map(String::as_str);
+        let kept = BASE_ENVIRONMENT.iter().copied().chain(passed);
+        let kept = kept.filter_map(|name| Some((name, std::env::var_os(name)?)));
         command
+            .env_clear()
+            .envs(kept)
             .envs(environment(message, ctx))
             .stdin(Stdio::piped());
         command

@@ -186,6 +186,8 @@ impl Handler for Fetching {
 fn after_failed_search(error: &FetchError, dequeue_count: u32) -> Verdict {
     let final_one = dequeue_count > SEARCHES_AGAIN;
     match error {
+        // It will be no other message's later.
+        FetchError::Foreign => Verdict::reject(error.to_string()),
         FetchError::Missing | FetchError::Damaged(_) if final_one => {
             Verdict::reject(error.to_string())
         }
@@ -196,6 +198,12 @@ fn after_failed_search(error: &FetchError, dequeue_count: u32) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_foreign_payload_is_searched_once() {
+        let verdict = after_failed_search(&FetchError::Foreign, 1);
+        assert!(matches!(verdict, Verdict::Reject { .. }));
+    }
 
     #[test]
     fn a_payload_is_searched_four_times() {

@@ -1,8 +1,9 @@
 //! The envelope of a claim check: what stands in a message whose payload lies in a blob.
 //!
-//! `{"v":1,"enc":"zstd|gzip|none","ref":{"c":container,"b":blob,"len":bytes,"sha256":hex}}`: `len`
-//! and `sha256` are those of the payload before compression. Only queues that are configured for it
-//! read envelopes; there, a body counts as one when it is a JSON object with `v`, `enc` and a `ref`
+//! `{"v":1,"enc":"zstd|gzip|none","ref":{"c":container,"b":blob,"len":bytes,"sha256":hex,
+//! "key":hex}}`: `len` and `sha256` are those of the payload before compression, `key` is what its
+//! blob is bound by; envelopes of earlier releases have none. Only queues that are configured for
+//! it read envelopes; there, a body counts as one when it is a JSON object with `v`, `enc` and a `ref`
 //! that is an object. Everything else is a plain message, those that were put before the queue was
 //! configured included. A body of the application's own that looks like an envelope is sent as a
 //! payload: so it never is one.
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 use smalt_protocol::names;
 
 use super::Compression;
+use super::binding;
 
 /// Version that this release writes and reads.
 pub const CLAIM_VERSION: u32 = 1;
@@ -47,6 +49,10 @@ pub struct Reference {
     pub len: u64,
     /// SHA-256 of the payload, uncompressed: 64 lower-case hexadecimal digits.
     pub sha256: String,
+    /// What binds the blob to this message: 32 lower-case hexadecimal digits; absent in envelopes
+    /// of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// What a body turned out to be.
@@ -106,6 +112,7 @@ fn refusal(claim: &Claim, bounds: &Bounds<'_>) -> Option<String> {
         blob,
         len,
         sha256,
+        key,
     } = &claim.reference;
     let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if claim.v != CLAIM_VERSION {
@@ -123,6 +130,9 @@ fn refusal(claim: &Claim, bounds: &Bounds<'_>) -> Option<String> {
     if sha256.len() != SHA256_HEX_CHARS || !sha256.bytes().all(hex) {
         return Some("the payload's hash is not a SHA-256".to_owned());
     }
+    if key.as_deref().is_some_and(|key| !binding::is_key(key)) {
+        return Some("the payload's key is not 32 hexadecimal digits".to_owned());
+    }
     let most = bounds.payload_bytes_max;
     (*len > most).then(|| format!("a payload of {len} bytes, {most} allowed"))
 }
@@ -138,8 +148,16 @@ impl Claim {
                 blob: blob.to_owned(),
                 len: payload.len() as u64,
                 sha256: sha256_hex(payload),
+                key: None,
             },
         }
+    }
+
+    /// The same with what its blob is bound by.
+    #[must_use]
+    pub fn bound_by(mut self, key: &str) -> Self {
+        self.reference.key = Some(key.to_owned());
+        self
     }
 
     /// Its text.
@@ -235,6 +253,8 @@ mod tests {
             r#"{"v":"1","enc":7,"ref":{"c":"payloads"}}"#.to_owned(),
             text(1, "zstd", "payloads", "b", 0, EMPTY).replace("\"v\"", "\"w\":2,\"v\""),
             text(1, "zstd", "payloads", "b", 0, EMPTY).replace(":0,", ":-1,"),
+            text(1, "zstd", "payloads", "b", 0, EMPTY).replace("\"}}", "\",\"key\":\"\"}}"),
+            text(1, "zstd", "payloads", "b", 0, EMPTY).replace("\"}}", "\",\"key\":\"XY\"}}"),
         ];
         for body in table {
             let read = read(body.as_bytes(), &BOUNDS);
@@ -281,7 +301,8 @@ mod tests {
             payload in proptest::collection::vec(any::<u8>(), 0..1000),
             blob in "[^\\p{C}.]\\PC{0,49}",
         ) {
-            let claim = Claim::of(&payload, Compression::None, "payloads", &blob);
+            let claim = Claim::of(&payload, Compression::None, "payloads", &blob)
+                .bound_by(&"0123456789abcdef".repeat(2));
             prop_assert!(looks_like_claim(claim.text().as_bytes()));
             prop_assert_eq!(read(claim.text().as_bytes(), &BOUNDS), Reading::Claim(claim));
         }

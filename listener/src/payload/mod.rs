@@ -16,6 +16,11 @@
 //!   good: nobody could tell it from one whose message waits.
 //! - Nothing is read from another container than the configured one, nothing is unpacked beyond the
 //!   length that the envelope says, and nothing reaches a handler whose SHA-256 is another.
+//! - A message has power over its own payload only. The sender binds the blob to the queue and to a
+//!   key that stands in the message alone: whoever writes an envelope without having read the
+//!   message does not know it. What does not fit together is neither handed out nor marked nor
+//!   deleted, and the message goes to the poison queue. A blob that an earlier release put is bound
+//!   by its name, `QUEUE/` and 32 random hexadecimal digits, and by the hash of its content.
 //! - A payload that is missing or damaged is looked for again three times, then its message goes to
 //!   the poison queue.
 //! - On the way to the poison queue, where messages never expire, the blob loses its `TimeToLive`,
@@ -23,6 +28,7 @@
 //!   An ack deletes the very version that was read: so it never takes
 //!   the payload from a copy in a poison queue.
 
+mod binding;
 mod claimed;
 pub mod codec;
 pub mod envelope;

@@ -10,15 +10,18 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, CallContext, ErrorKind, MessageTtl, PortError, PortResult, Receipt, Storage, Written,
+    BlobId, CallContext, ErrorKind, MessageTtl, Metadata, PortError, PortResult, Receipt, Storage,
+    Written, metadata_value,
 };
 use tokio::time::Instant;
 
+use super::binding;
 use super::codec;
 use super::envelope::{self, Claim};
 use super::store::INLINE_BYTES_MAX;
 use super::{Offload, PayloadStore};
 use crate::config::{ConfigError, Encoding, queue_name};
+use crate::jitter;
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
 
 /// Attempts to put one blob.
@@ -94,7 +97,7 @@ pub enum SendError {
 
 impl Sender {
     /// A sender to `queue`, whose listeners read `encoding` and `offload`. `seed` makes the names
-    /// of payloads: let it be random. The same names again are noticed, and others taken.
+    /// and keys of payloads: let it be random. The same names again are noticed, and others taken.
     ///
     /// # Errors
     /// When the queue's name or the settings make no sense.
@@ -110,8 +113,12 @@ impl Sender {
         if let Some(offload) = &offload {
             offload.validate()?;
         }
+        let payloads =
+            offload.map(|offload| PayloadStore::new(Arc::clone(&storage), offload, &queue));
+        // The queues of a set have one seed: what is read in one says nothing about another.
+        let seed = seed ^ jitter::of_name(&queue);
         Ok(Sender {
-            payloads: offload.map(|offload| PayloadStore::new(Arc::clone(&storage), offload)),
+            payloads,
             storage,
             queue,
             encoding,
@@ -213,17 +220,20 @@ impl Sender {
             Some(life) => Some(self.service_time().await?.plus(life)),
             None => None,
         };
+        let key = self.random();
+        let metadata = payloads.metadata(&key, due);
         let (name, written) = self
-            .put_blob(payloads, packed, due)
+            .put_blob(payloads, packed, &metadata)
             .await
             .map_err(SendError::Payload)?;
         let claim = Claim::of(body, offload.compression, &offload.container, &name);
+        let claim = claim.bound_by(&key);
         // Our idea of the service's time was old: its clock was set, or this machine was asleep.
         if let (Some(life), Some(due)) = (life, due)
             && due < written.server_time.plus(life - offload.margin / 2)
         {
-            let due = written.server_time.plus(life);
-            if let Err(error) = payloads.postpone(&name, due, &written.etag).await {
+            let metadata = payloads.metadata(&key, Some(written.server_time.plus(life)));
+            if let Err(error) = payloads.postpone(&name, &metadata, &written.etag).await {
                 self.take_back(payloads, &claim).await;
                 return Err(SendError::Payload(error));
             }
@@ -237,14 +247,14 @@ impl Sender {
         &self,
         payloads: &PayloadStore,
         packed: Bytes,
-        due: Option<Timestamp>,
+        metadata: &Metadata,
     ) -> PortResult<(String, Written)> {
         let mut name = self.fresh_name();
         let mut maybe_ours = false;
         let mut attempts = 0;
         loop {
             attempts += 1;
-            let error = match payloads.put(&name, packed.clone(), due).await {
+            let error = match payloads.put(&name, packed.clone(), metadata).await {
                 Ok(written) => {
                     self.tell(written.server_time);
                     return Ok((name, written));
@@ -259,8 +269,12 @@ impl Sender {
                 ErrorKind::OutcomeUnknown | ErrorKind::Busy => maybe_ours = true,
                 ErrorKind::AlreadyExists if maybe_ours => {
                     let (seen, server_time) = payloads.seen(&name).await?;
-                    let etag = seen.etag;
-                    return Ok((name, Written { etag, server_time }));
+                    let bound = |of| metadata_value(of, binding::BOUND_KEY);
+                    if bound(&seen.metadata) == bound(metadata) {
+                        let etag = seen.etag;
+                        return Ok((name, Written { etag, server_time }));
+                    }
+                    name = self.fresh_name();
                 }
                 ErrorKind::AlreadyExists => name = self.fresh_name(),
                 _ => return Err(error),
@@ -316,9 +330,14 @@ impl Sender {
 
     /// 128 random bits under the queue's name.
     fn fresh_name(&self) -> String {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        let (high, low) = (names.next_u64(), names.next_u64());
-        format!("{}/{high:016x}{low:016x}", self.queue)
+        format!("{}/{}", self.queue, self.random())
+    }
+
+    /// 128 random bits in hexadecimal digits.
+    fn random(&self) -> String {
+        let mut random = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let (high, low) = (random.next_u64(), random.next_u64());
+        format!("{high:016x}{low:016x}")
     }
 
     /// The text of a message; `None` when a body is no text and the queue holds texts.

@@ -13,6 +13,7 @@ use smalt_sleeve::port::{
     Metadata, PortError, PortResult, PutBlob, Storage, Tag, Written, metadata_value,
 };
 
+use super::binding::{self, BOUND_KEY, Bond};
 use super::codec::{self, Damage};
 use super::envelope::{self, Claim, Reading};
 use super::{Compression, Offload};
@@ -35,6 +36,11 @@ pub(crate) enum FetchError {
     /// Its blob is not there.
     #[error("the payload is missing")]
     Missing,
+    /// Its blob is not bound to this message: another's, or nobody's payload.
+    #[error(
+        "the payload is not this message's: its blob is bound to another one, and is left alone"
+    )]
+    Foreign,
     /// Its blob is something else.
     #[error("{0}")]
     Damaged(String),
@@ -57,6 +63,7 @@ pub(crate) struct Seen {
     pub(crate) is_due: bool,
     /// A copy of its message stands in a poison queue.
     pub(crate) is_kept: bool,
+    metadata: Metadata,
     /// The service's time, and when it was told.
     told: (Timestamp, Instant),
 }
@@ -68,6 +75,7 @@ impl Seen {
             tag: properties.etag.clone(),
             is_due: has(TTL_KEY),
             is_kept: has(POISONED_KEY),
+            metadata: properties.metadata.clone(),
             told: (server_time, Instant::now()),
         }
     }
@@ -82,17 +90,19 @@ impl Seen {
 pub struct PayloadStore {
     storage: Arc<dyn Storage>,
     offload: Offload,
+    queue: String,
     account: Option<AccountLimit>,
     observers: Observers,
     requests: AtomicU64,
 }
 
 impl PayloadStore {
-    /// The payloads in the container of `offload`.
-    pub fn new(storage: Arc<dyn Storage>, offload: Offload) -> Self {
+    /// The payloads of messages in `queue`, in the container of `offload`.
+    pub fn new(storage: Arc<dyn Storage>, offload: Offload, queue: &str) -> Self {
         PayloadStore {
             storage,
             offload,
+            queue: queue.to_owned(),
             account: None,
             observers: Observers::default(),
             requests: AtomicU64::new(0),
@@ -125,7 +135,8 @@ impl PayloadStore {
 
     /// Before a message is thrown away, as by a purge of a poison queue: gives its payload a time
     /// at which the sweeper takes it, should nobody come to [`PayloadStore::discard`] it. `body` is
-    /// the message's body. Says whether it has a payload.
+    /// the message's body. Says whether it has a payload. A blob that is another message's is left
+    /// alone, here and in all that follows.
     ///
     /// # Errors
     /// When storage refuses; a blob that is gone already is no error.
@@ -133,12 +144,8 @@ impl PayloadStore {
         let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
             return Ok(false);
         };
-        self.change(&claim, |metadata, now| {
-            let due = now.plus(self.offload.margin).iso_s();
-            metadata.insert(TTL_KEY.to_owned(), due);
-        })
-        .await
-        .map(|()| true)
+        let end = |now: Timestamp| Some((TTL_KEY, now.plus(self.offload.margin)));
+        self.end(&claim, end).await.map(|()| true)
     }
 
     /// A copy of a message has left the poison queue for a queue in which it lives so long: its
@@ -150,14 +157,48 @@ impl PayloadStore {
         let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
             return Ok(false);
         };
-        self.change(&claim, |metadata, now| {
-            if let MessageTtl::After(life) = life {
-                let due = now.plus(life + self.offload.margin).iso_s();
-                metadata.insert(TTL_KEY.to_owned(), due);
+        let end = |now: Timestamp| match life {
+            MessageTtl::After(life) => Some((TTL_KEY, now.plus(life + self.offload.margin))),
+            MessageTtl::Never => None,
+        };
+        self.end(&claim, end).await.map(|()| true)
+    }
+
+    /// Before a message is put into another queue than its own: its payload may be read there, too.
+    ///
+    /// # Errors
+    /// When storage refuses, or when an earlier release put the payload: that is bound to its queue
+    /// by its name.
+    pub async fn admit(&self, body: &[u8], queue: &str) -> PortResult<()> {
+        let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
+            return Ok(());
+        };
+        if queue == self.queue {
+            return Ok(());
+        }
+        if claim.reference.key.is_none() {
+            return Err(PortError {
+                kind: ErrorKind::Invalid,
+                status: None,
+                code: None,
+                retry_after: None,
+                operation: "Set Blob Metadata",
+                resource: claim.reference.blob,
+                message: format!(
+                    "an earlier release put the payload, which binds it to its queue: put the \
+                     message back into {} without --to",
+                    self.queue
+                ),
+            });
+        }
+        self.change(&claim, |seen, _| {
+            let value = metadata_value(seen, BOUND_KEY).unwrap_or_default();
+            if let Some(value) = binding::bound_also(value, queue) {
+                seen.retain(|name, _| !is_key(name, BOUND_KEY));
+                seen.insert(BOUND_KEY.to_owned(), value);
             }
         })
         .await
-        .map(|()| true)
     }
 
     /// Deletes the payload of a message that was thrown away: `body` is the message's body. Says
@@ -169,24 +210,29 @@ impl PayloadStore {
         let Reading::Claim(claim) = envelope::read(body, &self.offload.bounds()) else {
             return Ok(false);
         };
-        let dropped = self.delete(&claim, &Conditions::default()).await;
-        unless(dropped, &[ErrorKind::NotFound]).map(|()| true)
+        if let Some(seen) = self.look(&claim).await? {
+            self.drop_read(&claim, &seen.tag).await?;
+        }
+        Ok(true)
     }
 
-    /// Puts a new blob, due for the sweeper at `due`.
+    /// Metadata of a new blob: bound to the queue and to a key, due for the sweeper at `due`.
+    pub(crate) fn metadata(&self, key: &str, due: Option<Timestamp>) -> Metadata {
+        let bound = (BOUND_KEY.to_owned(), binding::bound(&self.queue, key));
+        let due = due.map(|due| (TTL_KEY.to_owned(), due.iso_s()));
+        [bound].into_iter().chain(due).collect()
+    }
+
+    /// Puts a new blob.
     pub(crate) async fn put(
         &self,
         name: &str,
         packed: Bytes,
-        due: Option<Timestamp>,
+        metadata: &Metadata,
     ) -> PortResult<Written> {
-        let mut metadata = Metadata::new();
-        if let Some(due) = due {
-            metadata.insert(TTL_KEY.to_owned(), due.iso_s());
-        }
         let put = PutBlob {
             content_type: Some("application/octet-stream".to_owned()),
-            metadata,
+            metadata: metadata.clone(),
             // Never over another message's payload.
             conditions: Conditions::absent(),
         };
@@ -195,10 +241,14 @@ impl PayloadStore {
         self.ask("Put Blob", call).await
     }
 
-    /// Gives a blob another `TimeToLive`, as the only metadata.
-    pub(crate) async fn postpone(&self, name: &str, due: Timestamp, tag: &Tag) -> PortResult<()> {
-        let metadata = Metadata::from([(TTL_KEY.to_owned(), due.iso_s())]);
-        let described = self.describe(&self.blob(name), &metadata, tag).await;
+    /// Gives a blob of our own other metadata.
+    pub(crate) async fn postpone(
+        &self,
+        name: &str,
+        metadata: &Metadata,
+        tag: &Tag,
+    ) -> PortResult<()> {
+        let described = self.describe(&self.blob(name), metadata, tag).await;
         described.map(|_| ())
     }
 
@@ -222,6 +272,19 @@ impl PayloadStore {
         claim: &Claim,
         lives_on: bool,
     ) -> Result<(Bytes, Seen), FetchError> {
+        let (payload, mut seen) = self.read(claim).await?;
+        if seen.is_due && lives_on {
+            seen.metadata.retain(|name, _| !is_key(name, TTL_KEY));
+            let blob = self.blob(&claim.reference.blob);
+            let kept = self.describe(&blob, &seen.metadata, &seen.tag).await;
+            seen.tag = kept.map_err(FetchError::Storage)?.etag;
+            seen.is_due = false;
+        }
+        Ok((payload, seen))
+    }
+
+    /// Reads a payload and checks that it is this message's.
+    async fn read(&self, claim: &Claim) -> Result<(Bytes, Seen), FetchError> {
         let reference = &claim.reference;
         let most = match claim.enc {
             Compression::None => reference.len,
@@ -235,13 +298,9 @@ impl PayloadStore {
             ErrorKind::Invalid => FetchError::Damaged(error.to_string()),
             _ => FetchError::Storage(error),
         })?;
-        let mut seen = Seen::of(&got.properties, got.server_time);
-        if seen.is_due && lives_on {
-            let mut metadata = got.properties.metadata;
-            metadata.retain(|name, _| !is_key(name, TTL_KEY));
-            let kept = self.describe(&blob, &metadata, &seen.tag).await;
-            seen.tag = kept.map_err(FetchError::Storage)?.etag;
-            seen.is_due = false;
+        let seen = Seen::of(&got.properties, got.server_time);
+        if binding::bond(&self.queue, reference, &seen.metadata) == Bond::Foreign {
+            return Err(FetchError::Foreign);
         }
         let (enc, len, sha256) = (claim.enc, reference.len, reference.sha256.clone());
         let stored = got.content;
@@ -256,13 +315,32 @@ impl PayloadStore {
         Ok((Bytes::from(unpacked), seen))
     }
 
-    /// Its blob as it is now; `None` when it is gone.
+    /// Its blob as it is now; `None` when it is gone, or not this message's. One that nothing binds
+    /// is read: the hash of its content is the proof.
     pub(crate) async fn look(&self, claim: &Claim) -> PortResult<Option<Seen>> {
         let blob = self.blob(&claim.reference.blob);
-        match self.properties(&blob).await {
-            Ok((properties, now)) => Ok(Some(Seen::of(&properties, now))),
-            Err(error) => unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
-        }
+        let seen = match self.properties(&blob).await {
+            Ok((properties, now)) => Seen::of(&properties, now),
+            Err(error) => return unless(Err(error), &[ErrorKind::NotFound]).map(|()| None),
+        };
+        let refused = match binding::bond(&self.queue, &claim.reference, &seen.metadata) {
+            Bond::Ours => return Ok(Some(seen)),
+            Bond::Foreign => FetchError::Foreign,
+            Bond::Unbound => match self.read(claim).await {
+                Ok((_, seen)) => return Ok(Some(seen)),
+                Err(FetchError::Storage(error)) => return Err(error),
+                Err(refused) => refused,
+            },
+        };
+        tracing::warn!(
+            op = "payload",
+            queue = %self.queue,
+            blob = %blob.name,
+            outcome = "payload_foreign",
+            reason = %refused,
+            "nothing of this blob is changed"
+        );
+        Ok(None)
     }
 
     /// Before a message that never expires is deleted: its payload gets a time at which the sweeper
@@ -284,12 +362,14 @@ impl PayloadStore {
             return Ok(Some(seen));
         }
         let due = seen.server_now().plus(self.offload.margin);
-        let metadata = Metadata::from([(TTL_KEY.to_owned(), due.iso_s())]);
+        let mut metadata = seen.metadata.clone();
+        metadata.insert(TTL_KEY.to_owned(), due.iso_s());
         let blob = self.blob(&claim.reference.blob);
         match self.describe(&blob, &metadata, &seen.tag).await {
             Ok(written) => Ok(Some(Seen {
                 tag: written.etag,
                 is_due: true,
+                metadata,
                 ..seen
             })),
             Err(error) => {
@@ -317,28 +397,35 @@ impl PayloadStore {
     /// Before a copy of its message is put into a poison queue, where it never expires: the blob
     /// neither.
     pub(crate) async fn keep(&self, claim: &Claim) -> PortResult<()> {
+        self.end(claim, |now| Some((POISONED_KEY, now))).await
+    }
+
+    /// Replaces what a blob's metadata say about its end.
+    async fn end(
+        &self,
+        claim: &Claim,
+        says: impl Fn(Timestamp) -> Option<(&'static str, Timestamp)>,
+    ) -> PortResult<()> {
         self.change(claim, |metadata, now| {
-            metadata.insert(POISONED_KEY.to_owned(), now.iso_s());
+            metadata.retain(|name, _| !is_key(name, TTL_KEY) && !is_key(name, POISONED_KEY));
+            metadata.extend(says(now).map(|(key, at)| (key.to_owned(), at.iso_s())));
         })
         .await
     }
 
-    /// Replaces what a blob's metadata say about its end. Each change is made to the version that
-    /// was seen.
+    /// Changes a blob's metadata. Each change is made to the version that was seen.
     async fn change(&self, claim: &Claim, to: impl Fn(&mut Metadata, Timestamp)) -> PortResult<()> {
         let blob = self.blob(&claim.reference.blob);
         let mut attempts = 0;
         loop {
-            let (seen, now) = match self.properties(&blob).await {
-                Ok(seen) => seen,
-                // Nothing about it can be changed any more; its message may be worth keeping all
-                // the same.
-                Err(error) => return unless(Err(error), &[ErrorKind::NotFound]),
+            // Of one that is gone or another's nothing is changed; its message may be worth keeping
+            // all the same.
+            let Some(seen) = self.look(claim).await? else {
+                return Ok(());
             };
-            let mut metadata = seen.metadata;
-            metadata.retain(|name, _| !is_key(name, TTL_KEY) && !is_key(name, POISONED_KEY));
-            to(&mut metadata, now);
-            let kept = self.describe(&blob, &metadata, &seen.etag).await;
+            let mut metadata = seen.metadata.clone();
+            to(&mut metadata, seen.server_now());
+            let kept = self.describe(&blob, &metadata, &seen.tag).await;
             attempts += 1;
             match kept {
                 Err(error)

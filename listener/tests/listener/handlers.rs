@@ -91,6 +91,89 @@ async fn body_and_facts_arrive() {
     assert_eq!(verdict, Verdict::Ok);
 }
 
+/// A command inherits what it needs to run and what it is to get, and nothing else: credentials
+/// stand in the listener's environment under names that nobody can list.
+#[tokio::test]
+async fn a_command_inherits_no_credentials() {
+    use smalt_listener::handler::exec::BASE_ENVIRONMENT;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("env");
+    let line = CommandLine::Shell(format!("env > {}", out.display()));
+    // The name of a variable that cargo has set for this process.
+    let passed = "CARGO_MANIFEST_DIR".to_owned();
+    for (handler, gets) in [
+        (ExecHandler::new(line.clone()), false),
+        (
+            ExecHandler::new(line).passing([passed.clone(), "NOT_SET".to_owned()]),
+            true,
+        ),
+    ] {
+        let (ctx, _switch) = ctx();
+        assert_eq!(handler.handle(&message(b""), &ctx).await, Verdict::Ok);
+        let text = tokio::fs::read_to_string(&out).await.unwrap();
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|l| Some(l.split_once('=')?.0))
+            .collect();
+        assert!(
+            std::env::vars().count() > names.len(),
+            "there is more than that here"
+        );
+        assert_eq!(names.contains(&passed.as_str()), gets, "{text}");
+        for name in names.into_iter().filter(|name| *name != passed) {
+            // The last three are the shell's own.
+            let known = BASE_ENVIRONMENT.contains(&name)
+                || name.starts_with("MSG_")
+                || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name);
+            assert!(known, "{name} is inherited");
+        }
+    }
+}
+
+/// No descriptor of the listener reaches a command: not its sockets, not its files.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_command_inherits_no_descriptors() {
+    use std::os::fd::AsRawFd;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("fds");
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let file = tokio::fs::File::create(dir.path().join("held"))
+        .await
+        .unwrap();
+    let line = format!("ls -l /proc/self/fd > {}", out.display());
+    assert_eq!(exec(&line, b"").await, Verdict::Ok);
+    let text = tokio::fs::read_to_string(&out).await.unwrap();
+    assert!(text.contains("fds"), "{text}");
+    for held in [socket.as_raw_fd(), file.as_raw_fd()] {
+        let link = std::fs::read_link(format!("/proc/self/fd/{held}")).unwrap();
+        assert!(
+            !text.contains(&*link.to_string_lossy()),
+            "{link:?} in {text}"
+        );
+    }
+}
+
+/// A redirect is an answer like any: nothing of a message goes to another host.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = format!("http://{}/steal", elsewhere.local_addr().unwrap());
+    for status in ["301 Moved", "302 Found", "307 Temporary", "308 Permanent"] {
+        let answer = format!("HTTP/1.1 {status}\r\nLocation: {place}\r\nContent-Length: 0\r\n\r\n");
+        let (url, _requests) = server(vec![vec![Box::leak(answer.into_boxed_str())]]).await;
+        let handler = HttpHandler::new(&url, On4xx::Reject).unwrap();
+        let (ctx, _switch) = ctx();
+        let verdict = handler.handle(&message(b"hello"), &ctx).await;
+        assert!(
+            matches!(verdict, Verdict::Retry { .. }),
+            "{status} {verdict:?}"
+        );
+    }
+    let nobody = tokio::time::timeout(Duration::from_millis(50), elsewhere.accept()).await;
+    assert!(nobody.is_err(), "somebody came");
+}
+
 /// A command may ignore its input, however long, and leave children that hold it open.
 #[tokio::test]
 async fn an_unread_body_holds_nothing_up() {

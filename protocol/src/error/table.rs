@@ -59,6 +59,7 @@ error_codes! {
     EmptyMetadataKey 400 "The key for one of the metadata key-value pairs is empty.",
     EmptyTagName 400 "The name of one of the tag key-value pairs is empty.",
     EncryptionScopeNotAvailable 409 "The given encryption scope is not available.",
+    EndpointUnsupportedAccountFeatures 409 "This endpoint does not support BlobStorageEvents or SoftDelete. Please disable these account features if you would like to use this endpoint.",
     EntityAlreadyExists 409 "The specified entity already exists.",
     EntityNotFound 404 "The specified entity does not exist.",
     EntityTooLarge 400 "The entity is larger than the maximum size permitted.",

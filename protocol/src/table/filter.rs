@@ -28,6 +28,7 @@ const FILTER_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
     root: Condition,
+    comparisons: usize,
 }
 
 /// What holds for an entity or does not.
@@ -72,8 +73,13 @@ impl Filter {
         if text.len() > FILTER_BYTES_MAX {
             return Err(ErrorCode::InvalidInput.into());
         }
-        let root = parse::parse(text)?;
-        Ok(Filter { root })
+        let (root, comparisons) = parse::parse(text)?;
+        Ok(Filter { root, comparisons })
+    }
+
+    /// How many comparisons it makes at most for one entity.
+    pub const fn comparisons(&self) -> usize {
+        self.comparisons
     }
 
     /// Whether an entity, or a table, belongs to the answer. A comparison with a property that is

@@ -1,14 +1,20 @@
 //! Options of every command, the table of settings that they become, and what all commands begin
 //! with: the log and the worker.
 
+use std::fmt::Debug;
 use std::io::IsTerminal;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
+use smalt_protocol::terminal;
 use smalt_sleeve::Identity;
 use smalt_sweeper::Sweeper;
 use smalt_sweeper::settings::Settings;
 use toml::Value;
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use super::progress::Beside;
 use crate::connect;
@@ -93,6 +99,12 @@ pub(crate) struct Common {
     /// Account for dead blobs; `default` is the one that is swept.
     #[arg(long, value_name = "NAME", help_heading = "Sweep")]
     dead_account: Option<String>,
+    /// Let blobs name this container of the account for dead blobs as their destination, or those
+    /// that fit a pattern such as archive-*. May be repeated. Without it blobs may name the
+    /// configured dead container alone; never one whose name begins with $, nor that of the state
+    /// document.
+    #[arg(long, value_name = "NAME", help_heading = "Sweep")]
+    dead_allow: Vec<String>,
     /// Connection string of another account for dead blobs.
     #[arg(long, value_name = "TEXT", help_heading = "Sweep")]
     dead_connection_string: Option<String>,
@@ -147,7 +159,8 @@ pub(crate) struct Common {
     /// Answer /metrics there while `run` works, for Prometheus.
     #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Worker")]
     metrics: Option<String>,
-    /// Where defaults come from: default, or compat for pages of 100 and moves that overwrite.
+    /// Where defaults come from: default, or compat for pages of 100, moves that overwrite, and
+    /// blobs that choose any container as their destination (--dead-allow narrows that).
     #[arg(long, value_name = "NAME", help_heading = "Worker")]
     profile: Option<String>,
 
@@ -226,10 +239,15 @@ impl Common {
         flags.extend(auth.map(|auth| ("account.default.auth", Value::String(auth))));
         let budget = self.max_cost_per_day;
         flags.extend(budget.map(|max| ("sweeper.guard.max_cost_per_day", Value::Float(max))));
-        if !self.containers.is_empty() {
-            let containers = self.containers.iter().map(text).collect();
-            flags.push(("sweeper.containers", Value::Array(containers)));
-        }
+        let lists = [
+            ("sweeper.containers", &self.containers),
+            ("sweeper.dead.allow", &self.dead_allow),
+        ];
+        let given = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        flags.extend(given.map(|(path, list)| {
+            let list = list.iter().map(text).collect();
+            (path, Value::Array(list))
+        }));
         if self.approve {
             flags.push(("sweeper.guard.approve", Value::Boolean(true)));
         }
@@ -242,6 +260,13 @@ pub(crate) fn sweeper(common: &Common) -> Result<(Sweeper, Settings)> {
     log(common)?;
     let settings = connect::settings(common.config.as_deref(), common.flags())?;
     Ok((connect::sweeper(&settings)?, settings))
+}
+
+/// Prints a document as JSON. A stranger's text in it steers no terminal either.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
+    println!("{}", terminal::json(&text));
+    Ok(())
 }
 
 /// Begins the log.
@@ -260,7 +285,11 @@ pub(crate) fn log(common: &Common) -> Result<()> {
         LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
         LogFormat::Text => {
             let ansi = std::io::stderr().is_terminal();
-            subscriber.with_ansi(ansi).try_init()
+            let field = |out: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+                terminal::write_field(out, field.name(), value)
+            };
+            let fields = debug_fn(field).delimited(" ");
+            subscriber.with_ansi(ansi).fmt_fields(fields).try_init()
         }
     };
     Ok(())

@@ -8,7 +8,7 @@ use smalt_sweeper::error::exit;
 use smalt_sweeper::settings::Settings;
 use smalt_sweeper::span;
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use super::progress;
 use crate::connect;
 
@@ -56,7 +56,7 @@ pub(crate) async fn cost(args: &CostArgs) -> Result<u8> {
     match args.json {
         true => {
             let all = json!({ "counts": counts, "prices": settings.prices, "cost": cost });
-            println!("{}", serde_json::to_string_pretty(&all)?);
+            print_json(&all)?;
         }
         false => print!("{}", text(&counts, &settings, &cost)),
     }

@@ -5,7 +5,7 @@ use clap::Args;
 use smalt_sweeper::error::exit;
 use smalt_sweeper::{Class, Explained, Outcome, Target};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use crate::show::printable;
 
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) async fn explain(args: &ExplainArgs) -> Result<u8> {
     let (sweeper, _) = common::sweeper(&args.common)?;
     let told = sweeper.explain(&args.blob).await?;
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&told)?),
+        true => print_json(&told)?,
         false => print!("{}", text(&told)),
     }
     Ok(match told.outcome.class() {
@@ -34,8 +34,8 @@ pub(crate) async fn explain(args: &ExplainArgs) -> Result<u8> {
     })
 }
 
-fn text(told: &Explained) -> String {
-    let mut text = format!("{}\n  {}\n", told.url, verdict(told));
+pub(super) fn text(told: &Explained) -> String {
+    let mut lines = vec![told.url.clone(), format!("  {}", verdict(told))];
     let deciding = told.deciding();
     for check in &told.checks {
         let mark = match check.keeps {
@@ -43,11 +43,10 @@ fn text(told: &Explained) -> String {
             Some(_) => '*',
             None => ' ',
         };
-        text.push_str(&format!("{mark} {:<13} {}\n", check.check, check.found));
+        lines.push(format!("{mark} {:<13} {}", check.check, check.found));
     }
-    text.lines()
-        .map(|line| printable(&format!("{line}\n")))
-        .collect()
+    let lines = lines.iter();
+    lines.map(|line| printable(&format!("{line}\n"))).collect()
 }
 
 /// The one line that an owner looks for.

@@ -7,7 +7,7 @@ use clap::Args;
 use smalt_sweeper::Plan;
 use smalt_sweeper::plan::Totals;
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use super::progress::{self, Far};
 use crate::show;
 
@@ -55,7 +55,7 @@ pub(crate) async fn plan(args: &PlanArgs) -> Result<u8> {
     bar.finish_and_clear();
     let plan = planned?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&plan)?);
+        print_json(&plan)?;
     } else if args.csv {
         print!("{}", plan.csv());
         if plan.truncated {

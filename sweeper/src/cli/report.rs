@@ -7,7 +7,7 @@ use clap::Args;
 use smalt_sweeper::error::exit;
 use smalt_sweeper::summary::{LogSummary, StateSummary};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use crate::connect;
 use crate::show;
 
@@ -28,7 +28,7 @@ pub(crate) async fn report(args: &ReportArgs) -> Result<u8> {
     if let Some(path) = &args.from_log {
         let summary = of_log(path)?;
         match args.json {
-            true => println!("{}", serde_json::to_string_pretty(&summary)?),
+            true => print_json(&summary)?,
             false => print!("{}", show::log_summary(&summary)),
         }
         return Ok(match summary.failed() {
@@ -39,7 +39,7 @@ pub(crate) async fn report(args: &ReportArgs) -> Result<u8> {
     let (sweeper, _) = common::sweeper(&args.common)?;
     let summary = StateSummary::of(&sweeper.state().await?);
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&summary)?),
+        true => print_json(&summary)?,
         false => print!("{}", show::state_summary(&summary)),
     }
     Ok(match summary.troubled() {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use smalt_sweeper::error::exit;
-use smalt_sweeper::{Finished, Progress, Report};
+use smalt_sweeper::settings::Settings;
+use smalt_sweeper::{Collision, Finished, Progress, Report};
 
-use super::common::{Common, sweeper};
+use super::common::{Common, print_json, sweeper};
 use super::progress::Far;
 use super::signals::{self, aborting, asked_to_stop};
 use super::{progress, serve};
@@ -14,6 +15,7 @@ use super::{progress, serve};
 /// Sweeps until told to stop.
 pub(crate) async fn run(common: &Common) -> Result<u8> {
     let (sweeper, settings) = sweeper(common)?;
+    warn_of_openness(&settings);
     let monitor = sweeper.monitor();
     monitor.set_prices(settings.prices);
     let (health, metrics) = (settings.health.as_deref(), settings.metrics.as_deref());
@@ -30,6 +32,7 @@ pub(crate) async fn run(common: &Common) -> Result<u8> {
 /// Sweeps one cycle.
 pub(crate) async fn once(common: &Common) -> Result<u8> {
     let (sweeper, settings) = sweeper(common)?;
+    warn_of_openness(&settings);
     if settings.sweeper.containers.is_empty() && settings.sweeper.create_state {
         tracing::warn!("no --container given; sweeping what the state document says");
     }
@@ -43,6 +46,22 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
     };
     bar.finish_and_clear();
     ended(finished, true)
+}
+
+/// Says once what `--profile compat` opens, or an allow-list of everything.
+fn warn_of_openness(settings: &Settings) {
+    let config = &settings.sweeper;
+    if config.dead.account.is_none() || !config.policy.allows_any() {
+        return;
+    }
+    let replaces = match config.dead.on_collision {
+        Collision::Overwrite => " and replaces what stands there (--on-collision fail)",
+        Collision::Fail | Collision::Suffix => "",
+    };
+    tracing::warn!(
+        "whoever may write a blob into a swept container chooses any container of the account for \
+         dead blobs as its destination{replaces}; --dead-allow NAME narrows that"
+    );
 }
 
 fn far(progress: &Progress, since: Duration) -> Far {
@@ -69,7 +88,7 @@ fn ended(finished: Option<Finished>, report: bool) -> Result<u8> {
         return Ok(exit::INTERRUPTED);
     };
     if let Some(report) = reported(&finished).filter(|_| report) {
-        println!("{}", serde_json::to_string_pretty(report)?);
+        print_json(report)?;
     }
     let code = finished.exit_code();
     match finished.error {

@@ -6,7 +6,7 @@ use smalt_sweeper::error::exit;
 use smalt_sweeper::mark::{Edit, Marked, Marking, Marks};
 use smalt_sweeper::{SweepError, Target};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use super::progress;
 use crate::connect;
 use crate::show::printable;
@@ -87,7 +87,7 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
         }
     };
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&marks)?),
+        true => print_json(&marks)?,
         false => print!("{}", text(&marks)),
     }
     let failed = marks.count(Marked::Failed) + marks.count(Marked::Leased);
@@ -105,7 +105,7 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     })
 }
 
-fn text(marks: &Marks) -> String {
+pub(super) fn text(marks: &Marks) -> String {
     let mut text = String::new();
     for (blob, reason) in &marks.failures {
         text.push_str(&printable(&format!("{blob}: {reason}\n")));

@@ -9,7 +9,7 @@ use smalt_sweeper::ttl::{self, TimeToLive, TtlFormat};
 use smalt_sweeper::undo::{Undo, UndoReport, Undone};
 use smalt_sweeper::{Collision, destination};
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use super::progress;
 use crate::show::printable;
 
@@ -34,6 +34,10 @@ pub(crate) struct UndoArgs {
     /// Only blobs whose old place begins so.
     #[arg(long, value_name = "CONTAINER[/PREFIX]")]
     prefix: Option<String>,
+    /// Bring back blobs of which the service has no record that they were copied from where their
+    /// metadata say. Whoever may write to a place for dead blobs can forge those.
+    #[arg(long)]
+    trust_metadata: bool,
     /// Say what would come back, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -65,6 +69,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
             Some("overwrite") => Collision::Overwrite,
             _ => Collision::Fail,
         },
+        trust_metadata: args.trust_metadata,
         dry_run: args.dry_run,
     };
     let bar = progress::spinner("looking for dead blobs");
@@ -77,7 +82,7 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
     bar.finish_and_clear();
     let report = undone?;
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&report)?),
+        true => print_json(&report)?,
         false => print!("{}", text(&report)),
     }
     let others = report.count(Undone::NoHistory);
@@ -93,10 +98,8 @@ pub(crate) async fn undo(args: &UndoArgs) -> Result<u8> {
 
 /// The containers for dead blobs that were named, else those of the configuration.
 fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
-    let configured = policy.rules.iter().filter_map(|rule| rule.dead.clone());
-    let configured = policy.dead.clone().into_iter().chain(configured);
     let mut places: Vec<String> = match given.is_empty() {
-        true => configured.collect(),
+        true => policy.destinations().map(str::to_owned).collect(),
         false => given.to_vec(),
     };
     places.sort();
@@ -114,7 +117,7 @@ fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
     places.iter().map(split).collect()
 }
 
-fn text(report: &UndoReport) -> String {
+pub(super) fn text(report: &UndoReport) -> String {
     let mut text = String::new();
     for row in report.blobs.iter().take(ROWS_SHOWN) {
         let detail = row.detail.iter().map(|detail| format!("  ({detail})"));

@@ -7,7 +7,7 @@ use smalt_sweeper::inspect::Answer;
 use smalt_sweeper::settings::{self, Setting, SettingsError};
 use smalt_sweeper::uri::redact;
 
-use super::common::{self, Common};
+use super::common::{self, Common, print_json};
 use crate::connect;
 use crate::show::printable;
 
@@ -44,7 +44,7 @@ pub(crate) async fn validate(args: &ValidateArgs) -> Result<u8> {
                 "findings": findings,
                 "answers": answers,
             });
-            println!("{}", serde_json::to_string_pretty(&all)?);
+            print_json(&all)?;
         }
         false => print!("{}", text(&values, &answers)),
     }
@@ -74,7 +74,7 @@ fn say(faults: &[String], origin: &str) {
     }
 }
 
-fn text(values: &[Setting], answers: &[Answer]) -> String {
+pub(super) fn text(values: &[Setting], answers: &[Answer]) -> String {
     let width = values.iter().map(|v| v.key.len()).max().unwrap_or(0);
     let value = |v: &Setting| format!("{:<width$}  {:<28}  {}\n", v.key, v.value, v.source);
     let answer = |a: &Answer| {

@@ -237,6 +237,7 @@ fn policy(config: &SweeperConfig) -> Vec<(&'static str, String)> {
         ("sweeper.rule", rules.join("; ")),
         ("sweeper.dead.account", or_none(&dead.account)),
         ("sweeper.dead.container", or_none(&policy.dead)),
+        ("sweeper.dead.allow", policy.allow.join(", ")),
         ("sweeper.dead.on_collision", on_collision.to_owned()),
         (
             "sweeper.dead.create_container",

@@ -112,6 +112,7 @@ struct ContainerEntry {
 struct Dead {
     account: Option<String>,
     container: Option<String>,
+    allow: Option<Vec<String>>,
     on_collision: Option<OnCollision>,
     create_container: Option<bool>,
     add_metadata: Option<bool>,
@@ -158,7 +159,8 @@ enum Backend {
 enum Profile {
     #[default]
     Default,
-    /// As the original design has it: pages of 100 (S21), a move overwrites (S13).
+    /// As the original design has it: pages of 100 (S21), a move overwrites (S13), and a blob may
+    /// choose any container.
     Compat,
 }
 
@@ -218,11 +220,12 @@ impl File {
         let connect_to = connect_to.and_then(|text| faults.take(address(text)));
         let seed = self.sweeper.seed;
         let (health, metrics) = (self.sweeper.health.clone(), self.sweeper.metrics.clone());
+        let allows = self.sweeper.dead.allow.is_some();
         let mut sweeper = self.sweeper.config(&mut faults);
         // Who says where dead blobs go and has but one account means that account.
         if sweeper.dead.account.is_none() && self.account.contains_key("dead") {
             sweeper.dead.account = Some("dead".to_owned());
-        } else if sweeper.dead.account.is_none() && sweeper.policy.dead.is_some() {
+        } else if sweeper.dead.account.is_none() && (sweeper.policy.dead.is_some() || allows) {
             sweeper.dead.account = Some("default".to_owned());
         }
         let unsound = sweeper.faults().into_iter().map(str::to_owned);
@@ -266,6 +269,10 @@ impl Profile {
                     on_collision: Collision::Overwrite,
                     ..base.dead
                 },
+                policy: Policy {
+                    allow: vec!["*".to_owned()],
+                    ..base.policy
+                },
                 ..base
             },
         }
@@ -282,7 +289,7 @@ impl Sweeper {
             .clone()
             .unwrap_or(base.state_account.clone());
         let containers = self.swept(faults);
-        let policy = self.policy(faults);
+        let policy = self.policy(&base.policy, faults);
         let guard = self.guard.guard();
         let budget = self.budget();
         let state_blob = self.state.as_deref().map(state_place);
@@ -353,8 +360,7 @@ impl Sweeper {
         swept.filter_map(|swept| faults.take(swept)).collect()
     }
 
-    fn policy(&self, faults: &mut SettingsError) -> Policy {
-        let base = Policy::default();
+    fn policy(&self, base: &Policy, faults: &mut SettingsError) -> Policy {
         let formats = match &self.ttl_formats {
             Some(names) => {
                 let read = |name: &String| -> Result<TtlFormat, SettingsError> {
@@ -367,18 +373,19 @@ impl Sweeper {
         };
         let rules = self.rule.iter().map(RuleEntry::rule);
         let policy = Policy {
-            ttl_key: self.ttl_key.clone().unwrap_or(base.ttl_key),
-            dbc_key: self.dbc_key.clone().unwrap_or(base.dbc_key),
+            ttl_key: self.ttl_key.as_ref().unwrap_or(&base.ttl_key).clone(),
+            dbc_key: self.dbc_key.as_ref().unwrap_or(&base.dbc_key).clone(),
             ttl_formats: formats,
             grace: or(self.grace, base.grace),
             min_age: or(self.guard.min_age, base.min_age),
             protect: self.guard.protect.clone(),
             rules: rules.filter_map(|rule| faults.take(rule)).collect(),
             dead: self.dead.container.clone(),
+            allow: self.dead.allow.as_ref().unwrap_or(&base.allow).clone(),
             allow_swept_destination: self.dead.allow_swept,
         };
         let excluded = policy.rules.iter().flat_map(|rule| &rule.exclude);
-        let mut patterns = policy.protect.iter().chain(excluded);
+        let mut patterns = policy.protect.iter().chain(excluded).chain(&policy.allow);
         if patterns.any(|p| p.chars().count() > PATTERN_CHARS_MAX) {
             let long = format!("a pattern has more than {PATTERN_CHARS_MAX} characters");
             faults.faults.push(long);

@@ -3,12 +3,34 @@
 use std::net::SocketAddr;
 
 use crate::config::{SweeperConfig, SweptContainer};
+use crate::destination;
 
 /// What no run could make sense of.
 pub(super) fn refused(config: &SweeperConfig) -> Vec<String> {
     let mut faults = overlapping(&config.containers);
     faults.extend(unconfigured(config));
+    faults.extend(never_destinations(config));
     faults
+}
+
+/// No blob would ever go there.
+fn never_destinations(config: &SweeperConfig) -> Vec<String> {
+    let in_state = config.dead.account.as_ref() == Some(&config.state_account);
+    let state = in_state.then_some(config.state_blob.container.as_str());
+    let chosen = config.policy.destinations().filter_map(|dead| {
+        let container = destination::container_of(dead);
+        let why = if container.starts_with('$') {
+            "a container whose name begins with `$`"
+        } else if state == Some(container) {
+            "the container of the state document"
+        } else {
+            return None;
+        };
+        Some(format!(
+            "`{dead}`: {why} is never a destination of dead blobs; name another one"
+        ))
+    });
+    chosen.collect()
 }
 
 /// The same names would be listed twice, by two elements that know nothing of each other.

@@ -237,6 +237,57 @@ fn values_say_where_they_come_from() {
     assert!(!format!("{values:?}").contains("c2VjcmV0"));
 }
 
+/// Destinations that blobs may choose, from every layer; who names one has an account for it.
+#[test]
+fn destinations_are_allowed_by_flag_environment_and_file() {
+    let file = "[sweeper.dead]\nallow = [\"a-*\"]";
+    let vars = env(&[("SWEEPER_DEAD_ALLOW", "one, two")]);
+    let list = |names: &[&str]| Value::Array(names.iter().map(|name| text(name)).collect());
+    let flag = [("sweeper.dead.allow", list(&["dead"]))];
+    let allow = |settings: Settings| settings.sweeper.policy.allow;
+    assert!(allow(gather(None, [], []).unwrap()).is_empty());
+    assert_eq!(allow(gather(Some(file), [], []).unwrap()), ["a-*"]);
+    assert_eq!(
+        allow(gather(Some(file), vars.clone(), []).unwrap()),
+        ["one", "two"]
+    );
+    let by_flag = gather(Some(file), vars, flag.clone()).unwrap();
+    assert_eq!(by_flag.sweeper.dead.account.as_deref(), Some("default"));
+    assert_eq!(allow(by_flag), ["dead"]);
+    let compat = ("sweeper.profile", text("compat"));
+    let open = gather(None, [], [compat.clone()]).unwrap();
+    assert_eq!(
+        (&open.sweeper.policy.allow, &open.sweeper.dead.account),
+        (&vec!["*".into()], &None)
+    );
+    assert!(open.sweeper.policy.allows_any());
+    let [flag] = flag;
+    assert!(
+        !gather(None, [], [compat, flag])
+            .unwrap()
+            .sweeper
+            .policy
+            .allows_any()
+    );
+}
+
+/// The operator's own destinations are held to what no blob may choose either.
+#[test]
+fn the_site_and_the_state_are_no_destinations() {
+    for dead in ["$web/old/", "$root", "smalt-sweeper", "smalt-sweeper/x"] {
+        let error = gather(None, [], [("sweeper.dead.container", text(dead))]).unwrap_err();
+        assert!(
+            error.to_string().contains("never a destination"),
+            "{dead} {error}"
+        );
+    }
+    let elsewhere = [
+        ("sweeper.dead.container", text("smalt-sweeper/x")),
+        ("sweeper.dead.account", text("dead")),
+    ];
+    assert!(gather(None, [], elsewhere).is_ok());
+}
+
 /// The profile `compat` sets the defaults of the original design; what is said wins over it.
 #[test]
 fn compat_is_the_original_design() {

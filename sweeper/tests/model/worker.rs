@@ -170,11 +170,16 @@ fn task(small: &Small, seen: &Version, now: u8) -> Option<Task> {
         account: "account",
         container: "c",
         dead_account: Some("account"),
+        state: None,
         swept: &[],
     };
     let ahead = AHEAD * u8::from(small.makes(Mistake::DecidesByItsOwnClock));
     let at = time(now + ahead);
-    match decide(&Policy::default(), &scene, "b", &properties(seen), at) {
+    let policy = Policy {
+        allow: vec!["dead".to_owned()],
+        ..Policy::default()
+    };
+    match decide(&policy, &scene, "b", &properties(seen), at) {
         Decision::Keep(_) => None,
         Decision::Delete { .. } => Some(Task::Delete { moved: false }),
         Decision::Move { .. } => Some(Task::Copy {

@@ -29,7 +29,7 @@ fn thrifty(worker: &str) -> SweeperConfig {
 fn world(blobs: usize) -> Arc<World> {
     let world = World::new();
     for at in 0..blobs {
-        let moved = ("DeadBlobContainer", "dead/");
+        let moved = ("DeadBlobContainer", "dbc/");
         let tags: &[_] = if at % 3 == 0 { &[DUE, moved] } else { &[DUE] };
         world.put(&format!("acct/events/due{at:03}"), tags);
     }

@@ -9,6 +9,7 @@
 mod budget;
 mod compat;
 mod defects;
+mod deputy;
 mod fake;
 mod life;
 mod moves;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
+use smalt_sweeper::decide::Policy;
 use smalt_sweeper::{
     Accounts, DeadConfig, Finished, StateBackend, Sweeper, SweeperConfig, SweptContainer,
 };
@@ -32,6 +33,10 @@ pub(crate) fn config(worker: &str) -> SweeperConfig {
         dead: DeadConfig {
             account: Some("archive".into()),
             ..DeadConfig::default()
+        },
+        policy: Policy {
+            allow: vec!["dbc".into()],
+            ..Policy::default()
         },
         ..SweeperConfig::default()
     }

@@ -20,7 +20,7 @@ use super::guard::Guard;
 use super::{block_id, uncommitted};
 use crate::auth::Identity;
 use crate::call::Call;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::lookup::BlobAddress;
 use crate::records::{BlobKind, BlobRecord, BlockRecord, CommittedBlock};
 use crate::reply::Reply;
@@ -50,6 +50,8 @@ pub struct Lists {
 
 impl Read for GetBlockList {
     type Output = Lists;
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(GetBlockList {

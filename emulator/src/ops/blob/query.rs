@@ -13,31 +13,28 @@
 //! Transfer-Encoding: chunked
 //! ```
 
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+mod answer;
 
 use bytes::Bytes;
-use http_body::Frame;
 use http_body_util::BodyExt;
 use smalt_protocol::limits::XML_BODY_BYTES_MAX;
 use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
-use super::content::{self, ContentBody, Located};
+use super::content::{self, Located};
 use super::guard::{self, Guard};
 use crate::call::Call;
-use crate::operation::{Read, Takes};
+use crate::lane::Room;
+use crate::operation::{Read, Takes, Weight};
 use crate::ops::lookup::{BlobAddress, BlobPart};
 use crate::query::{QueryRequest, Runner};
 use crate::records::{BlobKind, BlobRecord};
 use crate::reply::{Content, Reply};
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{Store, View};
+use answer::{Answer, Query};
 
 /// `x-ms-server-encrypted`: recordings of 2020-02-10 and earlier lack it.
 const ENCRYPTED: ApiVersion = ApiVersion::V2020_08_04;
-/// What is read of a blob before others get their turn, in bytes.
-const TURN_BYTES: usize = 256 * 1024;
 
 /// Query Blob Contents.
 pub struct QueryBlob {
@@ -45,6 +42,7 @@ pub struct QueryBlob {
     guard: Guard,
     encryption: Requested,
     request: Option<QueryRequest>,
+    room: Option<Room>,
 }
 
 /// A blob, where its bytes are, and when it was looked up.
@@ -57,12 +55,15 @@ pub struct Found {
 impl Read for QueryBlob {
     type Output = Found;
 
+    const WEIGHT: Weight = Weight::Large;
+
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(QueryBlob {
             address: BlobAddress::of(call)?,
             guard: Guard::of_read(call)?,
             encryption: Requested::of(&call.headers)?,
             request: None,
+            room: None,
         })
     }
 
@@ -75,6 +76,10 @@ impl Read for QueryBlob {
     fn document(&mut self, document: Bytes) -> Result<(), StorageError> {
         self.request = Some(QueryRequest::parse(&document)?);
         Ok(())
+    }
+
+    fn enter(&mut self, room: Room) {
+        self.room = Some(room);
     }
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Found, StorageError> {
@@ -92,22 +97,13 @@ impl Read for QueryBlob {
     fn render(self, found: Found, call: &Call, store: &Store) -> Result<Reply, StorageError> {
         let Found { blob, located, now } = found;
         let request = self.request.ok_or(ErrorCode::InvalidXmlDocument)?;
-        let mut runner = Runner::new(request, blob.length, call.version, call.fresh_id, now)?;
-        let mut chunks = located.into_chunks(store);
+        let runner = Runner::new(request, blob.length, call.version, call.fresh_id, now)?;
+        let mut query = Query::new(runner, located.into_chunks(store), self.room);
         // A query of names that are not there is refused: so the header is read before the answer.
-        while runner.awaits_header() {
-            match chunks.next()? {
-                Some(chunk) => runner.read(&chunk)?,
-                None => runner.finish()?,
-            }
-        }
+        query.read_header()?;
         let reply = describe(&blob, self.address.part, call.version);
-        let body = QueryBody {
-            runner,
-            chunks,
-            state: State::Reading,
-        };
-        Ok(reply.content(Content::Chunked(body.boxed_unsync())))
+        let body = Answer::new(query, call.lane.clone()).boxed_unsync();
+        Ok(reply.content(Content::Chunked(body)))
     }
 }
 
@@ -139,65 +135,4 @@ fn describe(blob: &BlobRecord, part: BlobPart, version: ApiVersion) -> Reply {
         reply = reply.header(name, value);
     }
     reply.metadata(&blob.metadata)
-}
-
-/// The answer: it reads the blob as far as the next frame.
-struct QueryBody {
-    runner: Runner,
-    chunks: ContentBody,
-    state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Reading,
-    /// The last frames are made.
-    Finished,
-}
-
-impl QueryBody {
-    /// Frames, where some are at hand after a turn.
-    fn turn(&mut self) -> Result<Bytes, StorageError> {
-        let mut read = 0;
-        while read < TURN_BYTES && self.state == State::Reading {
-            let chunk = match self.runner.is_over() {
-                true => None,
-                false => self.chunks.next()?,
-            };
-            match chunk {
-                Some(chunk) => {
-                    self.runner.read(&chunk)?;
-                    read += chunk.len();
-                }
-                None => {
-                    self.runner.finish()?;
-                    self.state = State::Finished;
-                }
-            }
-        }
-        Ok(self.runner.take())
-    }
-}
-
-impl http_body::Body for QueryBody {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        match self.turn() {
-            Ok(frames) if !frames.is_empty() => Poll::Ready(Some(Ok(Frame::data(frames)))),
-            Ok(_) if self.state == State::Finished => Poll::Ready(None),
-            Ok(_) => {
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
-            Err(error) => {
-                self.state = State::Finished;
-                Poll::Ready(Some(Err(io::Error::other(error.to_string()))))
-            }
-        }
-    }
 }

@@ -8,6 +8,7 @@ use crate::auth::Identity;
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::header_case::HeaderCase;
+use crate::lane::Lane;
 use crate::operation::Write;
 use crate::ops::container::create::CreateContainer;
 use crate::store::{Store, StoreConfig};
@@ -26,6 +27,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
             account: "a".to_owned(),
             secondary: false,
             service: Service::Blob,
+            data_lake: false,
             resource: Resource::Blob("box".to_owned(), "b".to_owned()),
             raw_path: "/a/box/b".to_owned(),
         },
@@ -48,6 +50,7 @@ pub(crate) fn call(query: &[(&str, &str)], headers: &[(&'static str, &str)]) -> 
         settings: Default::default(),
         being_deleted_s: 0,
         shuffle_messages: false,
+        lane: Lane::here(),
         identity: Identity::Owner,
     }
 }

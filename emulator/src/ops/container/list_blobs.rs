@@ -19,7 +19,7 @@ use smalt_protocol::xml::{ListBlobsDocument, ListHead};
 use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::listing::{NAMES_ONLY, check_include, given, includes};
 use crate::ops::lookup::ContainerName;
 use crate::ops::paging::{self, Paging};
@@ -78,6 +78,8 @@ enum Entry {
 impl Read for ListBlobs {
     type Output = Page;
 
+    const WEIGHT: Weight = Weight::Long;
+
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, &INCLUDES)?;
         let paging = Paging::of(call)?;
@@ -130,6 +132,10 @@ impl Read for ListBlobs {
                 }
             }
         }
+        let next = match next {
+            Some(next) => Some(next),
+            None => walk.stopped()?,
+        };
         Ok(Page { entries, next, now })
     }
 

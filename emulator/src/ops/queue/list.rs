@@ -15,7 +15,7 @@ use smalt_protocol::{ApiVersion, ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::listing::{NAMES_ONLY, check_include, includes};
 use crate::ops::paging::{self, Paging};
 use crate::records::{QueueRecord, Record};
@@ -41,6 +41,8 @@ pub struct Page {
 
 impl Read for ListQueues {
     type Output = Page;
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, INCLUDES)?;

@@ -275,7 +275,7 @@ pub enum NewText {
 }
 
 /// Texts up to this size stand in the record of their message.
-const TEXT_INLINE_BYTES_MAX: usize = INLINE_BYTES_MAX - 512;
+pub const TEXT_INLINE_BYTES_MAX: usize = INLINE_BYTES_MAX - 512;
 
 impl NewText {
     /// Takes the text out when it is too large for a record.

@@ -19,7 +19,7 @@ use smalt_protocol::xml::list_blobs::push_tags;
 use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::listing::{check_include, includes};
 use crate::ops::lookup::ContainerName;
 use crate::ops::paging::{self, Paging};
@@ -53,6 +53,8 @@ pub struct FindBlobs {
 
 impl Read for FindBlobs {
     type Output = Page;
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, &INCLUDES)?;

@@ -18,7 +18,7 @@ use smalt_protocol::{ApiVersion, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::container::deleted;
 use crate::ops::container::properties::Shown;
 use crate::ops::listing::{NAMES_ONLY, bad_marker, check_include, given, includes};
@@ -66,6 +66,8 @@ pub struct Page {
 
 impl Read for ListContainers {
     type Output = Page;
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         check_include(call, &INCLUDES)?;

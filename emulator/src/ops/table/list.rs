@@ -23,7 +23,7 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 
 use crate::call::Call;
 use crate::keys;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::table::answer;
 use crate::ops::table::name::TableRef;
 use crate::ops::table::{parameters, scan};
@@ -84,6 +84,8 @@ impl QueryTables {
 
 impl Read for QueryTables {
     type Output = Page;
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         parameters::check_options(call)?;

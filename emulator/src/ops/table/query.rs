@@ -14,11 +14,11 @@
 use smalt_protocol::table::filter::Filter;
 use smalt_protocol::table::format::Kind;
 use smalt_protocol::table::query::Select;
-use smalt_protocol::table::{Entity, Format, continuation, payload};
+use smalt_protocol::table::{Format, continuation, payload};
 use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::table::answer;
 use crate::ops::table::name::TableRef;
 use crate::ops::table::parameters;
@@ -58,6 +58,8 @@ impl QueryEntities {
 impl Read for QueryEntities {
     type Output = (Page, Timestamp);
 
+    const WEIGHT: Weight = Weight::Long;
+
     fn parse(call: &Call) -> Result<Self, StorageError> {
         parameters::check_options(call)?;
         Ok(QueryEntities {
@@ -76,8 +78,7 @@ impl Read for QueryEntities {
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Self::Output, StorageError> {
         let table = self.table.find(view)?;
         let filter = self.filter.as_ref();
-        let accepts = |entity: &Entity| filter.is_none_or(|filter| filter.matches(entity));
-        let page = scan::page(view, table.generation, &self.spans(), self.most, accepts)?;
+        let page = scan::page(view, table.generation, &self.spans(), self.most, filter)?;
         Ok((page, now))
     }
 

@@ -21,6 +21,9 @@ pub const SEEN_MAX: usize = 20_000;
 /// Bytes of the entities that are looked at for one page, for the same reason: few large ones take
 /// as long as many small ones.
 const SEEN_BYTES_MAX: usize = 16 * TABLE_PAGE_BYTES_MAX;
+/// Names of properties that a filter is compared with for one page, for the same reason: one of a
+/// thousand comparisons takes as long as a thousand filters.
+const COMPARED_MAX: usize = 50_000_000;
 /// Entities of a partition that are passed over one by one before the scan leaps to the row keys
 /// that are wanted, or to the next partition: a leap costs about as much.
 const PASSED_MAX: usize = 16;
@@ -74,8 +77,8 @@ pub struct Page {
     pub next: Option<(String, String)>,
 }
 
-/// Reads at most `most` entities that are accepted out of the stretches of a table, which are in
-/// order.
+/// Reads at most `most` entities that a filter accepts out of the stretches of a table, which are
+/// in order.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -84,7 +87,7 @@ pub fn page(
     generation: Generation,
     spans: &[Span],
     most: usize,
-    accepts: impl Fn(&Entity) -> bool,
+    filter: Option<&Filter>,
 ) -> StoreResult<Page> {
     if most == 0 {
         // Whoever asks for nothing has all of it: a way on would lead here again for ever.
@@ -93,10 +96,11 @@ pub fn page(
     let mut scan = Scan {
         view,
         most,
-        accepts,
+        filter,
         page: Page::default(),
         seen: 0,
         seen_bytes: 0,
+        compared: 0,
         bytes: 0,
     };
     for span in spans {
@@ -122,17 +126,18 @@ enum Stop {
     Leap(Vec<u8>),
 }
 
-struct Scan<'a, A> {
+struct Scan<'a> {
     view: &'a dyn View,
     most: usize,
-    accepts: A,
+    filter: Option<&'a Filter>,
     page: Page,
     seen: usize,
     seen_bytes: usize,
+    compared: usize,
     bytes: usize,
 }
 
-impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
+impl Scan<'_> {
     fn run(
         &mut self,
         generation: Generation,
@@ -182,6 +187,7 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
         self.page.entities.len() == self.most
             || self.seen == SEEN_MAX
             || self.seen_bytes >= SEEN_BYTES_MAX
+            || self.compared >= COMPARED_MAX
     }
 
     /// Takes an entity in, if it is accepted; whether the page has room for it.
@@ -195,8 +201,11 @@ impl<A: Fn(&Entity) -> bool> Scan<'_, A> {
         let entity = record.named(partition_key, row_key);
         let size = entity.bytes();
         self.seen_bytes += size;
-        if !(self.accepts)(&entity) {
-            return Ok(true);
+        if let Some(filter) = self.filter {
+            self.compared += filter.comparisons() * (1 + entity.properties.len());
+            if !filter.matches(&entity) {
+                return Ok(true);
+            }
         }
         let bytes = self.bytes + size;
         if bytes > TABLE_PAGE_BYTES_MAX && !self.page.entities.is_empty() {

@@ -61,7 +61,8 @@ fn refuses_rows_whole() {
     assert_eq!(writer.row(row("x")), Err(Fault::InvalidTypeConversion));
     assert_eq!((writer.held_bytes(), writer.flush()), (0, None));
     writer.row(row("7")).unwrap();
-    writer.row(std::iter::empty()).unwrap();
+    assert_eq!(writer.row(row("x")), Err(Fault::InvalidTypeConversion));
+    writer.row(std::iter::empty::<Value<'_>>()).unwrap();
     let batch = writer.flush().unwrap();
     // Validity, three offsets, text; validity, two numbers: each a multiple of eight.
     let body = &batch[batch.len() - (8 + 16 + 8 + 8 + 16)..];

@@ -1,5 +1,7 @@
 //! What is done to the rows of a query: judged, selected, added up, written.
 
+use std::collections::BTreeMap;
+
 use smalt_protocol::{StorageError, Timestamp};
 
 use super::RESULT_BYTES_MAX;
@@ -7,9 +9,10 @@ use crate::query::aggregate::Total;
 use crate::query::avro::Frames;
 use crate::query::evaluate::Scope;
 use crate::query::json::Json;
+use crate::query::meter::Meter;
 use crate::query::moment::Moment;
 use crate::query::output::{Output, ordinal_name};
-use crate::query::row::Row;
+use crate::query::row::{Fields, Row, text};
 use crate::query::split::Split;
 use crate::query::sql::{Column, Expr, Name, Select, Statement, Step, refuse, syntax_error};
 use crate::query::value::{Fault, Value};
@@ -27,6 +30,7 @@ pub(super) struct Work {
     aggregate: Option<Total>,
     pub(super) split: Option<Split>,
     pub(super) rows_left: Option<u64>,
+    pub(super) meter: Meter,
     now: Moment,
 }
 
@@ -59,8 +63,19 @@ impl Work {
             aggregate,
             split,
             rows_left,
+            meter: Meter::default(),
             now,
         })
+    }
+
+    /// Takes the first record for the names of the fields.
+    pub(super) fn bind_to(&mut self, fields: Fields<'_>) -> Result<(), StorageError> {
+        if fields.count() > HEADER_FIELDS_MAX {
+            let told = format!("The header row has more than {HEADER_FIELDS_MAX} columns.");
+            return Err(refuse(&told));
+        }
+        let names = fields.iter().map(|name| text(name).into_owned());
+        self.bind(Some(names.collect()))
     }
 
     /// Gives the fields of delimited text their positions. `header` is the first record, where it
@@ -74,12 +89,13 @@ impl Work {
             *first = unmarked.to_owned();
         }
         self.name_columns(Some(&header));
+        let columns = Positions::of(&header);
         let mut refused = None;
         self.statement.each_expr(&mut |expr| {
             let Expr::Field(name, steps) = expr else {
                 return;
             };
-            let found = header.iter().position(|field| name.matches(field));
+            let found = columns.find(name);
             match found.or_else(|| name.ordinal()) {
                 Some(position) if steps.is_empty() => *expr = Expr::Ordinal(position),
                 Some(_) => refused = Some(syntax_error()),
@@ -130,18 +146,26 @@ impl Work {
 
     /// The rows of a JSON record: whatever lies at the path. Whether enough was found.
     pub(super) fn rows(&mut self, json: Json<'_>, path: &[Step], position: u64) -> bool {
-        match path.split_first() {
-            None => self.row(Row::Json(json), position),
-            Some((Step::Each, rest)) => json.items().any(|item| self.rows(item, rest, position)),
-            Some((Step::Item(index), rest)) => {
-                let item = json.item(*index);
-                item.is_some_and(|item| self.rows(item, rest, position))
-            }
-            Some((Step::Member(name), rest)) => {
-                let member = json.member(name);
-                member.is_some_and(|member| self.rows(member, rest, position))
-            }
+        let Some((step, rest)) = path.split_first() else {
+            return self.row(Row::Json(json), position);
+        };
+        if let Err(fault) = self.meter.step(json.steps_to(None)) {
+            return self.fault(fault, position);
         }
+        let found = match step {
+            Step::Each => return json.items().any(|item| self.rows(item, rest, position)),
+            Step::Item(index) => json.item(*index),
+            Step::Member(name) => json.member(name),
+        };
+        found.is_some_and(|found| self.rows(found, rest, position))
+    }
+
+    /// Tells why a row has no answer. Whether that ends the query.
+    pub(super) fn fault(&mut self, fault: Fault, position: u64) -> bool {
+        let (name, description) = fault.describe();
+        let is_fatal = fault.is_fatal();
+        self.frames.error(is_fatal, name, description, position);
+        is_fatal
     }
 
     /// Takes a row. Whether enough was found.
@@ -150,9 +174,10 @@ impl Work {
             Ok(true) => {}
             Ok(false) => return false,
             Err(fault) => {
-                let (name, description) = fault.describe();
-                self.frames.error(false, name, description, position);
-                return false;
+                // Errors are held until the record ends.
+                let told = self.meter.make(ERROR_BYTES);
+                let is_over = self.fault(fault, position);
+                return is_over || told.is_err_and(|fault| self.fault(fault, position));
             }
         }
         if self.results.len() + self.output.held_bytes() >= RESULT_BYTES_MAX {
@@ -169,21 +194,34 @@ impl Work {
 
     /// Whether the row remains.
     fn try_row(&mut self, row: Row<'_>) -> Result<bool, Fault> {
-        let scope = Scope { row, now: self.now };
+        let scope = Scope {
+            row,
+            now: self.now,
+            meter: &self.meter,
+        };
         if let Some(condition) = &self.statement.condition
             && !scope.holds(condition)?
         {
             return Ok(false);
         }
+        self.meter.step(self.output.row_steps())?;
+        let before = self.results.len() + self.output.held_bytes();
         match &self.statement.select {
-            Select::All => self.output.whole(&mut self.results, &self.names, row)?,
+            Select::All => {
+                self.meter.step(row.bytes())?;
+                self.output.whole(&mut self.results, &self.names, row)?;
+            }
             Select::Columns(columns) => {
                 let values: Result<Vec<Value<'_>>, Fault> = columns
                     .iter()
                     .map(|column| scope.value(&column.value))
                     .collect();
+                let values = values?;
+                // Before it is written: the same long field can be selected many times.
+                self.meter
+                    .make(values.iter().map(Value::text_bytes).sum())?;
                 self.output
-                    .values(&mut self.results, &self.names, &values?)?;
+                    .values(&mut self.results, &self.names, &values)?;
             }
             Select::Aggregate(aggregate) => {
                 if let Some(total) = &mut self.aggregate {
@@ -195,6 +233,8 @@ impl Work {
             }
             Select::Split(_) => {}
         }
+        let written = self.results.len() + self.output.held_bytes() - before;
+        self.meter.make(written)?;
         Ok(true)
     }
 
@@ -209,8 +249,7 @@ impl Work {
     fn one_value(&mut self, value: Value<'_>) {
         let written = self.output.values(&mut self.results, &self.names, &[value]);
         if let Err(fault) = written {
-            let (name, description) = fault.describe();
-            self.frames.error(false, name, description, 0);
+            self.fault(fault, 0);
         }
     }
 
@@ -228,9 +267,40 @@ impl Work {
     pub(super) fn send(&mut self) {
         self.output.flush(&mut self.results);
         if !self.results.is_empty() {
-            self.frames.data(&self.results);
-            self.results.clear();
+            self.frames.data(std::mem::take(&mut self.results));
         }
+    }
+}
+
+/// Bytes of an error that is told, about.
+const ERROR_BYTES: usize = 128;
+/// Columns of a header row: ours.
+const HEADER_FIELDS_MAX: usize = 65_536;
+
+/// Where the fields of a header row are, the first of each name.
+struct Positions<'h> {
+    exact: BTreeMap<&'h str, usize>,
+    folded: BTreeMap<String, usize>,
+}
+
+impl<'h> Positions<'h> {
+    fn of(header: &'h [String]) -> Self {
+        let (mut exact, mut folded) = (BTreeMap::new(), BTreeMap::new());
+        for (position, field) in header.iter().enumerate() {
+            exact.entry(field.as_str()).or_insert(position);
+            let name = field.to_ascii_lowercase();
+            folded.entry(name).or_insert(position);
+        }
+        Positions { exact, folded }
+    }
+
+    /// The first field that [matches](Name::matches).
+    fn find(&self, name: &Name) -> Option<usize> {
+        let found = match name.is_exact {
+            true => self.exact.get(name.text.as_str()),
+            false => self.folded.get(&name.text.to_ascii_lowercase()),
+        };
+        found.copied()
     }
 }
 

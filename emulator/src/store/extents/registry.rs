@@ -11,8 +11,9 @@ use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
+use super::memory::Memory;
 use super::segment::{Files, Segment, number_of};
-use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
+use super::{CHECKSUM_BYTES, FRAME_BYTES, Segments, framed_bytes};
 use crate::disk::Disk;
 use crate::planted::planted;
 
@@ -25,6 +26,7 @@ const SYNC_ALONE_BYTES: u64 = 1024 * 1024;
 pub(in super::super) struct Extents {
     /// None in memory.
     files: Option<Arc<Files>>,
+    memory: Memory,
     segment_bytes: u64,
     segments: RwLock<BTreeMap<u64, Arc<Segment>>>,
     tail: Mutex<Tail>,
@@ -61,9 +63,11 @@ pub(in super::super) struct Reservation {
 }
 
 impl Extents {
-    pub(in super::super) fn in_memory() -> Self {
+    /// Payloads that take at most so many bytes together.
+    pub(in super::super) fn in_memory(limit: u64) -> Self {
         Extents {
             files: None,
+            memory: Memory::new(limit),
             segment_bytes: u64::MAX,
             segments: RwLock::default(),
             tail: Mutex::default(),
@@ -117,6 +121,7 @@ impl Extents {
         };
         Ok(Extents {
             files: Some(files),
+            memory: Memory::new(0),
             segment_bytes,
             segments: RwLock::new(segments),
             tail: Mutex::new(tail),
@@ -140,8 +145,9 @@ impl Extents {
         let mut tail = self.tail.lock();
         let segment = match &self.files {
             None => {
+                let room = self.memory.take(bytes)?;
                 tail.last += 1;
-                Arc::new(Segment::in_memory(tail.last))
+                Arc::new(Segment::in_memory(tail.last, room))
             }
             Some(files) => self.segment_with_room(files, &mut tail, bytes)?,
         };
@@ -286,11 +292,15 @@ impl Extents {
         (segments.len(), bytes.sum())
     }
 
-    /// Forgets all segments in memory and begins to count anew; files wait for maintenance.
-    pub(in super::super) fn clear(&self) {
+    /// Goes on with these segments in memory, counting on so that no two share a number; files wait
+    /// for maintenance.
+    pub(in super::super) fn replace(&self, by: Segments) {
         if self.files.is_none() {
-            self.segments.write().clear();
-            self.tail.lock().last = 0;
+            let mut tail = self.tail.lock();
+            tail.last = tail
+                .last
+                .max(by.last_key_value().map_or(0, |(last, _)| *last));
+            *self.segments.write() = by;
         }
     }
 }

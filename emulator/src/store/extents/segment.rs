@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
+use super::memory::Room;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::{Disk, DiskFile, check_is_at};
 use crate::planted::planted;
@@ -51,7 +52,10 @@ pub struct Segment {
 
 #[derive(Debug)]
 enum Body {
-    Memory(OnceLock<Vec<Bytes>>),
+    Memory {
+        frames: OnceLock<Vec<Bytes>>,
+        _room: Room,
+    },
     File(Arc<FileBody>),
 }
 
@@ -84,8 +88,16 @@ struct FileBody {
 }
 
 impl Segment {
-    pub(super) fn in_memory(number: u64) -> Self {
-        Self::new(number, 0, Body::Memory(OnceLock::new()))
+    pub(super) fn in_memory(number: u64, room: Room) -> Self {
+        let frames = OnceLock::new();
+        Self::new(
+            number,
+            0,
+            Body::Memory {
+                frames,
+                _room: room,
+            },
+        )
     }
 
     /// A segment in a file of `len` bytes, which may have been written by an earlier process.
@@ -117,7 +129,7 @@ impl Segment {
 
     pub(super) fn path(&self) -> Option<&PathBuf> {
         match &self.body {
-            Body::Memory(_) => None,
+            Body::Memory { .. } => None,
             Body::File(file) => Some(&file.path),
         }
     }
@@ -125,7 +137,7 @@ impl Segment {
     /// Opens the file, making it if it is new.
     pub(super) fn create(&self) -> StoreResult<()> {
         match &self.body {
-            Body::Memory(_) => Ok(()),
+            Body::Memory { .. } => Ok(()),
             Body::File(file) => file.opened(true).map(drop),
         }
     }
@@ -145,7 +157,7 @@ impl Segment {
 
     /// Keeps the frames of the one payload of a segment in memory.
     pub(super) fn set_frames(&self, frames: Vec<Bytes>) {
-        if let Body::Memory(all) = &self.body {
+        if let Body::Memory { frames: all, .. } = &self.body {
             // It is set once: each reservation in memory has a segment of its own.
             let _ = all.set(frames);
         }
@@ -159,7 +171,7 @@ impl Segment {
         frames: Range<u64>,
     ) -> StoreResult<Vec<Bytes>> {
         match &self.body {
-            Body::Memory(all) => all
+            Body::Memory { frames: all, .. } => all
                 .get()
                 .and_then(|all| all.get(frames.start as usize..frames.end as usize))
                 .map(<[Bytes]>::to_vec)
@@ -206,7 +218,7 @@ impl Segment {
     /// Notes that a payload was written to its end; returns what [`Segment::sync`] must reach.
     pub(super) fn complete(&self) -> u64 {
         match &self.body {
-            Body::Memory(_) => 0,
+            Body::Memory { .. } => 0,
             Body::File(file) => file.written.fetch_add(1, Ordering::AcqRel) + 1,
         }
     }

@@ -10,7 +10,7 @@ use smalt_protocol::StorageError;
 use super::fault_disk::{Call, Faults};
 use super::{clock, dump, durable_on, get, get_payload, pattern, put, put_payload};
 use crate::store::commit::Commit;
-use crate::store::committer::{Committer, Request};
+use crate::store::committer::{Committer, Next, Request};
 use crate::store::config::Mode;
 use crate::store::engine::{Engine, MemoryEngine};
 use crate::store::extents::Extents;
@@ -83,7 +83,7 @@ fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
         clock(),
         Home::Memory,
         Box::new(engine),
-        Extents::in_memory(),
+        Extents::in_memory(u64::MAX),
     ));
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();
@@ -105,7 +105,7 @@ fn an_engine_that_panics_costs_its_commits_and_nothing_else() {
         requests.send(request(sender)).unwrap();
         answer.recv().unwrap()
     };
-    ask(Request::Reset).unwrap_err();
+    ask(|answer| Request::Replace(Box::new(Next::Empty), answer)).unwrap_err();
     ask(Request::Close).unwrap_err();
     thread.join().unwrap();
 }
@@ -120,7 +120,7 @@ fn an_engine_that_panics_at_the_end_is_an_answer_too() {
         clock(),
         Home::Memory,
         Box::new(engine),
-        Extents::in_memory(),
+        Extents::in_memory(u64::MAX),
     ));
     let committer = Committer::new(Arc::clone(&shared)).unwrap();
     let (requests, waiting) = mpsc::channel();

@@ -10,7 +10,7 @@ use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_N
 use smalt_sleeve::port::Storage;
 use tokio::time::Instant;
 
-use super::blobs::{Blobs, Number};
+use super::blobs::{Blobs, DEAD_CONTAINER, Number};
 use super::judge::Evidence;
 use super::{ask, crew};
 use crate::bench::servers::{Server, Start};
@@ -160,8 +160,8 @@ impl Round {
     fn plan(&self, endpoint: &str, number: u32) -> Plan {
         let mut arguments: Vec<String> = [
             "once",
-            "--dead-account",
-            "default",
+            "--dead-allow",
+            DEAD_CONTAINER,
             "--page-deadline",
             PAGE_DEADLINE,
             "--log-level",

@@ -94,13 +94,13 @@ impl Target for InProcess {
             host_style: true,
             strict_api_version: true,
             strict_skew: true,
-            shuffle_messages: false,
             oauth: OAuth::Basic,
             being_deleted_s: if settings.deletes_at_once {
                 0
             } else {
                 BEING_DELETED_S
             },
+            ..Config::default()
         };
         let clock = Clock::manual(start);
         let opened = Emulator::builder()

@@ -10,6 +10,7 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::json;
 use smalt_listener::rules::requeue::{self, Copy, Plan, Wish};
 use smalt_protocol::Timestamp;
+use smalt_protocol::terminal::one_line;
 use smalt_sleeve::port::{CallContext, MessageTtl, PortError, PortResult, QueueMessage, Storage};
 
 use super::payloads::Payloads;
@@ -101,6 +102,11 @@ pub(crate) struct Note {
 }
 
 impl Note {
+    /// One line for people.
+    pub(crate) fn line(&self) -> String {
+        one_line(&self.to_string()).into_owned()
+    }
+
     pub(crate) fn json(&self) -> serde_json::Value {
         let envelope = requeue::open(&self.message.text);
         let mut note = json!({
@@ -307,6 +313,9 @@ impl Order<'_> {
             Ok(put) => put,
             Err(why) => return Became::Left(why),
         };
+        if let Err(error) = self.payloads.admit(message, &queue).await {
+            return Became::Left(error.to_string());
+        }
         // One without an end gets it before the put: a listener may take the message at once.
         if ttl == MessageTtl::Never
             && let Err(error) = self.payloads.requeued(message, ttl).await

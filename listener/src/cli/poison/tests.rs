@@ -9,7 +9,7 @@ use smalt_listener::payload::envelope::Claim;
 use smalt_listener::rules::envelope::{Poisoned, poison_text};
 use smalt_sleeve::port::ErrorKind;
 
-use super::requeue::Note;
+use super::requeue::{Became, Note};
 use super::*;
 use crate::cli::support::{FakeStorage, Fault, Op, POISON, QUEUE};
 
@@ -222,4 +222,29 @@ async fn what_is_over_stays_until_given_a_life() {
     assert_eq!(notes(&given).await[0].became.name(), "requeued");
     tokio::time::advance(Duration::from_secs(61)).await;
     assert!(storage.stored(QUEUE).is_empty(), "it lived for a minute");
+}
+
+/// What a stranger wrote into an envelope is one line of ours, and steers nothing.
+#[tokio::test(start_paused = true)]
+async fn a_note_is_one_line_that_steers_nothing() {
+    let hostile = "\u{1b}[31m\u{9b}2J\nERROR forged\u{202e}";
+    let storage = FakeStorage::new(&[POISON]);
+    storage.put(
+        POISON,
+        &sealed(hostile, "b").replace("exit status 65", "\\u001b\\n\u{202e}"),
+    );
+    let (messages, _) = walk::look(&storage, POISON, 1).await.unwrap();
+    let note = Note {
+        message: messages[0].clone(),
+        became: Became::Left(hostile.to_owned()),
+    };
+    let line = note.line();
+    assert!(
+        !line.chars().any(smalt_protocol::terminal::steers),
+        "{line:?}"
+    );
+    assert!(
+        line.contains("\\u{1b}[31m") && line.contains("\\nERROR"),
+        "{line}"
+    );
 }

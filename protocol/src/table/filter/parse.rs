@@ -24,12 +24,12 @@ struct Parser<'a> {
     comparisons: usize,
 }
 
-/// Reads a whole filter.
-pub(super) fn parse(text: &str) -> Result<Condition, StorageError> {
+/// Reads a whole filter, and counts its comparisons.
+pub(super) fn parse(text: &str) -> Result<(Condition, usize), StorageError> {
     let mut lexer = Lexer::new(text);
     let token = lexer.next()?;
     if token == Token::End {
-        return Ok(Condition::All(Vec::new()));
+        return Ok((Condition::All(Vec::new()), 0));
     }
     let mut parser = Parser {
         lexer,
@@ -40,7 +40,7 @@ pub(super) fn parse(text: &str) -> Result<Condition, StorageError> {
     let term = parser.any()?;
     let root = parser.condition(term)?;
     if parser.token == Token::End {
-        Ok(root)
+        Ok((root, parser.comparisons))
     } else {
         Err(parser.error())
     }

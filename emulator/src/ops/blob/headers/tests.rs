@@ -26,6 +26,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
             account: "a".to_owned(),
             secondary: false,
             service: Service::Blob,
+            data_lake: false,
             resource: Resource::Blob("c".to_owned(), "b".to_owned()),
             raw_path: "/a/c/b".to_owned(),
         },
@@ -45,6 +46,7 @@ fn call(version: ApiVersion, headers: &[(&'static str, &str)]) -> Call {
         settings: Default::default(),
         being_deleted_s: 0,
         shuffle_messages: false,
+        lane: Default::default(),
         identity: Identity::Owner,
     }
 }

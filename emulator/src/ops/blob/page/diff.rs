@@ -17,7 +17,7 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp, uri};
 use super::list::Wanted;
 use crate::call::Call;
 use crate::keys;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::blob::content::pages;
 use crate::ops::blob::guard::Guard;
 use crate::ops::lookup::{BlobAddress, BlobPart, moment};
@@ -39,6 +39,8 @@ pub struct GetPageRangesDiff {
 
 impl Read for GetPageRangesDiff {
     type Output = (BlobRecord, Ranges);
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(GetPageRangesDiff {

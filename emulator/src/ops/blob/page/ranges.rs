@@ -17,7 +17,7 @@ use smalt_protocol::{StorageError, Timestamp};
 
 use super::list::Wanted;
 use crate::call::Call;
-use crate::operation::Read;
+use crate::operation::{Read, Weight};
 use crate::ops::blob::content::pages;
 use crate::ops::blob::guard::Guard;
 use crate::ops::lookup::BlobAddress;
@@ -35,6 +35,8 @@ pub struct GetPageRanges {
 
 impl Read for GetPageRanges {
     type Output = (BlobRecord, Ranges);
+
+    const WEIGHT: Weight = Weight::Long;
 
     fn parse(call: &Call) -> Result<Self, StorageError> {
         Ok(GetPageRanges {

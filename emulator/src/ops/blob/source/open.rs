@@ -166,10 +166,11 @@ fn read_call(core: &Core, call: &Call, target: Target, url: &SourceUrl) -> Call 
         request_id: call.request_id,
         fresh_id: call.fresh_id,
         body_length: None,
-        // The service itself reads: the caller's address is nobody's business here.
-        peer: None,
-        secure: url.is_secure(),
+        // A signature of the source was sent by the caller: from its address, over its connection.
+        peer: call.peer,
+        secure: url.is_secure() && call.secure,
         origin: call.origin.clone(),
+        lane: call.lane.clone(),
         identity: Identity::Anonymous,
     }
 }

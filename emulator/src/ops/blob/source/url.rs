@@ -131,6 +131,7 @@ impl SourceUrl {
             raw_path: &self.path,
             socket: self.is_of_host_of(call).then_some(Service::Blob),
             names_container: false,
+            has_data_lake_shape: false,
             host_style: config.host_style,
         };
         let is_account = |name: &str| config.account(name).is_some();

@@ -266,3 +266,20 @@ fn a_page_goes_on_where_its_first_item_has_gone() {
         (vec!["c".to_owned(), "d".to_owned()], None)
     );
 }
+
+/// What was passed over in vain ends a page, and the next one goes on behind it.
+#[test]
+fn a_page_ends_when_too_much_is_hidden() {
+    let week_ago = NOW.minus(std::time::Duration::from_secs(8 * 86_400));
+    let hidden = |n| (format!("b{n:05}"), false, 0, Some(week_ago));
+    let mut all: Vec<Stands> = (0..walk::HIDDEN_MAX + 5).map(hidden).collect();
+    all.extend([base("a".to_owned()), base("c".to_owned())]);
+    let store = store(&all);
+    let mut list = request("", None, 100);
+    list.includes.uncommitted = true;
+    let first = store.read(|view| list.read(view, NOW)).unwrap();
+    assert_eq!(lines(&first), ["a"]);
+    list.start = first.next;
+    let second = store.read(|view| list.read(view, NOW)).unwrap();
+    assert_eq!((lines(&second), second.next), (vec!["c".to_owned()], None));
+}

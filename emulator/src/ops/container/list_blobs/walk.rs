@@ -3,7 +3,8 @@
 //!
 //! Each of them is one range of keys, read ahead in chunks. A walk without a delimiter reads
 //! one chunk of a page's size. With one it jumps past every common prefix, and the chunks start
-//! small again: the members of a prefix are not visited.
+//! small again: the members of a prefix are not visited. A walk stops when it has passed over too
+//! much that is not shown.
 
 mod source;
 
@@ -19,6 +20,10 @@ use crate::planted::planted;
 use crate::records::{BlobRecord, Record, UncommittedRecord};
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
+
+/// Items that are not shown and that one walk passes over: ours. A page may have fewer results than
+/// `maxresults`, or none, and a marker: "List Blobs".
+pub(super) const HIDDEN_MAX: usize = 20_000;
 
 /// What a listing walks over.
 #[derive(Clone, Debug)]
@@ -78,6 +83,8 @@ pub struct Walk<'a> {
     /// Something is over and not reaped yet: blobs are looked at before they are listed.
     looks_closely: bool,
     sources: Vec<(Kind, Source)>,
+    /// How many hidden items it still passes over.
+    patience: usize,
 }
 
 /// What a source holds, in the order in which those of one place go.
@@ -165,6 +172,7 @@ impl<'a> Walk<'a> {
             includes,
             now,
             looks_closely: has_expired(view, now)?,
+            patience: HIDDEN_MAX,
             sources: wanted.map(|(kind, _)| source(kind)).collect(),
         })
     }
@@ -172,6 +180,14 @@ impl<'a> Walk<'a> {
     /// Where the next item is.
     pub fn peek(&mut self) -> StoreResult<Option<Position>> {
         Ok(self.first()?.map(|(position, _)| position))
+    }
+
+    /// Where a walk goes on that has stopped before its end.
+    pub fn stopped(&mut self) -> StoreResult<Option<Position>> {
+        match self.patience {
+            0 => Ok(self.head()?.map(|(position, _)| position)),
+            _ => Ok(None),
+        }
     }
 
     /// Takes the next item.
@@ -196,7 +212,10 @@ impl<'a> Walk<'a> {
             Kind::Deleted => match blob()? {
                 deleted if deleted.deleted.is_some() => Item::Deleted(deleted),
                 placeholder if self.includes.versions_only => Item::VersionsOnly(placeholder),
-                _ => Item::Gone,
+                _ => {
+                    self.patience = self.patience.saturating_sub(1);
+                    Item::Gone
+                }
             },
         };
         Ok(Some((position, item)))
@@ -209,28 +228,67 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The first place and the index of its source.
+    /// The first place that is shown and the index of its source; nothing behind it either where
+    /// too much is hidden.
     fn first(&mut self) -> StoreResult<Option<(Position, usize)>> {
-        let (view, includes, now) = (self.view, self.includes, self.now);
+        while let Some((position, index)) = self.head()?
+            && self.patience > 0
+        {
+            if self.is_shown(index)? {
+                self.drop_others(&position, index)?;
+                return Ok(Some((position, index)));
+            }
+            self.pop(index);
+            self.patience -= 1;
+        }
+        Ok(None)
+    }
+
+    /// The first place, whether it is shown or not, and the index of its source: of two at one
+    /// place the earlier one.
+    fn head(&mut self) -> StoreResult<Option<(Position, usize)>> {
         let mut first: Option<(Position, usize)> = None;
         for (index, (kind, source)) in self.sources.iter_mut().enumerate() {
-            while let Some((key, value)) = source.peek(view)? {
+            if let Some((key, _)) = source.peek(self.view)? {
                 let position = kind.position(key);
-                let is_taken = first.as_ref().is_some_and(|(other, _)| *other == position);
-                let is_expired = self.looks_closely
-                    && *kind == Kind::Blob
-                    && !BlobRecord::decode(value)?.is_there(now);
-                if is_taken || is_expired || !is_shown(*kind, value, includes, now)? {
-                    source.pop();
-                    continue;
-                }
                 if first.as_ref().is_none_or(|(other, _)| position < *other) {
                     first = Some((position, index));
                 }
-                break;
             }
         }
         Ok(first)
+    }
+
+    /// Whether what a source holds is there and is included.
+    fn is_shown(&mut self, index: usize) -> StoreResult<bool> {
+        let Some((kind, source)) = self.sources.get_mut(index) else {
+            return Ok(false);
+        };
+        let Some((_, value)) = source.peek(self.view)? else {
+            return Ok(false);
+        };
+        if self.looks_closely && *kind == Kind::Blob {
+            return Ok(BlobRecord::decode(value)?.is_there(self.now));
+        }
+        is_shown(*kind, value, self.includes, self.now)
+    }
+
+    /// Passes over what other sources hold at a place that is taken.
+    fn drop_others(&mut self, place: &Position, taken: usize) -> StoreResult<()> {
+        for (kind, source) in self.sources.iter_mut().skip(taken + 1) {
+            if let Some((key, _)) = source.peek(self.view)?
+                && kind.position(key) == *place
+            {
+                source.pop();
+            }
+        }
+        Ok(())
+    }
+
+    fn pop(&mut self, index: usize) {
+        if let Some((_, source)) = self.sources.get_mut(index) {
+            source.pop();
+        }
     }
 }
 

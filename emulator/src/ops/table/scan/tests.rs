@@ -4,7 +4,6 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use smalt_protocol::Timestamp;
-use smalt_protocol::table::filter::Filter;
 use smalt_protocol::table::{Properties, Value};
 
 use super::*;
@@ -43,8 +42,7 @@ fn found(store: &Store, filter: &str, most: usize) -> (Vec<(String, String)>, us
     let mut pages = 0;
     loop {
         let spans = Span::of_filter(&filter, &start);
-        let accepts = |entity: &Entity| filter.matches(entity);
-        let page = store.read(|view| page(view, GENERATION, &spans, most, accepts));
+        let page = store.read(|view| page(view, GENERATION, &spans, most, Some(&filter)));
         let page = page.unwrap();
         assert!(page.entities.len() <= most);
         pages += 1;
@@ -140,6 +138,18 @@ fn a_search_that_finds_nothing_comes_to_an_end() {
     assert_eq!(found(&store, "n lt 0", 1_000), (Vec::new(), 2));
 }
 
+/// So do fewer of them, the more a filter compares.
+#[test]
+fn a_search_by_many_comparisons_comes_to_an_end() {
+    // Each entity has two properties.
+    let comparisons = 1_000;
+    let seen = COMPARED_MAX / (comparisons * 3);
+    let keys = (0..seen + 5).map(|row| (String::new(), format!("{row:06}")));
+    let store = table(keys.collect(), 0);
+    let filter = vec!["n lt 0"; comparisons].join(" or ");
+    assert_eq!(found(&store, &filter, 1_000), (Vec::new(), 2));
+}
+
 /// So do large ones long before.
 #[test]
 fn a_search_through_large_entities_comes_to_an_end() {
@@ -225,8 +235,7 @@ fn bounds_keep_a_query_from_reading_the_table() {
                 below: view,
                 visited: Cell::new(0),
             };
-            let accepts = |entity: &Entity| filter.matches(entity);
-            let page = page(&counting, GENERATION, &spans, 1_000, accepts).unwrap();
+            let page = page(&counting, GENERATION, &spans, 1_000, Some(&filter)).unwrap();
             (page.entities.len(), counting.visited.get())
         });
         assert_eq!(entities, found, "{filter:?}");

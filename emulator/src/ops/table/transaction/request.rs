@@ -60,6 +60,7 @@ impl Part {
         let socket = Socket {
             service: Some(outer.service()),
             peer: outer.peer,
+            local: None,
             secure: outer.secure,
         };
         let mut call = arrival::arrive(core, head, &body::empty(), &socket, outer.request_id)?;
@@ -188,9 +189,19 @@ fn head(outer: &Call, request: &Request) -> Result<http::request::Parts, Storage
     Ok(head)
 }
 
+/// Microsoft's SDK for Go sends both versions of an inner request without a value: those of the
+/// transaction count.
+fn is_unstated_version((name, value): &(String, String)) -> bool {
+    let is_version = ["x-ms-version", "dataserviceversion"]
+        .iter()
+        .any(|version| name.eq_ignore_ascii_case(version));
+    is_version && value.trim().is_empty()
+}
+
 fn headers(request: &Request) -> Result<HeaderMap, StorageError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in &request.headers {
+    let stated = request.headers.iter();
+    for (name, value) in stated.filter(|header| !is_unstated_version(header)) {
         let name = HeaderName::from_bytes(name.as_bytes());
         let value = HeaderValue::from_bytes(value.as_bytes());
         match (name, value) {

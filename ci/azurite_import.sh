@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# A data directory that real Azurite made, imported by smalt: what Microsoft's SDKs read of it from
+# smalt is what they read from Azurite. Then the ways in which it fails: kill -9 in the middle leaves
+# nothing or all of it, missing extents are named, Azurite's files stay as they are.
+# Azurite comes from npm into build/azurite. Needs: ci/build.sh.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt
+
+install_azurite "${BUILD_DIR:-build}/azurite"
+venv=${BUILD_DIR:-build}/azurite-import
+if [ ! -x "$venv/bin/python" ]; then
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check \
+        azure-storage-blob azure-storage-queue azure-data-tables
+fi
+made=$work/azurite
+
+# start_azurite: on ports of its own, with $connection to reach it by.
+start_azurite() {
+    local log=$work/azurite.log service
+    : >"$log"
+    "$node" "${BUILD_DIR:-build}/azurite/node_modules/azurite/dist/src/azurite.js" --silent \
+        --skipApiVersionCheck --disableTelemetry --location "$made" \
+        --blobPort 0 --queuePort 0 --tablePort 0 >"$log" 2>&1 &
+    azurite_pid=$!
+    started+=("$azurite_pid")
+    await "$log" 'Table service.*listening' "$azurite_pid"
+    connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
+    for service in Blob Queue Table; do
+        connection+=";${service}Endpoint=http://"
+        connection+=$(sed -n "s|.*$service service.*listening at http://||p" "$log" | head -n 1)
+        connection+="/$account"
+    done
+}
+
+stop_azurite() {
+    kill "$azurite_pid"
+    wait "$azurite_pid" 2>/dev/null || true
+}
+
+# start_on DIR [FLAG...]: smalt with its data in DIR; $connection reaches it, $smalt_pid is it.
+start_on() {
+    local log=$work/smalt.log
+    : >"$log"
+    "$bin/smalt" -l "$@" --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 >"$log" 2>&1 &
+    smalt_pid=$!
+    started+=("$smalt_pid")
+    await "$log" DefaultEndpointsProtocol= "$smalt_pid"
+    connection=$(sed -n 's|^ *\(DefaultEndpointsProtocol=\)|\1|p' "$log")
+}
+
+stop_smalt() {
+    kill "$smalt_pid"
+    wait "$smalt_pid" 2>/dev/null || true
+}
+
+# tell FILE: everything that the SDKs read, without the ports.
+tell() {
+    "$venv/bin/python" ci/azurite_data.py tell "$connection" |
+        sed 's|http://127.0.0.1:[0-9]*|http://HOST|g' >"$1"
+}
+
+# fingerprint DIR: of Azurite's files in it.
+fingerprint() {
+    (cd "$1" && find . -name '__*' -prune -print0 | sort -z | xargs -0 -I{} find {} -type f -print0 |
+        sort -z | xargs -0 sha256sum)
+}
+
+start_azurite
+"$venv/bin/python" ci/azurite_data.py fill "$connection"
+stop_azurite
+start_azurite
+tell "$work/azurite.json"
+stop_azurite
+fingerprint "$made" >"$work/before"
+# Copies whose source was this Azurite name its port.
+sed -i 's|http://127.0.0.1:[0-9]*|http://HOST|g' "$work/azurite.json"
+
+# By one changed word: smalt on Azurite's own directory.
+cp -r "$made" "$work/same"
+start_on "$work/same"
+grep -q 'Imported from Azurite' "$work/smalt.log" || fail "the start does not tell of the import"
+tell "$work/same.json"
+diff "$work/azurite.json" "$work/same.json" || fail "Azurite (<) and smalt (>) differ"
+stop_smalt
+fingerprint "$work/same" | diff "$work/before" - || fail "Azurite's files were changed"
+# The second start goes on with its own data.
+start_on "$work/same"
+! grep -q 'Imported' "$work/smalt.log" || fail "the second start imports again"
+tell "$work/again.json"
+diff "$work/same.json" "$work/again.json" || fail "a restart (>) differs"
+stop_smalt
+# When Azurite wrote to it since, that is said.
+echo ' ' >>"$work/same/__azurite_db_blob__.json"
+start_on "$work/same"
+grep -q 'not in this store' "$work/smalt.log" || fail "later data of Azurite is passed over silently"
+stop_smalt
+
+# Into another directory, from one that cannot be written.
+chmod -R a-w "$made"
+start_on "$work/other" --importAzurite "$made"
+tell "$work/other.json"
+diff "$work/azurite.json" "$work/other.json" || fail "--importAzurite (>) differs"
+stop_smalt
+chmod -R u+w "$made"
+fingerprint "$made" | diff "$work/before" - || fail "Azurite's files were changed"
+
+# kill -9 in the middle, again and again: the next start has all of it.
+for turn in $(seq 1 "${KILLS:-12}"); do
+    rm -rf "$work/killed"
+    "$bin/smalt" -l "$work/killed" --importAzurite "$made" --blobPort 0 --queuePort 0 --tablePort 0 \
+        --controlPort 0 >/dev/null 2>&1 &
+    smalt_pid=$!
+    sleep "0.0$((RANDOM % 90 + 10))"
+    kill -9 "$smalt_pid" 2>/dev/null || true
+    wait "$smalt_pid" 2>/dev/null || true
+    start_on "$work/killed" --importAzurite "$made"
+    tell "$work/killed.json"
+    diff "$work/azurite.json" "$work/killed.json" >/dev/null || fail "half an import after kill $turn"
+    stop_smalt
+done
+
+# What cannot be imported is refused, and named.
+# refused WORD DIR: a start on DIR ends, says WORD, and leaves no data.
+refused() {
+    local log=$work/refused.log
+    ! timeout 20 "$bin/smalt" -l "$2" --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 \
+        >"$log" 2>&1 || fail "a start on $2 goes on"
+    grep -q "$1" "$log" || fail "the refusal does not name $1: $(cat "$log")"
+}
+cp -r "$made" "$work/broken"
+extent=$(basename "$(find "$work/broken/__blobstorage__" -type f | head -n 1)")
+rm "$work/broken/__blobstorage__/$extent"
+refused "$extent" "$work/broken"
+cp -r "$made" "$work/newer"
+sed -i 's/"databaseVersion":1.5/"databaseVersion":9.5/' "$work/newer/__azurite_db_table__.json"
+refused 'version 9.5' "$work/newer"
+echo "smalt serves what Azurite $azurite_version left, and imports all of it or nothing"

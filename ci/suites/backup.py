@@ -1,0 +1,121 @@
+"""rclone, and restic with a repository that rclone keeps in a container.
+
+    backup.py BLOB_URL ACCOUNT KEY DIRECTORY
+
+Both programs are found in PATH. rclone of Debian takes a path-style address only as an address with
+a signature. Prints `FAILED step: why` for each step that fails, and `N passed, N failed` at the end.
+"""
+
+import base64
+import filecmp
+import hashlib
+import hmac
+import os
+import subprocess
+import sys
+import urllib.parse
+
+URL, ACCOUNT, KEY, DIRECTORY = sys.argv[1:]
+STEPS = []
+
+
+def step(function):
+    STEPS.append(function)
+    return function
+
+
+def signature():
+    """An account SAS for everything in the Blob service. "Create an account SAS"."""
+    fields = {"sp": "rwdlacup", "ss": "b", "srt": "sco", "se": "2099-01-01", "sv": "2019-12-12"}
+    order = ("sp", "ss", "srt", "st", "se", "sip", "spr", "sv")
+    text = "\n".join([ACCOUNT, *(fields.get(name, "") for name in order), ""])
+    signed = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
+    return urllib.parse.urlencode({**fields, "sig": base64.b64encode(signed).decode()})
+
+
+def run(*command):
+    result = subprocess.run(
+        command, cwd=DIRECTORY, capture_output=True, text=True, timeout=300, check=False
+    )
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {result.stderr[-400:]}")
+    return result.stdout
+
+
+def same(left, right):
+    """Whether two directories hold the same."""
+    found = filecmp.dircmp(f"{DIRECTORY}/{left}", f"{DIRECTORY}/{right}")
+    if found.left_only or found.right_only or found.diff_files or found.funny_files:
+        return False
+    return all(same(f"{left}/{name}", f"{right}/{name}") for name in found.common_dirs)
+
+
+@step
+def rclone_sync():
+    run("rclone", "mkdir", "emu:backup")
+    run("rclone", "sync", "--azureblob-chunk-size", "4M", "source", "emu:backup/files")
+    run("rclone", "check", "--download", "source", "emu:backup/files")
+
+
+@step
+def rclone_copies():
+    run("rclone", "copy", "emu:backup/files", "back")
+    assert same("source", "back")
+    run("rclone", "move", "emu:backup/files", "emu:backup/moved")
+    assert len(run("rclone", "lsf", "-R", "--files-only", "emu:backup").splitlines()) == 4
+    run("rclone", "purge", "emu:backup/moved")
+    assert run("rclone", "lsf", "-R", "emu:backup") == ""
+
+
+@step
+def restic_backup():
+    run("restic", "init")
+    run("restic", "backup", "source")
+    with open(f"{DIRECTORY}/source/new", "w", encoding="utf-8") as file:
+        file.write("more")
+    run("restic", "backup", "source")
+    run("restic", "check", "--read-data")
+
+
+@step
+def restic_restore():
+    run("restic", "restore", "latest", "--target", "restored")
+    assert same("source", "restored/source")
+    run("restic", "forget", "--keep-last", "1", "--prune")
+    run("restic", "check")
+
+
+def prepare():
+    os.makedirs(f"{DIRECTORY}/source/a/b")
+    for name, content in (
+        ("a/big", os.urandom(3_000_000)),
+        ("a/b/sp ace+%.txt", b"hi"),
+        ("empty", b""),
+        ("blocks", os.urandom(30_000_000)),
+    ):
+        with open(f"{DIRECTORY}/source/{name}", "wb") as file:
+            file.write(content)
+    with open(f"{DIRECTORY}/rclone.conf", "w", encoding="utf-8") as file:
+        file.write(f"[emu]\ntype = azureblob\nsas_url = {URL}/{ACCOUNT}?{signature()}\n")
+    os.environ |= {
+        "RCLONE_CONFIG": f"{DIRECTORY}/rclone.conf",
+        "RESTIC_REPOSITORY": "rclone:emu:backup/repository",
+        "RESTIC_PASSWORD": "secret",
+        "RESTIC_CACHE_DIR": f"{DIRECTORY}/cache",
+    }
+
+
+def main():
+    prepare()
+    failed = 0
+    for one in STEPS:
+        try:
+            one()
+        except Exception as error:
+            failed += 1
+            print(f"FAILED {one.__name__}: {' '.join(str(error).split()) or type(error).__name__}")
+    print(f"{len(STEPS) - failed} passed, {failed} failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+# Rounds of other people's programs and libraries, for ci/suites.sh and ci/first_minutes.sh:
+# sourced, not run. Each brings its packages into build/suites once, in pinned versions, starts a
+# server of its own, and reports.
+# shellcheck shell=bash disable=SC2154 # build, account, key and work are the sourcing script's
+
+rounds=$PWD/ci/suites
+
+# round NAME COMMAND...: runs a program that prints `FAILED ...` and `N passed, N failed`.
+round() {
+    local name=$1 log=$build/$1.log
+    shift
+    "$@" >"$log" 2>&1 || true
+    grep -E '^FAILED' "$log" || true
+    report "$name" "$(count passed "$log")" "$(count failed "$log")"
+}
+
+# once DIRECTORY MARK COMMAND...: runs a command in a directory, again only when the mark's text is
+# another: the versions that it stands for.
+once() {
+    local directory=$1 mark=$2
+    shift 2
+    mkdir -p "$directory"
+    if [ "$(cat "$directory/installed" 2>/dev/null)" != "$mark" ]; then
+        (cd "$directory" && "$@")
+        echo "$mark" >"$directory/installed"
+    fi
+}
+
+azure_cli_version=2.91.0
+
+azure_cli_program() {
+    python3 -m venv .
+    bin/pip install --quiet --disable-pip-version-check "azure-cli==$azure_cli_version"
+}
+
+python_clients() {
+    python3 -m venv .
+    bin/pip install --quiet --disable-pip-version-check -r "$rounds/clients.txt"
+}
+
+# Delta Lake, Polars, obstore, OpenDAL, Arrow, DuckDB, pandas, kombu, Celery, django-storages,
+# MLflow, the checkpoints of Event Hubs, cloudpathlib.
+suite_clients() {
+    once "$build/venv-clients" "$(cat "$rounds/clients.txt")" python_clients
+    start_smalt clients
+    round "Python clients" "$build/venv-clients/bin/python" "$rounds/clients.py" \
+        "$clients_blob" "$clients_queue" "$clients_table" "$account" "$key"
+}
+
+javascript_packages='@azure/data-tables@13.3.2 @azure/identity@4.13.1 @azure/storage-blob@12.32.0
+    @azure/storage-queue@12.30.0 unstorage@1.17.6'
+
+# The program stands where node finds its packages.
+javascript_clients() {
+    # shellcheck disable=SC2086 # one package each
+    npm install --no-audit --no-fund --loglevel error --prefix . $javascript_packages
+}
+
+suite_javascript() {
+    once "$build/javascript" "$javascript_packages" javascript_clients
+    cp "$rounds/clients.mjs" "$build/javascript"
+    start_smalt javascript
+    round "JavaScript SDKs" node "$build/javascript/clients.mjs" "$javascript_connection"
+}
+
+go_clients() {
+    cp "$rounds/clients.mod" go.mod
+    cp "$rounds/clients.go" main.go
+    go mod tidy
+    go build -o clients .
+}
+
+suite_go() {
+    once "$build/go" "$(cat "$rounds/clients.mod" "$rounds/clients.go")" go_clients
+    start_smalt go
+    round "Go SDKs" "$build/go/clients" "$go_connection"
+}
+
+# java_program NAME POM SOURCE
+java_program() {
+    mvn --quiet --batch-mode --file "$rounds/$2" dependency:copy-dependencies \
+        -DoutputDirectory="$PWD/lib"
+    javac -d classes -cp 'lib/*' "$rounds/$3"
+}
+
+suite_java() {
+    once "$build/java" "$(cat "$rounds/clients.pom.xml" "$rounds/Clients.java")" \
+        java_program java clients.pom.xml Clients.java
+    start_smalt java
+    round "Java SDKs" java -cp "$build/java/classes:$build/java/lib/*" Clients "$java_connection"
+}
+
+suite_hadoop() {
+    once "$build/hadoop" "$(cat "$rounds/hadoop.pom.xml" "$rounds/Hadoop.java")" \
+        java_program hadoop hadoop.pom.xml Hadoop.java
+    start_smalt hadoop
+    round "Hadoop" java -Dhttp.proxyHost="${hadoop_blob%:*}" -Dhttp.proxyPort="${hadoop_blob##*:}" \
+        -Dhttp.nonProxyHosts= -cp "$build/hadoop/classes:$build/hadoop/lib/*" \
+        Hadoop "$account" "$key" "$hadoop_blob"
+}
+
+debian_programs() {
+    apt-get download rclone restic
+    local package
+    for package in ./*.deb; do
+        dpkg-deb --extract "$package" .
+    done
+}
+
+# rclone, and restic whose repository rclone keeps in a container.
+suite_backup() {
+    once "$build/debian" "rclone restic" debian_programs
+    start_smalt backup
+    round "rclone and restic" env PATH="$build/debian/usr/bin:$PATH" \
+        python3 "$rounds/backup.py" "http://$backup_blob" "$account" "$key" "$work/backup"
+}

@@ -1,0 +1,167 @@
+//! The access log on standard output, in the common log format, as Azurite writes it.
+//!
+//! Source: Azurite 3.37 with the format `common` of morgan. Signatures are masked: Azurite logs
+//! them, and with one anybody can do what it permits.
+
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::sync::mpsc::{self, SyncSender};
+use std::time::Duration;
+
+use http::header::CONTENT_LENGTH;
+use http::{Method, Request, Response, Uri, Version};
+use percent_encoding::percent_decode_str;
+use smalt_protocol::Timestamp;
+use tokio::sync::oneshot;
+
+/// Lines that wait for a reader of standard output. When there are more, lines are dropped: a
+/// reader that stands still must not hold up requests.
+const LINES_WAITING: usize = 10_000;
+/// Time in which the last lines must be read.
+const LAST_LINES: Duration = Duration::from_secs(1);
+
+/// Where lines go.
+#[derive(Clone, Debug)]
+pub struct AccessLog(SyncSender<String>);
+
+/// The end of the log, which comes when all clones of [`AccessLog`] are gone.
+#[derive(Debug)]
+pub struct AccessLogEnd(oneshot::Receiver<()>);
+
+impl AccessLog {
+    /// Starts the thread that writes.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start() -> io::Result<(AccessLog, AccessLogEnd)> {
+        let (sender, lines) = mpsc::sync_channel::<String>(LINES_WAITING);
+        let (ended, end) = oneshot::channel::<()>();
+        let name = "smalt-access-log".to_owned();
+        std::thread::Builder::new().name(name).spawn(move || {
+            for line in lines {
+                // A reader that has gone is no reason to end.
+                let _ = io::stdout().write_all(line.as_bytes());
+            }
+            // Nobody waits when the server was dropped.
+            let _ = ended.send(());
+        })?;
+        Ok((AccessLog(sender), AccessLogEnd(end)))
+    }
+
+    /// Writes the line of an exchange.
+    pub(super) fn tell(&self, at: Timestamp, asked: &Asked, answer: Option<&Response<impl Sized>>) {
+        let _ = self.0.try_send(line(at, asked, answer));
+    }
+}
+
+impl AccessLogEnd {
+    /// Waits until every line is written, or nobody reads.
+    pub async fn reached(self) {
+        let _ = tokio::time::timeout(LAST_LINES, self.0).await;
+    }
+}
+
+/// What the log says of a request.
+pub(super) struct Asked {
+    peer: IpAddr,
+    method: Method,
+    uri: Uri,
+    version: Version,
+}
+
+impl Asked {
+    pub(super) fn of(request: &Request<impl Sized>, peer: IpAddr) -> Self {
+        Asked {
+            peer,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+        }
+    }
+}
+
+/// The line of an exchange; `answer` is absent when the connection was cut.
+fn line(at: Timestamp, asked: &Asked, answer: Option<&Response<impl Sized>>) -> String {
+    let status = answer.map_or("-".to_owned(), |answer| {
+        answer.status().as_u16().to_string()
+    });
+    let length = answer.and_then(|answer| answer.headers().get(CONTENT_LENGTH)?.to_str().ok());
+    // Azurite states no length of an answer without a body.
+    let length = length.filter(|length| *length != "0");
+    format!(
+        "{} - - [{}] \"{} {} {:?}\" {status} {}\n",
+        asked.peer,
+        date(at),
+        asked.method,
+        masked(&asked.uri),
+        asked.version,
+        length.unwrap_or("-"),
+    )
+}
+
+/// `23/Nov/2026:05:35:19 +0000`.
+fn date(at: Timestamp) -> String {
+    let text = at.rfc1123();
+    let mut parts = text.split(' ').skip(1);
+    let mut next = || parts.next().unwrap_or_default();
+    let (day, month, year, time) = (next(), next(), next(), next());
+    format!("{day}/{month}/{year}:{time} +0000")
+}
+
+/// The target of a request as it was sent, but for the values of signatures.
+fn masked(uri: &Uri) -> String {
+    let text = uri.to_string();
+    let Some((path, query)) = text.split_once('?') else {
+        return text;
+    };
+    let parameters = query.split('&').map(|parameter| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let decoded = percent_decode_str(name).decode_utf8_lossy();
+        match decoded.eq_ignore_ascii_case("sig") {
+            true => format!("{name}=***"),
+            false => parameter.to_owned(),
+        }
+    });
+    format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(target: &str, answer: Option<&Response<()>>) -> String {
+        let request = Request::put(target).body(()).unwrap();
+        let asked = Asked::of(&request, "127.0.0.1".parse().unwrap());
+        line(Timestamp::from_unix_s(1_795_412_119), &asked, answer)
+    }
+
+    #[test]
+    fn a_line_is_that_of_azurite() {
+        let mut answer = Response::builder().status(201).body(()).unwrap();
+        assert_eq!(
+            logged("/devstoreaccount1/c?restype=container", Some(&answer)),
+            "127.0.0.1 - - [23/Nov/2026:05:35:19 +0000] \
+             \"PUT /devstoreaccount1/c?restype=container HTTP/1.1\" 201 -\n"
+        );
+        answer.headers_mut().insert(CONTENT_LENGTH, 0.into());
+        assert!(logged("/a", Some(&answer)).ends_with("\"PUT /a HTTP/1.1\" 201 -\n"));
+        answer.headers_mut().insert(CONTENT_LENGTH, 12.into());
+        assert!(logged("/a", Some(&answer)).ends_with("\"PUT /a HTTP/1.1\" 201 12\n"));
+        assert!(logged("/a", None).ends_with("\"PUT /a HTTP/1.1\" - -\n"));
+    }
+
+    #[test]
+    fn no_signature_is_logged() {
+        for (target, shown) in [
+            ("/c/b?sv=1&sig=s%3D&se=2", "/c/b?sv=1&sig=***&se=2"),
+            ("/c/b?SIG=s%3D", "/c/b?SIG=***"),
+            ("/c/b?s%69g=s%3D&a", "/c/b?s%69g=***&a"),
+            ("/c/b?sigh=s&a=sig", "/c/b?sigh=s&a=sig"),
+        ] {
+            assert!(
+                logged(target, None).contains(&format!("PUT {shown} ")),
+                "{target}"
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The files in which Azurite keeps bytes, many pieces in each.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::AzuriteError;
+use crate::disk::{Disk, DiskFile};
+use crate::store::{self, PayloadId, Successor};
+
+/// Where Azurite says that there are zeros which it does not keep.
+const ZEROS: &str = "*ZERO*";
+const BUFFER_BYTES: u64 = 64 * 1024;
+
+/// Bytes of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize)]
+pub(super) struct Chunk {
+    id: String,
+    offset: u64,
+    /// How many.
+    pub(super) count: u64,
+}
+
+impl Chunk {
+    /// Whether it is zeros only, which nothing keeps.
+    pub(super) fn is_zeros(&self) -> bool {
+        self.id == ZEROS
+    }
+}
+
+/// The files of a service, all of them there and long enough.
+pub(super) struct Extents {
+    files: BTreeMap<String, (PathBuf, Arc<dyn DiskFile>)>,
+    /// Payloads of chunks: snapshots share those of their blobs.
+    taken: HashMap<Chunk, PayloadId>,
+}
+
+impl Extents {
+    /// Opens every file that the chunks lie in, and notes those that are missing or too short.
+    pub(super) fn open(
+        disk: &dyn Disk,
+        dir: &Path,
+        chunks: &mut dyn Iterator<Item = &Chunk>,
+        missing: &mut Vec<PathBuf>,
+    ) -> Result<Self, AzuriteError> {
+        let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
+        for chunk in chunks.filter(|chunk| chunk.count > 0 && !chunk.is_zeros()) {
+            let end = ends.entry(&chunk.id).or_default();
+            *end = (*end).max(chunk.offset.saturating_add(chunk.count));
+        }
+        let mut files = BTreeMap::new();
+        for (id, end) in ends {
+            let path = dir.join(id);
+            // A name, not a way to somewhere else.
+            let is_name = path.parent() == Some(dir) && !id.contains(['/', '\\']);
+            let opened = match disk.open_to_read(&path) {
+                Ok(file) if is_name => file.len().map(|len| (file, len)),
+                Ok(_) => Err(std::io::ErrorKind::NotFound.into()),
+                Err(error) => Err(error),
+            };
+            match opened {
+                Ok((file, len)) if len >= end => {
+                    files.insert(id.to_owned(), (path, file));
+                }
+                Ok(_) => missing.push(path),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing.push(path),
+                Err(error) => return Err(AzuriteError::Io { file: path, error }),
+            }
+        }
+        Ok(Extents {
+            files,
+            taken: HashMap::new(),
+        })
+    }
+
+    /// Takes a chunk over, with one reference to it; `None` where it has no bytes.
+    pub(super) fn take(
+        &mut self,
+        chunk: &Chunk,
+        to: &mut Successor<'_>,
+    ) -> Result<Option<PayloadId>, AzuriteError> {
+        if chunk.count == 0 {
+            return Ok(None);
+        }
+        if let Some(id) = self.taken.get(chunk).copied() {
+            to.transact(|tx| store::retain(tx, id))?;
+            return Ok(Some(id));
+        }
+        let mut writer = to.stage(chunk.count)?;
+        self.read(chunk, |bytes| Ok(writer.write(bytes)?))?;
+        let staged = writer.end()?;
+        let id = to.transact(|tx| store::adopt(tx, staged))?;
+        self.taken.insert(chunk.clone(), id);
+        Ok(Some(id))
+    }
+
+    /// The bytes of a chunk that is known to be small.
+    pub(super) fn bytes(&self, chunk: &Chunk) -> Result<Vec<u8>, AzuriteError> {
+        let mut all = Vec::new();
+        self.read(chunk, |bytes| {
+            all.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    fn read(
+        &self,
+        chunk: &Chunk,
+        mut visit: impl FnMut(&[u8]) -> Result<(), AzuriteError>,
+    ) -> Result<(), AzuriteError> {
+        if chunk.count == 0 {
+            return Ok(());
+        }
+        let Some((path, file)) = self.files.get(&chunk.id) else {
+            return Err(AzuriteError::Missing(vec![PathBuf::from(&chunk.id)]));
+        };
+        let mut buffer = vec![0; chunk.count.min(BUFFER_BYTES) as usize];
+        let (mut at, end) = (chunk.offset, chunk.offset + chunk.count);
+        while at < end {
+            let next = &mut buffer[..(end - at).min(BUFFER_BYTES) as usize];
+            file.read_at(next, at).map_err(|error| AzuriteError::Io {
+                file: path.clone(),
+                error,
+            })?;
+            visit(next)?;
+            at += next.len() as u64;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Requests of a seed, signed by the owner of the account and served in process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Request, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::{ApiVersion, Service, uri};
+
+use super::SeedError;
+use crate::body::{self, Body};
+use crate::disk::{Disk, DiskFile};
+use crate::emulator::Emulator;
+
+/// Bytes of a file that are read at once.
+const PIECE_BYTES: u64 = 64 * 1024;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) account: String,
+    pub(super) service: Service,
+    pub(super) method: &'static str,
+    /// What stands behind the account, encoded, with the query.
+    pub(super) target: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) content: Content,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    /// These bytes.
+    Bytes(Bytes),
+    /// Bytes of a file.
+    File {
+        path: PathBuf,
+        offset: u64,
+        length: u64,
+    },
+}
+
+impl Content {
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::File { length, .. } => *length,
+        }
+    }
+
+    /// A part of it.
+    pub(super) fn part(&self, start: u64, end: u64) -> Self {
+        match self {
+            Content::Bytes(bytes) => Content::Bytes(bytes.slice(start as usize..end as usize)),
+            Content::File { path, offset, .. } => Content::File {
+                path: path.clone(),
+                offset: offset + start,
+                length: end - start,
+            },
+        }
+    }
+
+    fn body(&self, disk: &dyn Disk) -> Result<Body, SeedError> {
+        match self {
+            Content::Bytes(bytes) => Ok(body::full(bytes.clone())),
+            Content::File {
+                path,
+                offset,
+                length,
+            } => {
+                let file = disk.open_to_read(path).map_err(|error| SeedError::Io {
+                    file: path.clone(),
+                    error,
+                })?;
+                Ok(stream(file, *offset, offset + length))
+            }
+        }
+    }
+}
+
+/// The answer to a request.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    /// Code and message.
+    pub(super) error: String,
+}
+
+impl Call {
+    pub(super) fn new(account: &str, service: Service, method: &'static str, path: &str) -> Self {
+        Call {
+            account: account.to_owned(),
+            service,
+            method,
+            target: path.to_owned(),
+            headers: Vec::new(),
+            content: Content::Bytes(Bytes::new()),
+        }
+    }
+
+    pub(super) fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub(super) fn content(mut self, content: Content) -> Self {
+        self.content = content;
+        self
+    }
+
+    /// Has it served.
+    pub(super) async fn send(
+        &self,
+        emulator: &Emulator,
+        disk: &dyn Disk,
+    ) -> Result<Answer, SeedError> {
+        let body = self.content.body(disk)?;
+        // A header that no request can have, or a fault rule that cuts the connection.
+        let refused = |status, error: String| Ok(Answer { status, error });
+        let request = match self.request(emulator, body) {
+            Ok(request) => request,
+            Err(error) => return refused(StatusCode::BAD_REQUEST, error.to_string()),
+        };
+        let Ok(answer) = emulator.call(request).await else {
+            return refused(StatusCode::SERVICE_UNAVAILABLE, "no answer".to_owned());
+        };
+        let (head, body) = answer.into_parts();
+        let code = head
+            .headers
+            .get("x-ms-error-code")
+            .and_then(|code| code.to_str().ok());
+        let code = code.unwrap_or_default().to_owned();
+        let text = match body.collect().await {
+            Ok(collected) => String::from_utf8_lossy(&collected.to_bytes()).into_owned(),
+            Err(_) => String::new(),
+        };
+        Ok(Answer {
+            status: head.status,
+            error: match code.is_empty() || text.contains("odata.error") {
+                true => text,
+                false => code,
+            },
+        })
+    }
+
+    fn request(&self, emulator: &Emulator, body: Body) -> Result<Request<Body>, http::Error> {
+        let core = emulator.core();
+        let (port, version) = (port(self.service), ApiVersion::LATEST);
+        let date = match core.config.strict_skew {
+            true => emulator.now(),
+            false => emulator.clock().wall(),
+        };
+        let path = format!("/{}{}", self.account, self.target);
+        let mut headers = self.headers.clone();
+        headers.push(("x-ms-date".to_owned(), date.rfc1123()));
+        headers.push(("x-ms-version".to_owned(), version.to_string()));
+        headers.push(("content-length".to_owned(), self.content.len().to_string()));
+        let shown: Vec<_> = headers
+            .iter()
+            .map(|(n, v)| (n.as_str(), v.as_str()))
+            .collect();
+        let (plain, query) = path.split_once('?').unwrap_or((&path, ""));
+        let input = SigningInput {
+            service: self.service,
+            scheme: Scheme::SharedKey,
+            version,
+            method: self.method,
+            account: &self.account,
+            path: plain,
+            query: &uri::parse_query(query).unwrap_or_default(),
+            headers: &shown,
+        };
+        let keys = core
+            .config
+            .account(&self.account)
+            .map(|account| &account.keys);
+        let signature = keys
+            .and_then(|keys| keys.first())
+            .map(|key| authorization(&input, key.as_bytes()));
+        let mut request = Request::builder()
+            .method(self.method)
+            .uri(format!("http://127.0.0.1:{port}{path}"));
+        for (name, value) in &headers {
+            request = request.header(name, value);
+        }
+        if let Some(signature) = signature {
+            request = request.header("authorization", signature);
+        }
+        request.body(body)
+    }
+}
+
+/// Azurite's ports, by which a request in process says which service it is for.
+fn port(service: Service) -> u16 {
+    match service {
+        Service::Blob => 10000,
+        Service::Queue => 10001,
+        Service::Table => 10002,
+    }
+}
+
+fn stream(file: Arc<dyn DiskFile>, from: u64, to: u64) -> Body {
+    let pieces = stream::unfold((file, from), move |(file, at)| async move {
+        if at >= to {
+            return None;
+        }
+        let mut piece = vec![0; (to - at).min(PIECE_BYTES) as usize];
+        let next = at + piece.len() as u64;
+        match file.read_at(&mut piece, at) {
+            Ok(()) => Some((Ok(Frame::data(Bytes::from(piece))), (file, next))),
+            Err(error) => Some((Err(error), (file, to))),
+        }
+    });
+    StreamBody::new(pieces).boxed_unsync()
+}

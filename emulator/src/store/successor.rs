@@ -1,0 +1,250 @@
+//! Another state, prepared beside the current one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::commit::{check_sizes, encode_stamp, read_stamp};
+use super::committer::Built;
+use super::engine::Engine;
+use super::error::{StoreError, StoreResult};
+use super::extents::{Reservation, Segment};
+use super::handle::Inner;
+use super::home::{Bare, Purpose};
+use super::image::{Entry, Image};
+use super::keys;
+use super::payload::{Extent, Location, Payload, PayloadId, Source, enter_segment};
+use super::staging::{PayloadWriter, Place, Staged};
+use super::view::{Stamp, Transaction, View, Visit, Writes, merged_scan};
+
+/// Writes are handed to the engine when they take so many bytes: bounds the memory of a build.
+const PENDING_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Another state, prepared beside the current one: [`Store::replace`](super::Store::replace). It
+/// starts empty.
+pub struct Successor<'a> {
+    store: &'a Inner,
+    engine: Box<dyn Engine>,
+    pending: Writes,
+    pending_bytes: usize,
+    held: Vec<Reservation>,
+}
+
+impl<'a> Successor<'a> {
+    pub(super) fn new(store: &'a Inner) -> StoreResult<Self> {
+        Ok(Successor {
+            engine: store.shared().home.prepare()?,
+            store,
+            pending: Writes::new(),
+            pending_bytes: 0,
+            held: Vec::new(),
+        })
+    }
+
+    /// Starts to stage a payload that a [`transact`](Self::transact) takes.
+    ///
+    /// # Errors
+    /// When the store takes no writes.
+    pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
+        self.store.stage(len, Purpose::Grows)
+    }
+
+    /// Runs a job as a commit does; what it wrote stays if it succeeds.
+    ///
+    /// # Errors
+    /// The job's own; when the engine cannot write.
+    pub fn transact<T, E: From<StoreError>>(
+        &mut self,
+        job: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut tx = Transaction::new(&*self);
+        let result = job(&mut tx)?;
+        let (writes, held) = tx.into_parts();
+        check_sizes(&writes).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        self.held.extend(held);
+        for (key, written) in writes {
+            self.write(key, written)?;
+        }
+        Ok(result)
+    }
+
+    /// Takes everything that an image holds.
+    ///
+    /// # Errors
+    /// When the image is damaged or the engine cannot write.
+    pub fn take(&mut self, image: &Image) -> StoreResult<()> {
+        image.scan(|entry| match entry {
+            Entry::Payload(id, payload) => self.payload(id, &payload),
+            Entry::Record(key, value) => self.record(key, value.clone()),
+        })
+    }
+
+    /// Takes a record. Those that are about one store alone are passed over: those about places of
+    /// payloads come of [`payload`](Self::payload).
+    ///
+    /// # Errors
+    /// When it is too large, or the engine cannot write.
+    pub fn record(&mut self, key: &[u8], value: Bytes) -> StoreResult<()> {
+        if keys::is_local(key) {
+            return Ok(());
+        }
+        let writes = Writes::from([(key.to_vec(), Some(value))]);
+        check_sizes(&writes).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        for (key, written) in writes {
+            self.write(key, written)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a payload under its id. One that lies in this store already is shared, any other
+    /// copied.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the disk refuses.
+    pub fn payload(&mut self, id: PayloadId, payload: &Payload) -> StoreResult<()> {
+        let at = match payload.source() {
+            Source::Inline(bytes) => {
+                let location = Location::Inline(bytes.clone());
+                return self.write(keys::location(id), Some(location.encode().into()));
+            }
+            Source::Extent { segment, offset } => self.is_own(segment).then(|| Extent {
+                segment: segment.number(),
+                offset: *offset,
+                len: payload.len(),
+            }),
+        };
+        let at = match at {
+            Some(at) => at,
+            None => self.copy(payload)?,
+        };
+        self.enter(id, at)
+    }
+
+    /// Takes staged bytes under an id.
+    ///
+    /// # Errors
+    /// When the engine cannot write.
+    pub fn staged(&mut self, id: PayloadId, staged: Staged) -> StoreResult<()> {
+        match staged.place {
+            Place::Inline(bytes) => {
+                let location = Location::Inline(bytes);
+                self.write(keys::location(id), Some(location.encode().into()))
+            }
+            Place::Extent(reservation) => {
+                let at = place(&reservation, staged.len);
+                self.held.push(reservation);
+                self.enter(id, at)
+            }
+        }
+    }
+
+    /// Takes a copy of a payload that was taken, under another id.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the disk refuses.
+    pub fn duplicate(&mut self, id: PayloadId, of: PayloadId) -> StoreResult<()> {
+        let payload = super::payload::location(self, of)?;
+        let at = self.copy(&payload)?;
+        self.enter(id, at)
+    }
+
+    /// Says when the last commit of this state was.
+    ///
+    /// # Errors
+    /// When the engine cannot write.
+    pub fn stamp(&mut self, stamp: Stamp) -> StoreResult<()> {
+        self.write(keys::STAMP.to_vec(), Some(encode_stamp(stamp)))
+    }
+
+    fn is_own(&self, segment: &Arc<Segment>) -> bool {
+        let own = self.store.shared().extents.pin(segment.number());
+        own.is_some_and(|own| Arc::ptr_eq(&own, segment))
+    }
+
+    fn copy(&mut self, payload: &Payload) -> StoreResult<Extent> {
+        let mut writer = self.store.stage(payload.len(), Purpose::Grows)?;
+        let mut reader = payload.reader(0..payload.len());
+        while let Some(chunk) = reader.next_chunk()? {
+            writer.write(&chunk)?;
+        }
+        let staged = writer.finish_unsynced()?;
+        match staged.place {
+            Place::Extent(reservation) => {
+                let at = place(&reservation, staged.len);
+                self.held.push(reservation);
+                Ok(at)
+            }
+            Place::Inline(_) => Err(StoreError::Corrupt("a payload that is too small".into())),
+        }
+    }
+
+    fn enter(&mut self, id: PayloadId, at: Extent) -> StoreResult<()> {
+        self.transact(|tx| {
+            enter_segment(tx, id, at)?;
+            tx.put(keys::location(id), Location::Extent(at).encode());
+            Ok(())
+        })
+    }
+
+    fn write(&mut self, key: Vec<u8>, written: Option<Bytes>) -> StoreResult<()> {
+        self.pending_bytes += key.len() + written.as_ref().map_or(0, Bytes::len);
+        self.pending.insert(key, written);
+        if self.pending_bytes >= PENDING_BYTES_MAX {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StoreResult<()> {
+        self.pending_bytes = 0;
+        self.engine.apply(&std::mem::take(&mut self.pending))
+    }
+
+    pub(super) fn finish(mut self) -> StoreResult<Built> {
+        self.flush()?;
+        self.store.shared().extents.sync(&self.held)?;
+        self.engine.sync()?;
+        let reached = read_stamp(&Bare(self.engine.as_ref()))?;
+        let mut segments = super::shared::segments(&self)?;
+        segments.retain(|number, _| {
+            self.held
+                .iter()
+                .all(|own| own.segment().number() != *number)
+        });
+        Ok(Built {
+            engine: self.engine,
+            reached,
+            segments,
+            held: self.held,
+        })
+    }
+}
+
+impl View for Successor<'_> {
+    fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
+        match self.pending.get(key) {
+            Some(written) => Ok(written.clone()),
+            None => self.engine.get(key),
+        }
+    }
+
+    fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
+        let below = Bare(self.engine.as_ref());
+        merged_scan(&below, &self.pending, from, to, visit)
+    }
+
+    fn pin(&self, segment: u64) -> Option<Arc<Segment>> {
+        let mut own = self.held.iter().map(Reservation::segment);
+        own.find(|held| held.number() == segment)
+            .cloned()
+            .or_else(|| self.store.shared().extents.pin(segment))
+    }
+}
+
+fn place(reservation: &Reservation, len: u64) -> Extent {
+    Extent {
+        segment: reservation.segment().number(),
+        offset: reservation.offset(),
+        len,
+    }
+}

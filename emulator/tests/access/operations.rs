@@ -1,0 +1,489 @@
+//! Every operation of the register by every kind of credential: `fixtures/access.tsv`.
+//!
+//! A request that is let in is stopped by its `timeout`, which is no number and is looked at right
+//! after authorisation; so nothing changes, and every cell is asked of the same emulator.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use smalt::{Clock, Config, Emulator, OAuth, Service, Timestamp, register};
+use smalt_protocol::signing::sas::SasTarget;
+use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas, UserDelegationSas};
+use smalt_protocol::xml::user_delegation_key::UserDelegationKey;
+
+use super::world::{ACCOUNT, Answer, By, START_S, World, directory_sas, key};
+
+const TABLE: &str = include_str!("../../../fixtures/access.tsv");
+/// Every permission letter that a service without a hierarchical namespace has.
+const ALL: &str = "racwdxyltfupi";
+const LET_IN: (u16, &str) = (400, "InvalidQueryParameterValue");
+const FAILED: (u16, &str) = (403, "AuthenticationFailed");
+const UNAUTHORISED: (u16, &str) = (403, "AuthorizationFailure");
+const OTHER_LETTER: (u16, &str) = (403, "AuthorizationPermissionMismatch");
+const NOBODY: (u16, &str) = (401, "NoAuthenticationInformation");
+
+/// A line of the table.
+#[derive(Clone, Debug)]
+struct Row {
+    service: Service,
+    operation: &'static str,
+    method: &'static str,
+    path: &'static str,
+    headers: Vec<(&'static str, &'static str)>,
+    account: &'static str,
+    letters: Letters,
+    signed: Letters,
+    public: &'static str,
+}
+
+/// Which permissions a row asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Letters {
+    /// No SAS will do.
+    NoSas,
+    /// Only a bearer token will do.
+    Token,
+    /// All of one of these.
+    OneOf(Vec<&'static str>),
+}
+
+/// A kind of SAS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Account,
+    /// Of the container, queue or table.
+    Whole,
+    /// The same, with its permissions in a stored policy.
+    Policy,
+    Directory,
+    Blob,
+    DelegatedWhole,
+    DelegatedBlob,
+}
+
+impl Row {
+    fn all() -> impl Iterator<Item = Row> {
+        let lines = TABLE.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| {
+            let columns: Vec<&str> = line.split('\t').collect();
+            let columns: [&str; 8] = columns.try_into().unwrap();
+            let [
+                service,
+                operation,
+                request,
+                headers,
+                account,
+                letters,
+                signed,
+                public,
+            ] = columns;
+            let (method, path) = request.split_once(' ').unwrap();
+            let signed = if signed == "=" { letters } else { signed };
+            Row {
+                service: Service::ALL
+                    .into_iter()
+                    .find(|known| known.as_str() == service)
+                    .unwrap(),
+                operation,
+                method,
+                path,
+                headers: headers
+                    .split("; ")
+                    .filter_map(|header| header.split_once(": "))
+                    .collect(),
+                account,
+                letters: Letters::parse(letters),
+                signed: Letters::parse(signed),
+                public,
+            }
+        })
+    }
+
+    fn is_of_service(&self) -> bool {
+        self.path.starts_with("/?")
+    }
+
+    fn is_of_blob(&self) -> bool {
+        self.path.starts_with("/{c}/")
+    }
+
+    /// Whether the resource of such a signature covers what is asked for.
+    fn is_reached_by(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Account => true,
+            // A signature of a table is bound to it by `tn` and not by the path.
+            _ if self.service == Service::Table => true,
+            Kind::Whole | Kind::Policy | Kind::DelegatedWhole => !self.is_of_service(),
+            Kind::Blob | Kind::DelegatedBlob => self.is_of_blob(),
+            Kind::Directory => self.is_of_blob() || self.path.contains("comp=list&prefix=d/"),
+        }
+    }
+
+    fn asked_of(&self, kind: Kind) -> &Letters {
+        if kind == Kind::Account {
+            &self.letters
+        } else {
+            &self.signed
+        }
+    }
+}
+
+impl Letters {
+    fn parse(text: &'static str) -> Self {
+        match text {
+            "-" => Letters::NoSas,
+            "token" => Letters::Token,
+            "any" => Letters::OneOf(ALL.split("").filter(|letter| !letter.is_empty()).collect()),
+            _ => Letters::OneOf(text.split('/').collect()),
+        }
+    }
+
+    /// The fewest permissions that will do, and the most that will not.
+    fn bounds(&self) -> (Vec<String>, Vec<String>) {
+        let Letters::OneOf(groups) = self else {
+            return (Vec::new(), vec![ALL.to_owned()]);
+        };
+        let enough = groups.iter().map(|&group| group.to_owned()).collect();
+        let mut short = vec![ALL.to_owned()];
+        for group in groups {
+            let without = |most: &String| group.chars().map(|l| most.replace(l, "")).collect();
+            short = short.iter().flat_map::<Vec<String>, _>(without).collect();
+        }
+        (enough, short)
+    }
+}
+
+/// The resources that rows speak of, and who was asked last.
+struct Subject {
+    world: World,
+    routed: Arc<Mutex<Option<&'static str>>>,
+    token: String,
+    keys: [(Service, UserDelegationKey); 2],
+}
+
+impl Subject {
+    async fn new() -> Self {
+        let routed = Arc::new(Mutex::new(None));
+        let seen = Arc::clone(&routed);
+        let config = Config {
+            oauth: OAuth::Basic,
+            strict_skew: true,
+            ..Config::default()
+        };
+        let clock = Clock::manual(Timestamp::from_unix_s(START_S));
+        let builder = Emulator::builder().config(config).clock(clock).seed(1);
+        let builder = builder.observe(move |exchange| *seen.lock() = exchange.operation);
+        let world = World::of(builder.open().unwrap());
+        for (service, method, path, header, body) in [
+            (Service::Blob, "PUT", "/box?restype=container", None, ""),
+            (
+                Service::Blob,
+                "PUT",
+                "/blobs?restype=container",
+                Some("blob"),
+                "",
+            ),
+            (
+                Service::Blob,
+                "PUT",
+                "/whole?restype=container",
+                Some("container"),
+                "",
+            ),
+            (Service::Queue, "PUT", "/jobs", None, ""),
+            (
+                Service::Table,
+                "POST",
+                "/Tables",
+                None,
+                r#"{"TableName":"rows"}"#,
+            ),
+        ] {
+            let mut headers = vec![("content-type", "application/json")];
+            headers.extend(header.map(|level| ("x-ms-blob-public-access", level)));
+            let made = world.at(service).owner(method, path, &headers, body).await;
+            assert_eq!(made.status, 201, "{path}: {made:?}");
+        }
+        let token = world.token();
+        let keys = [
+            (Service::Blob, delegation_key(&world, Service::Blob).await),
+            (Service::Queue, delegation_key(&world, Service::Queue).await),
+        ];
+        Subject {
+            world,
+            routed,
+            token,
+            keys,
+        }
+    }
+
+    /// Sends a row, and checks that it is for the operation that it says.
+    async fn ask(&self, row: &Row, by: By<'_>, container: &str) -> (u16, String) {
+        let join = if row.path.contains('?') { '&' } else { '?' };
+        let path = format!("{}{join}timeout=none", row.path.replace("{c}", container));
+        let world = self.world.at(row.service);
+        let answer = world.ask(by, row.method, &path, &row.headers, "").await;
+        assert_eq!(*self.routed.lock(), Some(row.operation), "{row:?}");
+        (answer.status, code(&answer))
+    }
+
+    async fn check(&self, row: &Row, by: By<'_>, expected: (u16, &str), about: &str) {
+        let (status, code) = self.ask(row, by, "box").await;
+        assert_eq!((status, code.as_str()), expected, "{about} at {row:?}");
+    }
+
+    /// Every bound of what a row asks of a kind of SAS.
+    async fn check_kind(&self, row: &Row, kind: Kind) {
+        let asked = row.asked_of(kind);
+        let refusal = match asked {
+            _ if !row.is_reached_by(kind) => FAILED,
+            Letters::Token => FAILED,
+            Letters::NoSas => UNAUTHORISED,
+            Letters::OneOf(_) => OTHER_LETTER,
+        };
+        let letting_in = if row.is_reached_by(kind) {
+            LET_IN
+        } else {
+            FAILED
+        };
+        let (enough, short) = asked.bounds();
+        let enough = enough.into_iter().map(|letters| (letters, letting_in));
+        let short = short.into_iter().map(|letters| (letters, refusal));
+        for (letters, expected) in short.chain(enough) {
+            let letters = granted(row.service, kind, &letters);
+            // A SAS of no permission is refused for that.
+            if !letters.is_empty() {
+                let sas = self.sas(row, kind, &letters).await;
+                let about = format!("{kind:?} of {letters}");
+                self.check(row, By::Sas(&sas), expected, &about).await;
+            }
+        }
+    }
+
+    /// A SAS of this kind for what the row asks for.
+    async fn sas(&self, row: &Row, kind: Kind, letters: &str) -> String {
+        let letter = row.service.letter().to_string();
+        match kind {
+            Kind::Account => self.account_sas(&letter, "sco", letters),
+            Kind::Directory => {
+                let expiry = self.expiry().iso_s();
+                directory_sas("/blob/devstoreaccount1/box/d", letters, &expiry)
+            }
+            Kind::DelegatedWhole | Kind::DelegatedBlob => {
+                let found = self
+                    .keys
+                    .iter()
+                    .find(|(service, _)| *service == row.service);
+                let sas = UserDelegationSas {
+                    version: self.world.version,
+                    target: target(row.service, kind),
+                    permissions: letters,
+                    start: None,
+                    expiry: self.expiry(),
+                    protocol: "",
+                    key: &found.unwrap().1,
+                };
+                sas.sign()
+            }
+            Kind::Whole | Kind::Policy | Kind::Blob => {
+                let is_policy = kind == Kind::Policy;
+                if is_policy {
+                    self.set_policy(row.service, letters).await;
+                }
+                let sas = ServiceSas {
+                    version: self.world.version,
+                    target: target(row.service, kind),
+                    permissions: if is_policy { "" } else { letters },
+                    start: None,
+                    expiry: (!is_policy).then(|| self.expiry()),
+                    policy_id: if is_policy { "stored" } else { "" },
+                    ip: "",
+                    protocol: "",
+                    more: &[],
+                };
+                sas.sign(key().as_bytes())
+            }
+        }
+    }
+
+    fn account_sas(&self, services: &str, resource_types: &str, letters: &str) -> String {
+        let sas = AccountSas {
+            version: self.world.version,
+            account: ACCOUNT,
+            services,
+            resource_types,
+            permissions: letters,
+            start: None,
+            expiry: self.expiry(),
+            ip: "",
+            protocol: "",
+            encryption_scope: "",
+        };
+        sas.sign(key().as_bytes())
+    }
+
+    async fn set_policy(&self, service: Service, letters: &str) {
+        let path = match service {
+            Service::Blob => "/box?restype=container&comp=acl",
+            Service::Queue => "/jobs?comp=acl",
+            Service::Table => "/rows?comp=acl",
+        };
+        let body = format!(
+            "<SignedIdentifiers><SignedIdentifier><Id>stored</Id><AccessPolicy>\
+             <Expiry>{}</Expiry><Permission>{letters}</Permission></AccessPolicy>\
+             </SignedIdentifier></SignedIdentifiers>",
+            self.expiry().iso_s()
+        );
+        let set = self.world.at(service).owner("PUT", path, &[], &body).await;
+        assert!([200, 204].contains(&set.status), "{set:?}");
+    }
+
+    fn expiry(&self) -> Timestamp {
+        self.world.now().plus_s(3600)
+    }
+}
+
+async fn delegation_key(world: &World, service: Service) -> UserDelegationKey {
+    let (start, expiry) = (world.now(), world.now().plus_s(7200));
+    let body = format!(
+        "<KeyInfo><Start>{}</Start><Expiry>{}</Expiry></KeyInfo>",
+        start.iso_s(),
+        expiry.iso_s()
+    );
+    let path = "/?restype=service&comp=userdelegationkey";
+    let token = world.token();
+    let asked = world.at(service);
+    let answer = asked.ask(By::Token(&token), "POST", path, &[], &body).await;
+    UserDelegationKey::read(answer.body.as_bytes()).unwrap()
+}
+
+/// What is left of permissions where a policy holds them: no letters but those of its service.
+fn granted(service: Service, kind: Kind, letters: &str) -> String {
+    let known = match service {
+        Service::Queue if kind == Kind::Policy => "raup",
+        Service::Table if kind == Kind::Policy => "raud",
+        _ => ALL,
+    };
+    letters.chars().filter(|l| known.contains(*l)).collect()
+}
+
+fn target(service: Service, kind: Kind) -> SasTarget<'static> {
+    let is_blob = matches!(kind, Kind::Blob | Kind::DelegatedBlob);
+    SasTarget {
+        service,
+        account: ACCOUNT,
+        name: match service {
+            Service::Blob => "box",
+            Service::Queue => "jobs",
+            Service::Table => "rows",
+        },
+        blob: is_blob.then_some("d/b"),
+        snapshot: "",
+    }
+}
+
+/// The code of a refusal: tables tell theirs in the body alone.
+fn code(answer: &Answer) -> String {
+    let in_body = |mark: &str, end: char| {
+        let (_, rest) = answer.body.split_once(mark)?;
+        Some(rest.split(end).next().unwrap().to_owned())
+    };
+    match answer.header("x-ms-error-code") {
+        "" => in_body("<m:code>", '<')
+            .or_else(|| in_body(r#""code":""#, '"'))
+            .unwrap_or_default(),
+        code => code.to_owned(),
+    }
+}
+
+const OF_BLOBS: &[Kind] = &[
+    Kind::Account,
+    Kind::Whole,
+    Kind::Policy,
+    Kind::Directory,
+    Kind::Blob,
+    Kind::DelegatedWhole,
+    Kind::DelegatedBlob,
+];
+const OF_QUEUES: &[Kind] = &[
+    Kind::Account,
+    Kind::Whole,
+    Kind::Policy,
+    Kind::DelegatedWhole,
+];
+const OF_TABLES: &[Kind] = &[Kind::Account, Kind::Whole, Kind::Policy];
+
+#[test]
+fn every_operation_has_its_rows() {
+    for entry in register::all() {
+        let has_row = Row::all().any(|r| r.service == entry.service && r.operation == entry.id);
+        assert!(has_row, "{entry:?} has no row in fixtures/access.tsv");
+    }
+}
+
+/// What a key or a token opens, and each kind of SAS by its bounds: the fewest permissions that
+/// open an operation, and the most that do not.
+#[tokio::test]
+async fn credentials_open_what_their_row_says() {
+    let subject = Subject::new().await;
+    for row in Row::all() {
+        let is_token_only = row.letters == Letters::Token;
+        let by_key = if is_token_only { FAILED } else { LET_IN };
+        if row.public == "always" {
+            subject.check(&row, By::Nobody, LET_IN, "nobody").await;
+            continue;
+        }
+        subject.check(&row, By::Owner, by_key, "the key").await;
+        let by_token = By::Token(&subject.token);
+        subject.check(&row, by_token, LET_IN, "a token").await;
+        let kinds = match row.service {
+            Service::Blob => OF_BLOBS,
+            Service::Queue => OF_QUEUES,
+            Service::Table => OF_TABLES,
+        };
+        for kind in kinds {
+            subject.check_kind(&row, *kind).await;
+        }
+    }
+}
+
+/// An account SAS is for services and for types of resources, whatever its permissions.
+#[tokio::test]
+async fn an_account_sas_keeps_to_its_services_and_types() {
+    let subject = Subject::new().await;
+    for row in Row::all().filter(|row| matches!(row.letters, Letters::OneOf(_))) {
+        let own = row.service.letter();
+        let others = "bqtf".replace(own, "");
+        let sas = subject.account_sas(&others, "sco", ALL);
+        let refusal = (403, "AuthorizationServiceMismatch");
+        subject.check(&row, By::Sas(&sas), refusal, &others).await;
+        for scope in ["s", "c", "o"] {
+            let refusal = (403, "AuthorizationResourceTypeMismatch");
+            let expected = if row.account.contains(scope) {
+                LET_IN
+            } else {
+                refusal
+            };
+            let sas = subject.account_sas(&own.to_string(), scope, ALL);
+            subject.check(&row, By::Sas(&sas), expected, scope).await;
+        }
+    }
+}
+
+/// Public access to blobs and to the whole container, and a private one.
+#[tokio::test]
+async fn anybody_sees_what_is_public_and_nothing_else() {
+    let subject = Subject::new().await;
+    for row in Row::all().filter(|row| row.public != "always") {
+        for (container, levels) in [
+            ("box", &[][..]),
+            ("blobs", &["blob"]),
+            ("whole", &["blob", "container"]),
+        ] {
+            let is_open = levels.contains(&row.public);
+            let expected = if is_open { LET_IN } else { NOBODY };
+            let (status, code) = subject.ask(&row, By::Nobody, container).await;
+            assert_eq!((status, code.as_str()), expected, "{container} at {row:?}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Queries over sockets: their answers need room, and who does not read gives it up.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::Request;
+use http_body_util::BodyExt as _;
+use smalt::{Body, Socket, body};
+
+use crate::support::Client;
+
+/// As many as there are rooms.
+const ROOMS: usize = 8;
+
+async fn with_rows() -> Client {
+    let client = Client::new();
+    let created = client.send("PUT", "/box?restype=container", &[], "").await;
+    assert_eq!(created.status, 201);
+    let block = [("x-ms-blob-type", "BlockBlob")];
+    let rows = "1,one\n".repeat(100_000);
+    assert_eq!(client.send("PUT", "/box/b", &block, rows).await.status, 201);
+    client
+}
+
+/// Asks over a socket, and reads nothing of the answer but its head.
+async fn ask(client: &Client) -> (u16, Body) {
+    let url = client.signed_url("box", "b", "r");
+    let asked = "<QueryRequest><QueryType>SQL</QueryType><Expression>SELECT * FROM BlobStorage\
+                 </Expression></QueryRequest>";
+    let request = Request::post(format!("{url}&comp=query"))
+        .header("host", "127.0.0.1:10000")
+        .header("content-length", asked.len())
+        .body(body::full(asked))
+        .unwrap();
+    let socket = Socket {
+        peer: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        ..Socket::default()
+    };
+    let answer = client.emulator().call_on(request, socket).await.unwrap();
+    (answer.status().as_u16(), answer.into_body())
+}
+
+/// A reader that stands still keeps its room until somebody waits for one. Others go on.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_an_answer_loses_it_when_others_wait() {
+    let client = with_rows().await;
+    let mut answers = Vec::new();
+    for _ in 0..ROOMS {
+        let (status, answer) = ask(&client).await;
+        assert_eq!(status, 200);
+        answers.push(answer);
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(3_600)).await;
+    let mut first = answers.remove(0);
+    let piece = first.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(piece.starts_with(b"Obj\x01"));
+
+    let (status, last) = ask(&client).await;
+    assert_eq!(status, 200);
+    for kept in [first, last] {
+        let rest = kept.collect().await.unwrap().to_bytes();
+        assert!(rest.len() > 600_000 && rest.ends_with(&rest[rest.len() - 16..]));
+    }
+    let mut lost = 0;
+    for answer in answers {
+        lost += usize::from(answer.collect().await.is_err());
+    }
+    assert_eq!(lost, 1);
+}
+
+/// An answer that is dropped leaves its room at once.
+#[tokio::test(start_paused = true)]
+async fn who_leaves_makes_room() {
+    let client = with_rows().await;
+    let started = tokio::time::Instant::now();
+    for _ in 0..3 * ROOMS {
+        let (status, answer) = ask(&client).await;
+        assert_eq!(status, 200);
+        drop(answer);
+    }
+    assert_eq!(started.elapsed(), std::time::Duration::ZERO);
+}

@@ -1,0 +1,201 @@
+//! Requests of the Data Lake interface to an account with a flat namespace.
+
+use smalt_protocol::ApiVersion;
+
+use crate::client::Client;
+
+const REFUSED: &str = "400 HierarchicalNamespaceNotEnabled";
+
+/// Method, path and query behind the account, headers.
+type Asked = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
+/// Every shape of a request of the interface, with a header that it needs.
+const REQUESTS: &[Asked] = &[
+    ("GET", "?resource=account", &[]),
+    ("PUT", "lake?resource=filesystem", &[]),
+    ("HEAD", "lake?resource=filesystem", &[]),
+    (
+        "PATCH",
+        "lake?resource=filesystem",
+        &[("x-ms-properties", "")],
+    ),
+    ("DELETE", "lake?resource=filesystem", &[]),
+    (
+        "GET",
+        "lake?resource=filesystem&recursive=true&upn=true",
+        &[],
+    ),
+    (
+        "PUT",
+        "lake/dir?resource=directory",
+        &[("x-ms-umask", "0022")],
+    ),
+    ("PUT", "lake/file?resource=file", &[]),
+    (
+        "PUT",
+        "lake/new?mode=legacy",
+        &[("x-ms-rename-source", "/lake/file")],
+    ),
+    ("PATCH", "lake/file?action=append&position=0", &[]),
+    ("PATCH", "lake/file?action=flush&position=0", &[]),
+    (
+        "PUT",
+        "lake/file?action=append&position=0",
+        &[("x-http-method-override", "PATCH")],
+    ),
+    ("PATCH", "lake/file?action=setProperties", &[]),
+    (
+        "PATCH",
+        "lake/file?action=setAccessControl",
+        &[("x-ms-permissions", "0777")],
+    ),
+    (
+        "PATCH",
+        "lake/dir?action=setAccessControlRecursive&mode=set",
+        &[("x-ms-acl", "user::rwx")],
+    ),
+    ("HEAD", "lake/?action=getAccessControl&upn=false", &[]),
+    ("HEAD", "lake/file?action=getStatus", &[]),
+    ("HEAD", "lake/file?action=checkAccess&fsAction=r--", &[]),
+    ("POST", "lake/file", &[("x-ms-lease-action", "acquire")]),
+    ("DELETE", "lake/file?recursive=true", &[]),
+];
+
+/// The flat container of these tests, with one blob.
+async fn flat() -> Client {
+    let client = Client::new();
+    client.create("lake").await;
+    client.put("lake/file").await;
+    client
+}
+
+/// The blobs that are there.
+async fn blobs(client: &Client) -> Vec<String> {
+    let target = "lake?restype=container&comp=list";
+    let listed = client.ask("GET", target, &[], "").await;
+    listed
+        .elements("Name")
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn every_shape_is_refused_and_changes_nothing() {
+    let client = flat().await;
+    for (method, target, headers) in REQUESTS {
+        assert_eq!(
+            client.try_(method, target, headers).await,
+            REFUSED,
+            "{method} {target}"
+        );
+    }
+    assert_eq!(blobs(&client).await, ["file"]);
+}
+
+/// Arrow's file system takes a container that is not there for one of a flat namespace, too.
+#[tokio::test]
+async fn the_namespace_is_judged_before_the_file_system() {
+    let client = Client::new();
+    let ask = "missing/?action=getAccessControl";
+    assert_eq!(client.try_("HEAD", ask, &[]).await, REFUSED);
+    assert_eq!(
+        client.try_("PUT", "missing?resource=filesystem", &[]).await,
+        REFUSED
+    );
+    assert_eq!(
+        client.try_("HEAD", "missing?restype=container", &[]).await,
+        "404 ContainerNotFound"
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_is_json_from_the_server_of_the_interface() {
+    let client = flat().await;
+    let answer = client.ask("PATCH", "lake/file?action=flush", &[], "").await;
+    assert_eq!(
+        answer.header("content-type"),
+        "application/json; charset=utf-8"
+    );
+    assert!(
+        answer
+            .header("server")
+            .starts_with("Windows-Azure-HDFS/1.0")
+    );
+    let id = answer.header("x-ms-request-id").to_owned();
+    let body: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
+    assert_eq!(body["error"]["code"], "HierarchicalNamespaceNotEnabled");
+    let expected = format!(
+        "This operation is only supported on a hierarchical namespace account.\n\
+         RequestId:{id}\nTime:2023-11-14T22:13:20.0000000Z"
+    );
+    assert_eq!(body["error"]["message"], expected.as_str());
+    let answer = client
+        .ask("HEAD", "lake/?action=getAccessControl", &[], "")
+        .await;
+    assert_eq!(
+        (answer.outcome().as_str(), answer.text.as_str()),
+        (REFUSED, "")
+    );
+    assert_eq!(answer.header("content-type"), "");
+}
+
+/// Reported with Azure/azure-sdk-for-python, issue 22775.
+#[tokio::test]
+async fn soft_delete_closes_the_interface() {
+    let client = flat().await;
+    let retention = "<StorageServiceProperties><DeleteRetentionPolicy><Enabled>true</Enabled>\
+                     <Days>5</Days></DeleteRetentionPolicy></StorageServiceProperties>";
+    let set = client.ask("PUT", "?restype=service&comp=properties", &[], retention);
+    assert_eq!(set.await.outcome(), "202");
+    let refused = "409 EndpointUnsupportedAccountFeatures";
+    for (method, target, headers) in REQUESTS {
+        assert_eq!(
+            client.try_(method, target, headers).await,
+            refused,
+            "{method} {target}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_is_unknown_is_refused_first() {
+    let client = flat().await;
+    let request = http::Request::head(
+        "http://127.0.0.1:10000/devstoreaccount1/lake/?action=getAccessControl",
+    )
+    .header("x-ms-version", ApiVersion::LATEST.to_string())
+    .body(smalt::body::empty())
+    .unwrap();
+    let answer = client.emulator.call(request).await.unwrap();
+    assert_eq!(answer.status(), 401);
+    assert_eq!(
+        answer.headers()["x-ms-error-code"],
+        "NoAuthenticationInformation"
+    );
+}
+
+/// A host name tells the interfaces apart whatever the shape.
+#[tokio::test]
+async fn the_host_of_the_interface_has_all_its_requests() {
+    let client = flat().await;
+    for (method, target) in [
+        ("GET", "/lake/file"),
+        ("HEAD", "/lake/file"),
+        ("DELETE", "/lake/file"),
+        ("HEAD", "/lake/?action=getAccessControl"),
+        ("PUT", "/lake?resource=filesystem"),
+    ] {
+        let host = "devstoreaccount1.dfs.localhost:10000";
+        let found = client.ask_host(host, method, target).await;
+        assert_eq!(found.outcome(), REFUSED, "{method} {target}");
+        let host = "devstoreaccount1.blob.localhost:10000";
+        let found = client.ask_host(host, method, target).await;
+        assert_ne!(found.outcome(), REFUSED, "{method} {target}");
+    }
+    assert_eq!(blobs(&client).await, ["file"; 0]);
+}

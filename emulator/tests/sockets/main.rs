@@ -1,0 +1,14 @@
+//! The service on sockets: what connections do that no request in process does.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic is how a test fails"
+)]
+
+mod broken_off;
+mod hosts;
+mod served;
+#[path = "../support/mod.rs"]
+mod support;
+mod unread_bodies;

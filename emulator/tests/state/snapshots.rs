@@ -1,0 +1,85 @@
+//! Named snapshots and forks.
+
+use std::time::Duration;
+
+use smalt::{Clock, Emulator, Service, SnapshotError, Timestamp};
+
+use crate::support::Client;
+use crate::world::{fill, seen, send};
+
+/// Everything that a client sees comes back: content, ETags, leases, settings, a moved clock.
+#[tokio::test]
+async fn a_snapshot_brings_everything_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let on_disk = Client::of(|builder| builder.durable(dir.path()));
+    for client in [Client::new(), on_disk] {
+        let emulator = client.emulator();
+        fill(emulator).await;
+        let before = seen(emulator).await;
+        emulator.save("full").unwrap();
+        let now = emulator.now();
+
+        client.advance_s(3_600);
+        let gone = send(
+            emulator,
+            Service::Blob,
+            ("DELETE", "/ccc?restype=container"),
+            &[],
+            b"",
+        );
+        assert_eq!(gone.await.0, 202);
+        emulator.change_settings("devstoreaccount1", smalt::AccountSettings::default());
+        assert_ne!(seen(emulator).await, before);
+
+        emulator.load("full").unwrap();
+        assert_eq!((emulator.now(), emulator.clock().now()), (now, now));
+        assert_eq!(seen(emulator).await, before);
+        assert_eq!(emulator.audit().unwrap().differences, Vec::<String>::new());
+        let listed = emulator.snapshots();
+        assert_eq!((listed.len(), listed[0].name.as_str()), (1, "full"));
+        emulator.delete_snapshot("full").unwrap();
+        let gone = emulator.load("full");
+        assert!(matches!(gone, Err(SnapshotError::NotFound(_))));
+    }
+}
+
+#[tokio::test]
+async fn a_fork_begins_with_the_same_and_goes_its_own_way() {
+    let client = Client::new();
+    let emulator = client.emulator();
+    fill(emulator).await;
+    let before = seen(emulator).await;
+    let fork = emulator.fork().unwrap();
+    assert_eq!(seen(&fork).await, before);
+    fork.clock().advance(Duration::from_secs(60));
+    let deleted = send(&fork, Service::Queue, ("DELETE", "/qqq"), &[], b"").await;
+    assert_eq!(deleted.0, 204);
+    assert_eq!(seen(emulator).await, before);
+    assert_ne!(seen(&fork).await, before);
+}
+
+/// With a seed of its ids, two forks answer alike.
+#[tokio::test]
+async fn forks_give_the_same_answers_to_the_same_requests() {
+    let client = Client::new();
+    fill(client.emulator()).await;
+    let one = client.emulator().fork().unwrap();
+    let other = client.emulator().fork().unwrap();
+    for fork in [&one, &other] {
+        let put = ("PUT", "/ccc/new");
+        let block = [("x-ms-blob-type", "BlockBlob")];
+        assert_eq!(send(fork, Service::Blob, put, &block, b"x").await.0, 201);
+    }
+    assert_eq!(seen(&one).await, seen(&other).await);
+}
+
+/// A clock that was moved after the snapshot follows the wall again, as it did when it was saved.
+#[tokio::test]
+async fn a_clock_that_followed_the_wall_does_so_again() {
+    let emulator = Emulator::builder().clock(Clock::system()).open().unwrap();
+    emulator.save("s").unwrap();
+    emulator.clock().set(Timestamp::from_unix_s(4_000_000_000));
+    emulator.clock().freeze();
+    emulator.load("s").unwrap();
+    assert!(emulator.clock().reading().is_wall);
+}

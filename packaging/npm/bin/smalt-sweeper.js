@@ -1,0 +1,4 @@
+#!/usr/bin/env node
+import { launch } from "../lib/launch.js";
+
+launch("smalt-sweeper");

@@ -1,0 +1,241 @@
+//! A stranger who may write a blob into a swept container, or into one for dead blobs, does not
+//! borrow the sweeper's credential: nothing is written, made or deleted that the operator has not
+//! allowed.
+
+use std::sync::Arc;
+
+use smalt_sleeve::port::Metadata;
+use smalt_sweeper::decide::Policy;
+use smalt_sweeper::undo::{Undo, Undone};
+use smalt_sweeper::{Collision, DeadConfig, Outcome, Prices, SweeperConfig, settings};
+
+use crate::fake::{World, key};
+use crate::support::*;
+
+/// What a stranger writes into `events`: names and destinations.
+const PLANTED: [(&str, &str); 6] = [
+    ("a", "$web/index.html"),
+    ("b", "smalt-sweeper/TimeToLiveBlobs"),
+    ("c", "smalt-sweeper/evil"),
+    ("d", "con1/one"),
+    ("e", "con2/planted"),
+    ("f", "brandnew/x"),
+];
+
+/// A world with the stranger's blobs beside one of the site and one of somebody else.
+fn world() -> Arc<World> {
+    let world = World::new();
+    for (name, dead) in PLANTED {
+        let place = format!("acct/events/{name}");
+        world.put(&place, &[DUE, ("DeadBlobContainer", dead)]);
+    }
+    world.put("acct/$web/index.html", &[("Owner", "site")]);
+    world.put("acct/con1/one", &[("Owner", "somebody")]);
+    world
+}
+
+/// A sweep of `events` and `logs` whose dead blobs stay in the same account.
+fn within(policy: Policy) -> SweeperConfig {
+    SweeperConfig {
+        dead: DeadConfig {
+            account: Some("default".into()),
+            ..DeadConfig::default()
+        },
+        policy,
+        ..config("one")
+    }
+}
+
+fn allowing(patterns: &[&str]) -> Policy {
+    Policy {
+        allow: patterns.iter().map(|p| (*p).to_owned()).collect(),
+        ..Policy::default()
+    }
+}
+
+/// Who wrote the blob at a place.
+fn owner(world: &World, place: &str) -> Option<String> {
+    world.get(place)?.metadata.get("Owner").cloned()
+}
+
+/// By default nothing moves, nothing is made, every blob is reported with the flag that would
+/// allow it, and `plan` says so beforehand.
+#[test]
+fn a_stranger_chooses_no_destination() {
+    let world = world();
+    let one = worker(&world, within(Policy::default()), Vec::new(), 1);
+    let plan = paused(one.plan(Prices::default(), 100, |_| {})).unwrap();
+    let sweep = || paused(once_with(&world, within(Policy::default()), Vec::new()));
+    let (finished, log) = logged(sweep);
+    assert_eq!(
+        finished.report.count(Outcome::DbcNotAllowed),
+        PLANTED.len() as u64
+    );
+    assert_eq!(world.calls_of("start_copy"), 0);
+    assert_eq!(world.names("acct", "events").len(), PLANTED.len());
+    assert_eq!(
+        owner(&world, "acct/$web/index.html").as_deref(),
+        Some("site")
+    );
+    assert_eq!(owner(&world, "acct/con1/one").as_deref(), Some("somebody"));
+    for made in ["brandnew", "con2"] {
+        assert!(
+            !world
+                .lock()
+                .containers
+                .contains(&("acct".into(), made.into()))
+        );
+    }
+    let failures = &finished.report.failures;
+    let detail = |name: &str| {
+        let of = failures.iter().find(|record| record.blob == name).unwrap();
+        of.detail.clone().unwrap()
+    };
+    for (name, says) in [
+        ("a", "never a destination"),
+        ("b", "the container of the state document is never"),
+        ("d", "--dead-allow con1 (sweeper.dead.allow) allows it"),
+    ] {
+        assert!(detail(name).contains(says), "{}", detail(name));
+        let row = plan.rows.iter().find(|row| row.blob == name).unwrap();
+        assert_eq!(
+            (row.action, &row.detail),
+            ("dbc_not_allowed", &Some(detail(name)))
+        );
+    }
+    let lines = log.lines().filter(|line| line.contains("dbc_not_allowed"));
+    let warned = lines.filter(|line| line.contains(r#""level":"WARN""#));
+    assert_eq!(warned.count(), PLANTED.len(), "{log}");
+}
+
+/// What the operator allows moves; `$web` and the state document's container stay closed under
+/// every pattern, and `explain` names the reason.
+#[tokio::test(start_paused = true)]
+async fn no_pattern_opens_the_site_or_the_state() {
+    let world = world();
+    let policy = || allowing(&["*", "$web", "smalt-sweeper"]);
+    let one = worker(&world, within(policy()), Vec::new(), 1);
+    let told = one.explain(&"events/b".parse().unwrap()).await.unwrap();
+    assert_eq!(told.outcome, Outcome::DbcNotAllowed);
+    let found = &told.deciding().unwrap().found;
+    assert!(
+        found.contains("state document is never a destination"),
+        "{found}"
+    );
+    let finished = once_with(&world, within(policy()), Vec::new()).await;
+    assert_eq!(finished.report.count(Outcome::DbcNotAllowed), 3);
+    assert_eq!(finished.report.count(Outcome::Moved), 2);
+    assert_eq!(
+        finished.report.count(Outcome::Collision),
+        1,
+        "con1/one is taken"
+    );
+    assert_eq!(owner(&world, "acct/con1/one").as_deref(), Some("somebody"));
+    assert_eq!(world.state().cycle, 1, "the state document is its own");
+}
+
+/// `--profile compat` keeps the original openness, except for the site and the state.
+#[tokio::test(start_paused = true)]
+async fn compat_is_open_except_for_the_site_and_the_state() {
+    let said = [
+        ("sweeper.profile", toml::Value::from("compat")),
+        ("sweeper.dead.account", toml::Value::from("default")),
+    ];
+    let compat = settings::gather(None, [], said).unwrap().sweeper;
+    assert_eq!(compat.dead.on_collision, Collision::Overwrite);
+    let world = world();
+    world.lock().allow_overwrite = true;
+    let config = SweeperConfig {
+        containers: config("one").containers,
+        create_state: true,
+        ..compat
+    };
+    let finished = once_with(&world, config, Vec::new()).await;
+    assert_eq!(finished.report.count(Outcome::Moved), 3);
+    assert_eq!(finished.report.count(Outcome::DbcNotAllowed), 3);
+    assert_eq!(
+        owner(&world, "acct/$web/index.html").as_deref(),
+        Some("site")
+    );
+}
+
+/// A blob that only says that it is the copy is not believed: the source would be deleted for it.
+#[tokio::test(start_paused = true)]
+async fn a_forged_copy_is_no_copy() {
+    let world = World::new();
+    world.put_bytes(
+        "acct/events/a",
+        b"treasure".to_vec(),
+        &[DUE, ("DeadBlobContainer", "dbc")],
+    );
+    let etag = world.get("acct/events/a").unwrap().etag;
+    let forged = [
+        ("SourceUri", "fake://acct/events/a"),
+        ("SourceETag", &format!("0x{etag:X}")),
+    ];
+    world.put_bytes("archive/dbc/a", b"rubbish!".to_vec(), &forged);
+    let finished = once(&world, Vec::new()).await;
+    assert_eq!(finished.report.count(Outcome::Collision), 1);
+    assert!(world.has("acct/events/a"));
+}
+
+/// A dead blob does not choose where an undo writes: not by metadata that a stranger forged, not
+/// into a container that no sweep covers, and never into that of the state document.
+#[tokio::test(start_paused = true)]
+async fn forged_provenance_moves_no_undo() {
+    let forged = |uri: &str| -> Metadata {
+        let pairs = [
+            ("SourceUri", uri),
+            ("SourceETag", "0x1"),
+            ("SweepId", "0/events/1"),
+        ];
+        let pairs = pairs.iter();
+        pairs
+            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+            .collect()
+    };
+    let asked = |trust_metadata| Undo {
+        from: vec![("dbc".to_owned(), String::new())],
+        trust_metadata,
+        on_collision: Collision::Overwrite,
+        ..Undo::default()
+    };
+    for (uri, by_default, trusting) in [
+        (
+            "fake://acct/$web/index.html",
+            Undone::NotSwept,
+            Undone::NotSwept,
+        ),
+        ("fake://acct/payroll/x", Undone::NotSwept, Undone::NotSwept),
+        (
+            "fake://acct/smalt-sweeper/TimeToLiveBlobs",
+            Undone::NotSwept,
+            Undone::NotSwept,
+        ),
+        (
+            "fake://other/events/x",
+            Undone::Elsewhere,
+            Undone::Elsewhere,
+        ),
+        ("fake://acct/events/x", Undone::Unproven, Undone::Restored),
+    ] {
+        let world = World::new();
+        world.put("acct/events/other", &[("TimeToLive", FUTURE)]);
+        once(&world, Vec::new()).await;
+        world.put("archive/dbc/forged", &[]);
+        world.change("archive/dbc/forged", |blob| blob.metadata = forged(uri));
+        let state = world.state();
+        for (trust, expected) in [(false, by_default), (true, trusting)] {
+            let undoing = worker(&world, config("one"), Vec::new(), 7);
+            let report = undoing.undo(&asked(trust), |_| {}).await.unwrap();
+            assert_eq!(report.count(expected), 1, "{uri} {report:?}");
+        }
+        assert_eq!(world.state(), state);
+        let copied = key(uri.strip_prefix("fake://").unwrap());
+        let brought = trusting == Undone::Restored;
+        assert_eq!(
+            world.lock().blobs.contains_key(&copied),
+            brought || copied.1 == "smalt-sweeper"
+        );
+    }
+}
