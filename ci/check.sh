@@ -33,6 +33,9 @@ bash ci/crash.sh 20
 step "malformed requests"
 bash ci/malformed.sh
 
+step "full disks"
+bash ci/disk.sh
+
 step "a watchdog, while clients ask for all the work they can"
 bash ci/watchdog.sh
 

@@ -9,6 +9,7 @@ mod accounts;
 mod addresses;
 mod command;
 mod flags;
+mod offline;
 mod program;
 mod spelling;
 

@@ -3,6 +3,7 @@
 //! | path | methods | |
 //! | --- | --- | --- |
 //! | `/health` | GET | whether requests are served |
+//! | `/ready` | GET | whether writes are taken; 503 with the reasons when not |
 //! | `/metrics` | GET | counters, in Prometheus' text form |
 //! | `/clock` | GET, PUT | read; set, advance, freeze, run |
 //! | `/faults` | GET, POST, DELETE | rules with an account of which fired; add one; remove all |
@@ -22,6 +23,7 @@ mod clock;
 mod faults;
 mod guard;
 mod metrics;
+mod ready;
 mod saved;
 mod state;
 mod transfer;
@@ -129,6 +131,12 @@ async fn serve(
     let (head, body) = request.into_parts();
     match (head.uri.path(), &head.method) {
         ("/health", &Method::GET) => Ok(json(&serde_json::json!({ "status": "ok" }))),
+        ("/ready", &Method::GET) => {
+            let (status, told) = ready::read(core);
+            let mut response = json(&told);
+            *response.status_mut() = status;
+            Ok(response)
+        }
         ("/metrics", &Method::GET) => Ok(text(metrics::render(core))),
         ("/clock", &Method::GET) => Ok(json(&clock::read(core))),
         ("/clock", &Method::PUT | &Method::POST) => {
@@ -155,7 +163,7 @@ async fn serve(
             Ok(json(&serde_json::json!({ "status": "empty" })))
         }
         ("/accounts", &Method::GET) => Ok(json(&accounts::all(core))),
-        ("/health" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts", _) => {
+        ("/health" | "/ready" | "/metrics" | "/clock" | "/faults" | "/state" | "/accounts", _) => {
             Err(no_such_method())
         }
         ("/state/export", &Method::GET) => Ok(transfer::export(emulator)),
@@ -173,7 +181,7 @@ async fn serve(
             (_, Some(name)) => Ok(json(&saved::serve(emulator, name, method).await?)),
             _ => Err(Refusal::new(
                 StatusCode::NOT_FOUND,
-                "paths are /health, /metrics, /clock, /faults, /state and /accounts",
+                "paths are /health, /ready, /metrics, /clock, /faults, /state and /accounts",
             )),
         },
     }
@@ -282,6 +290,58 @@ mod tests {
         assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 409);
         assert_eq!(ask(&emulator, "DELETE", "/state", "").await.0, 200);
         assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 200);
+    }
+
+    /// A restart after the clock was moved: time stands still, and everybody can see it.
+    #[tokio::test]
+    async fn a_clock_behind_the_store_is_shown_and_rebased() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = Clock::manual(Timestamp::from_unix_s(1_700_000_000));
+        let open = || {
+            let builder = Emulator::builder().clock(clock.clone()).seed(1);
+            builder.durable(dir.path()).open().unwrap()
+        };
+        let first = open();
+        assert_eq!(ask(&first, "GET", "/ready", "").await.0, 200);
+        ask(&first, "PUT", "/clock", r#"{"advance_s": 864000}"#).await;
+        let write = first.core().store.commit(|tx, _| {
+            tx.put(vec![0x30], vec![1]);
+            Ok(())
+        });
+        write.await.unwrap();
+        first.close().unwrap();
+        clock.set(Timestamp::from_unix_s(1_700_000_000));
+        let emulator = open();
+        let (status, ready) = ask(&emulator, "GET", "/ready", "").await;
+        assert_eq!(
+            (status, ready["reasons"][0]["reason"].as_str()),
+            (503, Some("clock_behind"))
+        );
+        assert_eq!(ask(&emulator, "GET", "/health", "").await.0, 200);
+        let (_, shown) = ask(&emulator, "GET", "/clock", "").await;
+        assert_eq!(
+            (&shown["behind_s"], &shown["now"]),
+            (&864_000.into(), &shown["last_used"])
+        );
+        let metrics = metrics::render(emulator.core());
+        assert!(
+            metrics.contains("smalt_trouble{reason=\"clock_behind\"} 1"),
+            "{metrics}"
+        );
+        assert!(
+            metrics.contains("smalt_clock_behind_seconds 864000"),
+            "{metrics}"
+        );
+        let (_, shown) = ask(&emulator, "PUT", "/clock", r#"{"rebase": true}"#).await;
+        assert_eq!(
+            (&shown["behind_s"], shown["now"].as_str()),
+            (&0.into(), Some("2023-11-14T22:13:20.0000000Z"))
+        );
+        let (status, ready) = ask(&emulator, "GET", "/ready", "").await;
+        assert_eq!(
+            (status, ready),
+            (200, serde_json::json!({"ready": true, "reasons": []}))
+        );
     }
 
     #[tokio::test]

@@ -1,14 +1,20 @@
-//! The only module that opens the emulator's own files. What is special to one system lives here.
+//! The only module that opens the emulator's own files.
 //!
 //! [`Disk`] is a seam: tests put a disk in its place that loses, tears and refuses.
 
+mod reading;
+mod system;
+
 use std::any::Any;
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use reading::ReadingDisk;
+pub use system::SystemDisk;
 
 /// Tries to get a file that its last owner is about to let go, [`wait_for_lock`] apart: a second.
 pub(crate) const LOCK_TRIES_MAX: u32 = 1_000;
@@ -22,6 +28,39 @@ pub struct Entry {
     pub len: u64,
 }
 
+/// Room on the file system that holds a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes that this process may still take; 0 when no further file can be made.
+    pub available: u64,
+    /// Bytes of the whole file system.
+    pub total: u64,
+    /// Whether the file system accepts writes.
+    pub is_writable: bool,
+}
+
+/// Tells a file from every other file that has, or later gets, the same path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    /// An identity of these two numbers.
+    pub const fn new(device: u64, inode: u64) -> Self {
+        Identity { device, inode }
+    }
+}
+
+/// Whether an error says that the disk, or the quota of the user, is used up.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
 /// Files and directories.
 pub trait Disk: Debug + Send + Sync {
     /// Opens a file for reading and writing; with `create`, makes it when it is not there.
@@ -30,11 +69,11 @@ pub trait Disk: Debug + Send + Sync {
     /// The system's.
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Opens a file that somebody else owns, for reading only.
+    /// Opens a file to be read; writing to it fails.
     ///
     /// # Errors
     /// The system's.
-    fn open_foreign(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+    fn open_to_read(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
         self.open(path, false)
     }
 
@@ -51,6 +90,43 @@ pub trait Disk: Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes a directory as [`Disk::create_dir`] does. If it is new, only its owner can enter it,
+    /// where the system knows owners.
+    ///
+    /// # Errors
+    /// The system's.
+    fn create_private_dir(&self, dir: &Path) -> io::Result<()> {
+        self.create_dir(dir)
+    }
+
+    /// The room that is left for files in `dir`; `None` where the system cannot tell.
+    ///
+    /// # Errors
+    /// The system's.
+    fn room(&self, dir: &Path) -> io::Result<Option<Room>> {
+        let _ = dir;
+        Ok(None)
+    }
+
+    /// The identity of the file that has this path now; `None` where the system has none.
+    ///
+    /// # Errors
+    /// The system's; `NotFound` when there is no such file.
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        let _ = path;
+        Ok(None)
+    }
+
+    /// Takes `bytes` of the disk for a file without writing them. Where the system cannot do that
+    /// it fails with `Unsupported`.
+    ///
+    /// # Errors
+    /// The system's; the file may then exist and be shorter.
+    fn set_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let _ = (path, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// What a directory holds; nothing when it is not there.
     ///
@@ -121,6 +197,15 @@ pub trait DiskFile: Debug + Send + Sync {
     /// The system's.
     fn len(&self) -> io::Result<u64>;
 
+    /// The identity of the open file, whatever has its path by now; `None` where the system has
+    /// none.
+    ///
+    /// # Errors
+    /// The system's.
+    fn identity(&self) -> io::Result<Option<Identity>> {
+        Ok(None)
+    }
+
     /// Whether it is empty.
     ///
     /// # Errors
@@ -135,19 +220,7 @@ pub trait DiskFile: Debug + Send + Sync {
 /// # Errors
 /// The system's.
 pub fn read_small(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    whole(disk.open(path, false))
-}
-
-/// Reads a file that somebody else owns as a whole; `None` when it is not there.
-///
-/// # Errors
-/// The system's.
-pub fn read_foreign(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
-    whole(disk.open_foreign(path))
-}
-
-fn whole(opened: io::Result<Arc<dyn DiskFile>>) -> io::Result<Option<Vec<u8>>> {
-    let file = match opened {
+    let file = match disk.open_to_read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
@@ -186,166 +259,43 @@ pub fn replace_secret(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<
     replace_small(disk, path, bytes)
 }
 
-/// The machine's file system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemDisk;
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this module opens the emulator's files"
-)]
-impl Disk for SystemDisk {
-    fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(create)
-            .truncate(false)
-            .open(path)?;
-        Ok(Arc::new(SystemFile(file)))
-    }
-
-    fn open_foreign(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(SystemFile(File::open(path)?)))
-    }
-
-    fn create_secret(&self, path: &Path) -> io::Result<()> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(path).map(drop)
-    }
-
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        if dir.as_os_str().is_empty() || dir.is_dir() {
-            return Ok(());
+/// Copies the files of a directory and of those below it, but for those that `skip` names.
+///
+/// # Errors
+/// The system's.
+pub fn copy_dir(
+    disk: &dyn Disk,
+    from: &Path,
+    to: &Path,
+    skip: &dyn Fn(&Path) -> bool,
+) -> io::Result<()> {
+    disk.create_private_dir(to)?;
+    for path in files_below(from)? {
+        if skip(&from.join(&path)) {
+            continue;
         }
-        let parent = dir.parent().unwrap_or(Path::new(""));
-        self.create_dir(parent)?;
-        match fs::create_dir(dir) {
-            // Somebody else was faster.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
-            made => made?,
-        }
-        self.sync_dir(if parent.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            parent
-        })
+        let target = to.join(&path);
+        disk.create_dir(target.parent().unwrap_or(to))?;
+        disk.copy(&from.join(&path), &target)?;
     }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
-        let entries = match fs::read_dir(dir) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        entries
-            .map(|entry| {
-                let entry = entry?;
-                Ok(Entry {
-                    name: entry.file_name().to_string_lossy().into_owned(),
-                    len: entry.metadata()?.len(),
-                })
-            })
-            .collect()
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-
-    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        match fs::remove_dir_all(dir) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
-    }
-
-    fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::copy(from, to)?;
-        OpenOptions::new().write(true).open(to)?.sync_all()
-    }
-
-    #[cfg(not(windows))]
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
-    }
-
-    /// Windows writes names through by itself and opens no directory for it.
-    #[cfg(windows)]
-    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    }
+    disk.sync_dir(to)
 }
 
-#[derive(Debug)]
-struct SystemFile(File);
-
-impl DiskFile for SystemFile {
-    #[cfg(unix)]
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::read_exact_at(&self.0, buffer, offset)
+/// Fails with `NotFound` unless the path still leads to this open file. What is written to a file
+/// that was removed, moved or replaced is lost, and syncing it succeeds all the same.
+///
+/// # Errors
+/// `NotFound`, or the system's.
+pub fn check_is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> io::Result<()> {
+    let opened = file.identity()?;
+    if opened == disk.identity(path)? {
+        return Ok(());
     }
-
-    #[cfg(unix)]
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.0, bytes, offset)
-    }
-
-    #[cfg(windows)]
-    fn read_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
-        while !buffer.is_empty() {
-            match std::os::windows::fs::FileExt::seek_read(&self.0, buffer, offset)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => {
-                    buffer = &mut buffer[read..];
-                    offset += read as u64;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    #[cfg(windows)]
-    fn write_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-        while !bytes.is_empty() {
-            match std::os::windows::fs::FileExt::seek_write(&self.0, bytes, offset)? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
-                written => {
-                    bytes = &bytes[written..];
-                    offset += written as u64;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
-    }
-
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
-    }
+    let text = format!(
+        "{}: removed, moved or replaced while it was open",
+        path.display()
+    );
+    Err(io::Error::new(io::ErrorKind::NotFound, text))
 }
 
 /// All files of a directory and of those below it, relative to it.

@@ -20,7 +20,7 @@ use crate::observe::{Exchange, Observer};
 use crate::pipeline::{self, ConnectionLost};
 #[cfg(feature = "schedule")]
 use crate::store::Point;
-use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult};
+use crate::store::{MaintainReport, Mode, OpenError, Store, StoreConfig, StoreResult, Trouble};
 
 /// A running emulator. Clones share it; the last one closes the store.
 ///
@@ -140,12 +140,19 @@ impl Emulator {
         self.0.store.failure()
     }
 
+    /// What keeps the store from taking writes, or its time from going on, at this moment.
+    pub fn troubles(&self) -> Vec<Trouble> {
+        self.0.store.troubles()
+    }
+
     /// Does background work in at most `budget` steps: removes what is left of deleted containers
     /// and queues and what ran out, then gives its bytes back to the disk. It blocks meanwhile.
+    /// What is [wrong](Emulator::troubles) is noticed here and logged once.
     ///
     /// # Errors
     /// When the store's disk fails.
     pub fn maintain(&self, budget: usize) -> StoreResult<MaintainReport> {
+        drop(self.troubles());
         let reaped = self.0.reaper.run(&self.0.store, budget)?;
         let mut report = self.0.store.maintain(budget - reaped.records)?;
         report.records_reaped = reaped.records;

@@ -36,6 +36,9 @@
 //! Prefixes below `0x10` belong to the store itself.
 
 mod entity;
+mod kind;
+
+pub use kind::{Kind, all_of, kind, owner, tag_name};
 
 pub use entity::{entities, entity, entity_names, entity_part, partition, position, table};
 

@@ -52,6 +52,7 @@ pub mod auth;
 pub mod body;
 #[cfg(feature = "server")]
 pub mod certificate;
+pub mod check;
 #[cfg(feature = "server")]
 pub mod cli;
 pub mod clock;
@@ -69,6 +70,7 @@ pub mod ids;
 pub mod log;
 pub mod observe;
 pub mod register;
+pub mod salvage;
 #[cfg(feature = "sdk")]
 pub mod sdk;
 #[cfg(feature = "server")]

@@ -25,7 +25,7 @@ use crate::ops::blob::source;
 use crate::register::{self, Entry};
 use crate::reply::{self, Common, Reply};
 use crate::stage;
-use crate::store::Stamp;
+use crate::store::{Purpose, Stamp};
 
 /// A request in flight.
 pub type Running<'a> = Pin<Box<dyn Future<Output = Result<Reply, StorageError>> + Send + 'a>>;
@@ -277,11 +277,21 @@ async fn run_write<O: Write>(
             operation.payload(stage::payload(&core.store, body, length).await?)?;
         }
     }
-    let commit = core.store.commit(move |tx, stamp| {
-        let checked = operation.check(tx, stamp)?;
-        operation.apply(checked, tx, stamp)
-    });
+    let commit = core
+        .store
+        .commit_for(purpose(&call.method), move |tx, stamp| {
+            let checked = operation.check(tx, stamp)?;
+            operation.apply(checked, tx, stamp)
+        });
     O::render(commit.await?, call)
+}
+
+/// Deletes free room, and messages that are taken are deleted next.
+fn purpose(method: &Method) -> Purpose {
+    match *method {
+        Method::DELETE | Method::GET => Purpose::Frees,
+        _ => Purpose::Grows,
+    }
 }
 
 /// Refuses what is doomed already, before anything is streamed in.

@@ -263,6 +263,7 @@ async fn wait(mut stopped: watch::Receiver<bool>) {
 async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     tokio::pin!(stop);
     let mut pause = MAINTENANCE_INTERVAL;
+    let mut logged = None;
     loop {
         tokio::select! {
             biased;
@@ -274,7 +275,12 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
         pause = match done.await {
             Ok(Ok(report)) if report.more => MAINTENANCE_BREATH,
             Ok(Err(error)) => {
-                tracing::error!(%error, "background work failed");
+                // A disk that stays full or gone fails it every few seconds.
+                let told = Some(error.to_string());
+                if logged != told {
+                    tracing::error!(%error, "background work failed");
+                    logged = told;
+                }
                 MAINTENANCE_INTERVAL
             }
             _ => MAINTENANCE_INTERVAL,

@@ -33,6 +33,7 @@ pub mod failpoint;
 mod handle;
 mod home;
 mod image;
+mod inspect;
 #[cfg(all(test, feature = "shuttle"))]
 mod kernels;
 mod keys;
@@ -55,23 +56,27 @@ mod sync;
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
 mod tests;
+mod trouble;
 mod view;
 
 pub use config::{FAST_LOSS_MS_MAX, Mode, StoreConfig};
 pub use error::{CUT_OFF, OpenError, StoreError, StoreResult};
-pub use extents::Segment;
+pub use extents::{Carved, Segment};
 pub use handle::Store;
+pub use home::Purpose;
 pub use image::{Entry, Image};
+pub use inspect::Inspected;
 pub use keys::{OWN_PREFIXES, location as payload_key, payload_at as payload_of_key};
 pub use maintain::MaintainReport;
 pub use payload::{Payload, PayloadId, adopt, location, release, retain};
 pub use points::Point;
 pub use reader::PayloadReader;
-pub use references::references;
+pub use references::{disagreements, references};
 pub use saved::{Snapshot, SnapshotError, Snapshots};
 pub use staging::{PayloadWriter, Staged};
 pub use stats::Stats;
 pub use successor::Successor;
+pub use trouble::Trouble;
 pub use view::{
     INLINE_BYTES_MAX, Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan,
 };

@@ -4,11 +4,17 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
+use super::offline::{Check, Salvage};
+
 /// A subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print the version.
     Version,
+    /// Check whether a store is whole, without changing it.
+    Check(Check),
+    /// Save what is readable of a store that does not open, as plain files.
+    Salvage(Salvage),
 }
 
 impl Command {
@@ -22,6 +28,8 @@ impl Command {
                 println!("smalt {}", super::VERSION);
                 Ok(ExitCode::SUCCESS)
             }
+            Command::Check(check) => check.run(),
+            Command::Salvage(salvage) => salvage.run(),
         }
     }
 }

@@ -6,13 +6,16 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 
-use super::Refusal;
+use super::{Refusal, failed};
 use crate::core::Core;
 
 /// What to do to the clock; several at once are done in this order.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Change {
+    /// Let the store's time go on from the clock's, when that is behind it.
+    #[serde(default)]
+    rebase: bool,
     /// Show this time: ISO 8601 (`2026-01-01T00:00:00Z`).
     now: Option<String>,
     /// Move forward by this many seconds.
@@ -34,6 +37,10 @@ pub(super) struct Shown {
     now: String,
     mode: Mode,
     is_wall: bool,
+    /// The time of the last commit: `now` is never before it.
+    last_used: String,
+    /// Seconds that the clock is behind it; `now` stands still for as long.
+    behind_s: u64,
 }
 
 pub(super) fn read(core: &Core) -> Shown {
@@ -46,10 +53,15 @@ pub(super) fn read(core: &Core) -> Shown {
             Mode::Frozen
         },
         is_wall: reading.is_wall,
+        last_used: core.store.last_used().iso_ticks(),
+        behind_s: core.store.behind().as_secs(),
     }
 }
 
 pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
+    if change.rebase && !core.store.behind().is_zero() {
+        core.store.rebase().map_err(|error| failed(&error))?;
+    }
     if let Some(text) = &change.now {
         let to = Timestamp::parse_iso(text).ok_or_else(|| {
             Refusal::new(
@@ -60,7 +72,7 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
         if to < core.store.last_used() {
             return Err(Refusal::new(
                 StatusCode::CONFLICT,
-                "the store has seen later times; DELETE /state first to go back",
+                "the store has seen later times; send \"rebase\": true, or DELETE /state first",
             ));
         }
         core.clock.set(to);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::core::Core;
+use crate::store::Trouble;
 
 pub(super) fn render(core: &Core) -> String {
     let mut text = String::from(
@@ -17,5 +18,35 @@ pub(super) fn render(core: &Core) -> String {
              status=\"{status}\"}} {count}"
         );
     }
+    store(core, &mut text);
     text
+}
+
+/// What `/ready` goes by, as gauges.
+fn store(core: &Core, text: &mut String) {
+    let troubles = core.store.troubles();
+    text.push_str(
+        "# HELP smalt_trouble Whether this keeps smalt from being ready.\n\
+         # TYPE smalt_trouble gauge\n",
+    );
+    for name in Trouble::NAMES {
+        let is_so = u8::from(troubles.iter().any(|trouble| trouble.name() == name));
+        let _ = writeln!(text, "smalt_trouble{{reason=\"{name}\"}} {is_so}");
+    }
+    let mut gauge = |name: &str, help: &str, value: u64| {
+        let _ = writeln!(
+            text,
+            "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}"
+        );
+    };
+    let behind_s = core.store.behind().as_secs();
+    let help = "How far the clock is behind the last commit.";
+    gauge("smalt_clock_behind_seconds", help, behind_s);
+    if let Some(available) = core.store.stats().available_bytes {
+        let help = "Bytes that the file system of the store still has.";
+        gauge("smalt_disk_available_bytes", help, available);
+    }
+    let help = "Whether files of payloads are deleted; not while the store is not whole.";
+    let collects = u64::from(core.store.unexplained().is_none());
+    gauge("smalt_collecting", help, collects);
 }

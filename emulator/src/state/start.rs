@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::azurite::{self, AzuriteError};
 use super::seed::{self, Planted, SeedError};
-use crate::disk::{Disk, read_foreign, read_small, replace_small};
+use crate::disk::{Disk, read_small, replace_small};
 use crate::emulator::Emulator;
 use crate::store::SnapshotError;
 
@@ -123,7 +123,7 @@ fn fingerprint(disk: &dyn Disk, dir: &Path) -> Result<String, StartError> {
     let mut sum = Sha256::new();
     for name in azurite::DATABASES {
         let file = dir.join(name);
-        let bytes = read_foreign(disk, &file).map_err(io(&file))?;
+        let bytes = read_small(disk, &file).map_err(io(&file))?;
         sum.update(bytes.unwrap_or_default());
     }
     let hash: [u8; 32] = sum.finalize().into();

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use super::config::Mode;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Segment};
+use super::home::Purpose;
 use super::keys;
 use super::shared::Shared;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
@@ -28,6 +29,9 @@ pub(super) trait Work: Send {
     /// Where who waits for the answer runs, if it is known.
     fn runtime(&self) -> Option<&Handle>;
 
+    /// Whether it may go on when there is little room.
+    fn purpose(&self) -> Purpose;
+
     /// Runs the operation; its answer waits. `None` when it refused.
     fn run(&mut self, below: &dyn View, stamp: &Stamp) -> Option<(Writes, Vec<Reservation>)>;
 
@@ -38,6 +42,7 @@ pub(super) trait Work: Send {
 /// A job, and where its result goes.
 pub(super) struct Commit<T, J, A> {
     asked: Option<Timestamp>,
+    purpose: Purpose,
     runtime: Option<Handle>,
     job: Option<J>,
     result: Option<Result<T, StorageError>>,
@@ -53,11 +58,18 @@ where
     pub(super) fn new(asked: Option<Timestamp>, job: J, answer: A) -> Self {
         Commit {
             asked,
+            purpose: Purpose::Grows,
             runtime: None,
             job: Some(job),
             result: None,
             answer,
         }
+    }
+
+    /// What it is for.
+    pub(super) fn meant_for(mut self, purpose: Purpose) -> Self {
+        self.purpose = purpose;
+        self
     }
 
     /// Who waits for the answer runs there.
@@ -75,6 +87,10 @@ where
 {
     fn asked(&self) -> Option<Timestamp> {
         self.asked
+    }
+
+    fn purpose(&self) -> Purpose {
+        self.purpose
     }
 
     fn runtime(&self) -> Option<&Handle> {
@@ -199,6 +215,12 @@ impl Stamps {
 
     pub(super) fn last(&self) -> Stamp {
         self.last
+    }
+
+    /// A stamp at the clock's time, although that may be before the last one. Its tick is not.
+    pub(super) fn rebased(&mut self) -> Stamp {
+        self.last.now = self.clock.now();
+        self.next(None)
     }
 
     pub(super) fn next(&mut self, asked: Option<Timestamp>) -> Stamp {

@@ -11,15 +11,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use smalt_protocol::Timestamp;
 
-use super::commit::{Group, Stamps, Work, answer_all, read_stamp};
+use super::commit::{Group, Stamps, Work, answer_all, encode_stamp, read_stamp};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Segments};
 use super::failpoint;
-use super::home::Home;
+use super::home::{Home, Purpose};
 use super::keys;
 use super::known::{Known, Remembering, old_values};
 use super::points::Point;
@@ -37,6 +38,8 @@ pub(super) enum Request {
     Commit(Box<dyn Work>),
     /// Write out and sync what was committed.
     WriteOut(SyncSender<StoreResult<()>>),
+    /// Let time go on from the clock's, which is behind the last commit's.
+    Rebase(SyncSender<StoreResult<()>>),
     /// Go on with another state.
     Replace(Box<Next>, SyncSender<StoreResult<()>>),
     /// Make everything durable and end.
@@ -85,6 +88,8 @@ pub(super) struct Collected {
     known: Known,
     /// Ticks were set aside that nobody may be told before that is written.
     sets_ticks_aside: bool,
+    /// Why none of it is written.
+    refused: Option<StoreError>,
 }
 
 /// Runs commits. There is one of it.
@@ -132,6 +137,9 @@ impl Committer {
                 Request::Replace(next, answer) => {
                     let _ = answer.send(self.replace(*next));
                 }
+                Request::Rebase(answer) => {
+                    let _ = answer.send(self.rebase());
+                }
                 Request::Close(answer) => {
                     let _ = answer.send(self.sync_all());
                     return;
@@ -166,13 +174,32 @@ impl Committer {
         self
     }
 
-    async fn run_past_points(&mut self, mut group: Vec<Box<dyn Work>>) {
+    async fn run_past_points(&mut self, group: Vec<Box<dyn Work>>) {
         self.shared.points.pass(Point::Taken).await;
+        let is_full = self.shared.home.is_full(self.shared.extents.unwritten());
+        let full = is_full.then(|| self.shared.admit(0, Purpose::Grows).err());
+        let Some(full) = full.flatten() else {
+            return self.run_group(group).await;
+        };
+        // What frees room runs one by one, so that each needs as little of it as can be.
+        let (frees, grows): (Vec<_>, Vec<_>) = group
+            .into_iter()
+            .partition(|work| work.purpose() == Purpose::Frees);
+        answer_all(grows, self.shared.writable().and(Err(full)));
+        for work in frees {
+            self.run_group(vec![work]).await;
+        }
+    }
+
+    async fn run_group(&mut self, mut group: Vec<Box<dyn Work>>) {
         let outcome = match self.shared.writable() {
             Ok(()) => {
-                let collected = self.collect(&mut group);
+                let mut collected = self.collect(&mut group);
                 self.shared.points.pass(Point::Collected).await;
-                self.publish(&collected).await
+                match collected.refused.take() {
+                    None => self.publish(&collected).await,
+                    Some(refused) => Err(refused),
+                }
             }
             Err(error) => Err(error),
         };
@@ -183,19 +210,29 @@ impl Committer {
 
     pub(super) fn collect(&mut self, group: &mut [Box<dyn Work>]) -> Collected {
         let needs_mask = !self.shared.is_published_at_once();
-        let stamps = &mut self.stamps;
+        let (shared, stamps) = (Arc::clone(&self.shared), &mut self.stamps);
         self.shared.unmasked(|view| {
             let remembering = Remembering::new(view);
             let mut done = match needs_mask {
                 true => Group::new(&remembering),
                 false => Group::new(view),
             };
+            let mut purpose = Purpose::Frees;
             for work in group {
                 let stamp = stamps.next(work.asked());
+                if work.purpose() == Purpose::Grows {
+                    purpose = Purpose::Grows;
+                }
                 done.run(work.as_mut(), &stamp);
             }
             let (mut writes, held) = (done.writes, done.held);
+            let refused = shared.admit(bytes_needed(&writes), purpose).err();
+            if refused.is_some() {
+                // Before ticks are set aside: those are given only once they are written.
+                writes.clear();
+            }
             Collected {
+                refused,
                 sets_ticks_aside: stamps.set_aside(&mut writes),
                 writes,
                 held,
@@ -217,7 +254,9 @@ impl Committer {
             let published = publishing.catch_unwind().await;
             let published = published.unwrap_or_else(|_| Err(gave_up()));
             published.inspect_err(|error| {
-                if !planted("failure-forgotten") {
+                // A payload that found no room refuses its group before the engine hears of it.
+                let is_whole = matches!(error, StoreError::Refused(_));
+                if !is_whole && !planted("failure-forgotten") {
                     self.shared.fail(error);
                 }
             })?;
@@ -256,6 +295,10 @@ impl Committer {
         if is_synced || collected.sets_ticks_aside {
             engine.sync()?;
         }
+        if self.shared.is_durable() {
+            // Syncing a file that has been removed succeeds.
+            self.shared.home.check_is_there()?;
+        }
         self.shared.points.pass(Point::Synced).await;
         let mask = std::mem::take(&mut self.shared.published.write().mask);
         drop(mask);
@@ -292,6 +335,23 @@ impl Committer {
         }
     }
 
+    /// Lets `now` go on from the clock's time, although commits have seen later ones. Ticks go on
+    /// from where they are: no ETag and no id is given twice.
+    pub(super) fn rebase(&mut self) -> StoreResult<()> {
+        self.shared.writable()?;
+        let stamp = self.stamps.rebased();
+        let mut writes = Writes::from([(keys::STAMP.to_vec(), Some(encode_stamp(stamp)))]);
+        let collected = Collected {
+            sets_ticks_aside: self.stamps.set_aside(&mut writes),
+            writes,
+            held: Vec::new(),
+            known: Known::new(),
+            refused: None,
+        };
+        let published = self.publish(&collected).now_or_never();
+        published.unwrap_or(Err(StoreError::Closed))
+    }
+
     #[cfg(any(test, feature = "schedule"))]
     pub(super) fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
@@ -324,6 +384,15 @@ impl Committer {
         self.stamps = Stamps::new(&self.shared, last);
         self.shared.home.remove_others()
     }
+}
+
+/// About what the engine writes for a group: each value, and the node that it goes to.
+fn bytes_needed(writes: &Writes) -> u64 {
+    const NODE_BYTES: usize = 4 * 1024;
+    let bytes = |(key, value): (&Vec<u8>, &Option<Bytes>)| {
+        2 * (key.len() + value.as_ref().map_or(0, Bytes::len)) + NODE_BYTES
+    };
+    writes.iter().map(bytes).sum::<usize>() as u64
 }
 
 /// sled panics when its own invariants break: the committer, its readers and the process go on.

@@ -1,8 +1,11 @@
 //! Why the store cannot open, read or commit.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use smalt_protocol::{ErrorCode, StorageError};
+
+use crate::disk::is_full;
 
 /// Why the store cannot answer. Operations never see why a commit failed; they see that it did.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -19,6 +22,9 @@ pub enum StoreError {
     /// There is no room. Nothing was written; the same may succeed later.
     #[error("the store takes no writes at present: {0}")]
     Refused(String),
+    /// The store's files were removed, moved or replaced while it was open.
+    #[error("the store's files are gone: {0}")]
+    Gone(String),
     /// The store was closed.
     #[error("the store is closed")]
     Closed,
@@ -30,6 +36,14 @@ pub enum StoreError {
 pub const CUT_OFF: &str = "in the middle of a batch: some reads may fail until it is opened again";
 
 impl StoreError {
+    /// Why a file cannot be written before any commit depends on it.
+    pub(super) fn of_staging(path: &Path, error: &io::Error) -> Self {
+        if is_full(error) {
+            return StoreError::Refused("the disk is full".to_owned());
+        }
+        StoreError::Io(format!("{}: {error}", path.display()))
+    }
+
     /// The same, met while a batch was being applied.
     pub(super) fn cut_off(self) -> Self {
         match self {
@@ -40,13 +54,20 @@ impl StoreError {
 }
 
 impl From<StoreError> for StorageError {
-    /// A request that is refused before anything happens may succeed later: 503.
+    /// Whoever is refused before anything happened may try again: 503. Else it is unknown what
+    /// happened: 500, with its cause in the log.
     fn from(error: StoreError) -> Self {
-        if !matches!(error, StoreError::Refused(_)) {
-            return StorageError::internal(error);
-        }
+        let reason = match &error {
+            StoreError::Refused(_) => error.to_string(),
+            // What failed is in the log, with paths that are nothing to a client.
+            StoreError::Gone(_) => "the data directory is gone".to_owned(),
+            StoreError::ReadOnly(_) => {
+                "no writes are taken until the store is opened again".to_owned()
+            }
+            _ => return StorageError::internal(error),
+        };
         let code = ErrorCode::ServerBusy;
-        StorageError::new(code).with_message(format!("{} ({error})", code.message()))
+        StorageError::new(code).with_message(format!("{} ({reason})", code.message()))
     }
 }
 
@@ -81,7 +102,8 @@ pub enum OpenError {
     },
     /// The store's own files are damaged beyond what can be recovered without losing data.
     #[error(
-        "{} is damaged ({cause}){}; nothing was reset: restore a copy, or choose another directory",
+        "{} is damaged ({cause}){}; nothing was reset: look with `smalt check`, save what is \
+         readable with `smalt salvage`, restore a copy, or choose another directory",
         dir.display(), backup_text(backup.as_ref())
     )]
     Damaged {

@@ -11,10 +11,13 @@
 //! other. The checksum knows the place: bytes that were never written, or belong elsewhere, fail.
 //! In memory a segment holds one payload.
 
+mod carve;
 mod memory;
 mod registry;
 mod segment;
 
+pub use carve::Carved;
+pub(super) use carve::carve;
 pub(super) use registry::{Extents, Reservation, Sweep};
 pub use segment::Segment;
 

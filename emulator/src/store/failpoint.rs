@@ -4,6 +4,7 @@
 /// Every step, in the order of a store's life. `harness crash --failpoints` dies at each of them.
 pub const POINTS: &[&str] = &[
     "open.locked",
+    "open.begun",
     "open.engine_begun",
     "open.names_synced",
     "open.noted",

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use smalt_protocol::{StorageError, Timestamp};
+use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
@@ -13,10 +13,10 @@ use super::committer::{Committer, Next, Request};
 use super::config::{Mode, StoreConfig};
 use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
-use super::extents::Extents;
-use super::home::Home;
+use super::extents::{Extents, framed_bytes};
+use super::home::{Bare, Home, Purpose};
 use super::maintain::{MaintainReport, Maintenance};
-use super::payload::Payload;
+use super::payload::{self, Payload};
 use super::reader::PayloadReader;
 use super::saved::Saved;
 use super::shared::Shared;
@@ -27,6 +27,7 @@ use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
 #[cfg(any(test, feature = "schedule"))]
 use super::{points::Point, stepped::Stepped};
+use crate::clock::Clock;
 use crate::disk::{Disk, SystemDisk};
 use crate::planted::carry;
 
@@ -83,17 +84,33 @@ impl Store {
             path: config.dir.clone().unwrap_or_default(),
             cause,
         };
+        let needed = payload::segments_needed(&Bare(engine.as_ref()));
+        let needed = needed.map_err(|error| cannot_open(error.to_string()))?;
         let extents = match &config.dir {
             Some(dir) if config.mode != Mode::Memory => {
                 let durable = config.mode == Mode::Durable;
-                Extents::open(disk, dir.join("extents"), config.segment_bytes, durable)
+                let dir = dir.join("extents");
+                Extents::open(disk, dir, config.segment_bytes, durable, &needed)
                     .map_err(|error| cannot_open(error.to_string()))?
             }
             _ => Extents::in_memory(config.memory_limit.unwrap_or(u64::MAX)),
         };
         let saved = Saved::open(&home, &extents).map_err(|error| cannot_open(error.to_string()))?;
-        let opened = Self::start(&config, home, engine, extents, saved);
-        opened.map_err(|error| cannot_open(error.to_string()))
+        let lost = extents.lost(&needed);
+        let store = Self::start(&config, home, engine, extents, saved);
+        let store = store.map_err(|error| cannot_open(error.to_string()))?;
+        let shared = store.0.shared();
+        if !lost.is_empty() {
+            shared.keep_everything(format!("segments {lost:?} are missing or too short"));
+        }
+        if let Some(copy) = shared.home.damaged_copy() {
+            let told = format!("{copy} holds what an earlier opening found damaged");
+            shared.keep_everything(format!("{told}; remove it when nothing is missed"));
+        }
+        for trouble in store.troubles() {
+            tracing::warn!("{trouble}");
+        }
+        Ok(store)
     }
 
     pub(super) fn start(
@@ -118,6 +135,27 @@ impl Store {
         })))
     }
 
+    /// A store of these parts that takes no writes.
+    pub(super) fn to_read(
+        mode: Mode,
+        clock: Clock,
+        home: Home,
+        engine: Box<dyn Engine>,
+        extents: Extents,
+    ) -> StoreResult<Store> {
+        let shared = Arc::new(Shared::new(mode, clock, home, engine, extents));
+        shared.take_no_writes("it was opened to be read");
+        let committer = Committer::new(Arc::clone(&shared))?;
+        Ok(Store(Arc::new(Inner {
+            opened_after: committer.last_tick(),
+            shared,
+            lane: Lane::Inline(Mutex::new(committer)),
+            maintenance: Maintenance::default(),
+            saved: Saved::default(),
+            replacing: Mutex::new(()),
+        })))
+    }
+
     /// Reads published, durable state of one moment. Not to be nested, and not to wait in: the next
     /// commit waits for it to end.
     pub fn read<T>(&self, f: impl FnOnce(&dyn View) -> T) -> T {
@@ -134,13 +172,25 @@ impl Store {
         F: FnOnce(&mut Transaction<'_>, &Stamp) -> Result<T, StorageError> + Send + 'static,
         T: Send + 'static,
     {
+        self.commit_for(Purpose::Grows, job).await
+    }
+
+    /// As [`Store::commit`]; the purpose says whether it goes on when there is little room.
+    ///
+    /// # Errors
+    /// The job's own; 503 when there is no room for it; 500 when the store cannot write.
+    pub async fn commit_for<T, F>(&self, purpose: Purpose, job: F) -> Result<T, StorageError>
+    where
+        F: FnOnce(&mut Transaction<'_>, &Stamp) -> Result<T, StorageError> + Send + 'static,
+        T: Send + 'static,
+    {
         let (sender, mut answer) = oneshot::channel();
         let asked = self.0.shared.asked();
         let work = Commit::new(asked, job, move |result| {
             // Nobody waits any more when the client has gone; the commit stands.
             let _ = sender.send(result);
         });
-        let work = work.awaited_on(self.0.runtime());
+        let work = work.awaited_on(self.0.runtime()).meant_for(purpose);
         self.0.submit(Box::new(work));
         let closed = || Err(StoreError::Closed.into());
         match &self.0.lane {
@@ -186,9 +236,9 @@ impl Store {
     /// extent.
     ///
     /// # Errors
-    /// When the store takes no writes.
+    /// When the store takes no writes, or has no room for it.
     pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
-        self.0.stage(len)
+        self.0.stage(len, Purpose::Grows)
     }
 
     /// Reads a range of a payload that [`super::location`] found; what lies beyond the end is left
@@ -258,6 +308,24 @@ impl Store {
         }
     }
 
+    /// Lets time go on from the clock's, when that is behind the last commit's. Times that are kept
+    /// stay as they are; ticks go on, so that no ETag and no id is given twice.
+    ///
+    /// # Errors
+    /// When the store takes no writes.
+    pub fn rebase(&self) -> StoreResult<()> {
+        match &self.0.lane {
+            Lane::Inline(committer) => committer.lock().rebase(),
+            Lane::Thread { requests, .. } => {
+                let asked = ask(requests.read().as_ref(), Request::Rebase);
+                asked.and_then(answer_of)
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped
+                .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::rebase)),
+        }
+    }
+
     /// Makes everything durable, ends the committer and lets go of the files. Commits that wait are
     /// served first; whatever comes later gets [`StoreError::Closed`]. A second close does nothing.
     ///
@@ -285,6 +353,7 @@ impl Store {
             segments: segments as u64,
             segment_bytes,
             engine_bytes,
+            available_bytes: self.0.shared.home.available(),
             ..self.0.shared.stats.read()
         }
     }
@@ -320,11 +389,14 @@ impl Inner {
         }
     }
 
-    pub(super) fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
+    pub(super) fn stage(&self, len: u64, purpose: Purpose) -> StoreResult<PayloadWriter> {
         self.shared.writable()?;
         self.shared.stats.count_staging(len);
         let reservation = if len > INLINE_BYTES_MAX as u64 {
-            Some(self.shared.extents.reserve(len)?)
+            self.shared.admit(framed_bytes(len), purpose)?;
+            let reserved = self.shared.extents.reserve(len);
+            // A segment that cannot be made may be the first to tell that the directory is gone.
+            Some(reserved.inspect_err(|_| drop(self.shared.look()))?)
         } else {
             None
         };
@@ -344,6 +416,7 @@ impl Inner {
             // The receiver waits below.
             let _ = sender.send(result);
         });
+        let work = work.meant_for(Purpose::Frees);
         self.submit(Box::new(work));
         #[cfg(any(test, feature = "schedule"))]
         if let Lane::Stepped(stepped) = &self.lane {
@@ -351,7 +424,10 @@ impl Inner {
             stepped.finish(|_| ());
         }
         match answer.recv() {
-            Ok(result) => result.map_err(|error| StoreError::Io(error.to_string())),
+            Ok(result) => result.map_err(|error| match error.code() {
+                ErrorCode::ServerBusy => StoreError::Refused(error.message().to_owned()),
+                _ => StoreError::Io(error.to_string()),
+            }),
             Err(_) => Err(StoreError::Closed),
         }
     }

@@ -3,11 +3,16 @@
 //! ```text
 //! lock           held while the store is open
 //! format         format version, current engine directory, a tick that it must have reached
+//! reserve        room that is given up when the disk is full; only while the store is open
 //! sled-<n>/      the metadata engine; a reset begins the next number
 //! extents/       segments of payloads
 //! snapshots/     named snapshots of the state
 //! damaged-<n>/   a copy of an engine directory that could not be opened
 //! ```
+
+mod format;
+mod found;
+mod watch;
 
 use std::any::Any;
 use std::io;
@@ -26,12 +31,15 @@ use super::failpoint;
 use super::keys;
 use super::sled_engine::SledEngine;
 use super::view::{Stamp, View, Visit, Writes};
-use crate::disk::{Disk, LOCK_TRIES_MAX, files_below, read_small, replace_small, wait_for_lock};
+use crate::disk::{
+    Disk, LOCK_TRIES_MAX, copy_dir, files_below, read_small, replace_small, wait_for_lock,
+};
 
-/// The newest format that this release reads, and the one that it writes.
-pub(super) const FORMAT: u32 = 1;
-const FIRST_INDEX: u64 = 1;
-const ENGINE_PREFIX: &str = "sled-";
+use format::FIRST_INDEX;
+pub(super) use format::{FORMAT, Format};
+pub(super) use found::{COPY_PREFIX, ENGINE_PREFIX, Found};
+pub use watch::Purpose;
+use watch::Watch;
 
 /// Where the store lives.
 pub(super) enum Home {
@@ -47,15 +55,9 @@ pub(super) struct Files {
     lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
     /// The number of the current engine directory.
     index: AtomicU64,
-}
-
-/// What the file `format` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Format {
-    version: u32,
-    index: u64,
-    /// The engine was seen at this tick: with less it has lost acknowledged commits.
-    tick: u64,
+    watch: Watch,
+    /// A copy of an engine directory that an opening found damaged.
+    copy: Option<String>,
 }
 
 /// Why one engine directory cannot be used.
@@ -74,18 +76,26 @@ impl Home {
             return Ok((Home::Memory, Box::new(MemoryEngine::default())));
         }
         let dir = config.dir.clone().ok_or(OpenError::NoDirectory)?;
-        disk.create_dir(&dir).map_err(|e| cannot_open(&dir, &e))?;
-        let lock = lock(disk.as_ref(), &dir).map_err(|e| cannot_open(&dir, &e))?;
-        let files = Files {
+        let io = |error: io::Error| cannot_open(&dir, &error);
+        disk.create_private_dir(&dir).map_err(io)?;
+        let lock = lock(disk.as_ref(), &dir).map_err(io)?;
+        let mut files = Files {
             disk: Arc::clone(disk),
             mode: config.mode,
             cache_bytes: config.cache_bytes,
             lock: Mutex::new(Some(lock.ok_or(OpenError::Locked { dir: dir.clone() })?)),
             index: AtomicU64::new(FIRST_INDEX),
+            watch: Watch::new(disk, &dir, config.mode),
+            copy: None,
             dir,
         };
         failpoint::reach("open.locked");
         let engine = files.open_current()?;
+        let found = Found::look(disk.as_ref(), &files.dir);
+        let found = found.map_err(|error| files.cannot_open(&error))?;
+        files.copy = found.copies.into_iter().next();
+        // The first look takes the reserve.
+        files.watch.look(0);
         Ok((Home::Files(files), engine))
     }
 
@@ -142,9 +152,55 @@ impl Home {
         }
     }
 
+    /// Fails when the files were removed, moved or replaced since they were opened.
+    pub(super) fn check_is_there(&self) -> StoreResult<()> {
+        match self {
+            Home::Memory => Ok(()),
+            Home::Files(files) => files.watch.check_is_there(),
+        }
+    }
+
+    /// Refuses a write that there is no room for; see [`Watch::admit`].
+    pub(super) fn admit(&self, need: u64, promised: u64, purpose: Purpose) -> StoreResult<()> {
+        match self {
+            Home::Memory => Ok(()),
+            Home::Files(files) => files.watch.admit(need, promised, purpose),
+        }
+    }
+
+    /// Whether writes that add something are refused.
+    pub(super) fn is_full(&self, promised: u64) -> bool {
+        matches!(self, Home::Files(files) if files.watch.is_full(promised))
+    }
+
+    /// Why there is no room for writes, if there is none.
+    pub(super) fn look(&self, promised: u64) -> Option<String> {
+        match self {
+            Home::Memory => None,
+            Home::Files(files) => files.watch.look(promised),
+        }
+    }
+
+    /// Bytes that the file system still has, where the system tells.
+    pub(super) fn available(&self) -> Option<u64> {
+        match self {
+            Home::Memory => None,
+            Home::Files(files) => files.watch.available(),
+        }
+    }
+
+    /// A copy of an engine directory that this or an earlier opening found damaged.
+    pub(super) fn damaged_copy(&self) -> Option<&str> {
+        match self {
+            Home::Memory => None,
+            Home::Files(files) => files.copy.as_deref(),
+        }
+    }
+
     /// Lets another process in.
-    pub(super) fn unlock(&self) {
+    pub(super) fn close(&self) {
         if let Home::Files(files) = self {
+            files.watch.end();
             files.lock.lock().take();
         }
     }
@@ -152,11 +208,8 @@ impl Home {
 
 impl Files {
     fn open_current(&self) -> Result<Box<dyn Engine>, OpenError> {
-        let format = self.read_format()?;
-        let index = match format {
-            Some(format) => format.index,
-            None => self.highest_index().map_err(|e| self.cannot_open(&e))?,
-        };
+        let format = self.format_or_begin()?;
+        let index = format.index;
         self.index.store(index, Ordering::Relaxed);
         let engine = match self.open_index(index, format) {
             Ok(engine) => engine,
@@ -169,13 +222,57 @@ impl Files {
             failpoint::reach("open.names_synced");
             self.note(tick.ticks()).map_err(io_error)?;
             failpoint::reach("open.noted");
-            self.remove_others().map_err(io_error)
+            self.remove_others().map_err(io_error)?;
+            self.watch_files().map_err(io_error)
         };
         settle().map_err(|error: StoreError| self.cannot_open(&error))?;
         Ok(engine)
     }
 
-    fn open_index(&self, index: u64, format: Option<Format>) -> Result<Box<dyn Engine>, Unusable> {
+    /// What `format` says; where there is nothing of a store yet, one is begun. Whatever else lies
+    /// in the directory is left alone.
+    fn format_or_begin(&self) -> Result<Format, OpenError> {
+        let io = |error: io::Error| self.cannot_open(&error);
+        let found = Found::look(self.disk.as_ref(), &self.dir).map_err(io)?;
+        let format = match self.read_format()? {
+            Some(format) if !format.is_beginning => format,
+            // It was written before any of these, and goes with nothing but a whole engine.
+            None if !found.is_empty() => {
+                let cause = format!("its file `format` is missing; found are {found}");
+                return Err(self.damaged(&cause, None, &""));
+            }
+            Some(_) if found.segments > 0 => {
+                let cause = format!("`format` is that of a new store; found are {found}");
+                return Err(self.damaged(&cause, None, &""));
+            }
+            _ => {
+                // What is here of an engine was cut off while it was being made.
+                let begun = self.engine_dir(FIRST_INDEX);
+                self.disk.remove_dir(&begun).map_err(io)?;
+                let format = Format::beginning();
+                self.write_format(format).map_err(io)?;
+                failpoint::reach("open.begun");
+                return Ok(format);
+            }
+        };
+        let engine = self.engine_dir(format.index);
+        let files = self.disk.list(&engine).map_err(io)?;
+        if !files.iter().any(|file| file.name == "db") {
+            let name = engine.file_name().unwrap_or_default().to_string_lossy();
+            let cause = format!("`{name}/db` is missing; found are {found}");
+            return Err(self.damaged(&cause, None, &""));
+        }
+        Ok(format)
+    }
+
+    /// Watches the files that the store is lost without.
+    fn watch_files(&self) -> io::Result<()> {
+        self.watch.note(self.dir.join("lock"))?;
+        let engine = self.engine_dir(self.index.load(Ordering::Relaxed));
+        self.watch.note(engine.join("db"))
+    }
+
+    fn open_index(&self, index: u64, format: Format) -> Result<Box<dyn Engine>, Unusable> {
         let refused = |error: StoreError| match error {
             StoreError::Corrupt(cause) => Unusable::Damaged(cause),
             other => Unusable::Refused(self.cannot_open(&other)),
@@ -184,7 +281,7 @@ impl Files {
         let view = Bare(engine.as_ref());
         let found = view.get(&keys::FORMAT).map_err(refused)?;
         let Some(found) = found else {
-            if format.is_some() || !is_empty(&view).map_err(refused)? {
+            if !format.is_beginning || !is_empty(&view).map_err(refused)? {
                 return Err(Unusable::Damaged("its records are gone".to_owned()));
             }
             begin(engine.as_ref()).map_err(refused)?;
@@ -197,7 +294,7 @@ impl Files {
             return Err(Unusable::Refused(self.newer(found)));
         }
         let reached = read_stamp(&view).map_err(refused)?.tick.ticks();
-        if format.is_some_and(|format| reached < format.tick) {
+        if reached < format.tick {
             let cause = "its last commits are gone".to_owned();
             return Err(Unusable::Damaged(cause));
         }
@@ -211,7 +308,7 @@ impl Files {
     fn recover(
         &self,
         index: u64,
-        format: Option<Format>,
+        format: Format,
         cause: String,
     ) -> Result<Box<dyn Engine>, OpenError> {
         let backup = self.back_up(index);
@@ -240,14 +337,16 @@ impl Files {
     }
 
     fn back_up(&self, index: u64) -> io::Result<PathBuf> {
-        let backup = self.dir.join(format!("damaged-{index}"));
+        let backup = self.dir.join(format!("{COPY_PREFIX}{index}"));
         if files_below(&backup).is_ok_and(|files| !files.is_empty()) {
             // An earlier start met the same damage and kept what it found then.
             return Ok(backup);
         }
-        let part = self.dir.join(format!("damaged-{index}.part"));
+        let part = self.dir.join(format!("{COPY_PREFIX}{index}.part"));
         self.disk.remove_dir(&part)?;
-        self.copy_dir(&self.engine_dir(index), &part, &|_| false)?;
+        copy_dir(self.disk.as_ref(), &self.engine_dir(index), &part, &|_| {
+            false
+        })?;
         self.disk.rename(&part, &backup)?;
         self.disk.sync_dir(&self.dir)?;
         Ok(backup)
@@ -255,20 +354,9 @@ impl Files {
 
     fn copy_without_expendable(&self, from: &Path, to: &Path) -> io::Result<()> {
         let disk = self.disk.as_ref();
-        self.copy_dir(from, to, &|file| SledEngine::is_expendable(disk, file))
-    }
-
-    fn copy_dir(&self, from: &Path, to: &Path, skip: &dyn Fn(&Path) -> bool) -> io::Result<()> {
-        self.disk.create_dir(to)?;
-        for path in files_below(from)? {
-            if skip(&from.join(&path)) {
-                continue;
-            }
-            let target = to.join(&path);
-            self.disk.create_dir(target.parent().unwrap_or(to))?;
-            self.disk.copy(&from.join(&path), &target)?;
-        }
-        self.disk.sync_dir(to)
+        copy_dir(disk, from, to, &|file| {
+            SledEngine::is_expendable(disk, file)
+        })
     }
 
     fn prepare(&self) -> StoreResult<Box<dyn Engine>> {
@@ -285,6 +373,7 @@ impl Files {
     fn switch(&self, tick: u64) -> StoreResult<()> {
         self.disk.sync_dir(&self.dir).map_err(io_error)?;
         self.index.fetch_add(1, Ordering::Relaxed);
+        self.watch_files().map_err(io_error)?;
         // From here on a restart finds the new engine.
         self.note(tick).map_err(io_error)?;
         failpoint::reach("reset.noted");
@@ -293,6 +382,7 @@ impl Files {
 
     fn engine(&self, index: u64) -> StoreResult<Box<dyn Engine>> {
         let dir = self.engine_dir(index);
+        self.disk.create_private_dir(&dir).map_err(io_error)?;
         let engine = SledEngine::open(self.disk.as_ref(), &dir, self.mode, self.cache_bytes)?;
         Ok(Box::new(engine))
     }
@@ -301,21 +391,9 @@ impl Files {
         self.dir.join(format!("{ENGINE_PREFIX}{index}"))
     }
 
-    fn indexes(&self) -> io::Result<Vec<u64>> {
-        let entries = self.disk.list(&self.dir)?;
-        let indexes = entries
-            .iter()
-            .filter_map(|entry| entry.name.strip_prefix(ENGINE_PREFIX)?.parse().ok());
-        Ok(indexes.collect())
-    }
-
-    fn highest_index(&self) -> io::Result<u64> {
-        Ok(self.indexes()?.into_iter().max().unwrap_or(FIRST_INDEX))
-    }
-
     fn remove_others(&self) -> io::Result<()> {
         let current = self.index.load(Ordering::Relaxed);
-        for index in self.indexes()? {
+        for index in Found::look(self.disk.as_ref(), &self.dir)?.engines {
             if index != current {
                 self.disk.remove_dir(&self.engine_dir(index))?;
             }
@@ -337,11 +415,15 @@ impl Files {
     }
 
     fn note(&self, tick: u64) -> io::Result<()> {
-        let format = Format {
+        self.write_format(Format {
             version: FORMAT,
             index: self.index.load(Ordering::Relaxed),
             tick,
-        };
+            is_beginning: false,
+        })
+    }
+
+    fn write_format(&self, format: Format) -> io::Result<()> {
         let path = self.dir.join("format");
         replace_small(self.disk.as_ref(), &path, format.text().as_bytes())
     }
@@ -375,35 +457,6 @@ impl Files {
 
     fn cannot_open(&self, error: &dyn std::fmt::Display) -> OpenError {
         cannot_open(&self.dir, error)
-    }
-}
-
-impl Format {
-    fn text(&self) -> String {
-        format!(
-            "smalt store\nformat {}\nindex {}\ntick {}\n",
-            self.version, self.index, self.tick
-        )
-    }
-
-    /// Reads what this or a newer release wrote: a newer one may have added lines.
-    fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
-        if lines.next()? != "smalt store" {
-            return None;
-        }
-        let version = lines.next()?.strip_prefix("format ")?.parse().ok()?;
-        let mut format = Format {
-            version,
-            index: FIRST_INDEX,
-            tick: 0,
-        };
-        if version > FORMAT {
-            return Some(format);
-        }
-        format.index = lines.next()?.strip_prefix("index ")?.parse().ok()?;
-        format.tick = lines.next()?.strip_prefix("tick ")?.parse().ok()?;
-        Some(format)
     }
 }
 

@@ -14,6 +14,7 @@ use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Sweep, framed_bytes};
 use super::failpoint;
 use super::handle::Inner;
+use super::home::Purpose;
 use super::keys;
 use super::payload::{
     Extent, Location, Payload, PayloadId, enter_segment, leave_segment, location, number_at,
@@ -82,6 +83,9 @@ impl Maintenance {
         let mut report = MaintainReport::default();
         let shared = store.shared();
         shared.writable()?;
+        if shared.unexplained().is_some() {
+            return Ok(report);
+        }
         for sweep in shared.extents.sweep() {
             loop {
                 let verdict = judge(shared, &sweep)?;
@@ -99,7 +103,11 @@ impl Maintenance {
                     }
                     _ => {
                         let room = budget - report.steps();
-                        compact(store, &sweep, room, &mut damaged, &mut report)?
+                        match compact(store, &sweep, room, &mut damaged, &mut report) {
+                            // There is no room for its copies: another segment may give some.
+                            Err(StoreError::Refused(_)) => false,
+                            moved => moved?,
+                        }
                     }
                 };
                 if !more {
@@ -220,7 +228,7 @@ fn live_payloads(
 }
 
 fn copy(store: &Inner, id: PayloadId, from: Extent, payload: &Payload) -> StoreResult<Move> {
-    let mut writer = store.stage(from.len)?;
+    let mut writer = store.stage(from.len, Purpose::Frees)?;
     let mut reader = payload.reader(0..from.len);
     while let Some(chunk) = reader.next_chunk()? {
         writer.write(&chunk)?;

@@ -1,6 +1,7 @@
 //! Payloads inside commits and views: reference-counted, named by a number that never changes.
 
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -227,6 +228,46 @@ pub(super) fn leave_segment(
     }
     tx.delete(keys::segment_payload(at.segment, id));
     Ok(())
+}
+
+/// How long each segment must be that payloads refer to. For the last one that is exact; for those
+/// before it, which are never written again, it is the bytes of their live payloads.
+pub(super) fn segments_needed(view: &dyn View) -> StoreResult<BTreeMap<u64, u64>> {
+    let mut needed = BTreeMap::new();
+    let mut failed = Ok(());
+    let (from, to) = (keys::segment(0), keys::segment(u64::MAX));
+    view.scan(&from, &to, &mut |key, live| {
+        let live = keys::numbers::<1>(live).map(|[live]| live);
+        match keys::segment_of(key).zip(live.as_ref().ok().copied()) {
+            Some((number, live)) => drop(needed.insert(number, live)),
+            None => failed = live.map(drop),
+        }
+        ControlFlow::Continue(())
+    })?;
+    failed?;
+    if let Some(mut last) = needed.last_entry() {
+        *last.get_mut() = end_of_last(view, *last.key())?;
+    }
+    Ok(needed)
+}
+
+/// Where the last live payload of a segment ends.
+fn end_of_last(view: &dyn View, segment: u64) -> StoreResult<u64> {
+    let first = PayloadId(0);
+    let mut ids = Vec::new();
+    let from = keys::segment_payload(segment, first);
+    let to = keys::segment_payload(segment.saturating_add(1), first);
+    view.scan(&from, &to, &mut |key, _| {
+        ids.extend(keys::payload_of(key));
+        ControlFlow::Continue(())
+    })?;
+    let mut end = 0;
+    for id in ids {
+        if let Some(Location::Extent(at)) = Location::read(view, id)? {
+            end = end.max(at.offset + framed_bytes(at.len));
+        }
+    }
+    Ok(end)
 }
 
 /// The number of a key, 0 when there is none.

@@ -4,9 +4,67 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::error::{StoreError, StoreResult};
+use super::extents::framed_bytes;
 use super::keys;
-use super::payload::PayloadId;
+use super::payload::{Extent, Location, PayloadId};
 use super::view::View;
+
+/// What payloads' places and the counts of segments do not agree in, in words.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
+    let mut wrong = Vec::new();
+    let mut live: BTreeMap<u64, u64> = BTreeMap::new();
+    for id in references(view)?.into_keys() {
+        match Location::read(view, id) {
+            Ok(Some(Location::Extent(at))) => {
+                *live.entry(at.segment).or_default() += framed_bytes(at.len);
+                if view.get(&keys::segment_payload(at.segment, id))?.is_none() {
+                    wrong.push(format!(
+                        "segment {} does not name payload {}",
+                        at.segment, id.0
+                    ));
+                }
+            }
+            Ok(Some(Location::Inline(_))) => {}
+            Ok(None) => wrong.push(format!("payload {} is counted and is nowhere", id.0)),
+            Err(error) => wrong.push(format!("payload {}: {error}", id.0)),
+        }
+    }
+    let first = PayloadId(0);
+    let (from, to) = (
+        keys::segment_payload(0, first),
+        keys::segment_payload(u64::MAX, first),
+    );
+    view.scan(&from, &to, &mut |key, _| {
+        let id = keys::payload_of(key);
+        let found = id.and_then(|id| Location::read(view, id).ok().flatten());
+        let is_here =
+            |at: Extent| id.is_some_and(|id| keys::segment_payload(at.segment, id) == key);
+        if !matches!(found, Some(Location::Extent(at)) if is_here(at)) {
+            let id = id.map_or(0, |id| id.0);
+            wrong.push(format!("a segment names payload {id}, which is not in it"));
+        }
+        ControlFlow::Continue(())
+    })?;
+    let (from, to) = (keys::segment(0), keys::segment(u64::MAX));
+    view.scan(&from, &to, &mut |key, value| {
+        let number = keys::segment_of(key).unwrap_or_default();
+        let alive = live.remove(&number).unwrap_or_default();
+        if keys::numbers::<1>(value).ok() != Some([alive]) {
+            wrong.push(format!(
+                "segment {number} has {alive} live bytes and counts others"
+            ));
+        }
+        ControlFlow::Continue(())
+    })?;
+    wrong.extend(
+        live.keys()
+            .map(|number| format!("segment {number} counts no live bytes")),
+    );
+    Ok(wrong)
+}
 
 /// Every payload with its references.
 ///

@@ -14,7 +14,7 @@ use super::engine::{Engine, Records};
 use super::error::{StoreError, StoreResult};
 use super::extents::{Extents, Segment, Segments};
 use super::failpoint;
-use super::home::Home;
+use super::home::{Home, Purpose};
 use super::keys;
 use super::points::Points;
 use super::stats::Counters;
@@ -35,7 +35,8 @@ pub(super) struct Shared {
     pub(super) last_now: AtomicU64,
     pub(super) stats: Counters,
     pub(super) points: Points,
-    failure: OnceLock<String>,
+    failure: OnceLock<(StoreError, String)>,
+    unexplained: OnceLock<String>,
     closing: AtomicBool,
     closed: AtomicBool,
 }
@@ -79,6 +80,7 @@ impl Shared {
             stats: Counters::default(),
             points: Points::default(),
             failure: OnceLock::new(),
+            unexplained: OnceLock::new(),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
@@ -140,13 +142,51 @@ impl Shared {
 
     /// The failed write since which no more are taken.
     pub(super) fn failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
+        self.failure.get().map(|(_, text)| text.as_str())
+    }
+
+    /// What made the store take no more writes.
+    pub(super) fn failed_by(&self) -> Option<&StoreError> {
+        self.failure.get().map(|(error, _)| error)
+    }
+
+    /// Refuses writes that there is no room for.
+    pub(super) fn admit(&self, need: u64, purpose: Purpose) -> StoreResult<()> {
+        self.home.admit(need, self.extents.unwritten(), purpose)
+    }
+
+    /// Looks whether the directory is still there; why there is no room, when there is none.
+    pub(super) fn look(&self) -> Option<String> {
+        if self.is_closed() || self.failure().is_some() {
+            return None;
+        }
+        if let Err(error) = self.home.check_is_there() {
+            self.fail(&error);
+        }
+        self.home.look(self.extents.unwritten())
+    }
+
+    /// Why nothing is collected: the files do not account for each other, so what looks like
+    /// garbage may be what somebody wants to save.
+    pub(super) fn unexplained(&self) -> Option<&str> {
+        self.unexplained.get().map(String::as_str)
+    }
+
+    /// Collects nothing from now on.
+    pub(super) fn keep_everything(&self, cause: String) {
+        tracing::warn!(
+            %cause,
+            "the store is not whole: it serves what is there and deletes no file; \
+             look with `smalt check`"
+        );
+        // The first cause is enough.
+        let _ = self.unexplained.set(cause);
     }
 
     /// Whether writes are taken.
     pub(super) fn writable(&self) -> StoreResult<()> {
-        if let Some(cause) = self.failure.get() {
-            return Err(StoreError::ReadOnly(cause.clone()));
+        if let Some(cause) = self.failure() {
+            return Err(StoreError::ReadOnly(cause.to_owned()));
         }
         if self.is_closed() {
             return Err(StoreError::Closed);
@@ -159,11 +199,19 @@ impl Shared {
         self.closed.load(Ordering::Acquire)
     }
 
+    /// Takes no writes, for a reason that is no trouble.
+    pub(super) fn take_no_writes(&self, cause: &str) {
+        let error = StoreError::ReadOnly(cause.to_owned());
+        // The first reason is enough.
+        let _ = self.failure.set((error, cause.to_owned()));
+    }
+
     /// Takes no more writes after a failed one.
     pub(super) fn fail(&self, error: &StoreError) {
-        tracing::error!(%error, "a write failed: the store is read-only from now on");
         // The first failure is the cause.
-        let _ = self.failure.set(error.to_string());
+        if (self.failure.set((error.clone(), error.to_string()))).is_ok() {
+            tracing::error!(%error, "no more writes are taken until the store is opened again");
+        }
     }
 
     /// False when somebody closes or has closed it already. What waits is still served.
@@ -181,13 +229,13 @@ impl Shared {
         // It may take a while to go, and who reads meanwhile is to hear that it is closed.
         let last = std::mem::replace(&mut *self.published.write(), closed);
         drop(last);
-        self.home.unlock();
+        self.home.close();
     }
 
     /// Writes out and syncs everything that was committed.
     pub(super) fn write_out(&self) -> StoreResult<()> {
-        if let Some(cause) = self.failure.get() {
-            return Err(StoreError::ReadOnly(cause.clone()));
+        if let Some(cause) = self.failure() {
+            return Err(StoreError::ReadOnly(cause.to_owned()));
         }
         self.extents.sync_all()?;
         let engine = Arc::clone(&self.published.read().engine);

@@ -23,6 +23,8 @@ pub struct Stats {
     pub segment_bytes: u64,
     /// Bytes that the metadata engine takes on disk.
     pub engine_bytes: u64,
+    /// Bytes that the file system still has for the store, where the system tells.
+    pub available_bytes: Option<u64>,
 }
 
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::extents::{Reservation, Segment};
 use super::handle::Inner;
-use super::home::Bare;
+use super::home::{Bare, Purpose};
 use super::image::{Entry, Image};
 use super::keys;
 use super::payload::{Extent, Location, Payload, PayloadId, Source, enter_segment};
@@ -46,7 +46,7 @@ impl<'a> Successor<'a> {
     /// # Errors
     /// When the store takes no writes.
     pub fn stage(&self, len: u64) -> StoreResult<PayloadWriter> {
-        self.store.stage(len)
+        self.store.stage(len, Purpose::Grows)
     }
 
     /// Runs a job as a commit does; what it wrote stays if it succeeds.
@@ -162,7 +162,7 @@ impl<'a> Successor<'a> {
     }
 
     fn copy(&mut self, payload: &Payload) -> StoreResult<Extent> {
-        let mut writer = self.store.stage(payload.len())?;
+        let mut writer = self.store.stage(payload.len(), Purpose::Grows)?;
         let mut reader = payload.reader(0..payload.len());
         while let Some(chunk) = reader.next_chunk()? {
             writer.write(&chunk)?;

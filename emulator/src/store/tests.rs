@@ -6,9 +6,11 @@ mod engines;
 mod failing;
 mod fast;
 mod fault_disk;
+mod losses;
 mod opening;
 mod payloads;
 mod replacing;
+mod room;
 mod schedules;
 
 use std::path::Path;

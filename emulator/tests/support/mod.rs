@@ -62,6 +62,15 @@ impl Client {
         }
     }
 
+    /// Whoever owns the first account of this emulator.
+    pub(crate) fn at(emulator: Emulator) -> Self {
+        Client {
+            emulator,
+            account: EMULATOR_ACCOUNT_NAME,
+            version: ApiVersion::LATEST,
+        }
+    }
+
     /// A new emulator whose account has these settings.
     pub(crate) fn of_account(settings: AccountSettings) -> Self {
         let mut config = Config {

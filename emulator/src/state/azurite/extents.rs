@@ -55,7 +55,7 @@ impl Extents {
             let path = dir.join(id);
             // A name, not a way to somewhere else.
             let is_name = path.parent() == Some(dir) && !id.contains(['/', '\\']);
-            let opened = match disk.open_foreign(&path) {
+            let opened = match disk.open_to_read(&path) {
                 Ok(file) if is_name => file.len().map(|len| (file, len)),
                 Ok(_) => Err(std::io::ErrorKind::NotFound.into()),
                 Err(error) => Err(error),

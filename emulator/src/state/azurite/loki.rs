@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::AzuriteError;
-use crate::disk::{Disk, read_foreign};
+use crate::disk::{Disk, read_small};
 
 /// Version of the format: that of LokiJS since 2017, which every release of Azurite 3 writes.
 pub(super) const VERSION: f64 = 1.5;
@@ -33,7 +33,7 @@ struct Collection {
 impl Database {
     /// Reads a database; `None` when there is no such file.
     pub(super) fn read(disk: &dyn Disk, file: &Path) -> Result<Option<Self>, AzuriteError> {
-        let read = read_foreign(disk, file).map_err(|error| AzuriteError::Io {
+        let read = read_small(disk, file).map_err(|error| AzuriteError::Io {
             file: file.to_owned(),
             error,
         });

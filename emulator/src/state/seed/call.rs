@@ -72,7 +72,7 @@ impl Content {
                 offset,
                 length,
             } => {
-                let file = disk.open_foreign(path).map_err(|error| SeedError::Io {
+                let file = disk.open_to_read(path).map_err(|error| SeedError::Io {
                     file: path.clone(),
                     error,
                 })?;

@@ -18,7 +18,7 @@ use super::call::{Call, Content};
 use super::plan::{Ask, Kind, NewBlob, Plan, Step, bytes, content_type, file};
 use super::{Place, SeedError, entity, folder};
 use crate::config::Account;
-use crate::disk::{Disk, read_foreign};
+use crate::disk::{Disk, read_small};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -151,7 +151,7 @@ pub(super) fn read(
         file: path.to_owned(),
         error,
     };
-    let text = read_foreign(disk, path).map_err(io)?;
+    let text = read_small(disk, path).map_err(io)?;
     let text = text.ok_or_else(|| io(std::io::ErrorKind::NotFound.into()))?;
     let mut reader = Reader {
         plan,

@@ -161,7 +161,7 @@ impl Plan {
 
 /// A file as the content of a blob, which must be there.
 pub(super) fn file(disk: &dyn Disk, path: PathBuf) -> Result<Content, SeedError> {
-    let length = disk.open_foreign(&path).and_then(|file| file.len());
+    let length = disk.open_to_read(&path).and_then(|file| file.len());
     match length {
         Ok(length) => Ok(Content::File {
             path,

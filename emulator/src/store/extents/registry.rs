@@ -56,6 +56,8 @@ pub(in super::super) struct Reservation {
     bytes: u64,
     /// The frames of a payload in memory.
     frames: Option<Vec<Bytes>>,
+    /// Bytes that are still to be written, and where they are counted.
+    unwritten: Option<(u64, Arc<Files>)>,
     complete: u64,
     durable: bool,
 }
@@ -74,13 +76,29 @@ impl Extents {
 
     /// Finds the segments of `dir`. The last one is continued behind its end: what lies there was
     /// never referred to.
+    ///
+    /// `needed` says how long each segment must be that records refer to. The number of one that is
+    /// missing or too short is not given again, nor is such a segment continued: what came to lie
+    /// there would be read for what was lost.
     pub(in super::super) fn open(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
         segment_bytes: u64,
         durable: bool,
+        needed: &BTreeMap<u64, u64>,
     ) -> io::Result<Self> {
-        disk.create_dir(&dir)?;
+        disk.create_private_dir(&dir)?;
+        Self::found(disk, dir, segment_bytes, durable, needed)
+    }
+
+    /// As [`Extents::open`], where nothing may be made.
+    pub(in super::super) fn found(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        segment_bytes: u64,
+        durable: bool,
+        needed: &BTreeMap<u64, u64>,
+    ) -> io::Result<Self> {
         let files = Arc::new(Files::new(disk, dir, durable));
         let mut segments = BTreeMap::new();
         for entry in files.disk.list(&files.dir)? {
@@ -90,9 +108,16 @@ impl Extents {
             }
         }
         failpoint::reach("open.extents_listed");
+        let last_found = segments.last_key_value().map_or(0, |(last, _)| *last);
+        let last = needed.last_key_value().map_or(0, |(last, _)| *last);
+        let last = last.max(last_found);
+        let is_whole = |segment: &&Arc<Segment>| {
+            let needed = needed.get(&segment.number()).copied().unwrap_or_default();
+            segment.end.load(Ordering::Acquire) >= needed
+        };
         let tail = Tail {
-            active: segments.last_key_value().map(|(_, last)| Arc::clone(last)),
-            last: segments.last_key_value().map_or(0, |(last, _)| *last),
+            active: segments.get(&last).filter(is_whole).cloned(),
+            last,
         };
         Ok(Extents {
             files: Some(files),
@@ -101,6 +126,17 @@ impl Extents {
             segments: RwLock::new(segments),
             tail: Mutex::new(tail),
         })
+    }
+
+    /// The segments that are missing, or shorter than records say that they are.
+    pub(in super::super) fn lost(&self, needed: &BTreeMap<u64, u64>) -> Vec<u64> {
+        let segments = self.segments.read();
+        let is_lost = |(number, needed): &(&u64, &u64)| {
+            let found = segments.get(number);
+            found.is_none_or(|found| found.end.load(Ordering::Acquire) < **needed)
+        };
+        let lost = needed.iter().filter(is_lost);
+        lost.map(|(number, _)| *number).collect()
     }
 
     /// Takes room for a payload of `len` bytes.
@@ -117,11 +153,16 @@ impl Extents {
         };
         let offset = segment.end.fetch_add(bytes, Ordering::AcqRel);
         segment.reserved.fetch_add(bytes, Ordering::AcqRel);
+        let unwritten = self.files.as_ref().map(|files| {
+            files.unwritten.fetch_add(bytes, Ordering::AcqRel);
+            (bytes, Arc::clone(files))
+        });
         Ok(Reservation {
             segment,
             offset,
             bytes,
             frames: self.files.is_none().then(Vec::new),
+            unwritten,
             complete: 0,
             durable: self.files.as_ref().is_some_and(|files| files.durable),
         })
@@ -135,6 +176,7 @@ impl Extents {
     ) -> StoreResult<Arc<Segment>> {
         if let Some(active) = &tail.active
             && active.end.load(Ordering::Acquire) + bytes <= self.segment_bytes
+            && !active.has_failed()
         {
             return Ok(Arc::clone(active));
         }
@@ -149,6 +191,12 @@ impl Extents {
         }
         self.segments.write().insert(number, Arc::clone(&segment));
         Ok(segment)
+    }
+
+    /// Bytes that uploads under way are still to write.
+    pub(in super::super) fn unwritten(&self) -> u64 {
+        let files = self.files.as_ref();
+        files.map_or(0, |files| files.unwritten.load(Ordering::Acquire))
     }
 
     /// Lets views find a segment in memory that a commit refers to from now on.
@@ -285,8 +333,19 @@ impl Reservation {
             }
             None => {
                 let whole = (FRAME_BYTES + CHECKSUM_BYTES) as u64;
-                self.segment.write_frame(self.offset + index * whole, frame)
+                let framed = (frame.len() + CHECKSUM_BYTES) as u64;
+                let written = self.segment.write_frame(self.offset + index * whole, frame);
+                self.count_written(framed);
+                written
             }
+        }
+    }
+
+    fn count_written(&mut self, bytes: u64) {
+        if let Some((left, files)) = &mut self.unwritten {
+            let bytes = bytes.min(*left);
+            *left -= bytes;
+            files.unwritten.fetch_sub(bytes, Ordering::AcqRel);
         }
     }
 
@@ -314,6 +373,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
+        self.count_written(u64::MAX);
         self.segment
             .reserved
             .fetch_sub(self.bytes, Ordering::AcqRel);

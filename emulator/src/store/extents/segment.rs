@@ -14,7 +14,7 @@ use super::super::error::{StoreError, StoreResult};
 use super::super::failpoint;
 use super::memory::Room;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, check_is_at};
 use crate::planted::planted;
 
 /// Segments that are open at once: a tenth of the usual limit of 1,024 descriptors.
@@ -29,6 +29,14 @@ pub(super) fn file_name(number: u64) -> String {
 /// The segment whose file has this name.
 pub(super) fn number_of(name: &str) -> Option<u64> {
     name.strip_suffix(SUFFIX)?.parse().ok()
+}
+
+/// The checksum of a frame at this place, before its bytes.
+pub(super) fn checksum(segment: u64, offset: u64) -> crc32fast::Hasher {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&segment.to_le_bytes());
+    hasher.update(&offset.to_le_bytes());
+    hasher
 }
 
 /// A segment that is held alive.
@@ -58,6 +66,8 @@ pub(super) struct Files {
     pub(super) dir: PathBuf,
     /// Whether acknowledged payloads survive the loss of power.
     pub(super) durable: bool,
+    /// Bytes that were reserved and are still to be written.
+    pub(super) unwritten: AtomicU64,
     /// In the order of opening.
     opened: Mutex<VecDeque<Weak<FileBody>>>,
 }
@@ -142,7 +152,7 @@ impl Segment {
         let written = file.opened(true)?.write_at(frame, offset);
         frame.clear();
         failpoint::reach("stage.frame_written");
-        written.map_err(|error| io_error(&file.path, &error))
+        written.map_err(|error| StoreError::of_staging(&file.path, &error))
     }
 
     /// Keeps the frames of the one payload of a segment in memory.
@@ -228,25 +238,30 @@ impl Segment {
         if let Err(error) = file.sync() {
             file.failed
                 .store(!planted("failed-sync-forgotten"), Ordering::Release);
-            return Err(io_error(&file.path, &error));
+            return Err(StoreError::of_staging(&file.path, &error));
         }
         file.synced.fetch_max(written, Ordering::AcqRel);
         file.named.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// Makes everything durable.
+    /// Whether a sync has failed. No payload can be added to the segment then.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(&self.body, Body::File(file) if file.failed.load(Ordering::Acquire))
+    }
+
+    /// Makes everything durable. In the mode `durable` nothing acknowledged waits for this in a
+    /// segment whose sync has failed.
     pub(super) fn sync_all(&self) -> StoreResult<()> {
         match &self.body {
+            Body::File(file) if file.files.durable && self.has_failed() => Ok(()),
             Body::File(file) if file.is_dirty() => self.sync(file.written.load(Ordering::Acquire)),
             _ => Ok(()),
         }
     }
 
     fn checksum(&self, offset: u64, bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
-        let mut hasher = crc32fast::Hasher::new();
-        hasher.update(&self.number.to_le_bytes());
-        hasher.update(&offset.to_le_bytes());
+        let mut hasher = checksum(self.number, offset);
         hasher.update(bytes);
         hasher.finalize().to_le_bytes()
     }
@@ -262,6 +277,7 @@ impl Files {
             disk,
             dir,
             durable,
+            unwritten: AtomicU64::new(0),
             opened: Mutex::default(),
         }
     }
@@ -296,7 +312,7 @@ impl FileBody {
             return Ok(Arc::clone(file));
         }
         let file = self.files.disk.open(&self.path, create);
-        let file = file.map_err(|error| io_error(&self.path, &error))?;
+        let file = file.map_err(|error| StoreError::of_staging(&self.path, &error))?;
         *open = Some(Arc::clone(&file));
         drop(open);
         self.files.note_open(self);
@@ -310,6 +326,7 @@ impl FileBody {
     fn sync(self: &Arc<Self>) -> io::Result<()> {
         let file = self.opened(false).map_err(io::Error::other)?;
         file.sync_data()?;
+        check_is_at(self.files.disk.as_ref(), &self.path, file.as_ref())?;
         failpoint::reach("commit.payload_synced");
         match self.path.parent() {
             Some(_) if planted("segment-name-not-synced") => Ok(()),

@@ -11,7 +11,9 @@ use smalt_protocol::{StorageError, Timestamp};
 use super::fault_disk::Faults;
 use super::{config, dump, durable, durable_on, get, memory, pattern, put, put_payload};
 use crate::clock::Clock;
-use crate::store::{Stamp, Store, StoreConfig, StoreError, StoreResult, Transaction, View};
+use crate::store::{
+    Mode, Stamp, Store, StoreConfig, StoreError, StoreResult, Transaction, Trouble, View,
+};
 
 async fn stamp(store: &Store) -> Stamp {
     let job = |tx: &mut Transaction<'_>, stamp: &Stamp| {
@@ -218,6 +220,44 @@ async fn stamps_rise_over_restarts_and_clocks_set_back() {
         assert!(next.tick >= next.now && store.now() >= next.now);
         last = next;
         store.close().unwrap();
+    }
+}
+
+/// A store whose last commit is ahead of the clock says so; rebased, its time is the clock's again,
+/// and ticks rise all the same, over the next opening too.
+#[tokio::test]
+async fn a_clock_behind_the_store_is_told_and_can_be_rebased() {
+    for mode in [Mode::Durable, Mode::Fast] {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = super::clock();
+        let open = || {
+            let config = StoreConfig {
+                mode,
+                clock: clock.clone(),
+                ..config(dir.path())
+            };
+            Store::open(config).unwrap()
+        };
+        let start = clock.now();
+        let store = open();
+        clock.advance(Duration::from_secs(30 * 86_400));
+        let ahead = stamp(&store).await;
+        assert_eq!(store.troubles(), []);
+        store.close().unwrap();
+        clock.set(start);
+        let store = open();
+        assert_eq!(store.now(), ahead.now);
+        let behind = Trouble::ClockBehind(Duration::from_secs(30 * 86_400));
+        assert_eq!(store.troubles(), [behind]);
+        store.rebase().unwrap();
+        assert_eq!((store.now(), store.troubles()), (start, vec![]));
+        let rebased = stamp(&store).await;
+        assert!(rebased.now == start && rebased.tick > ahead.tick);
+        store.close().unwrap();
+        let store = open();
+        assert_eq!(store.now(), start);
+        let next = stamp(&store).await;
+        assert!(next.now == start && next.tick > rebased.tick);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::disk::{Disk, DiskFile, Entry};
+use crate::disk::{Disk, DiskFile, Entry, Room};
 
 const SECTOR_BYTES: usize = 512;
 /// Longest wait for a sync that is about to come, in real time.
@@ -36,6 +36,10 @@ struct State {
     sync_fails: Option<&'static str>,
     /// Bytes that can still be written.
     room: Option<usize>,
+    /// What the file system says of its room.
+    shown: Option<Room>,
+    /// What failing calls and syncs fail with.
+    fails_as: Option<io::ErrorKind>,
     /// Calls of this kind on files whose name ends so fail.
     call_fails: Option<(Call, &'static str)>,
     gate: Gate,
@@ -100,6 +104,20 @@ impl Faults {
     /// Lets calls on files whose name ends so fail.
     pub(super) fn fail_calls(&self, fails: Option<(Call, &'static str)>) {
         self.0.state.lock().call_fails = fails;
+    }
+
+    /// What the file system says of its room; a reserve takes of it.
+    pub(super) fn show_room(&self, available: u64, total: u64) {
+        self.0.state.lock().shown = Some(Room {
+            available,
+            total,
+            is_writable: true,
+        });
+    }
+
+    /// What failing calls and syncs fail with from now on.
+    pub(super) fn fail_as(&self, kind: io::ErrorKind) {
+        self.0.state.lock().fails_as = Some(kind);
     }
 
     pub(super) fn limit_room(&self, bytes: Option<usize>) {
@@ -208,7 +226,7 @@ impl State {
         let fails =
             |(kind, ending): (Call, &str)| kind == call && path.to_string_lossy().ends_with(ending);
         if self.call_fails.is_some_and(fails) {
-            return Err(io::Error::other("input/output error"));
+            return Err(self.failure());
         }
         Ok(())
     }
@@ -217,8 +235,23 @@ impl State {
         self.syncs += 1;
         self.alive()?;
         if self.sync_fails.is_some_and(|name| path.ends_with(name)) {
-            return Err(io::Error::other("input/output error"));
+            return Err(self.failure());
         }
+        Ok(())
+    }
+
+    fn failure(&self) -> io::Error {
+        let unknown = || io::Error::other("input/output error");
+        self.fails_as.map_or_else(unknown, io::Error::from)
+    }
+
+    /// Takes room, or gives it back.
+    fn take_room(&mut self, bytes: i64) -> io::Result<()> {
+        let Some(room) = &mut self.shown else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let left = room.available.checked_add_signed(-bytes);
+        room.available = left.ok_or(io::Error::from(io::ErrorKind::StorageFull))?;
         Ok(())
     }
 }
@@ -255,6 +288,15 @@ impl Disk for Faults {
         Ok(())
     }
 
+    fn room(&self, _: &Path) -> io::Result<Option<Room>> {
+        Ok(self.0.state.lock().shown)
+    }
+
+    fn set_aside(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.0.state.lock().take_room(bytes as i64)?;
+        self.open(path, true)?.write_at(&bytes.to_be_bytes(), 0)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<Entry>> {
         let state = self.0.state.lock();
         state.alive()?;
@@ -271,7 +313,12 @@ impl Disk for Faults {
         let mut state = self.0.state.lock();
         state.call(Call::Remove, path)?;
         let removed = state.live_names.remove(path);
-        removed.map(drop).ok_or(io::ErrorKind::NotFound.into())
+        let removed = removed.ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        if path.ends_with("reserve") {
+            let aside = state.inodes[removed].live[..8].try_into().unwrap();
+            state.take_room(-i64::from_be_bytes(aside))?;
+        }
+        Ok(())
     }
 
     fn remove_dir(&self, dir: &Path) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::fault_disk::Faults;
-use super::{config, dump, durable, get};
+use super::{config, dump, durable, get, put};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
 use crate::store::config::Mode;
 use crate::store::sled_engine::SledEngine;
@@ -208,18 +208,31 @@ async fn lost_engine_files_are_an_error() {
     assert!(matches!(garbled, OpenError::Damaged { .. }));
 }
 
-/// A crash between the engine's creation and the file `format`, or its loss, is no damage.
+/// A store that was killed while it was being made is made again; whatever else lies in its
+/// directory is nobody's loss.
 #[tokio::test]
-async fn a_missing_format_is_written_again() {
+async fn a_store_is_made_among_other_files_and_over_a_beginning() {
     let dir = tempfile::tempdir().unwrap();
-    let all = filled(dir.path()).await;
-    SystemDisk.remove(&dir.path().join("format")).unwrap();
+    let other = dir.path().join("notes/sled.txt");
+    SystemDisk.create_dir(other.parent().unwrap()).unwrap();
+    SystemDisk.open(&other, true).unwrap();
+    // What a kill leaves between the first file and the last one.
+    let beginning = b"smalt store\nformat 1\nindex 1\ntick 0\nbeginning\n";
+    let format = SystemDisk.open(&dir.path().join("format"), true).unwrap();
+    format.write_at(beginning, 0).unwrap();
+    SystemDisk.create_dir(&dir.path().join("sled-1")).unwrap();
+    let cut = SystemDisk.open(&dir.path().join("sled-1/conf"), true);
+    cut.unwrap().write_at(b"cut", 0).unwrap();
     let store = durable(dir.path());
-    assert_eq!(dump(&store), all);
-    store.reset().unwrap();
+    put(&store, &[0x20], b"kept").await.unwrap();
     store.close().unwrap();
-    SystemDisk.remove(&dir.path().join("format")).unwrap();
-    assert_eq!(get(&durable(dir.path()), &[0x20, 1]), None);
+    assert!(!contents(&dir.path().join("format")).ends_with(b"beginning\n"));
+    assert_eq!(get(&durable(dir.path()), &[0x20]), Some(b"kept".to_vec()));
+    assert!(
+        files_below(dir.path())
+            .unwrap()
+            .contains(&PathBuf::from("notes/sled.txt"))
+    );
 }
 
 /// What a process that was killed had written and not synced is read by the next one, so it is made

@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Real file systems that fill up, and directories that go away, under a running server: what is
+# acknowledged stays, reads and deletes go on, writing resumes by itself (docs/control.md, /ready).
+# It mounts a tmpfs, so it needs root.
+#
+#   ci/disk.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. ci/service.sh
+need smalt
+
+mount_point=$work/full
+mkdir -p "$mount_point"
+if ! mount -t tmpfs -o size=20m tmpfs "$mount_point" 2>/dev/null; then
+    echo "disk: NOT RUN, mounting a tmpfs is not allowed here (it takes root)"
+    exit 0
+fi
+unmount() {
+    umount -l "$mount_point" 2>/dev/null || true
+}
+trap 'unmount; stop_all' EXIT
+
+# serve NAME DIR: a server that keeps its state in DIR.
+serve() {
+    local log=$work/$1.log
+    "$bin/smalt" --location "$2" --blobPort 0 --queuePort 0 --tablePort 0 --controlPort 0 \
+        >"$log" 2>&1 &
+    server=$!
+    started+=("$server")
+    await "$log" DefaultEndpointsProtocol= "$server"
+    blob=$(sed -n 's|^ *blob *[a-z]*://||p' "$log" | head -n 1)
+    control=$(sed -n 's|^ *control *[a-z]*://||p' "$log" | head -n 1)
+}
+
+# send METHOD PATH [CURL OPTION...]: a request signed with the public key; prints the status.
+send() {
+    python3 - "$blob" "$account" "$key" "$@" <<'PY'
+import base64, hashlib, hmac, http.client, os, sys
+from email.utils import formatdate
+
+host, account, key, method, path, *size = sys.argv[1:]
+body = os.urandom(int(size[0])) if size else b""
+name, _, query = path.partition("?")
+headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-12-02"}
+if method == "PUT" and not query:
+    headers["x-ms-blob-type"] = "BlockBlob"
+length = str(len(body)) if body else ""
+lines = [method, "", "", length, "", "", "", "", "", "", "", ""]
+lines += [f"{name}:{headers[name]}" for name in sorted(headers)]
+lines.append(f"/{account}/{account}{name}")
+lines += [pair.replace("=", ":") for pair in sorted(query.split("&")) if pair]
+signed = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()
+headers["Authorization"] = f"SharedKey {account}:{base64.b64encode(signed).decode()}"
+connection = http.client.HTTPConnection(host, timeout=20)
+connection.request(method, f"/{account}{path}", body, headers | {"Content-Length": str(len(body))})
+response = connection.getresponse()
+response.read()
+print(response.status)
+PY
+}
+
+# expect WHAT WANTED GOT
+expect() {
+    [ "$2" = "$3" ] || fail "$1: $3 and not $2; $(tail -n 3 "$work"/*.log)"
+}
+
+ready() {
+    curl -s -o "$work/ready" -w '%{http_code}' "http://$control/ready"
+}
+
+serve full "$mount_point/data"
+expect "a container" 201 "$(send PUT '/box?restype=container')"
+expect "ready" 200 "$(ready)"
+acknowledged=0
+for n in $(seq 1 40); do
+    status=$(send PUT "/box/b$n" 1000000)
+    [ "$status" = 201 ] || break
+    acknowledged=$n
+done
+expect "an upload that finds no room" 503 "$status"
+[ "$acknowledged" -gt 5 ] || fail "only $acknowledged uploads fitted"
+small=0
+for n in $(seq 1 2000); do
+    status=$(send PUT "/box/s$n" 12000)
+    [ "$status" = 201 ] || break
+    small=$n
+done
+expect "a small write that finds no room" 503 "$status"
+expect "ready on a full disk" 503 "$(ready)"
+grep -q disk_full "$work/ready" || fail "$(cat "$work/ready")"
+# Somebody else takes the last byte.
+cat /dev/zero >"$mount_point/filler" 2>/dev/null || true
+expect "a read" 200 "$(send GET /box/b1)"
+expect "a delete" 202 "$(send DELETE /box/b1)"
+expect "a delete" 202 "$(send DELETE /box/s1)"
+expect "a write" 503 "$(send PUT /box/new 100)"
+rm "$mount_point/filler"
+mount -o remount,size=100m "$mount_point"
+expect "a write when there is room" 201 "$(send PUT /box/new 100)"
+expect "an upload when there is room" 201 "$(send PUT /box/large 9000000)"
+expect "ready when there is room" 200 "$(ready)"
+lines=$(grep -c -e WARN -e ERROR "$work/full.log" || true)
+[ "$lines" -le 6 ] || fail "a full disk filled the log: $lines lines"
+kill -9 "$server"
+wait "$server" 2>/dev/null || true
+"$bin/smalt" check "$mount_point/data" >"$work/check" || fail "$(cat "$work/check")"
+serve again "$mount_point/data"
+for n in $(seq 2 "$acknowledged"); do
+    expect "b$n after kill -9" 200 "$(send GET "/box/b$n")"
+done
+for n in $(seq 2 50 "$small"); do
+    expect "s$n after kill -9" 200 "$(send GET "/box/s$n")"
+done
+expect "what was deleted" 404 "$(send GET /box/b1)"
+echo "a full disk: $acknowledged uploads and $small small ones acknowledged, none lost"
+
+rm -rf "$mount_point/data"
+expect "a write into a directory that is gone" 503 "$(send PUT /box/gone 100)"
+expect "ready without a directory" 503 "$(ready)"
+grep -q directory_gone "$work/ready" || fail "$(cat "$work/ready")"
+expect "health" 200 "$(curl -s -o /dev/null -w '%{http_code}' "http://$control/health")"
+kill "$server"
+wait "$server" 2>/dev/null || true
+
+serve moved "$mount_point/data"
+expect "a container" 201 "$(send PUT '/box?restype=container')"
+mount -t tmpfs -o size=20m tmpfs "$mount_point/data"
+expect "a write below another mount" 503 "$(send PUT /box/gone 100)"
+umount "$mount_point/data"
+echo "a directory that is gone: nothing is acknowledged"

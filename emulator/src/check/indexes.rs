@@ -1,0 +1,210 @@
+//! Every index agrees with its records, and everything belongs to somebody.
+//!
+//! Each record is looked up from its index and each place from its record, so nothing is kept in
+//! memory but the generations and their numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+
+use super::Findings;
+use super::records::name;
+use crate::keys::{self, Generation, Kind};
+use crate::records::{
+    BlobRecord, ContainerRecord, MessageRecord, QueueRecord, Record, TableRecord, UncommittedRecord,
+};
+use crate::store::{StoreResult, View};
+
+/// What a pass over all records counts.
+struct Pass<'a> {
+    view: &'a dyn View,
+    generations: BTreeSet<Generation>,
+    /// Generations of nobody.
+    orphans: BTreeMap<Generation, u64>,
+    messages: BTreeMap<Generation, u64>,
+    /// Uncommitted blocks of each blob, by the key of its record.
+    blocks: BTreeMap<Vec<u8>, u64>,
+}
+
+/// Goes over all records.
+pub(super) fn check(view: &dyn View, findings: &mut Findings) -> StoreResult<()> {
+    let mut pass = Pass {
+        view,
+        generations: generations(view)?,
+        orphans: BTreeMap::new(),
+        messages: BTreeMap::new(),
+        blocks: BTreeMap::new(),
+    };
+    let mut failed = Ok(());
+    let all = &keys::all_of(Kind::Container);
+    view.scan(all, &[u8::MAX; 2], &mut |key, value| {
+        let wrong = match pass.look(key, value) {
+            Ok(wrong) => wrong,
+            Err(error) => {
+                failed = Err(error);
+                return ControlFlow::Break(());
+            }
+        };
+        if let Some(wrong) = wrong {
+            findings.add("index", format!("{}: {wrong}", name(key)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    failed?;
+    for (generation, records) in pass.orphans {
+        let text = format!("{records} records of generation {generation} belong to nobody");
+        findings.add("index", text);
+    }
+    for (generation, messages) in pass.messages {
+        let text = format!("{messages} messages of generation {generation} are not counted");
+        findings.add("index", text);
+    }
+    for (key, blocks) in pass.blocks {
+        findings.add(
+            "index",
+            format!("{}: counts not its {blocks} blocks", name(&key)),
+        );
+    }
+    Ok(())
+}
+
+/// The generations that somebody has, or that wait to be removed. Records that cannot be read are
+/// told of elsewhere.
+fn generations(view: &dyn View) -> StoreResult<BTreeSet<Generation>> {
+    let mut found = BTreeSet::new();
+    let mut scan = |kind: Kind, generation: &dyn Fn(&[u8], &Bytes) -> Option<Generation>| {
+        let from = keys::all_of(kind);
+        view.scan(&from, &keys::after(from.clone()), &mut |key, value| {
+            found.extend(generation(key, value));
+            ControlFlow::Continue(())
+        })
+    };
+    let container = |_: &[u8], value: &Bytes| Some(ContainerRecord::decode(value).ok()?.generation);
+    scan(Kind::Container, &container)?;
+    scan(Kind::DeletedContainer, &container)?;
+    scan(Kind::Queue, &|_, value| {
+        Some(QueueRecord::decode(value).ok()?.generation)
+    })?;
+    scan(Kind::Table, &|_, value| {
+        Some(TableRecord::decode(value).ok()?.generation)
+    })?;
+    scan(Kind::Garbage, &|key, _| Some(keys::generation(key)))?;
+    Ok(found)
+}
+
+impl Pass<'_> {
+    /// What is wrong with this entry, if anything is.
+    fn look(&mut self, key: &[u8], value: &Bytes) -> StoreResult<Option<&'static str>> {
+        let Some(kind) = keys::kind(key) else {
+            return Ok(None);
+        };
+        let generation = keys::generation(key);
+        let is_content = keys::contents(generation)
+            .iter()
+            .any(|of| key.starts_with(of));
+        if is_content && !self.generations.contains(&generation) {
+            *self.orphans.entry(generation).or_default() += 1;
+            return Ok(None);
+        }
+        match kind {
+            Kind::Blob => self.blob(key, value),
+            Kind::Tag => self.tag(key),
+            Kind::Block => {
+                let (blob, _) = split_last(key.get(9..).unwrap_or_default());
+                let blob = String::from_utf8_lossy(blob).into_owned();
+                *self
+                    .blocks
+                    .entry(keys::uncommitted(generation, &blob))
+                    .or_default() += 1;
+                Ok(None)
+            }
+            Kind::Uncommitted => Ok(self.uncommitted(key, value)),
+            Kind::Message => self.message(key, value),
+            Kind::Visible | Kind::Expiry => self.place(kind, key, value),
+            Kind::MessageCount => {
+                let counted = self.messages.remove(&generation).unwrap_or_default();
+                let is_right = value.as_ref() == counted.to_be_bytes();
+                Ok((!is_right).then_some("counts not the messages that there are"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn blob(&self, key: &[u8], value: &Bytes) -> StoreResult<Option<&'static str>> {
+        let Ok(blob) = BlobRecord::decode(value) else {
+            return Ok(None);
+        };
+        let (generation, name) = (keys::generation(key), keys::blob_name(key));
+        for (tag, value) in &blob.tags {
+            let place = keys::tag(generation, tag, value, &name, Timestamp::MAX);
+            if self.view.get(&place)?.is_none() {
+                return Ok(Some("a tag of it is not in the index"));
+            }
+        }
+        Ok(None)
+    }
+
+    fn tag(&self, key: &[u8]) -> StoreResult<Option<&'static str>> {
+        let (generation, tag) = (keys::generation(key), keys::tag_name(key));
+        let (value, blob, at) = keys::tag_place(key);
+        let of = match at {
+            Timestamp::MAX => keys::blob(generation, &blob),
+            at => keys::version(generation, &blob, at),
+        };
+        let has_tag = |blob: BlobRecord| blob.tags.contains(&(tag, value));
+        let found = BlobRecord::load(self.view, &of).unwrap_or_default();
+        Ok((!found.is_some_and(has_tag)).then_some("its blob does not have the tag"))
+    }
+
+    /// Blocks stand before the records of their blobs, in the order of keys.
+    fn uncommitted(&mut self, key: &[u8], value: &Bytes) -> Option<&'static str> {
+        let counted = UncommittedRecord::decode(value).ok()?.blocks;
+        let blocks = self.blocks.remove(key).unwrap_or_default();
+        (u64::from(counted) != blocks).then_some("counts not the blocks that there are")
+    }
+
+    fn message(&mut self, key: &[u8], value: &Bytes) -> StoreResult<Option<&'static str>> {
+        let generation = keys::generation(key);
+        *self.messages.entry(generation).or_default() += 1;
+        let Ok(message) = MessageRecord::decode(value) else {
+            return Ok(None);
+        };
+        let is_id = |place: Option<Bytes>| place.as_deref() == key.get(9..);
+        let visible = keys::visible(generation, message.visible, message.place);
+        if !is_id(self.view.get(&visible)?) {
+            return Ok(Some("has no place in the order of delivery"));
+        }
+        let expiry = keys::expiry(generation, message.expires, message.sequence);
+        if message.expires < Timestamp::MAX && !is_id(self.view.get(&expiry)?) {
+            return Ok(Some("has no place in the order of expiry"));
+        }
+        Ok(None)
+    }
+
+    fn place(&self, kind: Kind, key: &[u8], id: &Bytes) -> StoreResult<Option<&'static str>> {
+        let generation = keys::generation(key);
+        let Ok(id) = id.as_ref().try_into() else {
+            return Ok(None);
+        };
+        let message = MessageRecord::load(self.view, &keys::message(generation, id));
+        let Some(message) = message.unwrap_or_default() else {
+            return Ok(Some("its message is not there"));
+        };
+        let place = match kind {
+            Kind::Visible => keys::visible(generation, message.visible, message.place),
+            _ => keys::expiry(generation, message.expires, message.sequence),
+        };
+        Ok((place != key).then_some("its message is elsewhere"))
+    }
+}
+
+/// The parts before and behind the first zero; names have none.
+fn split_last(rest: &[u8]) -> (&[u8], &[u8]) {
+    let at = rest
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(rest.len());
+    rest.split_at(at)
+}

@@ -1,0 +1,73 @@
+//! What kind of record a key is of.
+
+use super::{
+    BLOB, BLOCK, BLOCK_LIST, BLOCK_LIST_REFS, CONTAINER, DELETED_BLOB, DELETED_CONTAINER, ENTITY,
+    ENTITY_PART, EXPIRING, EXPIRY, GARBAGE, MESSAGE, MESSAGE_COUNT, PAGE_GARBAGE, PAGE_NODE,
+    PAGE_NODE_LAST, PAGE_NODE_REFS, QUEUE, SERVICE, SNAPSHOT, TABLE, TAG, UNCOMMITTED, VERSION,
+    VISIBLE,
+};
+
+macro_rules! kinds {
+    ($($name:ident = $prefix:ident,)*) => {
+        /// A kind of record, one for each prefix of a key.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "the table of keys says what each is")]
+        pub enum Kind { $($name,)* }
+
+        /// What kind of record a key is of; `None` for a key of no known prefix.
+        pub fn kind(key: &[u8]) -> Option<Kind> {
+            match *key.first()? {
+                $($prefix => Some(Kind::$name),)*
+                _ => None,
+            }
+        }
+
+        /// Where the records of a kind start; with [`after`](super::after), where they end.
+        pub fn all_of(kind: Kind) -> Vec<u8> {
+            match kind { $(Kind::$name => vec![$prefix],)* }
+        }
+    };
+}
+
+kinds! {
+    Container = CONTAINER,
+    Blob = BLOB,
+    Snapshot = SNAPSHOT,
+    Block = BLOCK,
+    Uncommitted = UNCOMMITTED,
+    BlockList = BLOCK_LIST,
+    BlockListRefs = BLOCK_LIST_REFS,
+    Version = VERSION,
+    DeletedBlob = DELETED_BLOB,
+    DeletedContainer = DELETED_CONTAINER,
+    PageNode = PAGE_NODE,
+    PageNodeRefs = PAGE_NODE_REFS,
+    PageNodeLast = PAGE_NODE_LAST,
+    PageGarbage = PAGE_GARBAGE,
+    Tag = TAG,
+    Queue = QUEUE,
+    Message = MESSAGE,
+    Visible = VISIBLE,
+    Expiry = EXPIRY,
+    MessageCount = MESSAGE_COUNT,
+    Table = TABLE,
+    Entity = ENTITY,
+    EntityPart = ENTITY_PART,
+    Service = SERVICE,
+    Garbage = GARBAGE,
+    Expiring = EXPIRING,
+}
+
+/// Account and name in a key of a container, queue, table or service; both as they can be read.
+pub fn owner(key: &[u8]) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut parts = key.get(1..).unwrap_or_default().split(|byte| *byte == 0);
+    let mut next = || text(parts.next().unwrap_or_default());
+    (next(), next())
+}
+
+/// The tag in a key of the index of tags.
+pub fn tag_name(key: &[u8]) -> String {
+    let mut parts = key.get(9..).unwrap_or_default().split(|byte| *byte == 0);
+    String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned()
+}

@@ -1,0 +1,90 @@
+//! Payloads out of a segment whose metadata are lost.
+//!
+//! The checksum behind each frame knows its place, so a frame can be told without any record: a
+//! whole one by its length, the last one of a payload by trying every length. A payload whose
+//! length is a multiple of a frame's has no shorter last one and runs into the next.
+
+use std::io;
+use std::path::Path;
+
+use super::segment::{checksum, number_of};
+use super::{CHECKSUM_BYTES, FRAME_BYTES};
+use crate::disk::Disk;
+
+/// A piece of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carved<'a> {
+    /// Bytes of the payload that starts at `start`.
+    Bytes {
+        /// The segment.
+        segment: u64,
+        /// Where the payload starts in it.
+        start: u64,
+        /// The next of its bytes.
+        bytes: &'a [u8],
+    },
+    /// Nothing with a right checksum.
+    Lost {
+        /// The segment.
+        segment: u64,
+        /// Where in it.
+        at: u64,
+    },
+}
+
+/// Takes a segment apart.
+pub(in super::super) fn carve(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &str,
+    take: &mut dyn FnMut(Carved<'_>) -> io::Result<()>,
+) -> io::Result<()> {
+    let Some(segment) = number_of(name) else {
+        return Ok(());
+    };
+    let file = disk.open_to_read(&dir.join(name))?;
+    let end = file.len()?;
+    let (mut at, mut start) = (0, None);
+    let mut buffer = vec![0; FRAME_BYTES + CHECKSUM_BYTES];
+    while at < end {
+        let frame = &mut buffer[..(end - at).min((FRAME_BYTES + CHECKSUM_BYTES) as u64) as usize];
+        file.read_at(frame, at)?;
+        let Some(len) = frame_length(segment, at, frame) else {
+            take(Carved::Lost { segment, at })?;
+            // If it was a whole one, the next frame is found behind it.
+            (at, start) = (at + frame.len() as u64, None);
+            continue;
+        };
+        let begun = *start.get_or_insert(at);
+        take(Carved::Bytes {
+            segment,
+            start: begun,
+            bytes: &frame[..len],
+        })?;
+        at += (len + CHECKSUM_BYTES) as u64;
+        if len < FRAME_BYTES {
+            start = None;
+        }
+    }
+    Ok(())
+}
+
+/// How long the frame is that begins here.
+fn frame_length(segment: u64, at: u64, bytes: &[u8]) -> Option<usize> {
+    let is_sum = |hasher: &crc32fast::Hasher, len: usize| {
+        bytes.get(len..len + CHECKSUM_BYTES) == Some(&hasher.clone().finalize().to_le_bytes()[..])
+    };
+    let mut hasher = checksum(segment, at);
+    let mut whole = hasher.clone();
+    whole.update(bytes.get(..FRAME_BYTES).unwrap_or_default());
+    if bytes.len() > FRAME_BYTES && is_sum(&whole, FRAME_BYTES) {
+        return Some(FRAME_BYTES);
+    }
+    for len in 1..=bytes.len().checked_sub(CHECKSUM_BYTES)? {
+        hasher.update(&bytes[len - 1..len]);
+        if is_sum(&hasher, len) {
+            return Some(len);
+        }
+    }
+    None
+}

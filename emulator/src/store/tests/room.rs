@@ -1,0 +1,249 @@
+//! A full disk and a directory that is gone: reads go on, nothing is acknowledged into nothing, and
+//! what can be mended by giving room is mended by that.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use smalt_protocol::{ErrorCode, StorageError};
+
+use super::fault_disk::{Call, Faults};
+use super::{config, durable, durable_on, get, get_payload, pattern, put, put_payload};
+use crate::disk::{Disk, SystemDisk};
+use crate::store::{Mode, Purpose, Store, StoreConfig, Transaction, Trouble, release};
+
+const MIB: u64 = 1024 * 1024;
+/// A file system of which 2 MiB are set aside, and 1 MiB is kept.
+const SMALL: u64 = 20 * MIB;
+
+fn refused<T: std::fmt::Debug>(outcome: Result<T, StorageError>, why: &str) {
+    let error = outcome.unwrap_err();
+    assert_eq!((error.status(), error.code()), (503, ErrorCode::ServerBusy));
+    assert!(error.message().contains(why), "{}", error.message());
+    // Who asks a full store again and again does not fill the log as well.
+    assert_eq!(error.cause(), None);
+}
+
+async fn delete(store: &Store, key: &'static [u8]) -> Result<(), StorageError> {
+    let job = move |tx: &mut Transaction<'_>, _: &_| {
+        tx.delete(key.to_vec());
+        Ok(())
+    };
+    store.commit_for(Purpose::Frees, job).await
+}
+
+/// Writes are refused while the engine still has room, deletes go on even when somebody else takes
+/// the last byte, and room is all that it takes to go on.
+#[tokio::test]
+async fn a_full_disk_refuses_writes_until_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    disk.show_room(10 * MIB, SMALL);
+    let store = durable_on(dir.path(), &disk);
+    let payload = put_payload(&store, &pattern(1, 200_000)).await.unwrap();
+    for key in [&b"\x20a"[..], b"\x20b", b"\x20c"] {
+        put(&store, key, b"old").await.unwrap();
+    }
+    assert_eq!(store.troubles(), []);
+    assert_eq!(disk.files("reserve").len(), 1);
+
+    for (available, deleted) in [(700 * 1024, &b"\x20a"[..]), (0, b"\x20b")] {
+        disk.show_room(available, SMALL);
+        refused(put(&store, b"\x20new", b"value").await, "the disk is full");
+        refused(
+            put_payload(&store, &pattern(2, 200_000)).await,
+            "the disk is full",
+        );
+        delete(&store, deleted).await.unwrap();
+        assert_eq!(get(&store, deleted), None);
+        assert_eq!(get(&store, b"\x20c"), Some(b"old".to_vec()));
+        assert_eq!(get_payload(&store, payload).unwrap(), pattern(1, 200_000));
+        assert!(matches!(&store.troubles()[..], [Trouble::DiskFull(_)]));
+    }
+    // The reserve went for the second delete; with nothing left of it deletes are refused as well.
+    assert_eq!(disk.files("reserve").len(), 0);
+    disk.show_room(0, SMALL);
+    refused(delete(&store, b"\x20c").await, "the disk is full");
+    assert_eq!(store.failure(), None);
+
+    disk.show_room(10 * MIB, SMALL);
+    put(&store, b"\x20new", b"value").await.unwrap();
+    assert_eq!(store.troubles(), []);
+    assert_eq!(disk.files("reserve").len(), 1);
+    store.close().unwrap();
+    assert_eq!(disk.files("reserve").len(), 0);
+    let store = durable_on(dir.path(), &disk);
+    assert_eq!(get(&store, b"\x20new"), Some(b"value".to_vec()));
+    assert_eq!(get(&store, b"\x20b"), None);
+}
+
+/// In the mode `fast` the disk is looked at now and then: soon enough, and at once by who asks.
+#[tokio::test]
+async fn a_full_disk_is_noticed_in_the_mode_fast_as_well() {
+    for asks in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faults::default());
+        disk.show_room(10 * MIB, SMALL);
+        let config = StoreConfig {
+            mode: Mode::Fast,
+            ..config(dir.path())
+        };
+        let store = Store::open_on(config, Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
+        disk.show_room(0, SMALL);
+        if asks {
+            assert!(matches!(&store.troubles()[..], [Trouble::DiskFull(_)]));
+        }
+        let mut written = 0;
+        while put(&store, b"\x20key", &[7; 4_000]).await.is_ok() {
+            written += 1;
+        }
+        assert!(written < 20 && asks == (written == 0), "{written}");
+        delete(&store, b"\x20key").await.unwrap();
+        disk.show_room(10 * MIB, SMALL);
+        put(&store, b"\x20key", b"value").await.unwrap();
+    }
+}
+
+/// An upload is judged by its length, with those under way: none of them fails in its middle for
+/// what another took.
+#[tokio::test]
+async fn an_upload_that_does_not_fit_is_refused_before_its_first_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    disk.show_room(8 * MIB, SMALL);
+    let store = durable_on(dir.path(), &disk);
+    disk.show_room(8 * MIB, SMALL);
+    assert!(store.stage(8 * MIB).is_err());
+    let first = store.stage(5 * MIB).unwrap();
+    assert!(store.stage(5 * MIB).is_err());
+    drop(first);
+    drop(store.stage(5 * MIB).unwrap());
+    put(&store, b"\x20key", b"small").await.unwrap();
+}
+
+/// Room that is missing at any call for a payload costs that upload and nothing else, whether the
+/// disk is full or a quota is used up.
+#[tokio::test]
+async fn no_room_for_a_payload_is_never_the_end_of_writing() {
+    for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Faults::default());
+        let store = durable_on(dir.path(), &disk);
+        disk.fail_as(kind);
+        let kept = put_payload(&store, &pattern(1, 40_000)).await.unwrap();
+        disk.fail_calls(Some((Call::Write, ".seg")));
+        refused(
+            put_payload(&store, &pattern(2, 40_000)).await,
+            "the disk is full",
+        );
+        disk.fail_calls(Some((Call::Open, "00000002.seg")));
+        refused(
+            put_payload(&store, &pattern(2, 250_000)).await,
+            "the disk is full",
+        );
+        disk.fail_calls(None);
+        // A small payload is synced by its commit, a large one by its upload.
+        for (len, segment) in [(40_000, "00000001.seg"), (1_500_000, "00000002.seg")] {
+            disk.fail_syncs_of(Some(segment));
+            refused(
+                put_payload(&store, &pattern(3, len)).await,
+                "the disk is full",
+            );
+            disk.fail_syncs_of(None);
+            put(&store, b"\x20key", b"value").await.unwrap();
+        }
+        let later = put_payload(&store, &pattern(4, 40_000)).await.unwrap();
+        assert_eq!(store.failure(), None);
+        store.close().unwrap();
+        let store = durable_on(dir.path(), &disk);
+        assert_eq!(get_payload(&store, kept).unwrap(), pattern(1, 40_000));
+        assert_eq!(get_payload(&store, later).unwrap(), pattern(4, 40_000));
+    }
+}
+
+/// A disk that fails otherwise is not trusted again: what it kept is unknown.
+#[tokio::test]
+async fn a_disk_that_fails_ends_writing() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    let store = durable_on(dir.path(), &disk);
+    disk.fail_syncs_of(Some("00000001.seg"));
+    let first = put_payload(&store, &pattern(1, 100_000)).await.unwrap_err();
+    assert_eq!(first.status(), 500);
+    disk.fail_syncs_of(None);
+    refused(put(&store, b"\x20key", b"value").await, "opened again");
+    assert!(matches!(&store.troubles()[..], [Trouble::WritesStopped(_)]));
+}
+
+/// A segment that is mostly garbage gives its room back on a full disk, too.
+#[tokio::test]
+async fn a_full_disk_is_compacted() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Faults::default());
+    disk.show_room(10 * MIB, SMALL);
+    let store = durable_on(dir.path(), &disk);
+    let mut all = Vec::new();
+    for n in 0..6 {
+        all.push(put_payload(&store, &pattern(n, 60_000)).await.unwrap());
+    }
+    disk.show_room(700 * 1024, SMALL);
+    for id in all.drain(1..4) {
+        let job = move |tx: &mut Transaction<'_>, _: &_| Ok(release(tx, id)?);
+        store.commit_for(Purpose::Frees, job).await.unwrap();
+    }
+    let report = store.maintain(100).unwrap();
+    assert_eq!((report.payloads_moved, report.segments_removed), (1, 1));
+    assert_eq!(get_payload(&store, all[0]).unwrap(), pattern(0, 60_000));
+}
+
+/// Removed, moved away or replaced: syncing goes on to succeed, so the place itself is looked at
+/// before anything is acknowledged.
+#[tokio::test]
+async fn nothing_is_acknowledged_into_a_directory_that_is_gone() {
+    for how in ["removed", "moved", "replaced", "engine removed"] {
+        let above = tempfile::tempdir().unwrap();
+        let (dir, aside) = (above.path().join("data"), above.path().join("aside"));
+        let store = durable(&dir);
+        put(&store, b"\x20key", b"old").await.unwrap();
+        match how {
+            "removed" => SystemDisk.remove_dir(&dir).unwrap(),
+            "engine removed" => SystemDisk.remove_dir(&dir.join("sled-1")).unwrap(),
+            _ => SystemDisk.rename(&dir, &aside).unwrap(),
+        }
+        if how == "replaced" {
+            drop(durable(&dir));
+        }
+        refused(
+            put(&store, b"\x20key", b"new").await,
+            "the data directory is gone",
+        );
+        refused(put(&store, b"\x20key", b"newer").await, "opened again");
+        assert_eq!(get(&store, b"\x20key"), Some(b"old".to_vec()), "{how}");
+        assert!(
+            matches!(&store.troubles()[..], [Trouble::DirectoryGone(_)]),
+            "{how}"
+        );
+        store.close().unwrap_err();
+        if how == "replaced" {
+            // The other store is not touched by the end of this one.
+            assert_eq!(get(&durable(&dir), b"\x20key"), None);
+        }
+    }
+}
+
+/// Whoever only looks notices it as well, and a payload is never staged into a segment that is
+/// gone.
+#[tokio::test]
+async fn a_directory_that_is_gone_is_noticed_without_a_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = durable(dir.path());
+    SystemDisk.remove_dir(&dir.path().join("sled-1")).unwrap();
+    assert!(matches!(&store.troubles()[..], [Trouble::DirectoryGone(_)]));
+    assert!(store.maintain(1).is_err());
+
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(config(dir.path())).unwrap();
+    put_payload(&store, &pattern(1, 100_000)).await.unwrap();
+    SystemDisk.remove_dir(&dir.path().join("extents")).unwrap();
+    put_payload(&store, &pattern(2, 100_000)).await.unwrap_err();
+    put(&store, b"\x20key", b"value").await.unwrap_err();
+}
