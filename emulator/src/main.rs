@@ -55,5 +55,11 @@ async fn run(flags: &Flags) -> anyhow::Result<()> {
     let mut server = Server::bind(flags, emulator).await?;
     server.announce(flags)?;
     server::announce_start(flags, &started);
+    let stop = async {
+        tokio::select! {
+            () = stop => {}
+            () = server::stdin_end(), if flags.stop_with_stdin => {}
+        }
+    };
     server.run(stop).await
 }

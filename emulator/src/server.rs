@@ -288,6 +288,12 @@ async fn maintain(emulator: Emulator, stop: impl Future<Output = ()>) {
     }
 }
 
+/// Ready when standard input ends or cannot be read.
+pub async fn stdin_end() {
+    // Whatever is written there means nothing; either outcome is the end.
+    let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut tokio::io::sink()).await;
+}
+
 /// Ready at SIGTERM or Ctrl-C. It listens from the moment of this call on: a container's first
 /// process gets no signal that it has not asked for, and opening a store takes time.
 ///

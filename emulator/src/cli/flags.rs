@@ -188,6 +188,10 @@ pub struct Flags {
     /// Accepted for Azurite's sake: nothing is ever sent anywhere.
     #[arg(long)]
     pub disable_telemetry: bool,
+    /// Stop when standard input ends: it does when the process ends that holds its other end, such
+    /// as a test runner, even one that is killed.
+    #[arg(long)]
+    pub stop_with_stdin: bool,
     /// How long a client may keep silent within a request, in milliseconds: for tests.
     #[arg(long, value_name = "MS", hide = true)]
     pub stall_timeout_ms: Option<u64>,

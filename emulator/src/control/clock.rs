@@ -19,7 +19,7 @@ pub(super) struct Change {
     /// Show this time: ISO 8601 (`2026-01-01T00:00:00Z`).
     now: Option<String>,
     /// Move forward by this many seconds.
-    advance_s: Option<u64>,
+    advance_s: Option<f64>,
     /// `frozen` or `running`.
     mode: Option<Mode>,
 }
@@ -59,6 +59,13 @@ pub(super) fn read(core: &Core) -> Shown {
 }
 
 pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
+    let advance = change.advance_s.map(Duration::try_from_secs_f64);
+    let advance = advance.transpose().map_err(|_| {
+        Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "advance_s: give the seconds to move forward, such as 60 or 0.5",
+        )
+    })?;
     if change.rebase && !core.store.behind().is_zero() {
         core.store.rebase().map_err(|error| failed(&error))?;
     }
@@ -77,8 +84,8 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
         }
         core.clock.set(to);
     }
-    if let Some(seconds) = change.advance_s {
-        core.clock.advance(Duration::from_secs(seconds));
+    if let Some(duration) = advance {
+        core.clock.advance(duration);
     }
     match change.mode {
         Some(Mode::Frozen) => core.clock.freeze(),
