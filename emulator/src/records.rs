@@ -175,7 +175,10 @@ mod tests {
     proptest! {
         /// A record is read as it was written.
         #[test]
-        fn a_record_survives_the_store(message in any_message(), tags in any::<Vec<(String, String)>>()) {
+        fn a_record_survives_the_store(
+            message in any_message(),
+            tags in any::<Vec<(String, String)>>(),
+        ) {
             let encoded = message.encode().unwrap();
             prop_assert_eq!(MessageRecord::decode(&encoded).unwrap(), message);
             let blob = BlobRecord { tags, ..plain() };

@@ -38,6 +38,7 @@ mod inspect;
 mod kernels;
 mod keys;
 mod known;
+mod lane;
 mod maintain;
 mod payload;
 mod points;

@@ -452,7 +452,7 @@ mod tests {
         fn any_path_is_resolved_or_refused(
             host in "(devstoreaccount1|\\.|:|blob|queue|table|[0-9]|\\PC){0,8}",
             port in 10_000u16..10_004,
-            path in "(/|%2f|%|\\$root|\\$batch|messages|\\(|'|devstoreaccount1|-secondary|\\PC){0,12}",
+            path in "(/|%2f|%|\\$root|\\$batch|messages|\\(|'|devstoreaccount1|-second|\\PC){0,9}",
             names_container: bool,
         ) {
             for host in [host, format!("127.0.0.1:{port}")] {

@@ -8,28 +8,28 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 
-use super::commit::{Commit, Work};
+use super::commit::Commit;
 use super::committer::{Committer, Next, Request};
 use super::config::{Mode, StoreConfig};
 use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
 use super::extents::{Extents, framed_bytes};
 use super::home::{Bare, Home, Purpose};
+use super::lane::{Lane, answer_of, ask};
 use super::maintain::{MaintainReport, Maintenance};
 use super::payload::{self, Payload};
+#[cfg(any(test, feature = "schedule"))]
+use super::points::Point;
 use super::reader::PayloadReader;
 use super::saved::Saved;
 use super::shared::Shared;
 use super::staging::PayloadWriter;
 use super::stats::Stats;
 use super::successor::Successor;
-use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
+use super::sync::{Mutex, mpsc};
 use super::view::{INLINE_BYTES_MAX, Stamp, Transaction, View};
-#[cfg(any(test, feature = "schedule"))]
-use super::{points::Point, stepped::Stepped};
 use crate::clock::Clock;
 use crate::disk::{Disk, SystemDisk};
-use crate::planted::carry;
 
 /// The store. Clones are cheap and share it; the last one to go closes it.
 #[derive(Clone)]
@@ -43,25 +43,6 @@ pub(super) struct Inner {
     /// Held by whoever prepares another state.
     replacing: Mutex<()>,
     opened_after: Timestamp,
-}
-
-/// How commits reach the committer.
-#[cfg_attr(
-    feature = "shuttle",
-    expect(
-        clippy::large_enum_variant,
-        reason = "the model checker's locks are large"
-    )
-)]
-enum Lane {
-    Inline(Mutex<Committer>),
-    Thread {
-        /// Taken by the close, whose request is therefore the last one that the thread is sent.
-        requests: RwLock<Option<mpsc::Sender<Request>>>,
-        thread: Mutex<Option<thread::JoinHandle<()>>>,
-    },
-    #[cfg(any(test, feature = "schedule"))]
-    Stepped(Stepped),
 }
 
 impl Store {
@@ -191,7 +172,7 @@ impl Store {
             let _ = sender.send(result);
         });
         let work = work.awaited_on(self.0.runtime()).meant_for(purpose);
-        self.0.submit(Box::new(work));
+        self.0.lane.submit(&self.0.shared, Box::new(work));
         let closed = || Err(StoreError::Closed.into());
         match &self.0.lane {
             Lane::Inline(_) => answer.try_recv().unwrap_or_else(|_| closed()),
@@ -417,7 +398,7 @@ impl Inner {
             let _ = sender.send(result);
         });
         let work = work.meant_for(Purpose::Frees);
-        self.submit(Box::new(work));
+        self.lane.submit(&self.shared, Box::new(work));
         #[cfg(any(test, feature = "schedule"))]
         if let Lane::Stepped(stepped) = &self.lane {
             // Whoever would step waits here.
@@ -456,49 +437,11 @@ impl Inner {
         }
     }
 
-    fn submit(&self, work: Box<dyn Work>) {
-        match &self.lane {
-            Lane::Inline(committer) => committer.lock().run(vec![work]),
-            Lane::Thread { requests, .. } => {
-                let refused = match &*requests.read() {
-                    Some(requests) => requests.send(Request::Commit(work)).err(),
-                    None => Some(mpsc::SendError(Request::Commit(work))),
-                };
-                if let Some(mpsc::SendError(Request::Commit(work))) = refused {
-                    work.answer(Err(StoreError::Closed));
-                }
-            }
-            #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(_) if self.shared.is_closed() => work.answer(Err(StoreError::Closed)),
-            #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped.submit(work),
-        }
-    }
-
     fn close(&self) -> StoreResult<()> {
         if !self.shared.begin_close() {
             return Ok(());
         }
-        let synced = match &self.lane {
-            Lane::Inline(committer) => {
-                // Waits for a commit that is under way on another thread.
-                drop(committer.lock());
-                Ok(())
-            }
-            Lane::Thread { requests, thread } => {
-                let last = requests.write().take();
-                let synced = ask(last.as_ref(), Request::Close).and_then(answer_of);
-                if let Some(thread) = thread.lock().take()
-                    && thread.thread().id() != thread::current().id()
-                {
-                    // It has answered and holds nothing any more.
-                    let _ = thread.join();
-                }
-                synced
-            }
-            #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped.finish(|_| self.shared.sync_all()),
-        };
+        let synced = self.lane.close(&self.shared);
         self.shared.end_close();
         synced
     }
@@ -510,41 +453,4 @@ impl Drop for Inner {
             tracing::error!(%error, "the store could not be closed");
         }
     }
-}
-
-impl Lane {
-    fn start(config: &StoreConfig, committer: Committer) -> std::io::Result<Self> {
-        #[cfg(any(test, feature = "schedule"))]
-        if config.stepped {
-            return Ok(Lane::Stepped(Stepped::new(committer)));
-        }
-        if config.mode == Mode::Memory && !IS_CHECKED {
-            return Ok(Lane::Inline(Mutex::new(committer)));
-        }
-        let (requests, waiting) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name("smalt-commit".to_owned())
-            .spawn(carry(move || committer.serve(&waiting)))?;
-        Ok(Lane::Thread {
-            requests: RwLock::new(Some(requests)),
-            thread: Mutex::new(Some(thread)),
-        })
-    }
-}
-
-type Asked = mpsc::Receiver<StoreResult<()>>;
-
-/// Asks the committer; its answer is waited for when no lock is held any more.
-fn ask(
-    requests: Option<&mpsc::Sender<Request>>,
-    request: impl FnOnce(mpsc::SyncSender<StoreResult<()>>) -> Request,
-) -> StoreResult<Asked> {
-    let (sender, answer) = mpsc::sync_channel(1);
-    let sent = requests.ok_or(StoreError::Closed)?.send(request(sender));
-    sent.map_err(|_| StoreError::Closed)?;
-    Ok(answer)
-}
-
-fn answer_of(asked: Asked) -> StoreResult<()> {
-    asked.recv().map_err(|_| StoreError::Closed)?
 }

@@ -31,6 +31,8 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-sleeve", &["smalt-protocol", "smalt-planted"]),
     // Nothing links to it: it is loaded into children of the crash test (docs/adr/0014).
     ("smalt-shim", &[]),
+    // Apart from the workspace: nothing links to it.
+    ("smalt-fuzz", &["smalt-harness"]),
     (
         "smalt-sweeper",
         &["smalt-protocol", "smalt-planted", "smalt-sleeve"],

@@ -16,8 +16,8 @@
 //! `MSG_INSERTED`, `MSG_EXPIRES` (empty for never) and `MSG_TIMEOUT_S`, and of the listener's own
 //! environment [`BASE_ENVIRONMENT`] and what [`ExecHandler::passing`] names. Nothing else is
 //! inherited: the listener's credentials stand there. Standard output and error are the
-//! listener's, no other descriptor is. A run that is cancelled gets SIGTERM, then, when its time for
-//! that is over, SIGKILL; both go to the whole process group.
+//! listener's, no other descriptor is. A run that is cancelled gets SIGTERM, then, when its time
+//! for that is over, SIGKILL; both go to the whole process group.
 
 use std::convert::Infallible;
 use std::process::{ExitStatus, Stdio};

@@ -247,7 +247,7 @@ mod tests {
         /// Every other document is refused with 400, and never read as a key.
         #[test]
         fn any_text_is_read_or_refused(
-            body in "(<KeyInfo>|</KeyInfo>|<Start>|</Start>|<Expiry>|</Expiry>|2020-01-01|\\PC){0,12}",
+            body in "(<KeyInfo>|</KeyInfo>|<Start>|</Start>|<Expiry>|</Expiry>|2020|\\PC){0,12}",
         ) {
             let read = KeyInfo::read(body.as_bytes());
             prop_assert!(read.map_or_else(|error| error.status() == 400, |_| true));

@@ -1,0 +1,113 @@
+//! The way of commits to the committer: inline, by a thread of its own, or in steps that a test
+//! chooses.
+
+use super::commit::Work;
+use super::committer::{Committer, Request};
+use super::config::{Mode, StoreConfig};
+use super::error::{StoreError, StoreResult};
+use super::shared::Shared;
+#[cfg(any(test, feature = "schedule"))]
+use super::stepped::Stepped;
+use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
+use crate::planted::carry;
+
+/// How commits reach the committer.
+#[cfg_attr(
+    feature = "shuttle",
+    expect(
+        clippy::large_enum_variant,
+        reason = "the model checker's locks are large"
+    )
+)]
+pub(super) enum Lane {
+    Inline(Mutex<Committer>),
+    Thread {
+        /// Taken by the close, whose request is therefore the last one that the thread is sent.
+        requests: RwLock<Option<mpsc::Sender<Request>>>,
+        thread: Mutex<Option<thread::JoinHandle<()>>>,
+    },
+    #[cfg(any(test, feature = "schedule"))]
+    Stepped(Stepped),
+}
+
+impl Lane {
+    /// Starts it.
+    pub(super) fn start(config: &StoreConfig, committer: Committer) -> std::io::Result<Self> {
+        #[cfg(any(test, feature = "schedule"))]
+        if config.stepped {
+            return Ok(Lane::Stepped(Stepped::new(committer)));
+        }
+        if config.mode == Mode::Memory && !IS_CHECKED {
+            return Ok(Lane::Inline(Mutex::new(committer)));
+        }
+        let (requests, waiting) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name("smalt-commit".to_owned())
+            .spawn(carry(move || committer.serve(&waiting)))?;
+        Ok(Lane::Thread {
+            requests: RwLock::new(Some(requests)),
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Hands a commit to the committer; a store that is closed answers at once.
+    pub(super) fn submit(&self, shared: &Shared, work: Box<dyn Work>) {
+        match self {
+            Lane::Inline(committer) => committer.lock().run(vec![work]),
+            Lane::Thread { requests, .. } => {
+                let refused = match &*requests.read() {
+                    Some(requests) => requests.send(Request::Commit(work)).err(),
+                    None => Some(mpsc::SendError(Request::Commit(work))),
+                };
+                if let Some(mpsc::SendError(Request::Commit(work))) = refused {
+                    work.answer(Err(StoreError::Closed));
+                }
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(_) if shared.is_closed() => work.answer(Err(StoreError::Closed)),
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.submit(work),
+        }
+    }
+
+    /// Ends the committer behind the commits that wait; whether everything is durable then.
+    pub(super) fn close(&self, shared: &Shared) -> StoreResult<()> {
+        match self {
+            Lane::Inline(committer) => {
+                // Waits for a commit that is under way on another thread.
+                drop(committer.lock());
+                Ok(())
+            }
+            Lane::Thread { requests, thread } => {
+                let last = requests.write().take();
+                let synced = ask(last.as_ref(), Request::Close).and_then(answer_of);
+                if let Some(thread) = thread.lock().take()
+                    && thread.thread().id() != thread::current().id()
+                {
+                    // It has answered and holds nothing any more.
+                    let _ = thread.join();
+                }
+                synced
+            }
+            #[cfg(any(test, feature = "schedule"))]
+            Lane::Stepped(stepped) => stepped.finish(|_| shared.sync_all()),
+        }
+    }
+}
+
+pub(super) type Asked = mpsc::Receiver<StoreResult<()>>;
+
+/// Asks the committer; its answer is waited for when no lock is held any more.
+pub(super) fn ask(
+    requests: Option<&mpsc::Sender<Request>>,
+    request: impl FnOnce(mpsc::SyncSender<StoreResult<()>>) -> Request,
+) -> StoreResult<Asked> {
+    let (sender, answer) = mpsc::sync_channel(1);
+    let sent = requests.ok_or(StoreError::Closed)?.send(request(sender));
+    sent.map_err(|_| StoreError::Closed)?;
+    Ok(answer)
+}
+
+pub(super) fn answer_of(asked: Asked) -> StoreResult<()> {
+    asked.recv().map_err(|_| StoreError::Closed)?
+}
