@@ -10,7 +10,7 @@ need smalt
 python3 ci/integrations.py smalt "$bin/smalt"
 python3 ci/integrations.py argument "$bin/smalt"
 if [ -z "${SKIP_AZURITE:-}" ]; then
-    build=${BUILD_DIR:-build}/azurite
+    build=$(mkdir -p "${BUILD_DIR:-build}/azurite" && cd "${BUILD_DIR:-build}/azurite" && pwd)
     install_azurite "$build"
     python3 ci/integrations.py azurite "$node" "$build"
 fi

@@ -4,17 +4,13 @@
 //! Production tells them apart by host name, `account.blob` and `account.dfs`. A path-style
 //! address has one origin for both, so there the shape of a request decides.
 //!
-//! Sources: the operation groups *Filesystem* and *Path* of "Azure Data Lake Storage REST API";
-//! the header with which Hadoop's ABFS client replaces PATCH.
+//! Source: the operation groups *Filesystem* and *Path* of "Azure Data Lake Storage REST API".
 
 use http::{HeaderMap, Method};
 use smalt_protocol::uri;
 
 /// The second label of the interface's host names.
 pub const LABEL: &str = "dfs";
-
-/// Names the method that a PUT or POST stands for.
-const METHOD_OVERRIDE: &str = "x-http-method-override";
 
 const RESOURCES: [&str; 4] = ["account", "directory", "file", "filesystem"];
 
@@ -39,16 +35,11 @@ pub fn has_shape(method: &Method, headers: &HeaderMap, query: &[(String, String)
     let names_blob_operation = ["restype", "comp"]
         .iter()
         .any(|parameter| uri::lookup(query, parameter).is_some());
-    let patches = method == Method::PATCH
-        || headers
-            .get(METHOD_OVERRIDE)
-            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"PATCH"));
     let renames = method == Method::PUT && headers.contains_key("x-ms-rename-source");
     let leases = method == Method::POST && headers.contains_key("x-ms-lease-action");
     let deletes_path = method == Method::DELETE && uri::lookup(query, "recursive").is_some();
     !names_blob_operation
-        && (patches
-            || renames
+        && (renames
             || leases
             || deletes_path
             || is_one_of("resource", &RESOURCES)
@@ -69,13 +60,13 @@ mod tests {
             ("PUT ?Resource=Directory", "", true),
             ("PUT ?mode=legacy", "x-ms-rename-source", true),
             ("PATCH ?action=append&position=0", "", true),
-            ("PATCH ", "", true),
+            ("PATCH ", "", false),
             (
                 "PUT ?action=flush&position=4",
                 "x-http-method-override",
                 true,
             ),
-            ("PUT ", "x-http-method-override", true),
+            ("PUT ", "x-http-method-override", false),
             ("HEAD ?action=getAccessControl&upn=false", "", true),
             ("HEAD ?action=getStatus", "", true),
             ("DELETE ?recursive=false", "", true),

@@ -277,7 +277,7 @@ export class Faults {
   }
 
   /** The rules, with how many calls each saw and how often it fired. @returns {Promise<FaultReport[]>} */
-  async list() {
+  async rules() {
     return this.#smalt.ask("GET", "/faults");
   }
 

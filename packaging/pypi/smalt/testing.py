@@ -239,7 +239,7 @@ class Faults:
         rule = {"operation": operation, "resource": resource, "nth": nth, "times": times}
         self._smalt._ask("POST", "/faults", {**rule, "fault": {"kind": kind, **fault}})
 
-    def list(self) -> list[dict[str, Any]]:
+    def rules(self) -> list[dict[str, Any]]:
         """The rules, with how many calls each `seen` and how often it `fired`."""
         return list(self._smalt._ask("GET", "/faults"))
 
