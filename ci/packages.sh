@@ -68,15 +68,16 @@ says_version() {
     done
 }
 
-# Serves the built packages as a registry for npm, pip and uv.
+# Serves the packages that are built by now as a registry for npm, pip and uv.
 registry() {
-    [ -z "${registry_url:-}" ] || return 0
-    mkdir -p "$work/registry"
-    python3 -u -m http.server --bind 127.0.0.1 --directory "$work/registry" 0 \
-        >"$work/registry.log" 2>&1 &
-    started+=("$!")
-    await "$work/registry.log" "Serving HTTP" "$!"
-    registry_url=http://127.0.0.1:$(sed -n 's/^Serving HTTP .* port \([0-9]*\) .*/\1/p' "$work/registry.log")
+    if [ -z "${registry_url:-}" ]; then
+        mkdir -p "$work/registry"
+        python3 -u -m http.server --bind 127.0.0.1 --directory "$work/registry" 0 \
+            >"$work/registry.log" 2>&1 &
+        started+=("$!")
+        await "$work/registry.log" "Serving HTTP" "$!"
+        registry_url=http://127.0.0.1:$(sed -n 's/^Serving HTTP .* port \([0-9]*\) .*/\1/p' "$work/registry.log")
+    fi
     [ -d "$out/npm" ] || python3 packaging/npm.py
     python3 ci/registry.py "$work/registry" "$registry_url"
 }

@@ -22,7 +22,7 @@ def npm(folder, url, archive):
         manifest = json.load(packed.extractfile("package/package.json"))
     name, version = manifest["name"], manifest["version"]
     file = f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
-    (folder / file).parent.mkdir(parents=True)
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(archive, folder / file)
     digest = hashlib.sha1(archive.read_bytes()).hexdigest()
     manifest["dist"] = {"tarball": f"{url}/{file}", "shasum": digest}
@@ -38,7 +38,7 @@ def main(folder, url):
     for archive in (facts.OUT / "npm").glob("*.tgz"):
         npm(Path(folder), url, archive)
     wheels = Path(folder) / "simple" / "smalt"
-    wheels.mkdir(parents=True)
+    wheels.mkdir(parents=True, exist_ok=True)
     for wheel in (facts.OUT / "pypi").glob("*.whl"):
         shutil.copy(wheel, wheels)
 
