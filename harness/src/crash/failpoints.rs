@@ -82,7 +82,7 @@ fn visit(
     files::make_dir(dir)?;
     let mut stage = Stage::new(program.to_owned(), dir.to_owned(), seed + nth, 1);
     // A fresh store is begun once: what is before that death is nothing.
-    if point != "open.engine_begun" {
+    if !matches!(point, "open.begun" | "open.engine_begun") {
         let mut before = stage.next_child()?;
         before.operations = Some(BEFORE);
         let death = stage.die(&before, &[], End::OfItself)?;
