@@ -55,6 +55,7 @@ bash ci/deputy.sh
 
 step "packages and images"
 bash ci/packages.sh
+bash ci/testkit.sh python node
 
 step "fleets of listeners under kill -9"
 bash ci/fleet.sh
