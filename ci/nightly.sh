@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets mutants costs}
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets siege fuzz mutants costs}
 seed=${SEED:-$(date +%-j)000000}
 scale=${SCALE:-1}
 harness=target/release/harness
@@ -76,6 +76,11 @@ fleets() {
     "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
         --rounds 5 --refill --seed "$seed"
 }
+
+# Kills, full disks, jumping clocks and hostile clients at once, for an hour.
+siege() { SEED=$seed bash ci/siege.sh "$(of 3600)"; }
+
+fuzz() { bash ci/fuzz.sh "$(of 60)"; }
 
 # One of three sets a night, in turns by the day of the year; ci/mutants.sh runs any of them. What
 # survives is printed; docs/mutants.md says which survivors are known.
