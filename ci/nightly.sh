@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/profile.sh
 
-parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages mutants costs}
+parts=${*:-histories bursts soak crash simulation shuttle planted suites conform diff fleets packages siege fuzz mutants costs}
 seed=${SEED:-$(date +%-j)000000}
 scale=${SCALE:-1}
 harness=target/release/harness
@@ -91,7 +91,13 @@ packages() {
     bash ci/packages.sh
     bash ci/packages.sh install
     bash packaging/crates.sh --verify
+    bash ci/testkit.sh
 }
+
+# Kills, full disks, jumping clocks and hostile clients at once, for an hour.
+siege() { SEED=$seed bash ci/siege.sh "$(of 3600)"; }
+
+fuzz() { bash ci/fuzz.sh "$(of 60)"; }
 
 # One of three sets a night, in turns by the day of the year; ci/mutants.sh runs any of them. What
 # survives is printed; docs/mutants.md says which survivors are known.

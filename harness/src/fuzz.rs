@@ -34,25 +34,25 @@ pub const KINDS: [Kind; 4] = [
         name: "documents",
         run: documents,
         blocks: 20_000,
-        blocks_per_byte: 4_000,
+        blocks_per_byte: 1_000,
     },
     Kind {
         name: "requests",
         run: requests,
-        blocks: 3_000_000,
-        blocks_per_byte: 20_000,
+        blocks: 700_000,
+        blocks_per_byte: 2_000,
     },
     Kind {
         name: "sockets",
         run: sockets,
-        blocks: 3_000_000,
-        blocks_per_byte: 20_000,
+        blocks: 100_000,
+        blocks_per_byte: 500,
     },
     Kind {
         name: "workers",
         run: workers,
-        blocks: 20_000,
-        blocks_per_byte: 4_000,
+        blocks: 5_000,
+        blocks_per_byte: 200,
     },
 ];
 
