@@ -172,7 +172,7 @@ impl Store {
             let _ = sender.send(result);
         });
         let work = work.awaited_on(self.0.runtime()).meant_for(purpose);
-        self.0.lane.submit(&self.0.shared, Box::new(work));
+        self.0.lane.submit(Box::new(work));
         let closed = || Err(StoreError::Closed.into());
         match &self.0.lane {
             Lane::Inline(_) => answer.try_recv().unwrap_or_else(|_| closed()),
@@ -398,7 +398,7 @@ impl Inner {
             let _ = sender.send(result);
         });
         let work = work.meant_for(Purpose::Frees);
-        self.lane.submit(&self.shared, Box::new(work));
+        self.lane.submit(Box::new(work));
         #[cfg(any(test, feature = "schedule"))]
         if let Lane::Stepped(stepped) = &self.lane {
             // Whoever would step waits here.
@@ -441,7 +441,7 @@ impl Inner {
         if !self.shared.begin_close() {
             return Ok(());
         }
-        let synced = self.lane.close(&self.shared);
+        let synced = self.lane.close();
         self.shared.end_close();
         synced
     }

@@ -5,7 +5,6 @@ use super::commit::Work;
 use super::committer::{Committer, Request};
 use super::config::{Mode, StoreConfig};
 use super::error::{StoreError, StoreResult};
-use super::shared::Shared;
 #[cfg(any(test, feature = "schedule"))]
 use super::stepped::Stepped;
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
@@ -51,7 +50,7 @@ impl Lane {
     }
 
     /// Hands a commit to the committer; a store that is closed answers at once.
-    pub(super) fn submit(&self, shared: &Shared, work: Box<dyn Work>) {
+    pub(super) fn submit(&self, work: Box<dyn Work>) {
         match self {
             Lane::Inline(committer) => committer.lock().run(vec![work]),
             Lane::Thread { requests, .. } => {
@@ -64,14 +63,12 @@ impl Lane {
                 }
             }
             #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(_) if shared.is_closed() => work.answer(Err(StoreError::Closed)),
-            #[cfg(any(test, feature = "schedule"))]
             Lane::Stepped(stepped) => stepped.submit(work),
         }
     }
 
     /// Ends the committer behind the commits that wait; whether everything is durable then.
-    pub(super) fn close(&self, shared: &Shared) -> StoreResult<()> {
+    pub(super) fn close(&self) -> StoreResult<()> {
         match self {
             Lane::Inline(committer) => {
                 // Waits for a commit that is under way on another thread.
@@ -90,7 +87,7 @@ impl Lane {
                 synced
             }
             #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped.finish(|_| shared.sync_all()),
+            Lane::Stepped(stepped) => stepped.close(),
         }
     }
 }

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::commit::Work;
 use super::committer::Committer;
+use super::error::{StoreError, StoreResult};
 use super::points::Point;
 use super::shared::Shared;
 
@@ -50,6 +51,9 @@ impl Stepped {
     }
 
     pub(super) fn submit(&self, work: Box<dyn Work>) {
+        if self.shared.is_closed() {
+            return work.answer(Err(StoreError::Closed));
+        }
         self.state.lock().waiting.push_back(work);
     }
 
@@ -79,6 +83,11 @@ impl Stepped {
         };
         state.committer = committer;
         Some(point)
+    }
+
+    /// Takes all steps that there are; whether everything is durable then.
+    pub(super) fn close(&self) -> StoreResult<()> {
+        self.finish(|_| self.shared.sync_all())
     }
 
     /// Takes all steps that there are, and hands the committer to somebody in between.
