@@ -4,9 +4,9 @@
 //! "key":hex}}`: `len` and `sha256` are those of the payload before compression, `key` is what its
 //! blob is bound by; envelopes of earlier releases have none. Only queues that are configured for
 //! it read envelopes; there, a body counts as one when it is a JSON object with `v`, `enc` and a
-//! `ref` that is an object. Everything else is a plain message, those that were put before the queue
-//! was configured included. A body of the application's own that looks like an envelope is sent as
-//! a payload: so it never is one.
+//! `ref` that is an object. Everything else is a plain message, those that were put before the
+//! queue was configured included. A body of the application's own that looks like an envelope is
+//! sent as a payload: so it never is one.
 
 use std::fmt::Write as _;
 
