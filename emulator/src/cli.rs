@@ -1,7 +1,7 @@
 //! The command line of `smalt`: Azurite's flags where there are such, and a few of its own.
 //!
 //! [`Cli::read`] turns the arguments and the environment into a [`Cli`]. Each long flag has an
-//! environment variable and a spelling in kebab-case; [`spelling`] derives both from its name.
+//! environment variable and a spelling in kebab-case; `spelling` derives both from its name.
 //!
 //! To add a subcommand, add a variant to [`Command`] and call its logic in [`Command::run`].
 
