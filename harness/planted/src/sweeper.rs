@@ -9,7 +9,7 @@ pub const BUGS: &[Bug] = &[
         place: "sweeper/src/mover.rs",
         wrong: "A finished copy counts although its length or MD5 is not the source's.",
         source: "SS4",
-        caught_by: &[Detector::Sweep],
+        caught_by: &[Detector::SweeperTests],
     },
     Bug {
         id: "copy-of-any-version",
