@@ -100,6 +100,9 @@ await_end() {
 
 azurite_version=3.37.0
 node_version=24.11.1
+# What npm packages depend on is taken as it was on this day: a release that has half arrived in a
+# registry stops nobody.
+npm_before=2026-11-16
 
 # install_azurite DIR: brings Azurite from npm into DIR, unless it is there; `node` is what runs it.
 # Azurite 3.37 wants node 22 or newer: the npm package `node` brings one where the system's is older.
@@ -109,7 +112,7 @@ install_azurite() {
     if ! grep -qs "\"version\": \"$azurite_version\"" "$1/node_modules/azurite/package.json" ||
         { [ ${#wanted[@]} -gt 1 ] && [ ! -x "$1/node_modules/node/bin/node" ]; }; then
         mkdir -p "$1"
-        npm install --prefix "$1" --no-audit --no-fund --loglevel error --force "${wanted[@]}"
+        npm install --prefix "$1" --before "$npm_before" --no-audit --no-fund --loglevel error --force "${wanted[@]}"
     fi
     node=node
     [ ! -x "$1/node_modules/node/bin/node" ] || node=$1/node_modules/node/bin/node

@@ -48,7 +48,7 @@ test_node() {
     mkdir -p "$tests"
     if [ ! -e "$tests/installed" ]; then
         echo '{"private": true, "type": "module"}' >"$tests/package.json"
-        npm install --silent --prefix "$tests" '@azure/storage-blob@12' vitest@3
+        npm install --silent --prefix "$tests" --before "$npm_before" '@azure/storage-blob@12' vitest@3
         touch "$tests/installed"
     fi
     python3 packaging/npm.py

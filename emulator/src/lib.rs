@@ -90,6 +90,7 @@ mod lane;
 mod metrics;
 mod operation;
 mod ops;
+mod owner;
 mod pipeline;
 mod planted;
 mod query;

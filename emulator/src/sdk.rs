@@ -39,15 +39,15 @@ use azure_core::http::request::{Body as SdkBody, Request as SdkRequest};
 use azure_core::http::{AsyncRawResponse, HttpClient, StatusCode, Transport};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
-use http::header::{AUTHORIZATION, HOST};
+use http::header::HOST;
 use http::{HeaderName, HeaderValue, Method, Request};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, BodyStream, StreamBody};
-use smalt_protocol::signing::shared_key::{self, Scheme, SigningInput};
-use smalt_protocol::{ApiVersion, Service, uri};
+use smalt_protocol::Service;
 
 use crate::body::{self, Body};
 use crate::emulator::Emulator;
+use crate::owner;
 
 impl Emulator {
     /// A transport for the SDK's client options. The requests need no credential: they are signed
@@ -126,8 +126,6 @@ fn to_http(request: &SdkRequest) -> Result<Request<Body>, http::Error> {
 /// Signs as the owner of the account that the path or the host names.
 fn sign(emulator: &Emulator, request: &mut Request<Body>) -> Result<(), http::Error> {
     let core = emulator.core();
-    let date = HeaderValue::from_str(&core.clock.wall().rfc1123())?;
-    request.headers_mut().insert("x-ms-date", date);
     let (host, path) = (
         request.uri().host().unwrap_or_default(),
         request.uri().path(),
@@ -142,36 +140,7 @@ fn sign(emulator: &Emulator, request: &mut Request<Body>) -> Result<(), http::Er
     let found = accounts
         .get_key_value(by_host)
         .or_else(|| accounts.get_key_value(by_path));
-    let Some((account, key)) = found.and_then(|(name, a)| Some((name, a.keys.first()?))) else {
-        // Nobody's account: the service will say so.
-        return Ok(());
-    };
-    let headers: Vec<(&str, &str)> = request
-        .headers()
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.to_str().unwrap_or_default()))
-        .collect();
-    let version = request
-        .headers()
-        .get("x-ms-version")
-        .and_then(|v| v.to_str().ok());
-    let query = uri::parse_query(request.uri().query().unwrap_or_default()).unwrap_or_default();
-    let input = SigningInput {
-        // Queues sign as blobs do; the SDK for tables is not in Rust yet.
-        service: Service::Blob,
-        scheme: Scheme::SharedKey,
-        version: version.map_or(ApiVersion::LATEST, |v| {
-            ApiVersion::resolve(v).map_or(ApiVersion::LATEST, |resolved| resolved.version)
-        }),
-        method: request.method().as_str(),
-        account,
-        path,
-        query: &query,
-        headers: &headers,
-    };
-    let signature = shared_key::authorization(&input, key.as_bytes());
-    request
-        .headers_mut()
-        .insert(AUTHORIZATION, HeaderValue::from_str(&signature)?);
-    Ok(())
+    // Queues sign as blobs do; the SDK for tables is not in Rust yet.
+    let account = found.map_or(by_path, |(name, _)| name.as_str()).to_owned();
+    owner::sign(core, Service::Blob, &account, request)
 }

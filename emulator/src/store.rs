@@ -26,6 +26,7 @@
 mod commit;
 mod committer;
 mod config;
+mod dispatch;
 mod engine;
 mod error;
 mod extents;
@@ -38,7 +39,6 @@ mod inspect;
 mod kernels;
 mod keys;
 mod known;
-mod lane;
 mod maintain;
 mod payload;
 mod points;

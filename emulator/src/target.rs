@@ -4,22 +4,17 @@
 //! production, and *path style* `127.0.0.1:10000/devstoreaccount1/c/b`, as Azurite has it. The
 //! socket (or, in process, the port) says which service a path-style request is for.
 
-use smalt_protocol::connection_string::{
-    EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT, EMULATOR_TABLE_PORT,
-};
+use smalt_protocol::connection_string::emulator_port;
 use smalt_protocol::table::address;
 use smalt_protocol::{ErrorCode, Service, StorageError, uri};
 
 use crate::data_lake;
 
 /// The service of Azurite's default ports, for in-process requests in path style.
-const fn of_default_port(port: u16) -> Option<Service> {
-    match port {
-        EMULATOR_BLOB_PORT => Some(Service::Blob),
-        EMULATOR_QUEUE_PORT => Some(Service::Queue),
-        EMULATOR_TABLE_PORT => Some(Service::Table),
-        _ => None,
-    }
+fn of_default_port(port: u16) -> Option<Service> {
+    Service::ALL
+        .into_iter()
+        .find(|service| emulator_port(*service) == port)
 }
 
 /// Blob for both of its interfaces.

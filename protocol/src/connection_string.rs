@@ -13,13 +13,16 @@ pub const EMULATOR_ACCOUNT_NAME: &str = "devstoreaccount1";
 /// Its key, which is public: it protects nothing.
 pub const EMULATOR_ACCOUNT_KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-/// The port on which an emulator serves blobs.
-pub const EMULATOR_BLOB_PORT: u16 = 10000;
-/// The port on which an emulator serves queues.
-pub const EMULATOR_QUEUE_PORT: u16 = 10001;
-/// The port on which an emulator serves tables.
-pub const EMULATOR_TABLE_PORT: u16 = 10002;
 const DEFAULT_SUFFIX: &str = "core.windows.net";
+
+/// The port on which an emulator serves a service: Azurite's.
+pub const fn emulator_port(service: Service) -> u16 {
+    match service {
+        Service::Blob => 10000,
+        Service::Queue => 10001,
+        Service::Table => 10002,
+    }
+}
 
 /// How requests are authorised.
 #[derive(Clone, PartialEq, Eq)]
@@ -125,14 +128,17 @@ impl ConnectionString {
 
     /// `UseDevelopmentStorage=true`: the emulators' account on its usual ports.
     pub fn emulator() -> Self {
-        let endpoint = |port| Some(format!("http://127.0.0.1:{port}/{EMULATOR_ACCOUNT_NAME}"));
+        let endpoint = |service| {
+            let port = emulator_port(service);
+            Some(format!("http://127.0.0.1:{port}/{EMULATOR_ACCOUNT_NAME}"))
+        };
         let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
         ConnectionString {
             account: EMULATOR_ACCOUNT_NAME.to_owned(),
             credential: key.map_or(Credential::Anonymous, Credential::Key),
-            blob_endpoint: endpoint(EMULATOR_BLOB_PORT),
-            queue_endpoint: endpoint(EMULATOR_QUEUE_PORT),
-            table_endpoint: endpoint(EMULATOR_TABLE_PORT),
+            blob_endpoint: endpoint(Service::Blob),
+            queue_endpoint: endpoint(Service::Queue),
+            table_endpoint: endpoint(Service::Table),
         }
     }
 

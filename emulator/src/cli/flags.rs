@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use smalt_protocol::Service;
+use smalt_protocol::connection_string::emulator_port;
 
 use super::accounts;
 use super::program::Program;
@@ -52,7 +53,7 @@ pub struct Flags {
     #[arg(long, default_value = "127.0.0.1")]
     pub blob_host: String,
     /// Port of the blob service; 0 takes a free one.
-    #[arg(long, default_value_t = 10000)]
+    #[arg(long, default_value_t = emulator_port(Service::Blob))]
     pub blob_port: u16,
     /// Close a connection to the blob service that is idle for so long; 0 for the default of 30.
     #[arg(long, value_name = "SECONDS")]
@@ -62,7 +63,7 @@ pub struct Flags {
     #[arg(long, default_value = "127.0.0.1")]
     pub queue_host: String,
     /// Port of the queue service; 0 takes a free one.
-    #[arg(long, default_value_t = 10001)]
+    #[arg(long, default_value_t = emulator_port(Service::Queue))]
     pub queue_port: u16,
     /// Close a connection to the queue service that is idle for so long; 0 for the default of 30.
     #[arg(long, value_name = "SECONDS")]
@@ -72,7 +73,7 @@ pub struct Flags {
     #[arg(long, default_value = "127.0.0.1")]
     pub table_host: String,
     /// Port of the table service; 0 takes a free one.
-    #[arg(long, default_value_t = 10002)]
+    #[arg(long, default_value_t = emulator_port(Service::Table))]
     pub table_port: u16,
     /// Close a connection to the table service that is idle for so long; 0 for the default of 30.
     #[arg(long, value_name = "SECONDS")]

@@ -18,12 +18,14 @@ mod tables;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use smalt_protocol::Timestamp;
+use smalt_protocol::{Service as ServiceName, Timestamp};
 
 use self::extents::Extents;
 use self::loki::Database;
 use crate::core::Core;
 use crate::disk::Disk;
+use crate::keys;
+use crate::records::Record as _;
 use crate::store::{Stamp, StoreError, Successor};
 
 const BLOBS: &str = "__azurite_db_blob__.json";
@@ -237,6 +239,20 @@ impl<'a, 'b> Build<'a, 'b> {
             tick: now,
             report: Report::default(),
         }
+    }
+
+    /// The properties of a service in each account.
+    fn services(
+        &mut self,
+        name: ServiceName,
+        services: &[document::Service],
+    ) -> Result<(), AzuriteError> {
+        for service in services {
+            let key = keys::service(service.account(), name.as_str());
+            let properties = service.properties();
+            self.successor.transact(|tx| properties.save(tx, key))?;
+        }
+        Ok(())
     }
 
     /// A tick that nothing else has.

@@ -11,11 +11,11 @@ use tokio::sync::oneshot;
 use super::commit::Commit;
 use super::committer::{Committer, Next, Request};
 use super::config::{Mode, StoreConfig};
+use super::dispatch::{Dispatch, answer_of, ask};
 use super::engine::Engine;
 use super::error::{OpenError, StoreError, StoreResult};
 use super::extents::{Extents, framed_bytes};
 use super::home::{Bare, Home, Purpose};
-use super::lane::{Lane, answer_of, ask};
 use super::maintain::{MaintainReport, Maintenance};
 use super::payload::{self, Payload};
 #[cfg(any(test, feature = "schedule"))]
@@ -37,7 +37,7 @@ pub struct Store(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     shared: Arc<Shared>,
-    lane: Lane,
+    dispatch: Dispatch,
     maintenance: Maintenance,
     saved: Saved,
     /// Held by whoever prepares another state.
@@ -105,10 +105,11 @@ impl Store {
         let shared = Arc::new(Shared::new(config.mode, clock, home, engine, extents));
         let committer = Committer::new(Arc::clone(&shared))?;
         let opened_after = committer.last_tick();
-        let lane = Lane::start(config, committer).map_err(|e| StoreError::Io(e.to_string()))?;
+        let dispatch =
+            Dispatch::start(config, committer).map_err(|e| StoreError::Io(e.to_string()))?;
         Ok(Store(Arc::new(Inner {
             shared,
-            lane,
+            dispatch,
             maintenance: Maintenance::default(),
             saved,
             replacing: Mutex::new(()),
@@ -130,7 +131,7 @@ impl Store {
         Ok(Store(Arc::new(Inner {
             opened_after: committer.last_tick(),
             shared,
-            lane: Lane::Inline(Mutex::new(committer)),
+            dispatch: Dispatch::Inline(Mutex::new(committer)),
             maintenance: Maintenance::default(),
             saved: Saved::default(),
             replacing: Mutex::new(()),
@@ -172,12 +173,12 @@ impl Store {
             let _ = sender.send(result);
         });
         let work = work.awaited_on(self.0.runtime()).meant_for(purpose);
-        self.0.lane.submit(Box::new(work));
+        self.0.dispatch.submit(Box::new(work));
         let closed = || Err(StoreError::Closed.into());
-        match &self.0.lane {
-            Lane::Inline(_) => answer.try_recv().unwrap_or_else(|_| closed()),
+        match &self.0.dispatch {
+            Dispatch::Inline(_) => answer.try_recv().unwrap_or_else(|_| closed()),
             // Tokio's paused clock stands still only while its own blocking pool is busy.
-            Lane::Thread { .. } if self.0.shared.clock.follows_tokio() => {
+            Dispatch::Thread { .. } if self.0.shared.clock.follows_tokio() => {
                 match tokio::task::spawn_blocking(|| answer.blocking_recv()).await {
                     Ok(Ok(result)) => result,
                     _ => closed(),
@@ -191,8 +192,8 @@ impl Store {
     /// waits. A group that is formed now has at most so many commits.
     #[cfg(any(test, feature = "schedule"))]
     pub fn step(&self, most: usize) -> Option<Point> {
-        match &self.0.lane {
-            Lane::Stepped(stepped) => stepped.step(most),
+        match &self.0.dispatch {
+            Dispatch::Stepped(stepped) => stepped.step(most),
             _ => None,
         }
     }
@@ -295,14 +296,14 @@ impl Store {
     /// # Errors
     /// When the store takes no writes.
     pub fn rebase(&self) -> StoreResult<()> {
-        match &self.0.lane {
-            Lane::Inline(committer) => committer.lock().rebase(),
-            Lane::Thread { requests, .. } => {
+        match &self.0.dispatch {
+            Dispatch::Inline(committer) => committer.lock().rebase(),
+            Dispatch::Thread { requests, .. } => {
                 let asked = ask(requests.read().as_ref(), Request::Rebase);
                 asked.and_then(answer_of)
             }
             #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped
+            Dispatch::Stepped(stepped) => stepped
                 .finish(|committer| committer.map_or(Err(StoreError::Closed), Committer::rebase)),
         }
     }
@@ -355,16 +356,16 @@ impl Inner {
     }
 
     pub(super) fn replace(&self, next: Next) -> StoreResult<()> {
-        match &self.lane {
-            Lane::Inline(committer) => committer.lock().replace(next),
-            Lane::Thread { requests, .. } => {
+        match &self.dispatch {
+            Dispatch::Inline(committer) => committer.lock().replace(next),
+            Dispatch::Thread { requests, .. } => {
                 let asked = ask(requests.read().as_ref(), |answer| {
                     Request::Replace(Box::new(next), answer)
                 });
                 asked.and_then(answer_of)
             }
             #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped.finish(|committer| {
+            Dispatch::Stepped(stepped) => stepped.finish(|committer| {
                 committer.map_or(Err(StoreError::Closed), |committer| committer.replace(next))
             }),
         }
@@ -398,9 +399,9 @@ impl Inner {
             let _ = sender.send(result);
         });
         let work = work.meant_for(Purpose::Frees);
-        self.lane.submit(Box::new(work));
+        self.dispatch.submit(Box::new(work));
         #[cfg(any(test, feature = "schedule"))]
-        if let Lane::Stepped(stepped) = &self.lane {
+        if let Dispatch::Stepped(stepped) = &self.dispatch {
             // Whoever would step waits here.
             stepped.finish(|_| ());
         }
@@ -416,8 +417,8 @@ impl Inner {
     /// Waits until no crash brings back a state before the published one. Where every commit is
     /// durable before it is published that is so already.
     pub(super) fn write_out(&self) -> StoreResult<()> {
-        match &self.lane {
-            Lane::Thread { requests, .. } if self.shared.mode == Mode::Fast => {
+        match &self.dispatch {
+            Dispatch::Thread { requests, .. } if self.shared.mode == Mode::Fast => {
                 let asked = ask(requests.read().as_ref(), Request::WriteOut);
                 asked.and_then(answer_of)
             }
@@ -429,8 +430,8 @@ impl Inner {
     /// runtime has threads of its own: another one may stand still.
     fn runtime(&self) -> Option<Handle> {
         let is_driven = |on: &Handle| on.runtime_flavor() == RuntimeFlavor::MultiThread;
-        match &self.lane {
-            Lane::Thread { .. } if !self.shared.clock.follows_tokio() => {
+        match &self.dispatch {
+            Dispatch::Thread { .. } if !self.shared.clock.follows_tokio() => {
                 Handle::try_current().ok().filter(is_driven)
             }
             _ => None,
@@ -441,7 +442,7 @@ impl Inner {
         if !self.shared.begin_close() {
             return Ok(());
         }
-        let synced = self.lane.close();
+        let synced = self.dispatch.close();
         self.shared.end_close();
         synced
     }

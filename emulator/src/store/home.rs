@@ -24,8 +24,7 @@ use bytes::Bytes;
 use super::config::{Mode, StoreConfig};
 use super::engine::{Engine, MemoryEngine};
 use super::error::{OpenError, StoreError, StoreResult};
-use super::keys;
-use super::view::{Stamp, View, Visit, Writes};
+use super::view::{Stamp, View, Visit};
 use crate::disk::Disk;
 
 pub(super) use format::{FORMAT, Format};
@@ -170,31 +169,6 @@ impl View for Bare<'_> {
 
     fn scan(&self, from: &[u8], to: &[u8], visit: &mut Visit<'_>) -> StoreResult<()> {
         self.0.scan(from, to, visit)
-    }
-}
-
-fn begin(engine: &dyn Engine) -> StoreResult<()> {
-    let version = keys::value(&[u64::from(FORMAT)]);
-    engine.apply(&Writes::from([(
-        keys::FORMAT.to_vec(),
-        Some(Bytes::from(version)),
-    )]))?;
-    engine.sync()
-}
-
-fn is_empty(view: &dyn View) -> StoreResult<bool> {
-    let mut empty = true;
-    view.scan(&[], &[0xFF; 2], &mut |_, _| {
-        empty = false;
-        std::ops::ControlFlow::Break(())
-    })?;
-    Ok(empty)
-}
-
-fn cannot_open(path: &Path, error: &dyn std::fmt::Display) -> OpenError {
-    OpenError::Io {
-        path: path.to_owned(),
-        cause: error.to_string(),
     }
 }
 

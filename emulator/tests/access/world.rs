@@ -10,8 +10,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use smalt::{Clock, Config, Emulator, OAuth, Socket, Timestamp, body};
 use smalt_protocol::connection_string::{
-    EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME, EMULATOR_BLOB_PORT, EMULATOR_QUEUE_PORT,
-    EMULATOR_TABLE_PORT,
+    EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME, emulator_port,
 };
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
@@ -339,14 +338,6 @@ pub(crate) fn directory_sas(resource: &str, permissions: &str, expiry: &str) -> 
     sign_lines(&fields, &lines, key().as_bytes())
 }
 
-fn port_of(service: Service) -> u16 {
-    match service {
-        Service::Blob => EMULATOR_BLOB_PORT,
-        Service::Queue => EMULATOR_QUEUE_PORT,
-        Service::Table => EMULATOR_TABLE_PORT,
-    }
-}
-
 fn request(
     (scheme, service): (&str, Service),
     method: &str,
@@ -358,7 +349,7 @@ fn request(
         .method(Method::from_bytes(method.as_bytes()).unwrap())
         .uri(format!(
             "{scheme}://127.0.0.1:{}/{ACCOUNT}{path}",
-            port_of(service)
+            emulator_port(service)
         ));
     for (name, value) in headers {
         request = request.header(*name, *value);

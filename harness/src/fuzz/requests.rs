@@ -9,6 +9,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request};
 use smalt::{Clock, Emulator, Service, Timestamp};
 use smalt_protocol::ApiVersion;
+use smalt_protocol::connection_string::emulator_port;
 
 use crate::servers::access::Access;
 use crate::servers::in_process;
@@ -132,11 +133,7 @@ fn parsed(text: &[u8], access: &Access) -> Option<Request<Bytes>> {
         .into_iter()
         .find(|service| service.as_str().as_bytes() == name)?;
     let path = std::str::from_utf8(line.next()?).ok()?;
-    let port = match service {
-        Service::Blob => 10_000,
-        Service::Queue => 10_001,
-        Service::Table => 10_002,
-    };
+    let port = emulator_port(service);
     let uri = format!("http://127.0.0.1:{port}{}", access.path(path));
     let mut request = Request::builder()
         .method(method)

@@ -269,7 +269,8 @@ fn push_days(xml: &mut XmlWriter, Retention(days): Retention) {
     xml.optional("Days", days.map(|days| days.to_string()).as_deref());
 }
 
-fn push_cors(xml: &mut XmlWriter, rules: &[CorsRule]) {
+/// Writes `Cors`, as both Get and Set have it.
+pub fn push_cors(xml: &mut XmlWriter, rules: &[CorsRule]) {
     if rules.is_empty() {
         return xml.empty("Cors");
     }

@@ -166,10 +166,7 @@ impl Blobs {
     }
 
     pub(super) fn accounts(&self) -> impl Iterator<Item = &str> {
-        let services = self
-            .services
-            .iter()
-            .map(|service| service.account_name.as_str());
+        let services = self.services.iter().map(Service::account);
         services.chain(
             self.containers
                 .iter()
@@ -182,11 +179,7 @@ impl Blobs {
         build: &mut Build<'_, '_>,
         extents: &mut Extents,
     ) -> Result<(), AzuriteError> {
-        for service in &self.services {
-            let key = keys::service(&service.account_name, ServiceName::Blob.as_str());
-            let properties = service.properties();
-            build.successor.transact(|tx| properties.save(tx, key))?;
-        }
+        build.services(ServiceName::Blob, &self.services)?;
         let mut places = Places::default();
         for container in &self.containers {
             let generation = build.tick();

@@ -219,6 +219,10 @@ struct ServiceWebsite {
 }
 
 impl Service {
+    pub(super) fn account(&self) -> &str {
+        &self.account_name
+    }
+
     /// The properties; what the document leaves out is as in a new account.
     pub(super) fn properties(&self) -> ServiceProperties {
         let new = ServiceProperties::default();

@@ -64,10 +64,7 @@ impl Queues {
     }
 
     pub(super) fn accounts(&self) -> impl Iterator<Item = &str> {
-        let services = self
-            .services
-            .iter()
-            .map(|service| service.account_name.as_str());
+        let services = self.services.iter().map(Service::account);
         services.chain(self.queues.iter().map(|queue| queue.account_name.as_str()))
     }
 
@@ -76,11 +73,7 @@ impl Queues {
         build: &mut Build<'_, '_>,
         extents: &mut Extents,
     ) -> Result<(), AzuriteError> {
-        for service in &self.services {
-            let key = keys::service(&service.account_name, ServiceName::Queue.as_str());
-            let properties = service.properties();
-            build.successor.transact(|tx| properties.save(tx, key))?;
-        }
+        build.services(ServiceName::Queue, &self.services)?;
         let mut generations = BTreeMap::new();
         for queue in &self.queues {
             let generation = build.tick();

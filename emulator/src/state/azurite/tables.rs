@@ -61,19 +61,12 @@ impl Tables {
     }
 
     pub(super) fn accounts(&self) -> impl Iterator<Item = &str> {
-        let services = self
-            .services
-            .iter()
-            .map(|service| service.account_name.as_str());
+        let services = self.services.iter().map(Service::account);
         services.chain(self.tables.iter().map(|(table, _)| table.account.as_str()))
     }
 
     pub(super) fn build(&self, build: &mut Build<'_, '_>) -> Result<(), AzuriteError> {
-        for service in &self.services {
-            let key = keys::service(&service.account_name, ServiceName::Table.as_str());
-            let properties = service.properties();
-            build.successor.transact(|tx| properties.save(tx, key))?;
-        }
+        build.services(ServiceName::Table, &self.services)?;
         for (table, entities) in &self.tables {
             let at = |what| {
                 self.database

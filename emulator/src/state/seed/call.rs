@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
+use http::header::CONTENT_LENGTH;
 use http::{Request, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
-use smalt_protocol::{ApiVersion, Service, uri};
+use smalt_protocol::connection_string::emulator_port;
+use smalt_protocol::{ApiVersion, Service};
 
 use super::SeedError;
 use crate::body::{self, Body};
 use crate::disk::{Disk, DiskFile};
 use crate::emulator::Emulator;
+use crate::owner;
 
 /// Bytes of a file that are read at once.
 const PIECE_BYTES: u64 = 64 * 1024;
@@ -147,58 +149,21 @@ impl Call {
     }
 
     fn request(&self, emulator: &Emulator, body: Body) -> Result<Request<Body>, http::Error> {
-        let core = emulator.core();
-        let (port, version) = (port(self.service), ApiVersion::LATEST);
-        let date = match core.config.strict_skew {
-            true => emulator.now(),
-            false => emulator.clock().wall(),
-        };
-        let path = format!("/{}{}", self.account, self.target);
-        let mut headers = self.headers.clone();
-        headers.push(("x-ms-date".to_owned(), date.rfc1123()));
-        headers.push(("x-ms-version".to_owned(), version.to_string()));
-        headers.push(("content-length".to_owned(), self.content.len().to_string()));
-        let shown: Vec<_> = headers
-            .iter()
-            .map(|(n, v)| (n.as_str(), v.as_str()))
-            .collect();
-        let (plain, query) = path.split_once('?').unwrap_or((&path, ""));
-        let input = SigningInput {
-            service: self.service,
-            scheme: Scheme::SharedKey,
-            version,
-            method: self.method,
-            account: &self.account,
-            path: plain,
-            query: &uri::parse_query(query).unwrap_or_default(),
-            headers: &shown,
-        };
-        let keys = core
-            .config
-            .account(&self.account)
-            .map(|account| &account.keys);
-        let signature = keys
-            .and_then(|keys| keys.first())
-            .map(|key| authorization(&input, key.as_bytes()));
+        let port = emulator_port(self.service);
         let mut request = Request::builder()
             .method(self.method)
-            .uri(format!("http://127.0.0.1:{port}{path}"));
-        for (name, value) in &headers {
+            .uri(format!(
+                "http://127.0.0.1:{port}/{}{}",
+                self.account, self.target
+            ))
+            .header("x-ms-version", ApiVersion::LATEST.to_string())
+            .header(CONTENT_LENGTH, self.content.len());
+        for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        if let Some(signature) = signature {
-            request = request.header("authorization", signature);
-        }
-        request.body(body)
-    }
-}
-
-/// Azurite's ports, by which a request in process says which service it is for.
-fn port(service: Service) -> u16 {
-    match service {
-        Service::Blob => 10000,
-        Service::Queue => 10001,
-        Service::Table => 10002,
+        let mut request = request.body(body)?;
+        owner::sign(emulator.core(), self.service, &self.account, &mut request)?;
+        Ok(request)
     }
 }
 

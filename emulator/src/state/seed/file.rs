@@ -11,7 +11,8 @@ use smalt_protocol::Service;
 use smalt_protocol::connection_string::EMULATOR_ACCOUNT_NAME;
 use smalt_protocol::table::key::{entity_path, table_path};
 use smalt_protocol::uri::{self, encode_path};
-use smalt_protocol::xml::XmlWriter;
+use smalt_protocol::xml::service_properties::push_cors;
+use smalt_protocol::xml::{CorsRule, XmlWriter};
 use toml::Spanned;
 
 use super::call::{Call, Content};
@@ -138,6 +139,18 @@ struct Cors {
     exposed_headers: Vec<String>,
     #[serde(default)]
     max_age_s: u32,
+}
+
+impl Cors {
+    fn rule(&self) -> CorsRule {
+        CorsRule {
+            methods: self.methods.clone(),
+            origins: self.origins.clone(),
+            allowed_headers: self.allowed_headers.clone(),
+            exposed_headers: self.exposed_headers.clone(),
+            max_age_s: self.max_age_s,
+        }
+    }
 }
 
 /// Reads a seed; files that it names are looked for beside it.
@@ -448,17 +461,8 @@ fn tags(pairs: &BTreeMap<String, String>) -> Option<String> {
 fn properties(seed: &ServiceSeed) -> Vec<u8> {
     let mut document = XmlWriter::new();
     document.open("StorageServiceProperties");
-    document.open("Cors");
-    for rule in &seed.cors {
-        document.open("CorsRule");
-        document.element("AllowedOrigins", &rule.origins.join(","));
-        document.element("AllowedMethods", &rule.methods.join(","));
-        document.element("AllowedHeaders", &rule.allowed_headers.join(","));
-        document.element("ExposedHeaders", &rule.exposed_headers.join(","));
-        document.element("MaxAgeInSeconds", &rule.max_age_s.to_string());
-        document.close("CorsRule");
-    }
-    document.close("Cors");
+    let rules: Vec<CorsRule> = seed.cors.iter().map(Cors::rule).collect();
+    push_cors(&mut document, &rules);
     if let Some(version) = &seed.default_version {
         document.element("DefaultServiceVersion", version);
     }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::format::{FIRST_INDEX, FORMAT, Format};
 use super::found::{COPY_PREFIX, ENGINE_PREFIX, Found};
 use super::watch::Watch;
-use super::{Bare, begin, cannot_open, io_error, is_empty};
+use super::{Bare, io_error};
 use crate::disk::{
     Disk, LOCK_TRIES_MAX, copy_dir, files_below, read_small, replace_small, wait_for_lock,
 };
@@ -22,7 +23,7 @@ use crate::store::error::{OpenError, StoreError, StoreResult};
 use crate::store::failpoint;
 use crate::store::keys;
 use crate::store::sled_engine::SledEngine;
-use crate::store::view::View;
+use crate::store::view::{View, Writes};
 
 /// A directory that this process has taken.
 pub(in crate::store) struct Files {
@@ -337,4 +338,29 @@ fn lock(disk: &dyn Disk, dir: &Path) -> io::Result<Option<Box<dyn Any + Send + S
         wait_for_lock();
     }
     disk.lock(&dir.join("lock"))
+}
+
+fn begin(engine: &dyn Engine) -> StoreResult<()> {
+    let version = keys::value(&[u64::from(FORMAT)]);
+    engine.apply(&Writes::from([(
+        keys::FORMAT.to_vec(),
+        Some(Bytes::from(version)),
+    )]))?;
+    engine.sync()
+}
+
+fn is_empty(view: &dyn View) -> StoreResult<bool> {
+    let mut empty = true;
+    view.scan(&[], &[0xFF; 2], &mut |_, _| {
+        empty = false;
+        std::ops::ControlFlow::Break(())
+    })?;
+    Ok(empty)
+}
+
+fn cannot_open(path: &Path, error: &dyn std::fmt::Display) -> OpenError {
+    OpenError::Io {
+        path: path.to_owned(),
+        cause: error.to_string(),
+    }
 }

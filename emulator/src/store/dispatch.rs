@@ -18,7 +18,7 @@ use crate::planted::carry;
         reason = "the model checker's locks are large"
     )
 )]
-pub(super) enum Lane {
+pub(super) enum Dispatch {
     Inline(Mutex<Committer>),
     Thread {
         /// Taken by the close, whose request is therefore the last one that the thread is sent.
@@ -29,21 +29,21 @@ pub(super) enum Lane {
     Stepped(Stepped),
 }
 
-impl Lane {
+impl Dispatch {
     /// Starts it.
     pub(super) fn start(config: &StoreConfig, committer: Committer) -> std::io::Result<Self> {
         #[cfg(any(test, feature = "schedule"))]
         if config.stepped {
-            return Ok(Lane::Stepped(Stepped::new(committer)));
+            return Ok(Dispatch::Stepped(Stepped::new(committer)));
         }
         if config.mode == Mode::Memory && !IS_CHECKED {
-            return Ok(Lane::Inline(Mutex::new(committer)));
+            return Ok(Dispatch::Inline(Mutex::new(committer)));
         }
         let (requests, waiting) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("smalt-commit".to_owned())
             .spawn(carry(move || committer.serve(&waiting)))?;
-        Ok(Lane::Thread {
+        Ok(Dispatch::Thread {
             requests: RwLock::new(Some(requests)),
             thread: Mutex::new(Some(thread)),
         })
@@ -52,8 +52,8 @@ impl Lane {
     /// Hands a commit to the committer; a store that is closed answers at once.
     pub(super) fn submit(&self, work: Box<dyn Work>) {
         match self {
-            Lane::Inline(committer) => committer.lock().run(vec![work]),
-            Lane::Thread { requests, .. } => {
+            Dispatch::Inline(committer) => committer.lock().run(vec![work]),
+            Dispatch::Thread { requests, .. } => {
                 let refused = match &*requests.read() {
                     Some(requests) => requests.send(Request::Commit(work)).err(),
                     None => Some(mpsc::SendError(Request::Commit(work))),
@@ -63,19 +63,19 @@ impl Lane {
                 }
             }
             #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped.submit(work),
+            Dispatch::Stepped(stepped) => stepped.submit(work),
         }
     }
 
     /// Ends the committer behind the commits that wait; whether everything is durable then.
     pub(super) fn close(&self) -> StoreResult<()> {
         match self {
-            Lane::Inline(committer) => {
+            Dispatch::Inline(committer) => {
                 // Waits for a commit that is under way on another thread.
                 drop(committer.lock());
                 Ok(())
             }
-            Lane::Thread { requests, thread } => {
+            Dispatch::Thread { requests, thread } => {
                 let last = requests.write().take();
                 let synced = ask(last.as_ref(), Request::Close).and_then(answer_of);
                 if let Some(thread) = thread.lock().take()
@@ -87,7 +87,7 @@ impl Lane {
                 synced
             }
             #[cfg(any(test, feature = "schedule"))]
-            Lane::Stepped(stepped) => stepped.close(),
+            Dispatch::Stepped(stepped) => stepped.close(),
         }
     }
 }
