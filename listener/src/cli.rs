@@ -8,7 +8,6 @@ mod exit;
 mod flags;
 mod inspect;
 mod listen;
-mod log;
 mod notify;
 mod partitions;
 mod plan;
@@ -17,7 +16,6 @@ mod program;
 mod progress;
 mod send;
 mod serve;
-mod signals;
 mod stats;
 mod storage;
 mod token;
@@ -26,15 +24,23 @@ mod validate;
 mod web;
 
 #[cfg(test)]
+#[path = "cli/log_tests.rs"]
+mod log_tests;
+#[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use smalt_listener::config::ConfigError;
 use smalt_listener::config::connection::ConnectionLayer;
-use smalt_sleeve::Identity;
+use smalt_listener::config::file::{ConfigFile, load};
+use smalt_worker::access::Auth;
+use smalt_worker::log;
+use smalt_worker::process::Process;
+use smalt_worker::secret::Secret;
 
 use self::flags::WorkFlags;
 
@@ -85,30 +91,11 @@ pub(crate) struct Common {
     connection: ConnectionFlags,
     /// How log lines are written, to standard error.
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
-    pub(crate) log: LogFormat,
+    pub(crate) log: log::Format,
     /// What is logged: error, warn, info, debug, trace, or a filter of tracing.
     /// When absent: info for `run` and `once`, warn for the others.
     #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-/// Whose token opens the account.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Auth {
-    /// A service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a pod's
-    /// workload (`AZURE_FEDERATED_TOKEN_FILE`), else who is logged in with the Azure CLI.
-    Entra,
-    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
-    ManagedIdentity,
 }
 
 /// Which account. A secret may be written as `env:NAME` or `file:/path`.
@@ -150,6 +137,14 @@ struct ConnectionFlags {
 }
 
 impl Common {
+    /// The configuration file; an empty one where none is named.
+    pub(crate) fn file(&self) -> Result<ConfigFile, ConfigError> {
+        match &self.config {
+            Some(path) => load(path, &Process),
+            None => Ok(ConfigFile::default()),
+        }
+    }
+
     /// The account's name, when a flag gives it.
     pub(crate) fn account_flag(&self) -> Option<String> {
         self.connection.account.clone()
@@ -159,14 +154,11 @@ impl Common {
     pub(crate) fn connection_layer(&self) -> ConnectionLayer {
         let c = self.connection.clone();
         ConnectionLayer {
-            connection_string: c.connection_string,
+            connection_string: c.connection_string.as_deref().map(Secret::parse),
             account: c.account,
-            account_key: c.account_key,
-            sas: c.sas,
-            auth: c.auth.map(|auth| match auth {
-                Auth::Entra => Identity::Entra,
-                Auth::ManagedIdentity => Identity::ManagedIdentity,
-            }),
+            account_key: c.account_key.as_deref().map(Secret::parse),
+            sas: c.sas.as_deref().map(Secret::parse),
+            auth: c.auth.map(Into::into),
             endpoint: c.endpoint,
             ca_file: c.ca_file,
             connect_to: c.connect_to,
@@ -225,9 +217,13 @@ pub(crate) fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    let works = matches!(cli.command, Command::Run(_) | Command::Once(_));
-    if let Err(error) = log::init(&cli.common, !works) {
-        return exit::failed(&error);
+    let by_default = match cli.command {
+        Command::Run(_) | Command::Once(_) => "info",
+        _ => "warn",
+    };
+    let level = cli.common.log_level.as_deref().unwrap_or(by_default);
+    if let Err(error) = log::start(cli.common.log, level) {
+        return exit::failed(&error.into());
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -14,7 +14,7 @@ use crate::payload::PayloadStore;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
 use crate::rules::envelope::trace;
-use crate::sentinel::Answer;
+use crate::rules::sentinel::Answer;
 use crate::signal::Signal;
 
 /// What the whole listener is doing.

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobItem, ErrorKind, PortError};
+use smalt_worker::budget::next_day;
 
 use crate::accounts::Place;
-use crate::budget;
 use crate::decide::Decision;
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
@@ -171,7 +171,7 @@ async fn step_in(
         Choice::Idle { until } => Step::Idle(until.since(now)),
         Choice::Wait { until } => Step::Wait(until.since(now)),
         Choice::Reclaim { .. } | Choice::List { .. } if core.exceeds_budget(CALLS_PER_PAGE) => {
-            Step::Spent(budget::next_day(now))
+            Step::Spent(next_day(now))
         }
         Choice::Close => {
             let next = schedule::next_mark(&core.config.schedule, document.next_due, now);

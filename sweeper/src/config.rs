@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 
-use crate::budget::Budget;
 use crate::decide::Policy;
 use crate::guard::Guard;
 use crate::schedule::Schedule;
+use smalt_worker::budget::Budget;
 
 /// Azure's bounds of a lease in seconds (Lease Blob).
 pub const LEASE_S: std::ops::RangeInclusive<u32> = 15..=60;
@@ -184,8 +184,7 @@ impl SweeperConfig {
         let every = self.schedule.every;
         let fraction = self.guard.max_fraction;
         let is_money = |money: f64| money.is_finite() && money >= 0.0;
-        let is_budget =
-            |b: Budget| is_money(b.max_cost_per_day) && is_money(b.per_10k_transactions);
+        let is_budget = |b: Budget| is_money(b.max_cost_per_day) && is_money(b.price_per_10k);
         let checks = [
             (!LEASE_S.contains(&self.lease_s), "lease must be 15s to 60s"),
             (

@@ -13,8 +13,8 @@ use crate::destination;
 use crate::glob;
 use crate::outcome::Outcome;
 use crate::rule;
-use crate::span;
 use crate::ttl::{self, TimeToLive};
+use smalt_worker::span;
 
 /// One check of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -73,7 +73,6 @@ mod scope;
 pub mod settings;
 mod shared;
 mod source;
-pub mod span;
 pub mod state;
 mod store;
 pub mod summary;

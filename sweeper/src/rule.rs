@@ -7,7 +7,7 @@ use smalt_sleeve::port::{BlobProperties, metadata_value};
 
 use crate::decide::Policy;
 use crate::plan::bytes;
-use crate::span;
+use smalt_worker::span;
 
 /// A time to live for blobs that carry none. All that it asks for must fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 
 use crate::planted::planted;
-use crate::span;
+use smalt_worker::span;
 
 /// What a `TimeToLive` value says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,13 +33,24 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-shim", &[]),
     // Apart from the workspace: nothing links to it.
     ("smalt-fuzz", &["smalt-harness"]),
+    ("smalt-worker", &["smalt-protocol", "smalt-sleeve"]),
     (
         "smalt-sweeper",
-        &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
+        &[
+            "smalt-protocol",
+            "smalt-planted",
+            "smalt-sleeve",
+            "smalt-worker",
+        ],
     ),
     (
         "smalt-listener",
-        &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
+        &[
+            "smalt-protocol",
+            "smalt-planted",
+            "smalt-sleeve",
+            "smalt-worker",
+        ],
     ),
     (
         "smalt-harness",
@@ -49,6 +60,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "smalt-model",
             "smalt",
             "smalt-sleeve",
+            "smalt-worker",
             "smalt-sweeper",
             "smalt-listener",
         ],

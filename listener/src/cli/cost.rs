@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use smalt_listener::config::duration;
 use smalt_listener::rules::cost::{
     Calendar, Capacity, DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K, IDLE_HOURS, Polling, cost,
     message_requests, sentinel_requests,
 };
+use smalt_worker::span;
 
 use super::web;
 
@@ -42,7 +42,7 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     tasks: f64,
     /// From one poll of a task to its next.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     interval: Duration,
     /// Idle hours of a working day.
     #[arg(long, value_name = "H", default_value_t = IDLE_HOURS, value_parser = hours)]
@@ -76,7 +76,7 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "N", value_parser = amount, requires = "run_time")]
     requests: Option<f64>,
     /// How long that run took.
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "requests")]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "requests")]
     run_time: Option<Duration>,
     /// One JSON object.
     #[arg(long)]

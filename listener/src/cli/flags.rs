@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use smalt_listener::config::Policy;
-use smalt_listener::config::duration;
 use smalt_listener::config::file::{
     HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer, TriggerLayer,
 };
 use smalt_listener::config::idle_tasks::IdleTasks;
 use smalt_listener::config::profile::Profile;
 use smalt_listener::handler::exec::CommandLine;
+use smalt_worker::span;
 
 /// How the body is written into the text of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -90,10 +90,10 @@ pub(crate) struct ListenFlags {
     #[arg(long, value_name = "URL", env = "LISTENER_HTTP")]
     http: Option<String>,
     /// Most time for one message.
-    #[arg(long, value_name = "TIME", env = "LISTENER_TIMEOUT", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_TIMEOUT", value_parser = span::parse)]
     timeout: Option<Duration>,
     /// How long a taken message is hidden at a time; renewed at half.
-    #[arg(long, value_name = "TIME", env = "LISTENER_VISIBILITY", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_VISIBILITY", value_parser = span::parse)]
     visibility: Option<Duration>,
     /// Attempts before a message goes to the poison queue.
     #[arg(long, value_name = "N", env = "LISTENER_MAX_DEQUEUE")]
@@ -105,7 +105,7 @@ pub(crate) struct ListenFlags {
         env = "LISTENER_RETRY",
         value_delimiter = ','
     )]
-    #[arg(value_parser = duration::parse)]
+    #[arg(value_parser = span::parse)]
     retry: Option<Vec<Duration>>,
     /// Poison queue; by default the queue's name with -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
@@ -139,7 +139,7 @@ pub(crate) struct ScaleFlags {
     #[arg(long, value_name = "N", env = "LISTENER_IDLE_TASKS")]
     idle_tasks: Option<IdleTasks>,
     /// Longest idle interval.
-    #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = span::parse)]
     idle_max: Option<Duration>,
     /// How the number of tasks is chosen.
     #[arg(long, env = "LISTENER_POLICY")]
@@ -154,7 +154,7 @@ pub(crate) struct ScaleFlags {
     #[arg(long, value_name = "MONEY", env = "LISTENER_PRICE")]
     pub(crate) price: Option<f64>,
     /// Most time for running handlers after the order to stop.
-    #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = span::parse)]
     pub(crate) grace: Option<Duration>,
     /// Name of this worker in logs and requests.
     #[arg(long, value_name = "NAME", env = "LISTENER_WORKER_ID")]
@@ -181,7 +181,7 @@ pub(crate) struct LookFlags {
 impl ListenFlags {
     /// The flags as a layer over the file.
     pub(crate) fn layer(&self) -> QueueLayer {
-        let human = |d: Option<Duration>| d.map(duration::Human);
+        let human = |d: Option<Duration>| d.map(span::Span);
         let s = &self.scale;
         QueueLayer {
             profile: self.profile,
@@ -190,7 +190,7 @@ impl ListenFlags {
             retry: self
                 .retry
                 .as_ref()
-                .map(|delays| delays.iter().copied().map(duration::Human).collect()),
+                .map(|delays| delays.iter().copied().map(span::Span).collect()),
             idle: IdleLayer {
                 min: None,
                 max: human(s.idle_max),

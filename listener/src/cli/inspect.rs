@@ -14,7 +14,7 @@ use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 
 use super::flags;
 use super::storage::{self, Retries};
-use super::{Common, listen, partitions};
+use super::{Common, partitions};
 
 /// Flags of `peek`.
 #[derive(Args)]
@@ -37,7 +37,7 @@ pub(crate) struct PeekFlags {
 /// Shows waiting messages.
 pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     let set = partitions::of(&file, &flags.queue)?;
     let queues = partitions::queues(&storage, set.as_ref(), &flags.queue).await?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
 use smalt_listener::config::queue_name;
-use smalt_listener::config::secret::{Process, Sources};
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
 use smalt_listener::partition::PartitionSettings;
-use smalt_listener::rules::budget::Budget;
 use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
 use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
+use smalt_worker::budget::Budget;
+use smalt_worker::process::{Process, Sources};
 
 use super::flags::ListenFlags;
 use super::program;

@@ -231,9 +231,9 @@ const HOSTILE: &str = "\u{1b}[31mRED\u{9b}2J\r\nERROR forged\u{85}\u{2028}\u{202
 /// indented, makes a line of its own. JSON stays the same document.
 #[test]
 fn no_text_output_steers_a_terminal() {
-    use smalt_listener::config::effective::{Setting, Source};
     use smalt_protocol::Timestamp;
     use smalt_protocol::terminal::steers;
+    use smalt_worker::settings::{Setting, Source};
     let message = smalt_sleeve::port::QueueMessage {
         id: HOSTILE.to_owned(),
         text: HOSTILE.to_owned(),
@@ -244,7 +244,7 @@ fn no_text_output_steers_a_terminal() {
         next_visible: None,
     };
     let setting = Setting {
-        key: "handler.exec",
+        key: "handler.exec".to_owned(),
         value: HOSTILE.to_owned(),
         source: Source::Environment(HOSTILE.to_owned()),
     };

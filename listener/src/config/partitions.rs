@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::ConfigError;
-use super::duration::Human;
 use crate::partition::PartitionSettings;
+use smalt_worker::span::Span;
 
 /// Container of the maps where nobody names another.
 const CONTAINER: &str = "listener-partitions";
@@ -18,7 +18,7 @@ pub struct PartitionsLayer {
     /// Container of the map.
     pub container: Option<String>,
     /// How long a sender may trust the map.
-    pub max_age: Option<Human>,
+    pub max_age: Option<Span>,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ enum Written {
 struct Table {
     count: Option<u32>,
     container: Option<String>,
-    max_age: Option<Human>,
+    max_age: Option<Span>,
 }
 
 impl From<Written> for PartitionsLayer {
@@ -94,7 +94,7 @@ impl PartitionsLayer {
         };
         let container = self.container.as_deref().unwrap_or(CONTAINER);
         let mut settings = PartitionSettings::new(name, count, container);
-        settings.max_age = self.max_age.map_or(settings.max_age, |Human(age)| age);
+        settings.max_age = self.max_age.map_or(settings.max_age, |Span(age)| age);
         Ok(Some(settings))
     }
 }

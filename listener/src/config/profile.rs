@@ -119,12 +119,14 @@ impl TryFrom<String> for Profile {
 
 #[cfg(test)]
 mod tests {
+    use smalt_worker::settings::{Setting, Source};
+
     use super::*;
-    use crate::config::effective::{Setting, Source, settings};
+    use crate::config::effective::settings;
     use crate::config::file::QueueLayer;
 
     /// What a profile changes, as `validate` shows it.
-    fn changed(profile: Profile) -> Vec<(&'static str, String)> {
+    fn changed(profile: Profile) -> Vec<(String, String)> {
         let merged = QueueLayer {
             name: Some("orders".to_owned()),
             profile: Some(profile),
@@ -132,7 +134,7 @@ mod tests {
         };
         let config = merged.settings("w").unwrap();
         let rows = settings(&config, &merged, &merged, &merged, &|_| None);
-        let by_profile = |row: &Setting| row.source == Source::Profile(profile);
+        let by_profile = |row: &Setting| row.source == Source::Profile(profile.to_string());
         let rows = rows.into_iter().filter(by_profile);
         rows.map(|row| (row.key, row.value)).collect()
     }
@@ -153,7 +155,10 @@ mod tests {
         ];
         for (profile, wanted) in Profile::ALL.into_iter().zip(wanted) {
             let found = changed(profile);
-            let found: Vec<_> = found.iter().map(|(key, v)| (*key, v.as_str())).collect();
+            let found: Vec<_> = found
+                .iter()
+                .map(|(key, v)| (key.as_str(), v.as_str()))
+                .collect();
             assert_eq!(found, wanted, "{profile}");
             profile.config("orders").validate().unwrap();
         }

@@ -4,8 +4,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use smalt_protocol::terminal::lines;
 use smalt_sweeper::SweepError;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::upkeep::{Migrated, Unlocked};
+use smalt_worker::exit;
 
 use super::common::{Common, sweeper};
 use crate::show;

@@ -2,50 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use smalt_sleeve::port::DeleteSnapshots;
+use smalt_worker::access::Access;
+use smalt_worker::secret::Secret;
+use smalt_worker::settings::{Setting, Source};
+use smalt_worker::span;
 use toml::{Table, Value};
 
-use super::{AccountSettings, Secret, Settings, SettingsError, layers};
+use super::{Settings, SettingsError, layers};
 use crate::config::{Collision, StateBackend, SweeperConfig, TagPolicy};
 use crate::decide::Rule;
-use crate::span;
-
-/// Where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// A flag of the command line.
-    Flag,
-    /// This variable of the environment.
-    Environment(String),
-    /// The configuration file.
-    File,
-    /// Nobody said anything else.
-    Default,
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Source::Flag => f.write_str("flag"),
-            Source::Environment(name) => f.write_str(name),
-            Source::File => f.write_str("file"),
-            Source::Default => f.write_str("default"),
-        }
-    }
-}
-
-/// One value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Setting {
-    /// Its path in the file.
-    pub key: String,
-    /// As it counts; secrets are masked.
-    pub value: String,
-    /// Where it comes from.
-    pub source: Source,
-}
 
 /// Gathers as [`super::gather`] does, and says where each value comes from.
 ///
@@ -138,8 +104,8 @@ fn listed(settings: &Settings) -> Vec<(String, String)> {
     values
 }
 
-fn account_fields(account: &AccountSettings) -> Vec<(&'static str, String)> {
-    let secret = |value: &Option<Secret>| value.as_ref().map(shown);
+fn account_fields(account: &Access) -> Vec<(&'static str, String)> {
+    let secret = |value: &Option<Secret>| value.as_ref().map(Secret::shown);
     let fields = [
         ("connection_string", secret(&account.connection_string)),
         ("name", account.name.clone()),
@@ -152,14 +118,6 @@ fn account_fields(account: &AccountSettings) -> Vec<(&'static str, String)> {
     given
         .filter_map(|(field, value)| Some((field, value?)))
         .collect()
-}
-
-/// A reference as it stands, a secret masked; the development account's string is none.
-fn shown(secret: &Secret) -> String {
-    match secret {
-        Secret::Inline(text) if !secret.is_inline_secret() => text.clone(),
-        other => format!("{other:?}"),
-    }
 }
 
 fn worker(config: &SweeperConfig) -> Vec<(&'static str, String)> {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use smalt_protocol::Size;
+use smalt_worker::span::Span;
 
-use super::schema::Span;
 use super::{SettingsError, wrong};
 use crate::decide::Rule;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
-use smalt_sleeve::Identity;
+use serde::Deserialize;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
+use smalt_worker::access::Access;
+use smalt_worker::span::Span;
 
 use super::rules::RuleEntry;
-use super::{Secret, Settings, SettingsError, sound, wrong};
-use crate::budget::Budget;
+use super::{Settings, SettingsError, sound, wrong};
 use crate::config::{
     Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
 };
@@ -20,36 +20,18 @@ use crate::glob::PATTERN_CHARS_MAX;
 use crate::guard::Guard;
 use crate::plan::Prices;
 use crate::schedule::Schedule;
-use crate::span;
 use crate::ttl::TtlFormat;
+use smalt_worker::budget::Budget;
 
 /// Blobs per page in the original design (S21).
 const COMPAT_PAGE_SIZE: u32 = 100;
-
-/// How an account is opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AccountSettings {
-    /// All in one.
-    pub connection_string: Option<Secret>,
-    /// Account name.
-    pub name: Option<String>,
-    /// Shared key, base64.
-    pub key: Option<Secret>,
-    /// Shared access signature, with or without `?`.
-    pub sas: Option<Secret>,
-    /// Whose token of Entra ID opens it, in place of a secret.
-    pub auth: Option<Identity>,
-    /// Blob endpoint; that of the public cloud when absent.
-    pub endpoint: Option<String>,
-}
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     allow_inline_secrets: bool,
-    account: BTreeMap<String, AccountSettings>,
+    account: BTreeMap<String, Access>,
     connection: Connection,
     sweeper: Sweeper,
 }
@@ -194,19 +176,6 @@ enum Leased {
     Skip,
 }
 
-/// A length of time as text.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Span(pub(super) Duration);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        span::parse(&text)
-            .map(Span)
-            .map_err(serde::de::Error::custom)
-    }
-}
-
 fn or(span: Option<Span>, default: Duration) -> Duration {
     span.map_or(default, |span| span.0)
 }
@@ -335,7 +304,7 @@ impl Sweeper {
         let max_cost_per_day = self.guard.max_cost_per_day.filter(|max| *max != 0.0)?;
         Some(Budget {
             max_cost_per_day,
-            per_10k_transactions: self.prices.prices().per_10k_transactions,
+            price_per_10k: self.prices.prices().per_10k_transactions,
         })
     }
 
