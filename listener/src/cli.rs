@@ -52,7 +52,7 @@ Examples:
   Put messages, one per line of a file:
     smalt-listener send --queue orders < orders.txt
 
-  Work a queue off for good, ten minutes per message at most, by an HTTP endpoint:
+  Process a queue, ten minutes per message at most, by an HTTP endpoint:
     smalt-listener run --queue orders --http http://127.0.0.1:8080/orders --timeout 10m
 
   See what waits, and what failed; put back what failed:
@@ -71,7 +71,7 @@ Exit codes: 0 done or stopped in order, 1 some messages were not handled, 2 usag
 3 access denied, 4 storage or queue not there, 5 the day's budget is spent, 7 grace time exceeded,
 130 second interrupt.";
 
-/// Works Azure Storage queues off with a command or an HTTP endpoint, scaling itself.
+/// Processes Azure Storage queues with a command or an HTTP endpoint, and scales itself.
 #[derive(Parser)]
 #[command(name = "smalt-listener", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -170,10 +170,10 @@ impl Common {
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Work queues off until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
+    /// Process queues until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
     /// Ctrl-C aborts).
     Run(WorkFlags),
-    /// Work queues off until they are empty, then exit.
+    /// Process queues until they are empty, then exit.
     Once(WorkFlags),
     /// Put messages: from arguments, files, or the lines of standard input.
     Send(send::SendFlags),
@@ -187,7 +187,7 @@ pub(crate) enum Command {
     Partitions(partitions::PartitionFlags),
     /// Wake a listener in another process: after the last message was put.
     Notify(notify::NotifyFlags),
-    /// Reckon what polling costs, and what one queue carries.
+    /// Estimate polling costs, and the throughput of one queue.
     #[command(after_help = cost::EXAMPLES)]
     Cost(cost::CostFlags),
     /// Check flags, environment and file as `run` would take them; show each value's source.

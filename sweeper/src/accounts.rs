@@ -64,7 +64,7 @@ impl Accounts {
     pub(crate) fn place(&self, element: &Container) -> Result<Place, String> {
         let container = element.container_name();
         if !destination::is_container_name(&container) {
-            return Err(format!("`{container}` is no container name"));
+            return Err(format!("`{container}` is not a container name"));
         }
         let storage = self.storage_of(element)?;
         Ok(Place { storage, container })
@@ -83,7 +83,7 @@ impl Accounts {
                 .cloned()
                 .ok_or_else(|| "the element names neither uri nor credential".to_owned());
         };
-        let parsed = uri::parse(text).ok_or("its uri is no URI of a container")?;
+        let parsed = uri::parse(text).ok_or("its `uri` is not the URI of a container")?;
         if parsed.sas.is_empty() {
             return self
                 .by_name

@@ -136,7 +136,7 @@ fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn S
 
 /// Opens a container URI with a SAS, as documents of version 1 hold it.
 fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
-    let parsed = uri::parse(text).context("it is no URI of a container")?;
+    let parsed = uri::parse(text).context("the text is not the URI of a container")?;
     let credential = Credential::sas(&parsed.sas)?;
     let account = Account::new(&parsed.account, Some(&parsed.endpoint), None, credential)?;
     storage(account, transport)

@@ -305,7 +305,7 @@ fn destination(
                 Outcome::DbcSelf => "that is the blob itself",
                 Outcome::DbcSwept => "that place is swept itself",
                 Outcome::DbcNotAllowed => refused.as_deref().unwrap_or_default(),
-                _ => "that is no valid place",
+                _ => "that is not a valid place",
             };
             let found = format!("{whose} {dead:?}: {why}");
             checks.add("destination", Some(outcome), found);

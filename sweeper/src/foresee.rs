@@ -114,9 +114,8 @@ async fn plan_container(
             page_size: core.config.page_size,
             tags: asks_for_tags(&core.policy().rules),
         };
-        let cx = core.context("plan");
-        let call = || place.storage.list_blobs(&cx, &place.container, &list);
-        let listed = core.calls.repeated(&core.entropy, "list_blobs", call).await;
+        let account = core.paced(place.storage.as_ref(), "plan");
+        let listed = account.list_blobs(&place.container, &list).await;
         let page = listed.map_err(|error| shown(&error))?;
         let decided: Vec<Decision> = page
             .blobs

@@ -62,6 +62,7 @@ pub mod mark;
 mod monitor;
 mod mover;
 pub mod outcome;
+mod paced;
 pub mod plan;
 mod planted;
 pub mod provenance;

@@ -59,7 +59,7 @@ impl std::fmt::Display for TtlFormat {
 /// A format name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
+    "`{0}` is not a TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
      such as `dd.MM.yyyy HH:mm:ss`"
 )]
 pub struct UnknownFormat(pub String);

@@ -306,10 +306,8 @@ impl<'a> Pages<'a> {
             page_size: core.config.page_size,
             tags: false,
         };
-        let cx = core.context("undo");
-        let call = || search.account.list_blobs(&cx, container, &list);
-        let calls = &core.calls;
-        let page = calls.repeated(&core.entropy, "list_blobs", call).await?;
+        let account = core.paced(search.account.as_ref(), "undo");
+        let page = account.list_blobs(container, &list).await?;
         self.marker = page.next_marker;
         self.ended = self.marker.is_none();
         Ok(Some(page.blobs))

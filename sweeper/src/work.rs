@@ -3,7 +3,6 @@
 use std::pin::pin;
 
 use futures_util::stream::{self, StreamExt};
-use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
     BlobId, BlobItem, BlobProperties, Conditions, DeleteSnapshots, ErrorKind, PortError, PortResult,
 };
@@ -164,7 +163,7 @@ async fn handle(
             break done;
         }
         looks += 1;
-        match look_again(core, page, &blob).await {
+        match page.source(core).blob_properties(&blob).await {
             Ok((newer, now)) => {
                 let storage = page.place.storage.as_ref();
                 let newer = carried::with_tags(core, storage, &blob, newer).await;
@@ -191,18 +190,6 @@ async fn handle(
     };
     record.log(&page.page.id, Some(began.elapsed()));
     record
-}
-
-async fn look_again(
-    core: &Core,
-    page: &ClaimedPage,
-    blob: &BlobId,
-) -> PortResult<(BlobProperties, Timestamp)> {
-    let cx = core.context(&page.page.id);
-    let call = || page.place.storage.blob_properties(&cx, blob);
-    core.calls
-        .repeated(&core.entropy, "blob_properties", call)
-        .await
 }
 
 async fn execute(
@@ -238,7 +225,6 @@ pub(crate) async fn delete(
     blob: &BlobId,
     seen: &BlobProperties,
 ) -> PortResult<()> {
-    let cx = core.context(&page.page.id);
     let mut conditions = Conditions::matching(&seen.etag);
     conditions.if_match = conditions
         .if_match
@@ -246,14 +232,8 @@ pub(crate) async fn delete(
     conditions.if_tags = tag_condition(&core.policy(), &page.place.container, &blob.name, seen);
     let snapshots = Some(core.config.snapshots).filter(|_| !planted("snapshots-go-too"));
     let snapshots = snapshots.unwrap_or(DeleteSnapshots::Include);
-    let call = || {
-        page.place
-            .storage
-            .delete_blob(&cx, blob, &conditions, snapshots)
-    };
-    core.calls
-        .repeated(&core.entropy, "delete_blob", call)
-        .await
+    let source = page.source(core);
+    source.delete_blob(blob, &conditions, snapshots).await
 }
 
 /// The outcome for a failed call on the source (D1, D4).

@@ -57,7 +57,7 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "PRICE", default_value_t = EXAMPLE_PRICE_PER_10K)]
     #[arg(value_parser = amount, env = "LISTENER_PRICE")]
     price: f64,
-    /// Messages that are put and worked off in a month.
+    /// Messages that are put and processed in a month.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     messages: f64,
     /// Renewals per message.
@@ -69,10 +69,10 @@ pub(crate) struct CostFlags {
     /// Messages per second that shall pass: says how many queues that needs.
     #[arg(long, value_name = "N", value_parser = positive)]
     target: Option<f64>,
-    /// Reckon from a listener that runs: the URL of its /metrics.
+    /// Estimate from a running listener: the URL of its /metrics.
     #[arg(long = "from-metrics", visible_alias = "metrics", value_name = "URL")]
     from_metrics: Option<String>,
-    /// Reckon from the report of a run: `requests` of its line `finished`.
+    /// Estimate from the report of a run: `requests` of its line `finished`.
     #[arg(long, value_name = "N", value_parser = amount, requires = "run_time")]
     requests: Option<f64>,
     /// How long that run took.
@@ -112,7 +112,7 @@ struct Line {
     requests: f64,
 }
 
-/// What is known of a run, to reckon a month from.
+/// The counts of a run, to estimate a month from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     requests: f64,

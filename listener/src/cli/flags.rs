@@ -56,7 +56,7 @@ pub(crate) struct WorkFlags {
 /// What they and `validate` share.
 #[derive(Args, Clone)]
 pub(crate) struct ListenFlags {
-    /// Queue to work off; with a file, only this one of its queues. May be repeated.
+    /// Queue to process; with a file, only this one of its queues. May be repeated.
     #[arg(
         long,
         value_name = "NAME",

@@ -12,7 +12,7 @@ use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
 use smalt_worker::process::{Process, Sources};
 
 use super::storage::{self, Retries};
-use super::{Common, exit, token, web};
+use super::{Common, token, web};
 
 /// How long an event waits in a trigger queue: afterwards the watchdog has looked anyway.
 const EVENT_TTL: Duration = Duration::from_secs(600);
@@ -91,14 +91,14 @@ async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
     match answer["woken"].as_u64() {
         Some(0) => {
-            println!("nobody there listens to {}", event.queue);
+            println!("no listener there works on {}", event.queue);
             Ok(ExitCode::from(smalt_worker::exit::FAILED_ITEMS))
         }
         Some(woken) => {
             println!("woken: {woken}");
             Ok(ExitCode::SUCCESS)
         }
-        None => anyhow::bail!("{to} is no listener's health address"),
+        None => anyhow::bail!("{to} is not the health address of a listener"),
     }
 }
 
@@ -115,6 +115,7 @@ fn address(to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::exit;
     use crate::cli::support::{FakeStorage, QUEUE};
 
     #[tokio::test]

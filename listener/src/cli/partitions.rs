@@ -48,7 +48,7 @@ pub(crate) async fn queues(
     match set.known_map().await? {
         Some(map) => Ok(map.read()),
         None => Err(Unreached(format!(
-            "queue `{queue}` has no map of its queues yet: its first sender or listener makes it"
+            "queue `{queue}` has no map of its queues yet: its first sender or listener creates it"
         ))
         .into()),
     }

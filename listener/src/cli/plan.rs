@@ -78,7 +78,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     let metrics = look.metrics.clone().or_else(|| in_file.metrics.clone());
     for (setting, address) in [("health", &health), ("metrics", &metrics)] {
         if let Some(address) = address.as_ref().filter(|a| !is_address(a)) {
-            problems.push(anyhow::anyhow!("{setting}: `{address}` is no HOST:PORT"));
+            problems.push(anyhow::anyhow!("{setting}: `{address}` is not HOST:PORT"));
         }
     }
     let token = in_file.notify_token.as_deref();
@@ -132,14 +132,16 @@ fn queues(
     let chosen = chosen(file, flags);
     if chosen.is_empty() {
         problems.push(anyhow::anyhow!(
-            "no queue to listen to: --queue NAME, or [[listener.queue]] in a --config file"
+            "no queue is named: give --queue NAME, or [[listener.queue]] in a --config file"
         ));
     }
     for (at, (merged, below)) in chosen.iter().enumerate() {
         let name = merged.name.clone().unwrap_or_default();
         let earlier = || chosen[..at].iter().map(|(earlier, _)| &earlier.name);
         if merged.name.is_some() && earlier().any(|other| *other == merged.name) {
-            problems.push(anyhow::anyhow!("queue `{name}`: is there twice"));
+            problems.push(anyhow::anyhow!(
+                "queue `{name}`: is named twice; name it once"
+            ));
             continue;
         }
         match queue(merged, below, worker, file, flags) {
@@ -262,7 +264,7 @@ fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
             }
             Ok(Arc::new(handler))
         }
-        (None, None) => anyhow::bail!("say what handles messages: --exec COMMAND or --http URL"),
+        (None, None) => anyhow::bail!("name what handles messages: --exec COMMAND or --http URL"),
         (Some(_), Some(_)) => anyhow::bail!("a queue has one handler: exec or http, not both"),
     }
 }

@@ -60,7 +60,7 @@ enum PoisonCommand {
     Show(ShowFlags),
     /// Put messages back into their queue, as they were first put; then delete the copies.
     Requeue(RequeueFlags),
-    /// Delete messages for good.
+    /// Delete messages permanently.
     Purge(PurgeFlags),
 }
 
@@ -221,7 +221,7 @@ pub(crate) async fn poison(common: &Common, flags: &PoisonFlags) -> anyhow::Resu
         PoisonCommand::Purge(flags) => {
             anyhow::ensure!(
                 !flags.which.all || flags.yes || flags.dry_run,
-                "purge --all deletes for good: say --yes, or look first with --dry-run"
+                "purge --all deletes permanently: confirm with --yes, or look first with --dry-run"
             );
             let bounds = (flags.max, flags.dry_run);
             work(common, &flags.place, &flags.which, Action::Purge, bounds).await

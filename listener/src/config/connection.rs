@@ -133,6 +133,10 @@ pub fn connection(
     let ca_file = flags.ca_file.clone().or_else(|| file.ca_file.clone());
     let connect_to = flags.connect_to.clone().or_else(|| file.connect_to.clone());
     let (access, named_by) = if flags.names_an_account() {
+        let flags = ConnectionLayer {
+            allow_inline_secrets: true,
+            ..flags
+        };
         (flags.access()?, NamedBy::Flag)
     } else if let Some(found) = sources.variable("AZURE_STORAGE_CONNECTION_STRING") {
         let access = Access {

@@ -304,7 +304,7 @@ impl QueueLayer {
     pub fn draft(&self, worker: &str) -> (ListenerConfig, Vec<ConfigError>) {
         let mut faults = Vec::new();
         if self.name.is_none() {
-            faults.push(ConfigError::value("queue", "say which one: --queue NAME"));
+            faults.push(ConfigError::value("queue", "name the queue: --queue NAME"));
         }
         let name = self.name.as_deref().unwrap_or("nameless");
         let mut c = self.profile.unwrap_or_default().config(name);

@@ -376,8 +376,9 @@ pub fn queue_name(setting: &'static str, name: &str) -> Result<(), ConfigError> 
     if good {
         return Ok(());
     }
-    let problem =
-        format!("`{name}` is no queue name: 3 to 63 lower-case letters, digits and single dashes");
+    let problem = format!(
+        "`{name}` is not a queue name: use 3 to 63 lower-case letters, digits and single dashes"
+    );
     Err(ConfigError::value(setting, problem))
 }
 

@@ -87,7 +87,7 @@ impl PartitionsLayer {
     fn unchecked(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
         let Some(count) = self.count else {
             if self.container.is_some() || self.max_age.is_some() {
-                let problem = "say how many: count = 4";
+                let problem = "name the number of queues: count = 4";
                 return Err(ConfigError::value("partitions.count", problem));
             }
             return Ok(None);
@@ -142,11 +142,11 @@ mod tests {
             ),
             (
                 "partitions = { container = \"ops\" }",
-                "partitions.count: say how many",
+                "partitions.count: name the number",
             ),
             (
                 "partitions = { count = 2, container = \"Ops\" }",
-                "`Ops` is no container",
+                "`Ops` is not a container",
             ),
             ("partitions = { count = 2, max_age = \"2h\" }", "1s to 1h"),
             (

@@ -104,7 +104,7 @@ impl FromStr for Profile {
         let found = all.find(|profile| profile.name() == text);
         found.ok_or_else(|| {
             let names = Profile::ALL.map(Profile::name).join(", ");
-            format!("`{text}` is no profile, there are {names}")
+            format!("unknown profile `{text}`: use one of {names}")
         })
     }
 }

@@ -193,7 +193,7 @@ impl PartitionedListener {
                 op = "partitions",
                 queue = %self.config.queue,
                 reason = %error,
-                "no map yet"
+                "the map of the queues does not exist yet"
             );
             tokio::time::sleep(ASK_AGAIN).await;
         }

@@ -70,7 +70,7 @@ impl PartitionSettings {
 
 fn check_container(container: &str) -> Result<(), ConfigError> {
     names::validate_container_name(container).map_err(|_| {
-        let problem = format!("`{container}` is no container name");
+        let problem = format!("`{container}` is not a container name");
         ConfigError::value("partitions.container", problem)
     })
 }

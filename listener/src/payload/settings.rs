@@ -60,7 +60,7 @@ impl Offload {
             (
                 names::validate_container_name(&self.container).is_err(),
                 "offload.container",
-                format!("`{}` is no container name", self.container),
+                format!("`{}` is not a container name", self.container),
             ),
             (
                 self.above_bytes > MESSAGE_MAX_BYTES,

@@ -36,8 +36,8 @@ const ACCOUNT: &str = "--account a --account-key c2VjcmV0 --endpoint http://127.
 
 /// A command line, its exit code, and what its one line says.
 const MISTAKES: &[(&str, i32, &str)] = &[
-    ("run LOCAL", 2, "no queue to listen to"),
-    ("run LOCAL --queue orders", 2, "say what handles messages"),
+    ("run LOCAL", 2, "no queue is named"),
+    ("run LOCAL --queue orders", 2, "name what handles messages"),
     ("once LOCAL --queue Orders --exec cat", 2, "no queue name"),
     (
         "run --queue orders --exec cat",
@@ -63,7 +63,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     (
         "notify orders --to ftp://x",
         2,
-        "`ftp://x` is no http:// or https:// URL",
+        "`ftp://x` is not an http:// or https:// URL",
     ),
     ("cost --interval 0s", 2, "--interval"),
     ("cost --tasks 0", 2, "--tasks"),

@@ -110,7 +110,7 @@ fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
     let split = |place: &String| {
         let (container, prefix) = place.split_once('/').unwrap_or((place, ""));
         if !destination::is_container_name(container) {
-            bail!("`{container}` is no container name");
+            bail!("`{container}` is not a container name");
         }
         Ok((container.to_owned(), prefix.to_owned()))
     };

@@ -223,7 +223,7 @@ fn address(text: &str) -> Result<SocketAddr, SettingsError> {
     let local = text.replacen("localhost", "127.0.0.1", 1);
     local
         .parse()
-        .map_err(|_| wrong(format!("connect_to: `{text}` is no ADDRESS:PORT")))
+        .map_err(|_| wrong(format!("connect_to: `{text}` is not ADDRESS:PORT")))
 }
 
 impl Profile {
@@ -318,7 +318,7 @@ impl Sweeper {
         let long = long.map(|c| (c.account.as_deref(), c.name.as_str(), c.prefix.as_str()));
         let swept = short.chain(long).map(|(account, name, prefix)| {
             if !destination::is_container_name(name) {
-                return Err(wrong(format!("`{name}` is no container name")));
+                return Err(wrong(format!("`{name}` is not a container name")));
             }
             Ok(SweptContainer {
                 account: account.unwrap_or("default").to_owned(),
@@ -417,5 +417,5 @@ fn state_place(text: &str) -> Result<BlobId, SettingsError> {
     });
     place
         .map(|(container, blob)| BlobId::new(container, blob))
-        .ok_or_else(|| wrong(format!("state: `{text}` is no CONTAINER/BLOB")))
+        .ok_or_else(|| wrong(format!("state: `{text}` is not CONTAINER/BLOB")))
 }

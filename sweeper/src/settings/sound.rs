@@ -72,7 +72,7 @@ pub(super) fn address(key: &str, text: &str) -> Result<(), String> {
     match is_address(text) {
         true => Ok(()),
         false => Err(format!(
-            "{key}: `{text}` is no ADDRESS:PORT, such as 127.0.0.1:9100"
+            "{key}: `{text}` is not ADDRESS:PORT, such as 127.0.0.1:9100"
         )),
     }
 }
