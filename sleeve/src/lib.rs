@@ -64,7 +64,6 @@ mod entra;
 mod error;
 mod failure;
 mod names;
-mod planted;
 mod policy;
 pub mod port;
 mod redact;

@@ -64,7 +64,6 @@ mod mover;
 pub mod outcome;
 mod paced;
 pub mod plan;
-mod planted;
 pub mod provenance;
 pub mod report;
 mod restore;

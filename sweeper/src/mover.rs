@@ -23,7 +23,6 @@ use crate::config::Collision;
 use crate::destination::{self, Destination};
 use crate::outcome::Outcome;
 use crate::paced::Paced;
-use crate::planted::planted;
 use crate::provenance::{self, Origin};
 use crate::shared::{Core, Made};
 use crate::source;
@@ -133,8 +132,7 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
                 conditions = Conditions::matching(&there.etag);
             }
             Standing::Earlier(there) | Standing::Foreign(there)
-                if config.on_collision == Collision::Overwrite
-                    || planted("destination-overwritten") =>
+                if config.on_collision == Collision::Overwrite =>
             {
                 conditions = Conditions::matching(&there.etag);
             }
@@ -219,7 +217,7 @@ async fn start(
     let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
     let copy = StartCopy {
         source_url: source::url(core, page.place.storage.as_ref(), blob, &page.page.id).await?,
-        source_if_match: Some(seen.etag.clone()).filter(|_| !planted("copy-of-any-version")),
+        source_if_match: Some(seen.etag.clone()),
         metadata: Some(metadata),
         conditions: conditions.clone(),
         synchronous: false,
@@ -293,12 +291,9 @@ async fn look(
             return Ok(Standing::Foreign(there));
         }
         match there.copy.as_ref().map(|copy| copy.status) {
-            Some(CopyStatus::Pending) if planted("pending-is-done") => return Ok(Standing::Ours),
             Some(CopyStatus::Pending) => {}
             Some(CopyStatus::Aborted | CopyStatus::Failed) => return Ok(Standing::Broken(there)),
-            Some(CopyStatus::Success) | None
-                if is_equal(moving.seen, &there) || planted("copy-unverified") =>
-            {
+            Some(CopyStatus::Success) | None if is_equal(moving.seen, &there) => {
                 return Ok(Standing::Ours);
             }
             Some(CopyStatus::Success) | None if !fresh => return Ok(Standing::Foreign(there)),
@@ -349,7 +344,7 @@ async fn ensure_container(
             Ok(())
         };
     }
-    let made = if missing || planted("container-made-by-each") {
+    let made = if missing {
         // Whoever comes later than this waits for the new call, or finds it done.
         let anew = Made::default();
         lock(&core.made).insert(key, Arc::clone(&anew));
