@@ -104,7 +104,7 @@ impl Accounts {
             .open_uri
             .as_ref()
             .ok_or("URIs with a SAS are not supported here")?;
-        let storage = open(text).map_err(|error| uri::redact(&error))?;
+        let storage = open(text).map_err(|error| smalt_sleeve::redact(&error))?;
         opened.insert(text.to_owned(), Arc::clone(&storage));
         Ok(storage)
     }

@@ -105,7 +105,7 @@ async fn plan_container(
 ) -> Result<(), String> {
     let element = sheet.element;
     let place = core.accounts.place(element)?;
-    let shown = |error: &dyn std::fmt::Display| crate::uri::redact(&error.to_string());
+    let shown = |error: &dyn std::fmt::Display| smalt_sleeve::redact(&error.to_string());
     let mut marker = None;
     loop {
         let list = ListBlobs {
@@ -166,7 +166,7 @@ async fn plan_container(
 fn detail(core: &Core, scene: &Scene<'_>, item: &BlobItem, outcome: Outcome) -> Option<String> {
     let (policy, seen) = (&core.config.policy, &item.properties);
     let detail = decide::detail(policy, scene, &item.name, seen, outcome)?;
-    Some(crate::uri::redact(&detail))
+    Some(smalt_sleeve::redact(&detail))
 }
 
 /// What was seen of a blob beside its listing.

@@ -186,7 +186,7 @@ impl Sweeper {
             answers.push(Answer {
                 place: element.name.clone(),
                 exit_code: failed.as_ref().map(SweepError::exit_code),
-                error: failed.map(|error| crate::uri::redact(&error.to_string())),
+                error: failed.map(|error| smalt_sleeve::redact(&error.to_string())),
                 note: None,
             });
         }

@@ -120,7 +120,7 @@ fn sort_in(
         etag: item.properties.etag.0,
         length: item.properties.length,
         outcome,
-        detail: detail.map(|text| crate::uri::redact(&text)),
+        detail: detail.map(|text| smalt_sleeve::redact(&text)),
     };
     if matches!(outcome, Outcome::NotDue | Outcome::NoTtl) {
         // Most blobs of most pages: a line about each in every cycle would bury all others.

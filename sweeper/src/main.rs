@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 /// Says what went wrong, and gives the exit code for it.
 fn wrong(error: &anyhow::Error) -> u8 {
-    let text = smalt_sweeper::uri::redact(&format!("{error:#}"));
+    let text = smalt_sleeve::redact(&format!("{error:#}"));
     smalt_worker::exit::show(&text, cli::hint(error));
     cli::exit_code(error)
 }

@@ -154,7 +154,7 @@ impl Marks {
             && self.failures.len() < FAILURES_MAX
         {
             let name = format!("{}/{}", blob.container, blob.name);
-            self.failures.push((name, crate::uri::redact(&reason)));
+            self.failures.push((name, smalt_sleeve::redact(&reason)));
         }
     }
 }

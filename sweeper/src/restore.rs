@@ -144,7 +144,7 @@ pub(crate) async fn restore(
             Err(ended) => ended,
         },
     };
-    let detail = ended.1.map(|detail| crate::uri::redact(&detail));
+    let detail = ended.1.map(|detail| smalt_sleeve::redact(&detail));
     (storage.blob_url(&place), ended.0, detail)
 }
 

@@ -46,7 +46,7 @@ impl Done {
     pub(crate) fn with(outcome: Outcome, detail: impl std::fmt::Display) -> Self {
         Done {
             outcome,
-            detail: Some(crate::uri::redact(&detail.to_string())),
+            detail: Some(smalt_sleeve::redact(&detail.to_string())),
         }
     }
 }

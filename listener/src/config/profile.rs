@@ -170,7 +170,7 @@ mod tests {
         for profile in Profile::ALL {
             assert_eq!(profile.name().parse(), Ok(profile));
         }
-        let wanted = "`compat` is no profile, there are default, seed, low-latency, throughput, \
+        let wanted = "unknown profile `compat`: use one of default, seed, low-latency, throughput, \
                       frugal";
         assert_eq!("compat".parse::<Profile>(), Err(wanted.to_owned()));
         let in_file = toml::from_str::<QueueLayer>("profile = \"compat\"").unwrap_err();

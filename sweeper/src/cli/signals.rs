@@ -31,7 +31,7 @@ fn reload(common: &Common, sweeper: &Sweeper) {
     match reloaded {
         Ok(rules) => tracing::info!(op = "reload", rules, "rules read again"),
         Err(error) => {
-            let reason = smalt_sweeper::uri::redact(&format!("{error:#}"));
+            let reason = smalt_sleeve::redact(&format!("{error:#}"));
             tracing::error!(op = "reload", reason, "the rules stay as they were");
         }
     }

@@ -84,7 +84,7 @@ pub(crate) async fn state(command: StateCommand) -> Result<u8> {
             let document = sweeper.state().await?;
             if xml {
                 let text = smalt_sweeper::state::write(&document).map_err(SweepError::from)?;
-                println!("{}", lines(&smalt_sweeper::uri::redact(&text)));
+                println!("{}", lines(&smalt_sleeve::redact(&text)));
             } else {
                 print!("{}", show::state(&document));
             }

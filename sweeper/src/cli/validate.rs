@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 use smalt_sweeper::inspect::Answer;
 use smalt_sweeper::settings::{self, SettingsError};
-use smalt_sweeper::uri::redact;
+use smalt_sleeve::redact;
 use smalt_worker::exit;
 use smalt_worker::settings::Setting;
 
