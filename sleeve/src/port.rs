@@ -234,7 +234,8 @@ pub struct PutBlob {
 }
 
 /// What happens to snapshots when a blob goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DeleteSnapshots {
     /// A blob with snapshots is refused (409 `SnapshotsPresent`).
     #[default]

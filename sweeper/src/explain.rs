@@ -7,6 +7,7 @@
 use serde::Serialize;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value};
+use smalt_worker::span;
 
 use crate::decide::{self, Decision, Policy, Rule, Scene};
 use crate::destination;
@@ -14,7 +15,6 @@ use crate::glob;
 use crate::outcome::Outcome;
 use crate::rule;
 use crate::ttl::{self, TimeToLive};
-use smalt_worker::span;
 
 /// One check of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

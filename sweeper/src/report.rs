@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use smalt_worker::exit;
 
 use crate::outcome::{Class, Outcome};
 use crate::state::Tally;
 use crate::state::ledger::ClosedCycle;
-use smalt_worker::exit;
 
 /// Most failed blobs that a report names; further ones are only counted.
 pub const FAILURES_MAX: usize = 1_000;

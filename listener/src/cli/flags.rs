@@ -2,46 +2,15 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use smalt_listener::config::Policy;
+use clap::Args;
 use smalt_listener::config::file::{
     HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer, TriggerLayer,
 };
 use smalt_listener::config::idle_tasks::IdleTasks;
 use smalt_listener::config::profile::Profile;
+use smalt_listener::config::{Encoding, Policy};
 use smalt_listener::handler::exec::CommandLine;
 use smalt_worker::span;
-
-/// How the body is written into the text of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Encoding {
-    /// As it is.
-    Text,
-    /// Base64, as several SDKs do by default.
-    Base64,
-}
-
-impl From<Encoding> for smalt_listener::config::Encoding {
-    fn from(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Text => Self::Text,
-            Encoding::Base64 => Self::Base64,
-        }
-    }
-}
-
-/// How the number of tasks is chosen.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PolicyFlag {
-    /// Little's law.
-    Little,
-    /// Fixed steps by depth.
-    Seed,
-    /// Always the most.
-    Fixed,
-    /// Additive increase, multiplicative decrease.
-    Aimd,
-}
 
 /// Flags of `run` and `once`.
 #[derive(Args, Clone)]
@@ -143,7 +112,7 @@ pub(crate) struct ScaleFlags {
     idle_max: Option<Duration>,
     /// How the number of tasks is chosen.
     #[arg(long, env = "LISTENER_POLICY")]
-    policy: Option<PolicyFlag>,
+    policy: Option<Policy>,
     /// Most requests per second to the queue.
     #[arg(long, value_name = "N", env = "LISTENER_RATE")]
     rate: Option<u32>,
@@ -201,17 +170,12 @@ impl ListenFlags {
             },
             slots: s.slots,
             idle_tasks: s.idle_tasks,
-            policy: s.policy.map(|policy| match policy {
-                PolicyFlag::Little => Policy::Little,
-                PolicyFlag::Seed => Policy::Seed,
-                PolicyFlag::Fixed => Policy::Fixed,
-                PolicyFlag::Aimd => Policy::Aimd,
-            }),
+            policy: s.policy,
             rate: s.rate,
             poison: PoisonLayer {
                 queue: self.poison_queue.clone(),
             },
-            encoding: self.encoding.map(Into::into),
+            encoding: self.encoding,
             create_queue: self.create_queue,
             trigger: TriggerLayer {
                 queue: self.look.trigger_queue.clone(),

@@ -12,7 +12,6 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::terminal::{lines, one_line};
 use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 
-use super::flags;
 use super::storage::{self, Retries};
 use super::{Common, partitions};
 
@@ -28,7 +27,7 @@ pub(crate) struct PeekFlags {
     count: u32,
     /// How bodies are written into messages; by default as the --config file says, or text.
     #[arg(long, env = "LISTENER_ENCODING")]
-    encoding: Option<flags::Encoding>,
+    encoding: Option<Encoding>,
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
@@ -106,9 +105,8 @@ fn expires(message: &QueueMessage) -> Option<String> {
 }
 
 /// How bodies are written: as a flag says, or the file.
-pub(super) fn encoding(file: &ConfigFile, queue: &str, flag: Option<flags::Encoding>) -> Encoding {
+pub(super) fn encoding(file: &ConfigFile, queue: &str, flag: Option<Encoding>) -> Encoding {
     let in_file = file.queue(queue).and_then(|layer| layer.encoding);
-    let flag = flag.map(Into::into);
     flag.or(in_file).unwrap_or_default()
 }
 

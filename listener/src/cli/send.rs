@@ -8,14 +8,14 @@ use anyhow::Context;
 use clap::Args;
 use futures_util::stream::{self, StreamExt};
 use smalt_listener::config::file::ConfigFile;
-use smalt_listener::config::{ConfigError, queue_name};
+use smalt_listener::config::{ConfigError, Encoding, queue_name};
 use smalt_listener::partition::{PartitionError, PartitionSender, Partitions};
 use smalt_listener::payload::{Offload, SendError, SendOptions, Sender, Sent};
 use smalt_sleeve::port::{CallContext, MessageTtl};
 use smalt_worker::{process, span};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::flags::Encoding;
+use super::Encoding;
 use super::storage::{self, Retries};
 use super::{Common, ambient, inspect, partitions};
 

@@ -70,7 +70,7 @@ impl ConfigError {
 }
 
 /// How the body is written into the text of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// As it is.

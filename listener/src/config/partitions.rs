@@ -1,10 +1,10 @@
 //! `partitions`: several queues in the place of one, as the file has it.
 
 use serde::Deserialize;
+use smalt_worker::span::Span;
 
 use super::ConfigError;
 use crate::partition::PartitionSettings;
-use smalt_worker::span::Span;
 
 /// Container of the maps where nobody names another.
 const CONTAINER: &str = "listener-partitions";

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use smalt_protocol::{Size, names};
+use smalt_worker::span::Span;
 
 use super::Compression;
 use super::envelope::Bounds;
 use crate::config::ConfigError;
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
-use smalt_worker::span::Span;
 
 /// Longest payload that can be configured: the storage client puts and gets it in one request,
 /// whole and in memory.

@@ -38,7 +38,11 @@ const ACCOUNT: &str = "--account a --account-key c2VjcmV0 --endpoint http://127.
 const MISTAKES: &[(&str, i32, &str)] = &[
     ("run LOCAL", 2, "no queue is named"),
     ("run LOCAL --queue orders", 2, "name what handles messages"),
-    ("once LOCAL --queue Orders --exec cat", 2, "is not a queue name"),
+    (
+        "once LOCAL --queue Orders --exec cat",
+        2,
+        "is not a queue name",
+    ),
     (
         "run --queue orders --exec cat",
         2,
@@ -49,7 +53,11 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     ("peek ACCOUNT --queue orders", 4, "Unreachable"),
     ("poison list ACCOUNT --queue orders", 4, "Unreachable"),
     ("bench ACCOUNT", 4, "Unreachable"),
-    ("poison purge LOCAL --queue orders --all", 2, "confirm with --yes"),
+    (
+        "poison purge LOCAL --queue orders --all",
+        2,
+        "confirm with --yes",
+    ),
     (
         "notify orders --to http://127.0.0.1:1",
         4,

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use clap::Args;
+use smalt_sleeve::redact;
 use smalt_sweeper::inspect::Answer;
 use smalt_sweeper::settings::{self, SettingsError};
-use smalt_sleeve::redact;
 use smalt_worker::exit;
 use smalt_worker::settings::Setting;
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
 use smalt_worker::access::Access;
+use smalt_worker::budget::Budget;
 use smalt_worker::span::Span;
 
 use super::rules::RuleEntry;
@@ -21,7 +22,6 @@ use crate::guard::Guard;
 use crate::plan::Prices;
 use crate::schedule::Schedule;
 use crate::ttl::TtlFormat;
-use smalt_worker::budget::Budget;
 
 /// Blobs per page in the original design (S21).
 const COMPAT_PAGE_SIZE: u32 = 100;
@@ -57,7 +57,7 @@ struct Sweeper {
     stop_grace: Option<Span>,
     state: Option<String>,
     state_account: Option<String>,
-    state_backend: Option<Backend>,
+    state_backend: Option<StateBackend>,
     state_patience: Option<Span>,
     create_state: Option<bool>,
     ttl_key: Option<String>,
@@ -95,10 +95,10 @@ struct Dead {
     account: Option<String>,
     container: Option<String>,
     allow: Option<Vec<String>>,
-    on_collision: Option<OnCollision>,
+    on_collision: Option<Collision>,
     create_container: Option<bool>,
     add_metadata: Option<bool>,
-    index_tags: Option<IndexTags>,
+    index_tags: Option<TagPolicy>,
     copy_deadline: Option<Span>,
     allow_swept: bool,
 }
@@ -106,7 +106,7 @@ struct Dead {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Delete {
-    snapshots: Option<Snapshots>,
+    snapshots: Option<DeleteSnapshots>,
     leased: Option<Leased>,
 }
 
@@ -128,13 +128,6 @@ struct PricesEntry {
     per_gib_month: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Backend {
-    Lease,
-    Etag,
-}
-
 /// Where the defaults come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -144,29 +137,6 @@ enum Profile {
     /// As the original design has it: pages of 100 (S21), a move overwrites (S13), and a blob may
     /// choose any container.
     Compat,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum IndexTags {
-    Keep,
-    Try,
-    Drop,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OnCollision {
-    Fail,
-    Suffix,
-    Overwrite,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Snapshots {
-    Refuse,
-    Include,
 }
 
 /// Leases of others are never broken; the word stands for itself.
@@ -270,10 +240,7 @@ impl Sweeper {
             state_blob,
             create_state: self.create_state.unwrap_or(!containers.is_empty()),
             containers,
-            backend: match self.state_backend {
-                Some(Backend::Etag) => StateBackend::Etag,
-                _ => StateBackend::Lease,
-            },
+            backend: self.state_backend.unwrap_or_default(),
             lease_s: u32::try_from(or(self.lease, Duration::from_secs(30)).as_secs())
                 .unwrap_or(u32::MAX),
             schedule: Schedule {
@@ -286,10 +253,7 @@ impl Sweeper {
             page_deadline: or(self.page_deadline, base.page_deadline),
             policy,
             dead: self.dead.config(&base.dead),
-            snapshots: match self.delete.snapshots {
-                Some(Snapshots::Include) => DeleteSnapshots::Include,
-                _ => DeleteSnapshots::Refuse,
-            },
+            snapshots: self.delete.snapshots.unwrap_or_default(),
             guard,
             budget,
             rate_per_s: self.rate.unwrap_or(base.rate_per_s),
@@ -367,18 +331,8 @@ impl Dead {
     fn config(&self, base: &DeadConfig) -> DeadConfig {
         DeadConfig {
             account: self.account.clone(),
-            on_collision: match self.on_collision {
-                Some(OnCollision::Suffix) => Collision::Suffix,
-                Some(OnCollision::Overwrite) => Collision::Overwrite,
-                Some(OnCollision::Fail) => Collision::Fail,
-                None => base.on_collision,
-            },
-            index_tags: match self.index_tags {
-                Some(IndexTags::Keep) => TagPolicy::Keep,
-                Some(IndexTags::Try) => TagPolicy::Try,
-                Some(IndexTags::Drop) => TagPolicy::Drop,
-                None => base.index_tags,
-            },
+            on_collision: self.on_collision.unwrap_or(base.on_collision),
+            index_tags: self.index_tags.unwrap_or(base.index_tags),
             create_container: self.create_container.unwrap_or(base.create_container),
             add_metadata: self.add_metadata.unwrap_or(base.add_metadata),
             copy_deadline: or(self.copy_deadline, base.copy_deadline),
