@@ -146,7 +146,7 @@ impl QueueListener {
         self.status.subscribe()
     }
 
-    /// Its configuration.
+    /// The settings that this listener was made with.
     pub fn config(&self) -> &ListenerConfig {
         &self.config
     }

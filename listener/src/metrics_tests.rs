@@ -99,7 +99,7 @@ async fn all_names_of_the_guide_are_there() {
     assert!(!prometheus(&[], Duration::ZERO, None, None).contains("cost"));
 }
 
-/// Of a trigger queue only the requests are shown: they are billed like any other.
+/// A trigger queue shows its requests only: they are billed like any other.
 #[tokio::test(start_paused = true)]
 async fn a_queue_without_a_pool_shows_its_requests() {
     let metrics = Metrics::new("events");

@@ -60,7 +60,7 @@ impl Outcome {
         Outcome::ReleaseFailed,
     ];
 
-    /// Its name in the log.
+    /// The word for it in the log.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Done => "done",

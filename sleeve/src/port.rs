@@ -165,7 +165,7 @@ pub struct BlobProperties {
     pub access_tier: Option<String>,
     /// Number of index tags (`x-ms-tag-count`).
     pub tag_count: u32,
-    /// Its index tags, where a listing was asked for them and it has some.
+    /// The index tags, when the listing was asked for them and the blob has some.
     pub tags: Option<Metadata>,
 }
 
@@ -214,9 +214,9 @@ pub struct Written {
 /// A downloaded blob, read whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Downloaded {
-    /// Its properties.
+    /// Properties of the blob.
     pub properties: BlobProperties,
-    /// Its content.
+    /// Content of the blob.
     pub content: Bytes,
     /// The service's `Date`.
     pub server_time: Timestamp,

@@ -35,7 +35,7 @@ pub struct Explained {
     pub etag: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// Its last change.
+    /// Time of the last change.
     pub last_modified: String,
     /// The service's time that it was decided by.
     pub decided_at: String,

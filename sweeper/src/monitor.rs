@@ -83,7 +83,7 @@ pub(crate) struct Gauges {
     pub(crate) containers_done: usize,
     /// Blobs that are to go, of the pages that this worker took.
     pub(crate) due: u64,
-    /// Of the cycles that this worker closed, from its first look at them.
+    /// The time of the cycles that this worker closed, from its first look at each.
     pub(crate) cycle_time: Timed,
     /// From asking for the lease to having it.
     pub(crate) lease_wait: Timed,

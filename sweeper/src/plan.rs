@@ -108,9 +108,9 @@ pub struct Totals {
 pub struct Cost {
     /// The prices it was made with.
     pub prices: Prices,
-    /// Of one cycle.
+    /// Cost of one cycle.
     pub cycle: f64,
-    /// Of looking at each blob that would go, for this plan alone.
+    /// Cost of the looks at each blob that would go, which only a plan makes.
     pub looks: f64,
     /// Saved each month by what is deleted.
     pub saved_per_month: f64,

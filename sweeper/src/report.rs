@@ -104,7 +104,7 @@ impl BlobRecord {
 /// A closed cycle, over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CycleReport {
-    /// Its number.
+    /// Number of the cycle.
     pub cycle: u64,
     /// Blobs removed in it.
     pub purged: u64,

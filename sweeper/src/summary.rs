@@ -32,7 +32,7 @@ pub struct StateSummary {
 /// One container of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContainerSummary {
-    /// Its label.
+    /// Label of the container.
     pub container: String,
     /// Prefix of the names that are swept.
     pub prefix: String,
@@ -58,7 +58,7 @@ pub struct ContainerSummary {
 }
 
 impl StateSummary {
-    /// Of this document.
+    /// Sums up a state document.
     pub fn of(document: &Document) -> Self {
         let containers = document
             .containers

@@ -57,7 +57,7 @@ pub enum Undone {
     Elsewhere,
     /// It says that it came from a place that no sweep covers, or that of the state document.
     NotSwept,
-    /// Its metadata say where it came from, and the service has no record of that copy.
+    /// Only its metadata says where it came from; the service has no record of that copy.
     Unproven,
     /// A newer version of the same blob takes its old place.
     OlderVersion,
@@ -83,7 +83,7 @@ impl Undone {
         !matches!(self, Undone::Restored | Undone::NoHistory)
     }
 
-    /// Its name in reports.
+    /// The word for it in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Undone::Restored => "restored",

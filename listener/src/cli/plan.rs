@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Its trigger queue, and how often that is looked at.
+    /// The trigger queue, and the time from one look at it to the next.
     pub(crate) fn trigger(&self) -> Option<(&str, Duration)> {
         let every = self.merged.trigger.every.map_or(TRIGGER_EVERY, |e| e.0);
         let queue = self.merged.trigger.queue.as_deref();

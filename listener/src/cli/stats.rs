@@ -44,7 +44,7 @@ pub(crate) struct StatsFlags {
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     at: Instant,
-    /// Of each queue.
+    /// What each queue has.
     parts: Vec<Part>,
     poisoned: Option<u64>,
     /// Messages per second since the look before: less than 0 when the number falls.

@@ -91,7 +91,7 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// Of a partitioned queue.
+/// A value of the settings of a partitioned queue; `-` for any other queue.
 fn set(layer: &QueueLayer, value: impl Fn(PartitionSettings) -> String) -> String {
     let set = layer
         .partitions

@@ -153,7 +153,7 @@ pub struct TasksLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoisonLayer {
-    /// Its name.
+    /// Name of the poison queue.
     pub queue: Option<String>,
 }
 

@@ -43,7 +43,7 @@ impl Profile {
         Profile::Frugal,
     ];
 
-    /// Its name.
+    /// The name that flags and files use.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Default => "default",

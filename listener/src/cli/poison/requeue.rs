@@ -75,7 +75,7 @@ pub(crate) enum Became {
 }
 
 impl Became {
-    /// Its name in the output.
+    /// The word for it in the output.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Became::Requeued { .. } => "requeued",
