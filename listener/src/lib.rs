@@ -1,4 +1,4 @@
-//! Works a storage queue off with your handler: on Azure, Azurite, smalt or anything else that the
+//! Processes a storage queue with your handler: on Azure, Azurite, smalt or anything else that the
 //! storage port can talk to.
 //!
 //! # Layout
