@@ -288,10 +288,12 @@ mod tests {
     }
 
     /// One request over a socket; the whole response.
-    async fn exchange(address: &str, request: &str) -> String {
+    async fn exchange(address: &str, request: &str, body: &str) -> String {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-        let request = format!("{request}\r\nhost: h\r\nconnection: close\r\n\r\n");
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}");
+        let request = format!("{head}\r\nconnection: close\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).await.unwrap();
@@ -308,20 +310,17 @@ mod tests {
             metrics: true,
         };
         tokio::spawn(serve(socket, Arc::clone(&face), roles));
-        for (request, status, ends) in [
-            ("GET /readyz HTTP/1.1", "200", "\r\n\r\nok\n"),
-            ("GET /metrics HTTP/1.1", "200", "up 1\n"),
-            (
-                "POST /notify HTTP/1.1\r\ncontent-length: 3",
-                "413",
-                "the body has more than 2 bytes\n",
-            ),
+        for (request, body, status, ends) in [
+            ("GET /readyz", "", "200", "\r\n\r\nok\n"),
+            ("GET /metrics", "", "200", "up 1\n"),
+            ("POST /notify", "ok", "202", "\n}\n"),
+            ("POST /notify", "long", "413", "has more than 2 bytes\n"),
         ] {
-            let response = exchange(&address, request).await;
-            assert!(response.starts_with(&format!("HTTP/1.1 {status}")));
-            assert!(response.ends_with(ends), "{response}");
+            let response = exchange(&address, request, body).await;
+            let starts = response.starts_with(&format!("HTTP/1.1 {status}"));
+            assert!(starts && response.ends_with(ends), "{response}");
         }
-        let refused = exchange(&address, "POST /notify HTTP/1.1\r\ncontent-length: 0").await;
+        let refused = exchange(&address, "POST /notify", "no").await;
         assert!(refused.contains("www-authenticate: Bearer"), "{refused}");
         assert!(can_bind(&address).await.is_err());
         // The address is taken: the worker goes on without it.
