@@ -32,7 +32,7 @@ pub async fn each(request: Request, mut act: impl FnMut()) {
     }
     #[cfg(not(unix))]
     let _ = (request, &mut act);
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// The orders to stop that arrive after this was made.
