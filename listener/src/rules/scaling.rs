@@ -123,7 +123,7 @@ fn little(limits: &Limits, load: &Load) -> u32 {
 fn seed(depth: u64) -> u32 {
     match depth {
         0 => 1,
-        0..=99 => 10,
+        1..=99 => 10,
         100..=999 => 50,
         _ => 100,
     }
