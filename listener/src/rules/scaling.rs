@@ -13,13 +13,23 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How the number of tasks is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Deserialize,
+    serde::Serialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Little's law.
     #[default]
     Little,
-    /// The source article's steps by depth (L30).
+    /// Fixed steps by depth: those of the source article (L30).
     Seed,
     /// Always the greatest number.
     Fixed,

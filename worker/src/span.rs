@@ -1,21 +1,34 @@
-//! Lengths of time as people write them: `30s`, `10m`, `1h30m`, `7d`, and ISO 8601 `P7D`, `PT90M`.
+//! Durations as people write them: `30s`, `10m`, `1h30m`, `7d`, and ISO 8601 `P7D`, `PT90M`.
 
 use std::time::Duration;
 
-/// Longest length that is read: a thousand years. Beyond it a value is a mistake, not a wish.
+use serde::{Deserialize, Deserializer, de};
+
+/// Longest accepted duration: a thousand years. A longer one is a mistake.
 const LONGEST: Duration = Duration::from_secs(1_000 * 365 * 86_400);
 
-/// Text that is no length of time.
+/// A text that is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a length of time; write 30s, 10m, 1h30m, 7d or ISO 8601 such as P7D")]
+#[error("`{0}` is not a duration; write 30s, 10m, 1h30m, 7d or ISO 8601 such as P7D")]
 pub struct InvalidSpan(pub String);
 
-/// Reads either form.
+/// A duration in a configuration file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub Duration);
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        parse(&text).map(Span).map_err(de::Error::custom)
+    }
+}
+
+/// Parses either form. The short form allows blanks between a number and its unit.
 ///
 /// ```
 /// use std::time::Duration;
-/// assert_eq!(smalt_sweeper::span::parse("10m"), Ok(Duration::from_secs(600)));
-/// assert_eq!(smalt_sweeper::span::parse("P1DT2H"), Ok(Duration::from_secs(93_600)));
+/// assert_eq!(smalt_worker::span::parse("10m"), Ok(Duration::from_secs(600)));
+/// assert_eq!(smalt_worker::span::parse("P1DT2H"), Ok(Duration::from_secs(93_600)));
 /// ```
 pub fn parse(text: &str) -> Result<Duration, InvalidSpan> {
     let trimmed = text.trim();
@@ -26,10 +39,13 @@ pub fn parse(text: &str) -> Result<Duration, InvalidSpan> {
     read.ok_or_else(|| InvalidSpan(text.to_owned()))
 }
 
-/// ISO 8601 durations of weeks, days, hours, minutes and seconds. Years and months have no fixed
-/// length and are not read: nobody should lose a blob over the length of February.
+/// Parses an ISO 8601 duration of weeks, days, hours, minutes and seconds. Rejects years and months,
+/// which have no fixed length: nobody should lose a blob over the length of February.
 pub fn parse_iso8601(text: &str) -> Option<Duration> {
     let rest = text.strip_prefix('P')?;
+    if rest.contains(char::is_whitespace) {
+        return None;
+    }
     let (date, time) = match rest.split_once('T') {
         Some((_, "")) => return None,
         Some((date, time)) => (date, time),
@@ -58,7 +74,7 @@ fn parse_short(text: &str) -> Option<Duration> {
     bounded(sum(text, &UNITS)?)
 }
 
-/// Adds up `<number><unit>` parts. Each unit may stand once, in the order of the table.
+/// Adds up `<number><unit>` parts. Each unit may occur once, in the order of the table.
 fn sum(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let mut rest = text;
     let mut next_unit = 0;
@@ -66,7 +82,7 @@ fn sum(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     while !rest.is_empty() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let value: u64 = rest.get(..digits)?.parse().ok()?;
-        rest = &rest[digits..];
+        rest = rest[digits..].trim_start();
         let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
         let at = units
             .iter()
@@ -86,7 +102,7 @@ fn bounded(ms: u64) -> Option<Duration> {
     (span <= LONGEST).then_some(span)
 }
 
-/// The short form of a length, for people: `1h30m`, `45s`, `250ms`.
+/// Writes the short form: `1h30m`, `45s`, `250ms`. [`parse`] reads it back.
 pub fn format(span: Duration) -> String {
     let mut rest_ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     if rest_ms == 0 {
@@ -115,9 +131,12 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_what_people_write_and_nothing_else() {
+    fn both_forms_are_parsed_and_other_texts_rejected() {
         for (text, expected_ms) in [
             ("30s", Some(30_000)),
+            ("250ms", Some(250)),
+            ("5 m", Some(300_000)),
+            ("1w", Some(604_800_000)),
             ("10m", Some(600_000)),
             ("1h30m", Some(5_400_000)),
             ("7d", Some(604_800_000)),
@@ -137,6 +156,12 @@ mod tests {
             ("5", None),
             ("s", None),
             ("-5s", None),
+            ("-1s", None),
+            ("1.5s", None),
+            ("1 0s", None),
+            ("5 minutes", None),
+            ("P7 D", None),
+            ("18446744073709551615d", None),
             ("1s1m", None),
             ("99999999999999999999s", None),
             ("9999999999d", None),
@@ -146,15 +171,28 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_short_form_names_each_unit_once() {
+        for (ms, shown) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (90_000, "1m30s"),
+            (172_800_000, "2d"),
+            (5_400_000, "1h30m"),
+        ] {
+            assert_eq!(format(Duration::from_millis(ms)), shown);
+        }
+    }
+
     proptest! {
         #[test]
-        fn what_is_written_reads_back(ms in 0u64..10_000_000_000) {
+        fn formatted_durations_parse_to_the_same_value(ms in 0u64..10_000_000_000) {
             let span = Duration::from_millis(ms);
             prop_assert_eq!(parse(&format(span)), Ok(span));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,30}") {
+        fn no_text_makes_the_parser_panic(text in ".{0,30}") {
             let _ = parse(&text);
         }
     }
