@@ -17,8 +17,9 @@ use smalt_harness::replay::hosts::account_key_base64;
 use smalt_harness::replay::player::{CLOCK_IS_FIXED, Outcome, Played, play_waiting};
 use smalt_harness::replay::recording::{self, Recording};
 use smalt_harness::replay::report::{Collector, Report};
-use smalt_harness::replay::target::live::Live;
 use smalt_harness::replay::text;
+use smalt_harness::target::About;
+use smalt_harness::target::server::Server;
 use smalt_protocol::Service;
 use smalt_protocol::signing::AccountKey;
 use tokio::task::JoinSet;
@@ -31,7 +32,7 @@ const WAIT_MAX: Duration = Duration::from_secs(3);
 const EXCUSED: [&str; 2] = ["blob/soft_delete.ndjson", "blob/versions.ndjson"];
 
 /// A smalt behind sockets without its control endpoint. It ends with the set.
-async fn server() -> (Arc<Live>, JoinSet<()>) {
+async fn server() -> (Arc<Server>, JoinSet<()>) {
     let account = |name: &str| {
         let key = AccountKey::parse(&account_key_base64(name)).unwrap();
         (name.to_owned(), Account::with_key(key))
@@ -50,7 +51,11 @@ async fn server() -> (Arc<Live>, JoinSet<()>) {
         addresses.push(listener.address().unwrap().to_string());
         servers.spawn(listener.serve(emulator.clone(), std::future::pending()));
     }
-    let live = Live::at(addresses.try_into().unwrap());
+    let live = Server::at(About::by_path(
+        "live",
+        "http",
+        addresses.try_into().unwrap(),
+    ));
     (Arc::new(live.with_default_properties()), servers)
 }
 

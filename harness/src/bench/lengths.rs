@@ -19,8 +19,8 @@ use super::lines::CONNECTIONS;
 use super::report::{self, Row};
 use super::servers::{PeerOptions, Server, Start};
 use crate::servers::ServerError;
-use crate::servers::access::Access;
 use crate::servers::smalt::binary;
+use crate::wire::access::Access;
 
 /// Things on the server that has few.
 pub const FEW: u64 = 1_000;

@@ -16,20 +16,16 @@ use super::options::Options;
 use super::report::{FORMAT, Of, Report, html, markdown, text};
 use super::scenario::{self, Scenario};
 use super::suite::{self, Plan};
-use super::target::probe;
-use super::target::start::{self, Allowed, Started};
 use super::{commit, faults, traces};
+use crate::diff::side;
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
-use crate::replay::hosts::account_key_base64;
-use crate::replay::target::http::OverHttp;
 use crate::servers::files;
-use crate::servers::smalt::{Launch, binary};
+use crate::target::start::{self, Allowed, Started};
+use crate::target::{Target as _, probe};
 
 /// What an account's connection string is named by.
 const VARIABLE: &str = "env:";
-/// The accounts of our traces.
-const TRACED: [&str; 2] = ["account", "account2"];
 
 /// The command: runs the suite against every target, prints a summary, writes reports.
 ///
@@ -114,7 +110,7 @@ async fn one(
     let begun = Instant::now();
     let location = tempfile::tempdir()?;
     let started = begin(options, name, location.path()).await?;
-    let target = started.target();
+    let target = &started.target;
     probe(target).await.map_err(anyhow::Error::msg)?;
     let with_faults = !options.no_faults && target.about().lacks(faults::NEEDS).is_none();
     let cells = if with_faults {
@@ -147,7 +143,7 @@ async fn one(
     if name == "smalt" && !options.no_traces && options.only.is_none() {
         of.traces = Some(replayed(options, location.path()).await?);
     }
-    started.end().await?;
+    started.target.end().await?;
     of.seconds = begun.elapsed().as_secs_f64();
     Ok(of)
 }
@@ -171,25 +167,14 @@ async fn begin(options: &Options, name: &str, location: &Path) -> anyhow::Result
 
 /// The traces, against a `smalt` of their own: they bring their clock and their accounts.
 async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<traces::Row>> {
-    let accounts = TRACED.map(|name| format!("{name}:{}", account_key_base64(name)));
-    let flags = ["--inMemoryPersistence", "--strictSkew", "--accounts"];
-    let mut flags: Vec<String> = flags.map(str::to_owned).to_vec();
-    flags.push(accounts.join(";"));
-    let launch = Launch {
-        binary: binary(options.smalt.as_deref())?,
-        location: location.join("traces"),
-        flags,
-    };
-    let server = launch.start().await?;
-    let addresses = [server.blob, server.queue, server.table, server.control];
-    let target = Arc::new(OverHttp::of(addresses.map(|address| address.to_string())));
-    let rows = traces::replay(&options.traces, target).await?;
+    let server = side::smalt(options.smalt.as_deref(), &location.join("traces")).await?;
+    let server = Arc::new(server);
+    let rows = traces::replay(&options.traces, server).await?;
     let dir = options.traces.display();
     anyhow::ensure!(
         !rows.is_empty(),
         "no trace in {dir}: --no-traces leaves them out"
     );
-    server.kill().await?;
     Ok(rows)
 }
 

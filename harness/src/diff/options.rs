@@ -233,7 +233,7 @@ async fn settled(
 ) -> Compared {
     let compared = run::compare(script, left, recording, right).await;
     let is_explained = |finding| ledger.explains(finding).is_some();
-    if right.keeps_time || compared.findings.iter().all(is_explained) {
+    if right.keeps_time() || compared.findings.iter().all(is_explained) {
         return compared;
     }
     run::compare(script, left, recording, right).await

@@ -6,10 +6,10 @@ use smalt_protocol::{Service, Timestamp};
 use super::node::Wrong;
 use super::raw::{Raw, header};
 use crate::replay::rules::DROPPED_BY_RECORDERS;
-use crate::replay::uri::Url;
 use crate::traces::body::Body;
 use crate::traces::format::{Exchange, Note, Trace};
 use crate::traces::scrub::{self, About, Seen, account_of_host};
+use crate::wire::url::Url;
 
 /// Ports of emulators, by which an address in path style tells its service.
 const PORTS: [(&str, Service); 3] = [

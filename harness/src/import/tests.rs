@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::options::import;
 use crate::replay::corpus;
 use crate::replay::player::{Outcome, play};
-use crate::replay::target::inproc::InProcess;
+use crate::target::in_process::InProcess;
 use crate::traces::body::Body;
 use crate::traces::convert;
 use crate::traces::format::{Exchange, Trace};

@@ -4,8 +4,6 @@
 use std::net::SocketAddr;
 
 use http::Method;
-use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
-use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::build::AccountSas;
 use smalt_protocol::uri::encode_query;
 use smalt_protocol::xml::read::{ELEMENTS_MAX, read_document};
@@ -13,8 +11,8 @@ use smalt_protocol::{ApiVersion, Service, Timestamp};
 
 use super::template::Values;
 use crate::servers::ServerError;
-use crate::servers::access::{ACCOUNT, Access};
-use crate::servers::connection::Connection;
+use crate::wire::access::{ACCOUNT, Access, Account, FULL};
+use crate::wire::connection::Connection;
 
 /// Name of the container, of the queue and of the table.
 const NAME: &str = "malformed";
@@ -188,80 +186,61 @@ async fn put_message(
     Ok((field("MessageId"), field("PopReceipt")))
 }
 
-/// A signature that allows everything, until 2099.
-const FULL: AccountSas<'_> = AccountSas {
-    version: ApiVersion::V2021_12_02,
-    account: ACCOUNT,
-    services: "bqt",
-    resource_types: "sco",
-    permissions: "rwdlacup",
-    start: None,
-    expiry: Timestamp::from_unix_s(4_102_444_799),
-    ip: "",
-    protocol: "",
-    encryption_scope: "",
-};
-
 /// Signed queries, each valid but for what its name says.
 fn signatures(access: &Access) -> Values {
-    let past = Timestamp::from_unix_s(1_500_000_000);
-    let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
-    let sign = |sas: AccountSas<'_>| {
-        key.as_ref()
-            .map_or_else(String::new, |key| sas.sign(key.as_bytes()))
-    };
+    let owner = Account::emulator();
     let lacking = [
         (
             "sas:expired",
-            sign(AccountSas {
-                expiry: past,
+            AccountSas {
+                expiry: Timestamp::from_unix_s(1_500_000_000),
                 ..FULL
-            }),
+            },
         ),
         (
             "sas:not-yet",
-            sign(AccountSas {
+            AccountSas {
                 start: Some(FULL.expiry),
                 ..FULL
-            }),
+            },
         ),
         (
             "sas:table-only",
-            sign(AccountSas {
+            AccountSas {
                 services: "t",
                 ..FULL
-            }),
+            },
         ),
         (
             "sas:service-only",
-            sign(AccountSas {
+            AccountSas {
                 resource_types: "s",
                 ..FULL
-            }),
+            },
         ),
         (
             "sas:list-only",
-            sign(AccountSas {
+            AccountSas {
                 permissions: "l",
                 ..FULL
-            }),
+            },
         ),
         (
             "sas:elsewhere",
-            sign(AccountSas {
+            AccountSas {
                 ip: "192.0.2.1",
                 ..FULL
-            }),
+            },
         ),
         (
             "sas:https-only",
-            sign(AccountSas {
+            AccountSas {
                 protocol: "https",
                 ..FULL
-            }),
+            },
         ),
-        ("sas", access.query().to_owned()),
     ];
-    let named = lacking.map(|(name, query)| (name.to_owned(), query));
-    Values::from(named)
+    let mut named = Values::from(lacking.map(|(name, sas)| (name.to_owned(), owner.sas(sas))));
+    named.insert("sas".to_owned(), access.query().to_owned());
+    named
 }

@@ -12,7 +12,7 @@ use crate::histories::generate::{Intent, Step};
 use crate::histories::run::{Failure, Judging, run};
 use crate::histories::server::{START_S, Server};
 use crate::replay::credentials::SAS_PARAMETERS;
-use crate::replay::uri::Url;
+use crate::wire::url::Url;
 
 /// A history as it was played: one trace for each service that it asked something of.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::replay::player::{Outcome, play};
-    use crate::replay::target::inproc::InProcess;
+    use crate::target::in_process::InProcess;
     use crate::traces::convert;
 
     fn history() -> Vec<Operation> {

@@ -11,9 +11,9 @@ use tokio::net::TcpListener;
 
 use super::proxy::{Log, Proxy};
 use super::scrub::{self, About};
-use super::upstream::Upstream;
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
+use crate::wire::endpoint::Endpoint;
 
 /// Options of `harness record`.
 #[derive(Clone, Debug, clap::Args)]
@@ -45,7 +45,7 @@ pub struct Options {
 /// written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    let upstream = Upstream::at(&options.target)?;
+    let upstream = Endpoint::at(&options.target)?;
     let about = About {
         service: options.service,
         target: options.name.clone(),
