@@ -9,6 +9,8 @@
 
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/documents.rs"]
+mod documents;
 #[path = "tidy/failpoints.rs"]
 mod failpoints;
 #[path = "tidy/finding.rs"]
@@ -167,5 +169,26 @@ fn the_tree_speaks_of_itself_only() {
     hold(
         "no paths of somebody's machine, and no note of work to do without its issue",
         marks::foreign_words(Tree::get()),
+    );
+}
+
+#[test]
+fn the_readme_is_short_and_its_figures_are_measured() {
+    let documents = &Tree::get().documents;
+    let text = |path: &str| {
+        let document = documents.iter().find(|document| document.path == path);
+        document.map_or("", |document| document.text.as_str())
+    };
+    hold(
+        "the README tells what docs/speed.md measured, in a few lines",
+        documents::readme(text("README.md"), text("docs/speed.md")),
+    );
+}
+
+#[test]
+fn documents_name_only_files_that_exist() {
+    hold(
+        "every link and every `bash` command of a document leads to a file",
+        documents::names(Tree::get()),
     );
 }
