@@ -1,7 +1,8 @@
 //! Requests and answers as plain values, and every way to send them.
 //!
 //! # Layout
-//! - [`message`]: [`Request`], [`Answer`] and their [`Headers`]; [`url`]: URLs as clients wrote them.
+//! - [`message`]: [`Request`], [`Answer`] and their [`Headers`]; [`url`]: URLs as clients wrote
+//!   them.
 //! - [`access`]: accounts, their keys and signatures.
 //! - [`endpoint`]: a service that is asked on a new connection each time, in the clear or by TLS;
 //!   [`connection`]: one connection that requests follow each other on.

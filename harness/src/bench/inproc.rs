@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use http::Method;
 use smalt::{Clock, Emulator, Timestamp, body};
-use smalt_protocol::ApiVersion;
+use smalt_protocol::{ApiVersion, Service};
 use tokio::time::Instant;
 
 use crate::servers::ServerError;
 use crate::wire::Answer;
 use crate::wire::access::Access;
 use crate::wire::connection::head;
+use crate::wire::in_process::base;
 
-/// Where blob and queue live by default; in process the port says which one is meant.
-const BLOB: &str = "http://127.0.0.1:10000";
-const QUEUE: &str = "http://127.0.0.1:10001";
+const BLOB: &str = base(Service::Blob);
+const QUEUE: &str = base(Service::Queue);
 /// The mixture: a blob put, read, looked at and marked; a message put, peeked at.
 const MIXTURE: [(&str, &str, &str, u16); 6] = [
     ("PUT", BLOB, "bench/blob", 201),

@@ -1,13 +1,12 @@
 //! The command `harness conform`.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use smalt::Clock;
 use tokio::time::Instant;
 
@@ -179,11 +178,7 @@ async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<trac
 }
 
 fn bar(length: usize, name: &str) -> ProgressBar {
-    let bar = ProgressBar::new(length as u64).with_message(name.to_owned());
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    bar
+    ProgressBar::new(length as u64).with_message(name.to_owned())
 }
 
 /// `conform-` and the time: no two runs share a name, and what a run left can be told.

@@ -1,12 +1,11 @@
 //! The command `harness diff`.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 
 use super::document;
 use super::finding::Lane;
@@ -198,9 +197,6 @@ async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<Str
     }
     anyhow::ensure!(!asked.is_empty(), "there is nothing to ask");
     let bar = ProgressBar::new(asked.len() as u64);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let mut names = BTreeSet::from([right.name.clone()]);
     let mut seen = Seen::default();
     for script in asked {

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use smalt::Clock;
-use smalt_protocol::signing::shared_key::Scheme;
 use smalt_protocol::{Service, Timestamp};
 
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
-use super::credentials::UNNAMED;
 use super::delegation::DelegationKey;
 use super::earlier::{self, DeletedContainer, ExistingBlob};
 use super::hosts::{self, Addressing, Hosts};
@@ -26,7 +24,7 @@ use super::superset::{self, Superset};
 use crate::target::{Ability, Target, TargetError};
 use crate::traces::convert::MISSING_BODY;
 use crate::wire::url::{self, Url};
-use crate::wire::{Answer, Headers, Request};
+use crate::wire::{Answer, Request};
 
 /// A call that takes longer in real time hangs: the slowest honest one takes milliseconds.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,8 +34,6 @@ pub const WAIT_MAX: Duration = Duration::from_secs(5);
 pub const CLOCK_IS_FIXED: &str = "the clock cannot be set";
 /// Why a recording is not played whose account held something old.
 pub const NOTHING_OLD: &str = "the clock cannot be set back for what was made long before";
-/// The version of the requests that make what a recording never created.
-const SETUP_VERSION: &str = "2019-02-02";
 
 /// What became of one interaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,33 +297,18 @@ impl Player<'_> {
         more: &[(&str, &str)],
         body: Bytes,
     ) {
-        let now = self.pace.now();
+        let Some(owner) = hosts::account(account) else {
+            return;
+        };
         let service = self.recording.service;
         let media_type = if service == Service::Table && method == "POST" {
             "application/json"
         } else {
             "application/xml"
         };
-        let mut headers = Headers::from_iter([
-            ("x-ms-version", SETUP_VERSION.to_owned()),
-            ("x-ms-date", now.rfc1123()),
-            ("content-length", body.len().to_string()),
-            ("content-type", media_type.to_owned()),
-            ("accept", "application/json;odata=nometadata".to_owned()),
-        ]);
-        for (name, value) in more {
-            headers.push(name, *value);
-        }
-        let url = self.hosts.url(account, service, path);
-        let mut request = Request {
-            method: method.to_owned(),
-            url,
-            headers,
-            body,
-        };
-        if let Some(owner) = hosts::account(account) {
-            owner.sign(Scheme::SharedKey, service, UNNAMED, &mut request);
-        }
+        let headers = [&[("content-type", media_type)][..], more].concat();
+        let line = (method, self.hosts.url(account, service, path));
+        let request = owner.request(service, self.pace.now(), line, &headers, body);
         let problem = match self.call(request).await {
             Ok(response) if response.status < 300 => return,
             Ok(response) => {

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use smalt::Clock;
-use smalt_protocol::signing::shared_key::Scheme;
-use smalt_protocol::{ApiVersion, Service, Timestamp};
+use smalt_protocol::{Service, Timestamp};
 
 use super::{Setup, Target, TargetError};
 use crate::wire::access::Account;
-use crate::wire::{Answer, Headers, Request, url};
+use crate::wire::{Answer, url};
 
 /// The longest wait for real time: the shortest lease, and a little.
 const WAIT_S_MAX: u64 = 90;
@@ -21,8 +20,6 @@ const STEP: Duration = Duration::from_millis(20);
 const SKEW_S_MAX: u64 = 5;
 /// A request that empties an account is answered in milliseconds.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The version of the requests that empty an account.
-const VERSION: ApiVersion = ApiVersion::V2019_02_02;
 /// The service properties of a new account: what all services have, and what blobs have besides.
 const PROPERTIES: [&str; 2] = [
     "<Logging><Version>1.0</Version><Delete>false</Delete><Read>false</Read><Write>false</Write>\
@@ -195,22 +192,10 @@ impl Owner<'_> {
 
     async fn ask(&self, service: Service, ask: Ask<'_>) -> Result<Answer, TargetError> {
         let account = self.account;
-        let mut headers = Headers::from_iter([
-            ("x-ms-version", VERSION.to_string()),
-            ("x-ms-date", Clock::system().now().rfc1123()),
-            ("content-length", ask.body.len().to_string()),
-            ("accept", "application/json;odata=nometadata".to_owned()),
-        ]);
-        for (name, value) in ask.headers {
-            headers.push(name, *value);
-        }
-        let mut request = Request {
-            method: ask.method.to_owned(),
-            url: self.target.about().url(&account.name, service, ask.path),
-            headers,
-            body: Bytes::from(ask.body.to_owned()),
-        };
-        account.sign(Scheme::SharedKey, service, VERSION, &mut request);
+        let url = self.target.about().url(&account.name, service, ask.path);
+        let body = Bytes::from(ask.body.to_owned());
+        let line = (ask.method, url);
+        let request = account.request(service, Clock::system().now(), line, ask.headers, body);
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.target.call(request)).await;
         let late = || TargetError::Call(format!("none within {ANSWER_TIMEOUT:?}"));
         answer.unwrap_or_else(|_| Err(late()))

@@ -1,11 +1,10 @@
 //! The command `harness record`.
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use smalt_protocol::Service;
 use tokio::net::TcpListener;
 
@@ -60,9 +59,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         listener.local_addr()?
     );
     let bar = ProgressBar::new_spinner();
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let shown = bar.clone();
     let proxy = Proxy::new(upstream, move |line| {
         shown.inc(1);

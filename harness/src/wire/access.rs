@@ -1,5 +1,6 @@
 //! Accounts and their signatures.
 
+use bytes::Bytes;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::build::AccountSas;
@@ -11,6 +12,9 @@ use super::url::Url;
 
 /// The account that smalt and Azurite have by default.
 pub const ACCOUNT: &str = EMULATOR_ACCOUNT_NAME;
+
+/// The version of requests that prepare or empty an account: every target knows it.
+const OWNERS_VERSION: ApiVersion = ApiVersion::V2019_02_02;
 
 /// A signature for the default account that permits everything until the end of 2099, which no run
 /// outlasts.
@@ -57,6 +61,34 @@ impl Account {
     pub fn sas(&self, sas: AccountSas<'_>) -> String {
         let account = self.name.as_str();
         AccountSas { account, ..sas }.sign(self.key.as_bytes())
+    }
+
+    /// A request of the account's owner, dated and signed.
+    pub fn request(
+        &self,
+        service: Service,
+        now: Timestamp,
+        (method, url): (&str, String),
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Request {
+        let own = [
+            ("x-ms-version", OWNERS_VERSION.to_string()),
+            ("x-ms-date", now.rfc1123()),
+            ("content-length", body.len().to_string()),
+            ("accept", "application/json;odata=nometadata".to_owned()),
+        ];
+        let more = headers
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()));
+        let mut request = Request {
+            method: method.to_owned(),
+            url,
+            headers: own.into_iter().chain(more).collect(),
+            body,
+        };
+        self.sign(Scheme::SharedKey, service, OWNERS_VERSION, &mut request);
+        request
     }
 
     /// Signs a request as it stands. `unnamed` is the version of a request that names none.

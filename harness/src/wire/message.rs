@@ -16,13 +16,13 @@ use super::WireError;
 pub struct Headers(Vec<(String, String)>, Vec<String>);
 
 impl Headers {
-    /// The value of the first header of this name (lower case).
+    /// The value of the first header of this name, in any case.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().find(|(n, _)| n == name);
+        let found = self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Whether there is a header of this name (lower case).
+    /// Whether there is a header of this name, in any case.
     pub fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -153,7 +153,7 @@ impl Answer {
         })
     }
 
-    /// The value of a header (lower case).
+    /// The value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
     }
