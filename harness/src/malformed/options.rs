@@ -101,7 +101,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         cases.len()
     );
     if let Some(mut server) = server {
-        anyhow::ensure!(server.is_running(), "the server has ended");
+        anyhow::ensure!(server.process.is_running(), "the server has ended");
         server.kill().await?;
     }
     Ok(if wrong == 0 && !cases.is_empty() {

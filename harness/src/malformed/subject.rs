@@ -186,61 +186,27 @@ async fn put_message(
     Ok((field("MessageId"), field("PopReceipt")))
 }
 
-/// Signed queries, each valid but for what its name says.
+/// The summer of 2017.
+const PAST: Timestamp = Timestamp::from_unix_s(1_500_000_000);
+
+/// What a signature lacks, by the name that cases give it.
+const LACKING: [(&str, fn(&mut AccountSas<'static>)); 7] = [
+    ("sas:expired", |sas| sas.expiry = PAST),
+    ("sas:not-yet", |sas| sas.start = Some(FULL.expiry)),
+    ("sas:table-only", |sas| sas.services = "t"),
+    ("sas:service-only", |sas| sas.resource_types = "s"),
+    ("sas:list-only", |sas| sas.permissions = "l"),
+    ("sas:elsewhere", |sas| sas.ip = "192.0.2.1"),
+    ("sas:https-only", |sas| sas.protocol = "https"),
+];
+
+/// Signed queries: a valid one, and those that lack something.
 fn signatures(access: &Access) -> Values {
-    let owner = Account::emulator();
-    let lacking = [
-        (
-            "sas:expired",
-            AccountSas {
-                expiry: Timestamp::from_unix_s(1_500_000_000),
-                ..FULL
-            },
-        ),
-        (
-            "sas:not-yet",
-            AccountSas {
-                start: Some(FULL.expiry),
-                ..FULL
-            },
-        ),
-        (
-            "sas:table-only",
-            AccountSas {
-                services: "t",
-                ..FULL
-            },
-        ),
-        (
-            "sas:service-only",
-            AccountSas {
-                resource_types: "s",
-                ..FULL
-            },
-        ),
-        (
-            "sas:list-only",
-            AccountSas {
-                permissions: "l",
-                ..FULL
-            },
-        ),
-        (
-            "sas:elsewhere",
-            AccountSas {
-                ip: "192.0.2.1",
-                ..FULL
-            },
-        ),
-        (
-            "sas:https-only",
-            AccountSas {
-                protocol: "https",
-                ..FULL
-            },
-        ),
-    ];
-    let mut named = Values::from(lacking.map(|(name, sas)| (name.to_owned(), owner.sas(sas))));
-    named.insert("sas".to_owned(), access.query().to_owned());
+    let mut named = Values::from([("sas".to_owned(), access.query().to_owned())]);
+    for (name, lose) in LACKING {
+        let mut sas = FULL;
+        lose(&mut sas);
+        named.insert(name.to_owned(), Account::emulator().sas(sas));
+    }
     named
 }

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::ServerError;
 use super::process::Process;
@@ -98,21 +97,6 @@ impl Smalt {
     /// Host and port of blob, queue and table service.
     pub fn addresses(&self) -> [String; 3] {
         [self.blob, self.queue, self.table].map(|address| address.to_string())
-    }
-
-    /// Resident memory in bytes, where the system tells.
-    pub fn resident_bytes(&self) -> Option<u64> {
-        self.process.resident_bytes()
-    }
-
-    /// Time that it has spent on processors, where the system tells.
-    pub fn cpu_time(&self) -> Option<Duration> {
-        self.process.cpu_time()
-    }
-
-    /// Whether it still runs.
-    pub fn is_running(&mut self) -> bool {
-        self.process.is_running()
     }
 
     /// `kill -9`.
