@@ -10,12 +10,12 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 use tokio::sync::Mutex;
 
-use super::{Target, TargetError, verify};
-use crate::replay::hosts::{Addressing, Hosts};
-use crate::replay::prepare::account_of;
-use crate::replay::recording::Recording;
-use crate::replay::settings::AccountSettings;
-use crate::replay::wire::{Headers, Request, Response};
+use super::hosts::{Addressing, Hosts};
+use super::prepare::account_of;
+use super::recording::Recording;
+use super::verify;
+use crate::target::{Ability, About, Setup, Target, TargetError};
+use crate::wire::{Answer, Headers, Request};
 
 /// ETags of the corpus are ticks, which begin so in this century; the mirror's begin otherwise.
 const RECORDED_ETAG: &str = "0x8D";
@@ -25,15 +25,16 @@ const NOT_SUBSTITUTED: u16 = 599;
 
 /// The recorded answers of one recording, in order.
 pub struct Mirror {
+    about: About,
     /// Accounts to map, where the recorder left foreign names; `None` says them as recorded.
     hosts: Option<Hosts>,
     state: Mutex<State>,
 }
 
 struct State {
-    answers: VecDeque<Response>,
+    answers: VecDeque<Answer>,
     /// What the next call gets; `None` while the set-up runs.
-    next: Option<Response>,
+    next: Option<Answer>,
     /// ETags given out so far, as recorded.
     given: Vec<String>,
 }
@@ -55,12 +56,14 @@ impl Mirror {
             .iter()
             .map(|i| i.response.clone())
             .collect();
+        let about = About::by_host("mirror").able([Ability::Clock, Ability::Settings]);
         let state = Mutex::new(State {
             answers,
             next: None,
             given: Vec::new(),
         });
         Mirror {
+            about,
             hosts: Some(Hosts::of(recording, Addressing::Host)),
             state,
         }
@@ -69,11 +72,11 @@ impl Mirror {
 
 #[async_trait]
 impl Target for Mirror {
-    fn addressing(&self) -> Addressing {
-        Addressing::Host
+    fn about(&self) -> &About {
+        &self.about
     }
 
-    async fn reset(&self, _: &AccountSettings, _: Timestamp) -> Result<(), TargetError> {
+    async fn reset(&self, _: &Setup) -> Result<(), TargetError> {
         self.state.lock().await.given.clear();
         Ok(())
     }
@@ -87,14 +90,10 @@ impl Target for Mirror {
         state.next = state.answers.pop_front();
     }
 
-    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         let mut state = self.state.lock().await;
         let Some(answer) = state.next.take() else {
-            return Ok(Response {
-                status: 201,
-                headers: Headers::default(),
-                body: Bytes::new(),
-            });
+            return Ok(empty(201));
         };
         let stale = |etag: &String| {
             request
@@ -103,12 +102,7 @@ impl Target for Mirror {
                 .any(|(_, value)| value.contains(etag))
         };
         if state.given.iter().any(stale) {
-            let headers = Headers::default();
-            return Ok(Response {
-                status: NOT_SUBSTITUTED,
-                headers,
-                body: Bytes::new(),
-            });
+            return Ok(empty(NOT_SUBSTITUTED));
         }
         // What the service accepted must be signed; what it refused may well not be.
         if answer.status < 300
@@ -127,7 +121,7 @@ impl Target for Mirror {
 }
 
 impl Mirror {
-    fn renamed(&self, mut answer: Response, request: &Request) -> Response {
+    fn renamed(&self, mut answer: Answer, request: &Request) -> Answer {
         let hosts = self.hosts.as_ref();
         let account = hosts.and_then(|hosts| account_of(hosts, request));
         let account = account.unwrap_or_default();
@@ -151,5 +145,13 @@ impl Mirror {
         }
         answer.body = Bytes::from(text);
         answer
+    }
+}
+
+fn empty(status: u16) -> Answer {
+    Answer {
+        status,
+        headers: Headers::default(),
+        body: Bytes::new(),
     }
 }

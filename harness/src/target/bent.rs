@@ -1,14 +1,14 @@
-//! A target that answers wrongly on purpose: the suite must notice.
+//! A target that answers wrongly on purpose, which a check must notice.
 
 use async_trait::async_trait;
 use smalt::faults::Rule;
 use smalt_protocol::Timestamp;
 
 use super::{About, Target, TargetError};
-use crate::replay::wire::{Request, Response};
+use crate::wire::{Answer, Request};
 
 /// A change to an answer: `None` leaves it as it is.
-pub type Bend = Box<dyn Fn(&Request, &Response) -> Option<Response> + Send + Sync>;
+pub type Bend = Box<dyn Fn(&Request, &Answer) -> Option<Answer> + Send + Sync>;
 
 /// Another target with some of its answers changed.
 pub struct Bent<T> {
@@ -20,12 +20,10 @@ impl<T: Target> Bent<T> {
     /// Changes the answers of a target.
     pub fn new(
         inner: T,
-        bend: impl Fn(&Request, &Response) -> Option<Response> + Send + Sync + 'static,
+        bend: impl Fn(&Request, &Answer) -> Option<Answer> + Send + Sync + 'static,
     ) -> Self {
-        Bent {
-            inner,
-            bend: Box::new(bend),
-        }
+        let bend = Box::new(bend);
+        Bent { inner, bend }
     }
 }
 
@@ -35,7 +33,7 @@ impl<T: Target> Target for Bent<T> {
         self.inner.about()
     }
 
-    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         let answer = self.inner.call(request.clone()).await?;
         Ok((self.bend)(&request, &answer).unwrap_or(answer))
     }

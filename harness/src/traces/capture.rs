@@ -1,4 +1,4 @@
-//! A target whose answers are written down as they come.
+//! A target whose answers are recorded as a trace.
 
 use std::sync::Arc;
 
@@ -6,13 +6,11 @@ use async_trait::async_trait;
 use smalt_protocol::{Service, Timestamp};
 use tokio::sync::Mutex;
 
-use crate::replay::hosts::Addressing;
-use crate::replay::settings::AccountSettings;
-use crate::replay::target::{Target, TargetError};
-use crate::replay::uri::Url;
-use crate::replay::wire::{Headers, Request, Response};
-use crate::traces::format::Trace;
-use crate::traces::scrub::{self, About, Seen, account_of_host};
+use super::format::Trace;
+use super::scrub::{self, About, Seen, account_of_host};
+use crate::target::{About as Place, Setup, Target, TargetError};
+use crate::wire::url::Url;
+use crate::wire::{Answer, Request};
 
 /// A target, and what it was asked and answered so far. What sets a recording up is left out.
 pub struct Capture {
@@ -60,13 +58,13 @@ impl Capture {
 
 #[async_trait]
 impl Target for Capture {
-    fn addressing(&self) -> Addressing {
-        self.inner.addressing()
+    fn about(&self) -> &Place {
+        self.inner.about()
     }
 
-    async fn reset(&self, settings: &AccountSettings, start: Timestamp) -> Result<(), TargetError> {
+    async fn reset(&self, setup: &Setup) -> Result<(), TargetError> {
         self.state.lock().await.listens = false;
-        self.inner.reset(settings, start).await
+        self.inner.reset(setup).await
     }
 
     async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
@@ -79,7 +77,7 @@ impl Target for Capture {
         self.inner.begin().await;
     }
 
-    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         let answer = self.inner.call(request.clone()).await?;
         let mut state = self.state.lock().await;
         if std::mem::take(&mut state.listens) {
@@ -93,12 +91,8 @@ impl Target for Capture {
     }
 }
 
-fn seen(request: &Request, answer: &Response, t: u64) -> Option<Seen> {
+fn seen(request: &Request, answer: &Answer, t: u64) -> Option<Seen> {
     let url = Url::parse(&request.url)?;
-    let pairs = |headers: &Headers| {
-        let pairs = headers.iter();
-        pairs.map(|(n, v)| (n.to_owned(), v.to_owned())).collect()
-    };
     // The root of an account in path style ends with a slash; in host style it is the slash.
     let target = match account_of_host(&url.authority) {
         Some(_) if url.path.is_empty() => format!("/{}", url.path_and_query()),
@@ -109,10 +103,10 @@ fn seen(request: &Request, answer: &Response, t: u64) -> Option<Seen> {
         host: url.authority.clone(),
         method: request.method.clone(),
         target,
-        request_headers: pairs(&request.headers),
+        request_headers: request.headers.pairs(),
         request_body: request.body.clone(),
         status: answer.status,
-        response_headers: pairs(&answer.headers),
+        response_headers: answer.headers.pairs(),
         response_body: answer.body.clone(),
     })
 }

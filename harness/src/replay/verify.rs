@@ -6,12 +6,12 @@ use smalt_protocol::signing::shared_key::{
 };
 use smalt_protocol::{ApiVersion, Service};
 
-use crate::replay::credentials::{UNNAMED, signed_snapshot};
-use crate::replay::delegation;
-use crate::replay::hosts::account_key;
-use crate::replay::multipart;
-use crate::replay::uri::Url;
-use crate::replay::wire::{Headers, Request};
+use super::credentials::{UNNAMED, signed_snapshot};
+use super::delegation;
+use super::hosts::account_key;
+use super::multipart;
+use crate::wire::url::Url;
+use crate::wire::{Headers, Request};
 
 /// What is wrong with the signatures of a host-style request, of its copy source and of its batch
 /// parts; `None` when all of them verify.

@@ -7,7 +7,17 @@ use http::response::Parts;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use smalt::Emulator;
+use smalt_protocol::Service;
 use smalt_sleeve::transport::is_refusal;
+
+/// The URL that a service has by default: in process the port says which service is meant.
+pub const fn base(service: Service) -> &'static str {
+    match service {
+        Service::Blob => "http://127.0.0.1:10000",
+        Service::Queue => "http://127.0.0.1:10001",
+        Service::Table => "http://127.0.0.1:10002",
+    }
+}
 
 /// Sends a request and reads the whole answer.
 ///

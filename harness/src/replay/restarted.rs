@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::live::Live;
+use super::hosts::account;
 use crate::servers::ServerError;
-use crate::servers::azurite::Azurite;
+use crate::target::server::Server;
+use crate::target::{emptied, start};
 
 /// An Azurite of our own.
 pub struct Restarted {
@@ -13,8 +14,7 @@ pub struct Restarted {
     /// `name:key;name:key`.
     accounts: String,
     any_settings: bool,
-    running: Azurite,
-    live: Arc<Live>,
+    running: Arc<Server>,
     /// The recording that is played, or was last.
     playing: Option<String>,
     /// The recordings after which it did not answer.
@@ -32,13 +32,11 @@ impl Restarted {
         accounts: String,
         any_settings: bool,
     ) -> Result<Restarted, ServerError> {
-        let running = Azurite::start(&program, &accounts).await?;
         Ok(Restarted {
-            live: Arc::new(at(&running).whatever_it_lacks(any_settings)),
+            running: started(&program, &accounts, any_settings).await?,
             program,
             accounts,
             any_settings,
-            running,
             playing: None,
             silenced_by: Vec::new(),
         })
@@ -49,16 +47,19 @@ impl Restarted {
     ///
     /// # Errors
     /// When it does not start again.
-    pub async fn ready(&mut self, recording: &str) -> Result<Arc<Live>, ServerError> {
-        let (account, _) = self.accounts.split_once(':').unwrap_or_default();
-        if self.live.answers(account).await.is_err() {
+    pub async fn ready(&mut self, recording: &str) -> Result<Arc<Server>, ServerError> {
+        let (name, _) = self.accounts.split_once(':').unwrap_or_default();
+        let answers = match account(name) {
+            Some(account) => emptied::answers(&*self.running, &account).await.is_ok(),
+            None => false,
+        };
+        if !answers {
             self.silenced_by.extend(self.playing.take());
-            // What is replaced is killed.
-            self.running = Azurite::start(&self.program, &self.accounts).await?;
-            self.live = Arc::new(at(&self.running).whatever_it_lacks(self.any_settings));
+            // The server that is replaced ends with its target.
+            self.running = started(&self.program, &self.accounts, self.any_settings).await?;
         }
         self.playing = Some(recording.to_owned());
-        Ok(Arc::clone(&self.live))
+        Ok(Arc::clone(&self.running))
     }
 
     /// The recordings after which it did not answer any more.
@@ -67,9 +68,17 @@ impl Restarted {
     }
 }
 
-fn at(azurite: &Azurite) -> Live {
-    let addresses = [azurite.blob, azurite.queue, azurite.table];
-    Live::at(addresses.map(|address| address.to_string())).with_default_properties()
+async fn started(
+    program: &std::path::Path,
+    accounts: &str,
+    any_settings: bool,
+) -> Result<Arc<Server>, ServerError> {
+    let azurite = start::azurite(program, Some(accounts), None).await?;
+    let azurite = azurite.with_default_properties();
+    Ok(Arc::new(match any_settings {
+        true => azurite.claiming_settings(),
+        false => azurite,
+    }))
 }
 
 #[cfg(all(test, unix))]
