@@ -7,6 +7,7 @@
 //! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`servers`]: servers as child processes, and connections to them.
+//! - [`check`]: the command of all drivers that run cases out of seeds.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
@@ -25,6 +26,7 @@ mod arguments;
 pub mod bench;
 pub mod bursts;
 pub mod certificate;
+pub mod check;
 pub mod conform;
 pub mod crash;
 pub mod diff;
