@@ -72,28 +72,27 @@ pub fn judge(kind: Kind, history: &History) -> Result<Verdict, String> {
         Err(unexplained) if unexplained.is_open => (0, 1),
         Err(unexplained) => return Err(unexplained.reason),
     };
-    let is_done = |call: &&Call| {
-        let seen = call.returned.as_ref();
-        // A transaction that is refused is answered by a part of a success.
-        let status = |seen: &Answered| match &seen.table {
-            Some(table) => table.status,
-            None => seen.answer.status,
-        };
-        seen.is_some_and(|(_, seen)| status(seen) < 300)
+    let answers = || {
+        history
+            .calls
+            .iter()
+            .filter_map(|call| call.returned.as_ref())
     };
     Ok(Verdict {
         calls: history.calls.len(),
-        done: history.calls.iter().filter(is_done).count(),
-        lost: history
-            .calls
-            .iter()
-            .filter(|call| call.returned.is_none())
-            .count(),
+        done: answers().filter(|(_, seen)| is_done(seen)).count(),
+        lost: history.calls.len() - answers().count(),
         overlaps: overlaps(&history.calls),
         entries,
         steps: history.steps,
         undecided,
     })
+}
+
+/// Whether a call was done. A transaction that is refused is answered by a part of a success.
+fn is_done(seen: &Answered) -> bool {
+    let table = seen.table.as_ref().map(|table| table.status);
+    table.unwrap_or(seen.answer.status) < 300
 }
 
 /// Judges each partition by the model, and listings; the number of entries and entities shown.
