@@ -22,9 +22,9 @@ start_azurite() {
 
 # scenarios NAME BLOB QUEUE: one line per case, into $work/NAME.results.
 scenarios() {
-    "$bin/harness" scenario sweep --url "http://$2/$account" --seeds 4 >"$work/$1.results" ||
+    "$bin/harness" check sweep --url "http://$2/$account" --cases 4 >"$work/$1.results" ||
         fail "sweep on $1: $(cat "$work/$1.results")"
-    "$bin/harness" scenario listen --url "http://$3/$account" --seeds 2 >>"$work/$1.results" ||
+    "$bin/harness" check listen --url "http://$3/$account" --cases 2 >>"$work/$1.results" ||
         fail "listen on $1: $(cat "$work/$1.results")"
 }
 
@@ -42,7 +42,7 @@ binaries() {
         echo "listener exit $status, sent $(wc -l <"$work/sent")"
         "$bin/smalt-listener" stats --queue azurite-orders | sed "s|$3|QUEUE|g" || true
     } >>"$work/$1.results"
-    "$bin/harness" scenario seed --url "http://$2/$account" >>"$work/$1.results"
+    "$bin/harness" seed --url "http://$2/$account" >>"$work/$1.results"
     status=0
     "$bin/smalt-sweeper" once --container seeded --dead-allow seeded-dead --log-level error \
         --worker-id w --seed 1 >"$work/report" || status=$?

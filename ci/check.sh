@@ -63,13 +63,15 @@ bash ci/billing.sh
 bash ci/channels.sh
 
 step "random histories, and clients at once"
-"$SMALT_HARNESS" histories --jobs 2 --histories 20000 --seed 1000
-"$SMALT_HARNESS" histories --jobs 2 --histories 200 --seed 2000 --restarts
-"$SMALT_HARNESS" bursts --jobs 2 --bursts 3000 --seed 1000
+"$SMALT_HARNESS" check histories --jobs 2 --cases 20000 --seed 1000
+"$SMALT_HARNESS" check histories --jobs 2 --cases 200 --seed 2000 --restarts
+"$SMALT_HARNESS" check bursts --jobs 2 --cases 3000 --seed 1000
 
 step "simulation"
-"$SMALT_HARNESS" scenario sweep --seeds 500 --threads 2
-"$SMALT_HARNESS" scenario listen --seeds 500 --threads 2
+"$SMALT_HARNESS" check sweep --cases 500 --jobs 2
+"$SMALT_HARNESS" check listen --cases 500 --jobs 2
+"$SMALT_HARNESS" check sweep --cases 200 --jobs 2 --engine sled
+"$SMALT_HARNESS" check listen --cases 200 --jobs 2 --engine sled
 
 step "planted bugs"
 bash ci/planted.sh

@@ -22,33 +22,38 @@ of() { echo $(($1 / scale)); }
 
 histories() {
     # Ten million operations; every outcome that the model declares must be met.
-    "$harness" histories --jobs 2 --seed "$seed" --histories "$(of 400000)" --coverage \
+    "$harness" check histories --jobs 2 --seed "$seed" --cases "$(of 400000)" --coverage \
         $([ "$scale" -eq 1 ] && echo --require-coverage)
-    "$harness" histories --jobs 2 --seed "$seed" --histories "$(of 4000)" --restarts
+    "$harness" check histories --jobs 2 --seed "$seed" --cases "$(of 4000)" --restarts
 }
 
 bursts() {
-    "$harness" bursts --jobs 2 --seed "$seed" --bursts "$(of 1000000)"
-    "$harness" bursts --seed "$seed" --bursts "$(of 1000)" --durable
+    "$harness" check bursts --jobs 2 --seed "$seed" --cases "$(of 1000000)"
+    "$harness" check bursts --seed "$seed" --cases "$(of 1000)" --durable
 }
 
 soak() {
-    "$harness" soak queue --seed "$seed" --operations "$(of 1000000)"
-    "$harness" soak queue --seed "$seed" --operations "$(of 200000)" --shuffle
-    "$harness" soak queue --seed "$seed" --http --seconds "$(of 900)"
+    "$harness" check soak --seed "$seed" --operations "$(of 1000000)"
+    "$harness" check soak --seed "$seed" --operations "$(of 200000)" --shuffle
+    "$harness" check soak --seed "$seed" --http --seconds "$(of 900)"
 }
 
 crash() {
-    "$harness" crash --rounds "$(of 100)" --seed "$seed"
-    "$harness" crash --mode fast --rounds "$(of 20)" --seed "$seed"
-    "$harness" crash --mode fast --kills "$(of 300)" --seed "$seed"
+    "$harness" check crash --cases "$(of 100)" --seed "$seed"
+    "$harness" check crash --mode fast --cases "$(of 20)" --seed "$seed"
+    "$harness" check crash --mode fast --part kills --cases "$(of 300)" --seed "$seed"
     cargo build --quiet -p smalt-shim --release
-    "$harness" crash --seed "$seed" --kills "$(of 700)" --failpoints --images 4 --errors
+    "$harness" check crash --part kills --cases "$(of 700)" --seed "$seed"
+    "$harness" check crash --part failpoints --seed "$seed"
+    "$harness" check crash --part images --cases 4 --seed "$seed"
+    "$harness" check crash --part errors --seed "$seed"
 }
 
 simulation() {
-    "$harness" scenario sweep --seed "$seed" --seeds "$(of 5000)" --threads 2
-    "$harness" scenario listen --seed "$seed" --seeds "$(of 5000)" --threads 2
+    "$harness" check sweep --seed "$seed" --cases "$(of 5000)" --jobs 2
+    "$harness" check listen --seed "$seed" --cases "$(of 5000)" --jobs 2
+    "$harness" check sweep --seed "$seed" --cases "$(of 1000)" --jobs 2 --engine sled
+    "$harness" check listen --seed "$seed" --cases "$(of 1000)" --jobs 2 --engine sled
 }
 
 shuttle() {
@@ -75,9 +80,9 @@ diff() {
 
 # Sweepers and listeners that are killed while they share a hundred thousand.
 fleets() {
-    "$harness" fleet --messages "$(of 100000)" --seed "$seed"
-    "$harness" fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
-        --rounds 5 --refill --seed "$seed"
+    "$harness" check fleet --messages "$(of 100000)" --seed "$seed"
+    "$harness" check fleet sweep --blobs "$(of 100000)" --containers 20 --kill-every 700 \
+        --cases 5 --refill --seed "$seed"
 }
 
 # The programs of a release, which only here have their own profile: their size, their packages, and

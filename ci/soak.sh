@@ -41,10 +41,10 @@ part() {
 trap 'exit 130' INT
 trap 'echo "$rounds rounds on $commit, $finds finds"' EXIT
 while [ "$SECONDS" -lt "$end" ]; do
-    part sweep scenario sweep --seed "$seed" --seeds $seeds --threads 2
-    part listen scenario listen --seed "$seed" --seeds $seeds --threads 2
-    part histories histories --jobs 2 --seed "$seed" --histories $histories
-    part bursts bursts --jobs 2 --seed "$seed" --bursts $bursts
+    part sweep check sweep --seed "$seed" --cases $seeds --jobs 2
+    part listen check listen --seed "$seed" --cases $seeds --jobs 2
+    part histories check histories --jobs 2 --seed "$seed" --cases $histories
+    part bursts check bursts --jobs 2 --seed "$seed" --cases $bursts
     rounds=$((rounds + 1))
     echo "$(date +%H:%M:%S) round $rounds, from seed $seed: $finds finds so far"
     seed=$((seed + histories))

@@ -29,7 +29,7 @@ round() {
     listen send --ca-file "$ca" "$@" --create-queue "hello over TLS" >/dev/null
     handled=$(listen once --ca-file "$ca" "$@" --exec cat)
     [ "$handled" = "hello over TLS" ] || fail "the listener handled: $handled"
-    "$bin/harness" scenario seed --url "$blob_endpoint" --connect-to "$tls_blob" --ca-file "$ca"
+    "$bin/harness" seed --url "$blob_endpoint" --connect-to "$tls_blob" --ca-file "$ca"
     local status=0
     sweep --ca-file "$ca" "$@" >"$work/report" || status=$?
     # One blob has a time that is none: reported, so the exit is 1.
