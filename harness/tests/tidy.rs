@@ -125,13 +125,10 @@ fn exceptions_give_their_reason() {
 }
 
 #[test]
-fn planted_bugs_are_where_the_list_says() {
+fn planted_bugs_can_be_put_into_the_tree() {
     hold(
-        "every planted bug is one line in its file, and in the list of smalt-planted",
-        planted::sites(
-            &Tree::get().sources,
-            smalt_planted::bugs().map(|(_, bug)| bug),
-        ),
+        "each text that a bug of fixtures/planted replaces stands once in its file",
+        planted::patches(&Tree::get().sources),
     );
 }
 
@@ -143,16 +140,16 @@ fn planted_bugs_are_in_the_table() {
         "docs/planted.md has a row for every planted bug: ci/planted.sh --markdown",
         planted::table(
             page.map_or("", |page| &page.text),
-            smalt_planted::bugs().map(|(_, bug)| bug),
+            smalt_planted::bugs().map(|(_, bug)| bug.id.as_str()),
         ),
     );
 }
 
 #[test]
-fn no_product_has_planted_bugs() {
+fn no_product_knows_of_planted_bugs() {
     hold(
-        "the feature `planted` is off unless somebody asks for it by name",
-        planted::features(&Tree::get().manifests()),
+        "a product has no line for a planted bug: they are in fixtures/planted",
+        planted::products(Tree::get()),
     );
 }
 
