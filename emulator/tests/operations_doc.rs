@@ -1,4 +1,4 @@
-//! Compares `docs/operations.md` with the register it is generated from, and rewrites it on request.
+//! Compares `docs/operations.md` with the register that generates it, and rewrites it on request.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
@@ -14,7 +14,7 @@ const REWRITE: &str = "SMALT_WRITE_DOCS";
 const HEAD: &str = "\
 # Operations
 
-Look up here whether smalt implements an operation, and its id for [fault rules](control.md) and `/metrics`.
+Look up here whether smalt has an operation, and its id for [fault rules](control.md) and `/metrics`.
 The tables list every operation that Azure Storage documents for the three services.
 An operation that is not built answers 501 `NotImplemented` with its name.
 
