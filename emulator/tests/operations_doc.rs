@@ -14,7 +14,7 @@ const REWRITE: &str = "SMALT_WRITE_DOCS";
 const HEAD: &str = "\
 # Operations
 
-Look up here whether smalt has an operation, and its id for [fault rules](control.md) and `/metrics`.
+Look up whether smalt has an operation, and its id for [fault rules](control.md) and `/metrics`.
 The tables list every operation that Azure Storage documents for the three services.
 An operation that is not built answers 501 `NotImplemented` with its name.
 
