@@ -28,8 +28,8 @@ const STOP_TIMEOUT_MS = 15_000;
  * @property {string} kind
  * @property {string} [operation] id of an operation; every one by default
  * @property {string} [resource] start of the path
- * @property {number} [nth] first matching call that fires
- * @property {number} [times] how many calls fire
+ * @property {number} [nth] first matching call that the rule affects
+ * @property {number} [times] how many calls it affects
  * @property {number} [status]
  * @property {number} [retry_after_s]
  * @property {number} [delay_ms]
