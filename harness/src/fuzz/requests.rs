@@ -14,8 +14,8 @@ use smalt::{Clock, Emulator, Service, Timestamp, control};
 use smalt_protocol::ApiVersion;
 use smalt_protocol::connection_string::emulator_port;
 
-use crate::servers::access::Access;
-use crate::servers::in_process;
+use crate::wire::access::Access;
+use crate::wire::in_process;
 
 /// When every input begins.
 const NOW_UNIX_S: u64 = 1_700_000_000;

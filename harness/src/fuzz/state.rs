@@ -1,10 +1,10 @@
 //! What a whole state is made of: seeds, exported archives, data directories of Azurite.
 //!
-//! An input is files, apart by lines of `---`, each with its path in the first line. With a manifest
-//! among them they are an archive: `records/` and `payloads/` get the numbers and hashes that their
-//! contents need, so that the fuzzer reaches what lies behind them, and a length that stands behind
-//! a path is claimed for the file (`payloads/ 99999999`). With a database of Azurite they are its
-//! data directory; otherwise they are a seed.
+//! An input is files, apart by lines of `---`, each with its path in the first line. With a
+//! manifest among them they are an archive: `records/` and `payloads/` get the numbers and hashes
+//! that their contents need, so that the fuzzer reaches what lies behind them, and a length that
+//! stands behind a path is claimed for the file (`payloads/ 99999999`). With a database of Azurite
+//! they are its data directory; otherwise they are a seed.
 
 use std::fs;
 use std::path::{Component, Path};
@@ -66,7 +66,7 @@ impl<'a> File<'a> {
         };
         let mut parts = Path::new(path).components();
         let is_inside = parts.all(|part| matches!(part, Component::Normal(_)));
-        (is_inside && path.len() < 100).then_some(File {
+        (is_inside && path.len() < 100 && !path.contains('\0')).then_some(File {
             path,
             claimed,
             bytes,

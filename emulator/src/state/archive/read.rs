@@ -76,8 +76,8 @@ struct Import<'a, 'b> {
 impl Import<'_, '_> {
     fn read<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Manifest, ArchiveError> {
         let mut manifest: Option<Manifest> = None;
-        // What an export writes has neither long names nor holes, and only with these do a few bytes
-        // of a stream become many.
+        // An export writes neither long names nor holes, and only with these do a few bytes of a
+        // stream become many.
         for entry in archive.entries().map_err(damaged)?.raw(true) {
             let entry = entry.map_err(damaged)?;
             let path = entry.path().map_err(damaged)?;
