@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The same scenarios, and the same two binaries, against smalt and against Azurite; the results must
-# be equal. Azurite comes from npm into build/azurite. Needs: ci/build.sh.
+# Runs the same scenarios and the same two binaries against smalt and against Azurite, and compares the
+# results. Azurite comes from npm into build/azurite. Needs: ci/build.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/service.sh
@@ -28,7 +28,7 @@ scenarios() {
         fail "listen on $1: $(cat "$work/$1.results")"
 }
 
-# binaries NAME BLOB QUEUE: the real programs on blobs and messages made by them, added to the results.
+# binaries NAME BLOB QUEUE: runs both workers on blobs and messages, and adds their results.
 binaries() {
     local connection="DefaultEndpointsProtocol=http;AccountName=$account;AccountKey=$key"
     connection+=";BlobEndpoint=http://$2/$account;QueueEndpoint=http://$3/$account;"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Crashes, and what must be there afterwards (docs/crash.md): kill -9 of the binary, round after
-# round on one store, in both modes; then death at every named step, what a loss of power can leave,
-# and calls that fail.
+# Tests crashes (docs/crash.md): kill -9 of the binary, several rounds on one store, in both modes; then
+# kills at every named step, images after a loss of power, and failing calls.
 #
-#   ci/crash.sh [rounds]                                      all of it
-#   ci/crash.sh rounds further options of `harness check crash`  the rounds alone
+#   ci/crash.sh [rounds]                                      everything
+#   ci/crash.sh rounds further options of `harness check crash`  only the rounds
 #   SMALT_HARNESS=FILE           a release build of the harness with the feature `failpoints`
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,8 +17,8 @@ target=${CARGO_TARGET_DIR:-target}
 [ $# -eq 0 ] || exit 0
 "$target/release/harness" check crash --mode fast --cases 4
 
-# No binary of a release ever has a failpoint: a harness that is known to have them, or one in the
-# folder of `cargo test`.
+# Releases have no failpoints: use a harness that is known to have them, or one in the folder of
+# `cargo test`.
 harness=${SMALT_HARNESS:-}
 profile=release
 if [ -z "$harness" ]; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every request of fixtures/malformed against the release binary: Azure's answer, no harm done.
+# Sends every request of fixtures/malformed to the release binary, and expects Azure's answer and an
+# unchanged state.
 #
 #   ci/malformed.sh [further options of `harness malformed`]
 set -euo pipefail
