@@ -56,6 +56,8 @@ pub struct Call {
     pub shuffle_messages: bool,
     /// Where its long work runs.
     pub lane: Lane,
+    /// Id of its operation in the register. Empty until it is authorised.
+    pub operation: &'static str,
     /// Who asks. [`Identity::Anonymous`] until authorisation.
     pub identity: Identity,
 }

@@ -154,3 +154,6 @@ impl Access {
         self
     }
 }
+
+/// Reading a blob, which a copy does with its source as well.
+pub const READ_BLOB: Access = Access::object("r").public(Anonymous::Blob);

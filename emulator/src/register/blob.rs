@@ -1,10 +1,10 @@
 //! Operations of the Blob service.
 
-use super::access::{Access, Anonymous, deletion, lease_breaking};
+use super::access::{Access, Anonymous, READ_BLOB, deletion, lease_breaking};
 use super::when::*;
-use super::{Entry, Verb};
-use crate::ops::{batch, blob, container, service};
-use crate::pipeline::{Run, read, write};
+use super::{Entry, Run, Verb};
+use crate::ops::{blob, container, service};
+use crate::pipeline::{read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -17,12 +17,14 @@ const fn op(
     when: fn(&crate::call::Call) -> bool, access: Access, run: Run,
 ) -> Entry {
     let (restype, comp) = query;
-    Entry { service: Service::Blob, id, title, verb, on, restype, comp, when, access, run }
+    Entry { service: Service::Blob, id, title, verb, on, restype, comp, also_on: None, also_restype: None, when, access, run }
 }
 
 /// Every permission letter: any one of them will do.
 const ANY: &str = "rwdlacupxtfiy";
 
+/// Recorded: *Restore Container* without a container in its path misses a header first. Microsoft's
+/// SDK for JavaScript takes the account in the path of an emulator for the container of a batch.
 /// Where several lines share method, resource and query, the first whose predicate holds serves.
 #[rustfmt::skip]
 pub(super) const ENTRIES: &[Entry] = &[
@@ -32,7 +34,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Service_ListContainersSegment", "List Containers", Verb::Get, Kind::Service, ("", "list"), always, Access::service("l"), read::<service::list_containers::ListContainers>()),
     op("Service_GetUserDelegationKey", "Get User Delegation Key", Verb::Post, Kind::Service, ("service", "userdelegationkey"), always, Access::token(), read::<service::user_delegation_key::GetUserDelegationKey>()),
     op("Service_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Service, ("account", "properties"), always, Access::service(ANY).with_any_scope(), read::<service::account_info::GetAccountInfo>()),
-    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service(ANY).with_any_scope(), batch::batch()),
+    op("Service_SubmitBatch", "Blob Batch", Verb::Post, Kind::Service, ("", "batch"), always, Access::service(ANY).with_any_scope(), Run::Batch).and_restype("container"),
     op("Service_FilterBlobs", "Find Blobs by Tags", Verb::Get, Kind::Service, ("", "blobs"), always, Access::object("f").with_service_sas(""), read::<service::find_blobs::FindBlobs>()),
     op("Container_Create", "Create Container", Verb::Put, Kind::Container, ("container", ""), always, Access::container("cw"), write::<container::create::CreateContainer>()),
     op("Container_GetProperties", "Get Container Properties", Verb::GetOrHead, Kind::Container, ("container", ""), always, Access::container("r").public(Anonymous::Container), read::<container::get_properties::GetContainerProperties>()),
@@ -41,9 +43,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_SetMetadata", "Set Container Metadata", Verb::Put, Kind::Container, ("container", "metadata"), always, Access::container("w"), write::<container::set_metadata::SetContainerMetadata>()),
     op("Container_GetAccessPolicy", "Get Container ACL", Verb::GetOrHead, Kind::Container, ("container", "acl"), always, Access::owner(), read::<container::get_access_policy::GetContainerAcl>()),
     op("Container_SetAccessPolicy", "Set Container ACL", Verb::Put, Kind::Container, ("container", "acl"), always, Access::owner(), write::<container::set_access_policy::SetContainerAcl>()),
-    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), write::<container::restore::RestoreContainer>()),
+    op("Container_Restore", "Restore Container", Verb::Put, Kind::Container, ("container", "undelete"), always, Access::container("cw"), write::<container::restore::RestoreContainer>()).and_on(Kind::Service),
     op("Container_Rename", "Rename Container", Verb::Put, Kind::Container, ("container", "rename"), always, Access::container("w"), write::<container::rename::RenameContainer>()),
-    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container(ANY).with_any_scope().with_service_sas(ANY), batch::batch()),
+    op("Container_SubmitBatch", "Blob Batch", Verb::Post, Kind::Container, ("container", "batch"), always, Access::container(ANY).with_any_scope().with_service_sas(ANY), Run::Batch),
     op("Container_FilterBlobs", "Find Blobs by Tags in Container", Verb::Get, Kind::Container, ("container", "blobs"), always, Access::container("f").with_service_sas("f"), read::<service::find_blobs::FindBlobs>()),
     op("Container_RenewLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_renew, Access::container("w"), write::<container::lease::LeaseContainer>()),
     op("Container_ChangeLease", "Lease Container", Verb::Put, Kind::Container, ("container", "lease"), lease_change, Access::container("w"), write::<container::lease::LeaseContainer>()),
@@ -53,7 +55,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Container_ListBlobHierarchySegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), hierarchical, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
     op("Container_ListBlobFlatSegment", "List Blobs", Verb::Get, Kind::Container, ("container", "list"), always, Access::container("l").with_service_sas("l").public(Anonymous::Container), read::<container::list_blobs::ListBlobs>()),
     op("Container_GetAccountInfo", "Get Account Information", Verb::GetOrHead, Kind::Container, ("account", "properties"), always, Access::container(ANY).with_any_scope().with_service_sas(ANY), read::<service::account_info::GetAccountInfo>()),
-    op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get::GetBlob>()),
+    op("Blob_Download", "Get Blob", Verb::Get, Kind::Blob, ("", ""), always, READ_BLOB, read::<blob::get::GetBlob>()),
     op("Blob_GetProperties", "Get Blob Properties", Verb::Head, Kind::Blob, ("", ""), always, Access::object("r").public(Anonymous::Blob), read::<blob::get_properties::GetBlobProperties>()),
     op("Blob_GetMetadata", "Get Blob Metadata", Verb::GetOrHead, Kind::Blob, ("", "metadata"), always, Access::object("r").public(Anonymous::Blob), read::<blob::metadata::GetBlobMetadata>()),
     op("Blob_Delete", "Delete Blob", Verb::Delete, Kind::Blob, ("", ""), always, Access::object("d").refined(deletion), write::<blob::delete::DeleteBlob>()),

@@ -19,6 +19,8 @@ pub(super) const FLAT_NAMESPACE: &Entry = &Entry {
     on: Kind::Service,
     restype: "",
     comp: "",
+    also_on: None,
+    also_restype: None,
     when: always,
     access: Access::object("racwdlxymeop").with_any_scope(),
     run: read::<service::data_lake::RefuseFlatNamespace>(),

@@ -2,9 +2,9 @@
 
 use super::access::{Access, Anonymous};
 use super::when::*;
-use super::{Entry, Verb};
+use super::{Entry, Run, Verb};
 use crate::ops::{queue, service};
-use crate::pipeline::{Run, read, write};
+use crate::pipeline::{read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -17,7 +17,7 @@ const fn op(
     when: fn(&crate::call::Call) -> bool, access: Access, run: Run,
 ) -> Entry {
     let (restype, comp) = query;
-    Entry { service: Service::Queue, id, title, verb, on, restype, comp, when, access, run }
+    Entry { service: Service::Queue, id, title, verb, on, restype, comp, also_on: None, also_restype: None, when, access, run }
 }
 
 /// Where several lines share method, resource and query, the first whose predicate holds serves.

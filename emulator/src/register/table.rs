@@ -2,9 +2,9 @@
 
 use super::access::{Access, Anonymous};
 use super::when::*;
-use super::{Entry, Verb};
+use super::{Entry, Run, Verb};
 use crate::ops::{service, table};
-use crate::pipeline::{Run, read, write};
+use crate::pipeline::{read, write};
 use smalt_protocol::Service;
 
 use crate::target::Kind;
@@ -17,7 +17,7 @@ const fn op(
     when: fn(&crate::call::Call) -> bool, access: Access, run: Run,
 ) -> Entry {
     let (restype, comp) = query;
-    Entry { service: Service::Table, id, title, verb, on, restype, comp, when, access, run }
+    Entry { service: Service::Table, id, title, verb, on, restype, comp, also_on: None, also_restype: None, when, access, run }
 }
 
 /// Where several lines share method, resource and query, the first whose predicate holds serves.
@@ -34,7 +34,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     op("Table_UpdateEntity", "Update Entity", Verb::Put, Kind::Table, ("", ""), table_entity, Access::object("u"), write::<table::write::WriteEntity>()),
     op("Table_MergeEntity", "Merge Entity", Verb::Patch, Kind::Table, ("", ""), table_entity, Access::object("u"), write::<table::write::WriteEntity>()),
     op("Table_DeleteEntity", "Delete Entity", Verb::Delete, Kind::Table, ("", ""), table_entity, Access::object("d"), write::<table::write::WriteEntity>()),
-    op("Table_SubmitTransaction", "Entity Group Transaction", Verb::Post, Kind::Table, ("", ""), table_batch, Access::object("raud"), table::transaction::transaction()),
+    op("Table_SubmitTransaction", "Entity Group Transaction", Verb::Post, Kind::Table, ("", ""), table_batch, Access::object("raud"), Run::Transaction),
     op("Table_InsertEntity", "Insert Entity", Verb::Post, Kind::Table, ("", ""), entities, Access::object("a"), write::<table::write::WriteEntity>()),
     op("Table_GetAccessPolicy", "Get Table ACL", Verb::GetOrHead, Kind::Table, ("", "acl"), entities, Access::owner(), read::<table::acl::GetTableAcl>()),
     op("Table_SetAccessPolicy", "Set Table ACL", Verb::Put, Kind::Table, ("", "acl"), entities, Access::owner(), write::<table::acl::SetTableAcl>()),

@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use smalt_protocol::{ETag, Metadata, StorageError, Timestamp};
+use smalt_protocol::{Metadata, StorageError, Timestamp};
 
 use super::retention::{self, Spot};
 use super::tag_index::Owner;
@@ -96,7 +96,7 @@ pub fn replace(
     let blob = BlobRecord {
         kind: new.kind,
         created: kept_birth.map_or(stamp.now, |old| old.created),
-        etag: ETag::from_tick(stamp.tick),
+        etag: stamp.etag(),
         last_modified: stamp.now,
         length: new.length,
         content: new.content,
@@ -142,7 +142,7 @@ pub fn touch(
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
     if !planted("etag-unchanged") {
-        blob.etag = ETag::from_tick(stamp.tick);
+        blob.etag = stamp.etag();
     }
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();

@@ -7,10 +7,11 @@ use serde_json::Value;
 use smalt_protocol::{Service as ServiceName, Timestamp};
 use uuid::Uuid;
 
+use super::AzuriteError;
+use super::build::Build;
 use super::document::{Pairs, Policy, Service, metadata, policies, time};
 use super::extents::{Chunk, Extents};
 use super::loki::Database;
-use super::{AzuriteError, Build};
 use crate::keys;
 use crate::ops::queue::messages::{Message, NewText, TEXT_INLINE_BYTES_MAX};
 use crate::records::{MessageRecord, MessageText, QueueRecord, Record};

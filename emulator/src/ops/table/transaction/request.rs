@@ -13,8 +13,7 @@ use crate::call::Call;
 use crate::core::Core;
 use crate::ops::table::change::Written;
 use crate::ops::table::write;
-use crate::pipeline::Run;
-use crate::register::{self, Entry};
+use crate::register::{self, Entry, Run};
 use crate::reply::{self, Common, Reply};
 use crate::target::SECONDARY;
 
@@ -99,13 +98,15 @@ impl Part {
     /// Runs a query.
     pub(super) async fn run(self, core: &Core) -> Served {
         let outcome = match self.routed() {
-            Ok((call, entry)) if QUERIES.contains(&entry.id) => match auth::permit(call, entry) {
-                Ok(()) => match entry.run {
-                    Run::Built(_, run) => run(core, call, &mut body::empty()).await,
-                    Run::NotBuilt => Err(ErrorCode::NotImplemented.into()),
-                },
-                Err(error) => Err(error),
-            },
+            Ok((call, entry)) if QUERIES.contains(&entry.id) => {
+                match auth::permit(call, &entry.access) {
+                    Ok(()) => match entry.run {
+                        Run::Built(_, run) => run(core, call, &mut body::empty()).await,
+                        _ => Err(ErrorCode::NotImplemented.into()),
+                    },
+                    Err(error) => Err(error),
+                }
+            }
             Ok(_) => Err(ErrorCode::InvalidInput.into()),
             Err(error) => Err(error),
         };
