@@ -34,6 +34,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 VERSION = "2021-12-02"
 WRITERS = 4
 KEYS = 150  # Names that each writer uses again and again: what is stored does not grow by itself.
+MESSAGES = 2000  # Messages that may wait: a slow receiver must not fill the disk.
 
 
 def signature():
@@ -182,7 +183,12 @@ class Siege:
             serial += 1
             kind = rng.choice(("blob", "blob", "entity", "message"))
             if kind == "message":
-                self.send(f"{number}.{serial}")
+                with self.lock:
+                    waiting = len(self.put) - len(self.taken)
+                if waiting < MESSAGES:
+                    self.send(f"{number}.{serial}")
+                else:
+                    self.receive()
                 continue
             name = f"{number}-{rng.randrange(KEYS)}"
             register = registers.setdefault((kind, name), Register())

@@ -14,11 +14,9 @@
 //! - [`fleet`]: listener processes that are killed, and an account of every message.
 //! - [`soak`]: long runs, everything in them accounted for.
 //! - [`diff`]: two services asked the same, and a ledger of how they differ.
-//! - [`import`]: recordings of other tools as traces.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
 //! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
 //! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
-//! - [`pools`]: what the scaling rules of the listener cost, side by side.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 //! - [`interrupt`]: the end that somebody asks for.
 
@@ -33,11 +31,9 @@ pub mod diff;
 pub mod fleet;
 pub mod fuzz;
 pub mod histories;
-pub mod import;
 pub mod interrupt;
 pub mod malformed;
 pub mod planted;
-pub mod pools;
 pub mod replay;
 pub mod scenario;
 pub mod servers;

@@ -36,7 +36,6 @@ pub mod metrics;
 pub mod observers;
 pub mod partition;
 pub mod payload;
-mod planted;
 mod poison;
 mod poller;
 mod pool;

@@ -13,7 +13,6 @@ use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
 use crate::observers::{Observer, Observers};
 use crate::payload::PayloadStore;
-use crate::planted::planted;
 use crate::report::Report;
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
@@ -98,9 +97,7 @@ impl Waker {
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
     /// DL21); says whether it does.
     pub fn wake_for(&self, queue: &str) -> bool {
-        let exactly = self.queue == queue;
-        let ours = exactly
-            || self.queue.eq_ignore_ascii_case(queue) && !planted("trigger-name-taken-literally");
+        let ours = self.queue.eq_ignore_ascii_case(queue);
         if ours {
             self.wake();
         }

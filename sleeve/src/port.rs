@@ -16,7 +16,6 @@ mod queue;
 
 pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, Receipt};
 pub use crate::error::{ErrorKind, PortError};
-use crate::planted::planted;
 use crate::redact::without_query;
 
 /// Shorthand for the port's results.
@@ -27,8 +26,8 @@ pub type Metadata = BTreeMap<String, String>;
 
 /// The value of a metadata name, compared without case as Azure does (DS26).
 pub fn metadata_value<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a str> {
-    let is_it = |key: &str| key.eq_ignore_ascii_case(name) && !planted("metadata-name-exact");
-    let found = metadata.iter().find(|(key, _)| is_it(key) || *key == name);
+    let mut all = metadata.iter();
+    let found = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.as_str())
 }
 

@@ -63,7 +63,6 @@ mod monitor;
 mod mover;
 pub mod outcome;
 pub mod plan;
-mod planted;
 pub mod provenance;
 pub mod report;
 mod restore;

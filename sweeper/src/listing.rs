@@ -11,7 +11,6 @@ use crate::claim::Kept;
 use crate::decide::{self, Decision, Scene};
 use crate::destination::SweptPlace;
 use crate::outcome::Outcome;
-use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::rule::asks_for_tags;
 use crate::shared::Core;
@@ -63,11 +62,7 @@ pub(crate) async fn list(
         let within = |item: &BlobItem| reclaimed.is_none_or(|r| item.name <= r.last);
         let beyond = page.blobs.iter().any(|item| !within(item));
         marker = page.next_marker;
-        let own_clock = core
-            .wall_clock
-            .as_ref()
-            .filter(|_| planted("own-clock-decides"));
-        let now = own_clock.map_or(page.server_time, |clock| clock());
+        let now = page.server_time;
         found.at = now;
         for item in page.blobs.into_iter().filter(within) {
             sort_in(core, place, swept, item, now, &mut found);

@@ -22,7 +22,6 @@ use crate::claim::ClaimedPage;
 use crate::config::Collision;
 use crate::destination::{self, Destination};
 use crate::outcome::Outcome;
-use crate::planted::planted;
 use crate::provenance::{self, Origin};
 use crate::shared::{Core, Made};
 use crate::source;
@@ -125,8 +124,7 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
                 conditions = Conditions::matching(&there.etag);
             }
             Standing::Earlier(there) | Standing::Foreign(there)
-                if config.on_collision == Collision::Overwrite
-                    || planted("destination-overwritten") =>
+                if config.on_collision == Collision::Overwrite =>
             {
                 conditions = Conditions::matching(&there.etag);
             }
@@ -211,7 +209,7 @@ async fn start(
     let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
     let copy = StartCopy {
         source_url: source::url(core, page.place.storage.as_ref(), blob, &page.page.id).await?,
-        source_if_match: Some(seen.etag.clone()).filter(|_| !planted("copy-of-any-version")),
+        source_if_match: Some(seen.etag.clone()),
         metadata: Some(metadata),
         conditions: conditions.clone(),
         synchronous: false,
@@ -294,12 +292,9 @@ async fn look(
             return Ok(Standing::Foreign(there));
         }
         match there.copy.as_ref().map(|copy| copy.status) {
-            Some(CopyStatus::Pending) if planted("pending-is-done") => return Ok(Standing::Ours),
             Some(CopyStatus::Pending) => {}
             Some(CopyStatus::Aborted | CopyStatus::Failed) => return Ok(Standing::Broken(there)),
-            Some(CopyStatus::Success) | None
-                if is_equal(moving.seen, &there) || planted("copy-unverified") =>
-            {
+            Some(CopyStatus::Success) | None if is_equal(moving.seen, &there) => {
                 return Ok(Standing::Ours);
             }
             Some(CopyStatus::Success) | None if !fresh => return Ok(Standing::Foreign(there)),
@@ -365,7 +360,7 @@ async fn ensure_container(
             Ok(())
         };
     }
-    let made = if missing || planted("container-made-by-each") {
+    let made = if missing {
         // Whoever comes later than this waits for the new call, or finds it done.
         let anew = Made::default();
         lock(&core.made).insert(key, Arc::clone(&anew));

@@ -13,7 +13,6 @@ use crate::calls::lock;
 use crate::config::StateBackend;
 use crate::error::SweepError;
 use crate::monitor::Phase;
-use crate::planted::planted;
 use crate::shared::Core;
 use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, Status, ledger};
 
@@ -324,7 +323,7 @@ impl Session<'_> {
         let put = PutBlob {
             content_type: Some(CONTENT_TYPE.to_owned()),
             conditions: Conditions {
-                if_match: Some(self.etag.clone()).filter(|_| !planted("state-unconditional")),
+                if_match: Some(self.etag.clone()),
                 lease_id: self.leased.then(|| self.core.lease_id.clone()),
                 ..Conditions::default()
             },
@@ -356,8 +355,7 @@ impl Session<'_> {
             | ErrorKind::NotFound => Ok(false),
             _ if error.is_transient() => {
                 let (found, _) = read(self.core, self.storage).await?;
-                Ok(arrived(document, &found, &self.core.worker)
-                    || planted("unclear-write-believed"))
+                Ok(arrived(document, &found, &self.core.worker))
             }
             _ => Err(error.into()),
         }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 
-use crate::planted::planted;
 use crate::span;
 
 /// What a `TimeToLive` value says.
@@ -95,15 +94,10 @@ pub fn read<'a>(
         let span = span::parse_iso8601(text)?;
         return Some((TimeToLive::AfterLastModified(span), None));
     }
-    let found = formats
-        .iter()
-        .find_map(|format| Some((parse_instant(text, format)?, Some(format))));
-    let zoneless = || {
-        let lenient = parse_rfc3339(&format!("{text}Z")).filter(|_| planted("time-without-zone"));
-        Some((lenient?, None))
-    };
-    let (at, format) = found.or_else(zoneless)?;
-    Some((TimeToLive::At(at), format))
+    formats.iter().find_map(|format| {
+        let at = parse_instant(text, format)?;
+        Some((TimeToLive::At(at), Some(format)))
+    })
 }
 
 fn parse_instant(text: &str, format: &TtlFormat) -> Option<Timestamp> {

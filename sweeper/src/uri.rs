@@ -1,8 +1,6 @@
 //! URIs of containers as people put them into the state document, and hiding what is secret in
 //! them.
 
-use crate::planted::planted;
-
 /// A container URI taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerUri {
@@ -56,7 +54,6 @@ pub fn redact(text: &str) -> String {
         let found = SECRETS
             .iter()
             .filter_map(|s| lower.find(s).map(|at| (at, s.len())))
-            .filter(|_| !planted("secrets-shown"))
             .min();
         let Some((at, len)) = found else { break };
         shown.push_str(&rest[..at + len]);

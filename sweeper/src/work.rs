@@ -5,7 +5,7 @@ use std::pin::pin;
 use futures_util::stream::{self, StreamExt};
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, BlobItem, BlobProperties, Conditions, DeleteSnapshots, ErrorKind, PortError, PortResult,
+    BlobId, BlobItem, BlobProperties, Conditions, ErrorKind, PortError, PortResult,
 };
 use tokio::time::Instant;
 
@@ -18,7 +18,6 @@ use crate::listing;
 use crate::mover;
 use crate::outcome::Outcome;
 use crate::plan::CALLS_PER_MOVE;
-use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::rule::tag_condition;
 use crate::shared::Core;
@@ -64,10 +63,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
         let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)
             .map(|(item, decision)| handle(core, page, item, decision.clone()))
-            .buffer_unordered(match planted("all-at-once") {
-                true => page.actions.len().max(1),
-                false => core.config.parallelism,
-            });
+            .buffer_unordered(core.config.parallelism);
         let mut running = pin!(running);
         let mut lost = pin!(keep(core, page));
         loop {
@@ -85,12 +81,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
             }
             handled += 1;
             denied += usize::from(record.outcome == Outcome::Denied);
-            let counted = Some(record.outcome).filter(|_| !planted("counted-before-done"));
-            report::count(
-                &mut tally,
-                counted.unwrap_or(Outcome::Deleted),
-                record.length,
-            );
+            report::count(&mut tally, record.outcome, record.length);
             lock(&core.report).blob(&page.label, &record);
         }
     }
@@ -240,12 +231,8 @@ pub(crate) async fn delete(
 ) -> PortResult<()> {
     let cx = core.context(&page.page.id);
     let mut conditions = Conditions::matching(&seen.etag);
-    conditions.if_match = conditions
-        .if_match
-        .filter(|_| !planted("delete-unconditional"));
     conditions.if_tags = tag_condition(&core.policy(), &page.place.container, &blob.name, seen);
-    let snapshots = Some(core.config.snapshots).filter(|_| !planted("snapshots-go-too"));
-    let snapshots = snapshots.unwrap_or(DeleteSnapshots::Include);
+    let snapshots = core.config.snapshots;
     let call = || {
         page.place
             .storage

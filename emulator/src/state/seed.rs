@@ -24,7 +24,7 @@ pub use error::{Place, SeedError};
 
 /// What a seed did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Planted {
+pub struct Seeded {
     /// What was made: containers, blobs, queues with their messages, tables, entities, properties
     /// of services.
     pub made: usize,
@@ -36,11 +36,7 @@ pub struct Planted {
 ///
 /// # Errors
 /// What is wrong with the seed, or that the store cannot write: then the state is as it was.
-pub async fn plant(
-    emulator: &Emulator,
-    disk: &dyn Disk,
-    seed: &Path,
-) -> Result<Planted, SeedError> {
+pub async fn plant(emulator: &Emulator, disk: &dyn Disk, seed: &Path) -> Result<Seeded, SeedError> {
     let Plan { steps } = plan(emulator, disk, seed)?;
     let mut missing = Vec::new();
     for step in &steps {
@@ -51,7 +47,7 @@ pub async fn plant(
     if !missing.is_empty() {
         grow(emulator, disk, &missing).await?;
     }
-    Ok(Planted {
+    Ok(Seeded {
         made: missing.len(),
         left: steps.len() - missing.len(),
     })

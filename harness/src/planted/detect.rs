@@ -110,7 +110,7 @@ impl Check {
 pub struct Places {
     /// The recorded traces.
     pub traces: PathBuf,
-    /// Tests of packages, built with the feature.
+    /// Tests of packages, built with the bugs.
     pub tests: Vec<Tests>,
 }
 

@@ -16,20 +16,20 @@ type Row = (&'static str, usize, &'static str);
 
 /// The packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14763, ""),
-    ("emulator/", 79692, ""),
-    ("sleeve/", 8423, ""),
-    ("sweeper/", 21132, ""),
-    ("listener/", 28079, ""),
-    ("harness/", 70801, ""),
+    ("protocol/", 14_758, ""),
+    ("emulator/", 79_526, ""),
+    ("sleeve/", 8044, ""),
+    ("sweeper/", 21_059, ""),
+    ("listener/", 27_945, ""),
+    ("harness/", 68_069, ""),
     ("harness/fuzz/", 61, ""),
     ("harness/model/", 5191, ""),
-    ("harness/planted/", 1390, ""),
+    ("harness/planted/", 552, ""),
     ("harness/shim/", 813, ""),
 ];
 
 /// Lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 230345;
+pub(crate) const TOTAL: usize = 226_018;
 
 /// Packages that have grown beyond their number or fallen far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -1,4 +1,4 @@
-//! Why a seed was not planted, and where in it.
+//! Why a seed was refused, and where in it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::store::StoreError;
 
-/// Why a seed was not planted. The state is as it was.
+/// Why a seed was refused. The state is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// A file cannot be read.

@@ -254,8 +254,8 @@ fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
 fn neighbours(url: &str) -> Result<ConnectionString, StartError> {
     let wrong = || {
         StartError::Address(format!(
-            "{url}: name smalt, smalt-https, azurite, http://host:port of an emulator, a connection \
-             string, or env:NAME of a variable that holds one"
+            "{url}: name smalt, smalt-https, azurite, http://host:port of an emulator, a \
+             connection string, or env:NAME of a variable that holds one"
         ))
     };
     let parsed = Url::parse(url)

@@ -1,7 +1,6 @@
-//! The README's first example of the library, as it stands there. A second test holds the two
-//! equal.
+//! The example of docs/testing-your-code.md, as it stands there. A second test holds the two equal.
 
-// readme: begin
+// page: begin
 use std::time::Duration;
 
 use azure_core::Bytes;
@@ -64,15 +63,15 @@ async fn a_message_comes_back_when_nobody_deletes_it() -> Result<(), Box<dyn std
     assert!(expired.items.unwrap_or_default().is_empty());
     Ok(())
 }
-// readme: end
+// page: end
 
 #[test]
-fn the_readme_shows_this_example() {
-    let own = include_str!("readme.rs");
-    let readme = include_str!("../../README.md");
-    let (_, rest) = own.split_once("// readme: begin\n").unwrap();
-    let (example, _) = rest.split_once("// readme: end\n").unwrap();
-    let (_, rest) = readme.split_once("```rust\n").unwrap();
+fn the_page_shows_this_example() {
+    let own = include_str!("testing_page.rs");
+    let page = include_str!("../../docs/testing-your-code.md");
+    let (_, rest) = own.split_once("// page: begin\n").unwrap();
+    let (example, _) = rest.split_once("// page: end\n").unwrap();
+    let (_, rest) = page.split_once("```rust\n").unwrap();
     let (shown, _) = rest.split_once("```\n").unwrap();
     assert_eq!(shown, example);
 }
