@@ -100,7 +100,7 @@ pub enum Faulted {
     No,
     /// It is refused.
     Refused(StorageError),
-    /// Its connection is cut.
+    /// Cuts the connection.
     Lost,
 }
 

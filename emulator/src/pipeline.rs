@@ -108,8 +108,8 @@ async fn authorise_and_run(
     }
 }
 
-/// `timeout` is how long the service may take, in seconds. Nothing here takes long; only what is no
-/// number is refused. "Setting timeouts for Blob service operations".
+/// Rejects a `timeout` that is not a number of seconds. Its value changes nothing: the emulator
+/// answers sooner than any of them. "Setting timeouts for Blob service operations".
 fn check_timeout(call: &Call) -> Result<(), StorageError> {
     const NAME: &str = "timeout";
     let Some(text) = call.query(NAME).filter(|text| !text.is_empty()) else {

@@ -37,7 +37,7 @@ pub struct Reply {
 /// The body of a reply.
 #[derive(Debug)]
 pub enum Content {
-    /// None.
+    /// No body.
     Empty,
     /// At hand. A document is sent with its length or, as Azure does, in chunks.
     Bytes(Bytes),
@@ -47,7 +47,7 @@ pub enum Content {
     Stream {
         /// Bytes.
         body: Body,
-        /// Their number.
+        /// Length in bytes.
         length: u64,
     },
     /// Made while it is sent: of no known length, so that it goes out in chunks.
@@ -147,7 +147,7 @@ pub struct Common<'a> {
 }
 
 impl<'a> Common<'a> {
-    /// Of a request that was understood.
+    /// The headers of the answer to a request that was understood.
     pub fn of(call: &'a Call, now: Timestamp) -> Self {
         Common {
             service: call.service(),
@@ -198,7 +198,7 @@ impl<'a> Common<'a> {
         }
     }
 
-    /// Of a request that was not.
+    /// The headers of the answer to a request that could not be read.
     pub fn bare(service: Service, request_id: Uuid, now: Timestamp) -> Self {
         Common {
             service,

@@ -45,7 +45,7 @@ const OPERATIONS: [&str; 2] = ["Blob_Delete", "Blob_SetTier"];
 /// Runs a batch.
 ///
 /// # Errors
-/// 411 and 413 for the body; a batch that is wrong as a whole is an answer, too.
+/// 400 without a boundary, 413 for the body; a batch that is wrong as a whole is an answer, too.
 pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
     let content_type = call.required_header("content-type")?;
     let boundary = multipart::boundary(content_type)

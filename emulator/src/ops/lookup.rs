@@ -106,7 +106,7 @@ impl BlobName {
         keys::blob(generation, &self.blob)
     }
 
-    /// The base blob as it stands at this time; a blob of uncommitted blocks only is none.
+    /// The base blob as it stands at this time; `None` for a blob that has uncommitted blocks only.
     pub fn load(
         &self,
         view: &dyn View,
@@ -174,7 +174,7 @@ impl BlobAddress {
     /// What a call addresses by path, `snapshot` and `versionid`.
     ///
     /// # Errors
-    /// 400 `InvalidQueryParameterValue` for a time that is none, 400
+    /// 400 `InvalidQueryParameterValue` for a malformed time, 400
     /// `MutuallyExclusiveQueryParameters` for both.
     pub fn of(call: &Call) -> Result<Self, StorageError> {
         let name = BlobName::of(call)?;

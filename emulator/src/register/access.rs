@@ -34,7 +34,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Its letter.
+    /// The letter that stands for it in `srt`.
     pub const fn letter(self) -> char {
         match self {
             Scope::Service => 's',

@@ -41,6 +41,36 @@ pub struct Entry {
     pub run: Run,
 }
 
+/// A line: service, id, title, method, resource, query, predicate, access, run.
+#[expect(clippy::too_many_arguments, reason = "a table's columns")]
+pub(super) const fn op(
+    service: Service,
+    id: &'static str,
+    title: &'static str,
+    verb: Verb,
+    on: Kind,
+    query: (&'static str, &'static str),
+    when: fn(&Call) -> bool,
+    access: Access,
+    run: Run,
+) -> Entry {
+    let (restype, comp) = query;
+    Entry {
+        service,
+        id,
+        title,
+        verb,
+        on,
+        restype,
+        comp,
+        also_on: None,
+        also_restype: None,
+        when,
+        access,
+        run,
+    }
+}
+
 /// Methods of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {

@@ -30,7 +30,7 @@ pub enum Preference {
 }
 
 impl Preference {
-    /// What a request prefers; a text that is none counts for nothing.
+    /// The preference of a request; an unknown text counts as unstated.
     pub fn of(call: &Call) -> Self {
         let text = call.headers.get("prefer").and_then(|v| v.to_str().ok());
         Self::parse(text.unwrap_or_default())

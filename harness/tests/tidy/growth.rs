@@ -17,7 +17,7 @@ type Row = (&'static str, usize, &'static str);
 /// The packages.
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_758, ""),
-    ("emulator/", 79_526, ""),
+    ("emulator/", 79_509, ""),
     ("sleeve/", 8044, ""),
     ("sweeper/", 21_059, ""),
     ("listener/", 27_945, ""),
@@ -29,7 +29,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 226_018;
+pub(crate) const TOTAL: usize = 226_001;
 
 /// Packages that have grown beyond their number or fallen far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

@@ -39,7 +39,7 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::core::Core;
 use crate::operation::Write as _;
-use crate::ops::table::change::{Change, Written};
+use crate::ops::table::change::{Change, WrittenEntity};
 use crate::ops::table::write::WriteEntity;
 use crate::reply::Reply;
 use crate::stage;
@@ -53,7 +53,7 @@ type Refusal = (usize, StorageError);
 /// Runs a transaction.
 ///
 /// # Errors
-/// 400 for what is no transaction; a refusal of one of its requests is an answer, too.
+/// 400 for a malformed transaction; the refusal of one of its requests is an answer, too.
 pub async fn run(core: &Core, call: &Call, body: &mut Body) -> Result<Reply, StorageError> {
     let content_type = call.required_header("content-type")?.to_owned();
     let document = stage::document(call, body, BATCH_BODY_BYTES_MAX).await?;
@@ -146,7 +146,7 @@ fn parse(parts: &[Part]) -> Result<Vec<Change>, Refusal> {
 async fn commit(
     core: &Core,
     changes: Vec<Change>,
-) -> Result<Result<Vec<Written>, Refusal>, StorageError> {
+) -> Result<Result<Vec<WrittenEntity>, Refusal>, StorageError> {
     let commit = core.store.commit(move |tx, stamp| {
         let mut checked = Vec::with_capacity(changes.len());
         for (place, change) in changes.iter().enumerate() {

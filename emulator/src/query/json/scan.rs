@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 256;
 /// Why there are no records any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The text is no JSON.
+    /// The text is not JSON.
     Syntax(String),
     /// A record is longer than what is held of one.
     TooLong,

@@ -11,7 +11,7 @@ use crate::auth;
 use crate::body;
 use crate::call::Call;
 use crate::core::Core;
-use crate::ops::table::change::Written;
+use crate::ops::table::change::WrittenEntity;
 use crate::ops::table::write;
 use crate::register::{self, Entry, Run};
 use crate::reply::{self, Common, Reply};
@@ -51,7 +51,7 @@ impl Part {
     /// Lets a request arrive in the name of whoever sent the transaction.
     ///
     /// # Errors
-    /// 400 for what is no request.
+    /// 400 for a malformed request.
     pub(super) fn of(core: &Core, outer: &Call, request: Request) -> Result<Self, StorageError> {
         let content_id = request.content_id().map(str::to_owned);
         let body = Bytes::from(request.body.clone());
@@ -120,7 +120,7 @@ impl Part {
     }
 
     /// The answer to a change that was made.
-    pub(super) fn answer(&self, written: &Written, now: Timestamp) -> Served {
+    pub(super) fn answer(&self, written: &WrittenEntity, now: Timestamp) -> Served {
         match write::render(written, &self.call) {
             Ok(reply) => Served {
                 content_id: self.content_id.clone(),
