@@ -7,7 +7,7 @@
 //! # Layout
 //! - [`scenario`]: what a scenario is, and its file; [`expect`]: one expectation and its judgement;
 //!   [`place`]: where in an answer a value stands; [`values`]: the texts in braces.
-//! - [`target`]: what is tested; [`auth`]: how a request is allowed.
+//! - [`auth`]: how a request is allowed; what is tested is any [`crate::target`].
 //! - [`play`]: one scenario against one target; [`checks`]: what came of it; [`suite`]: all of
 //!   them, cleaned up behind.
 //! - [`faults`]: every operation hit by every kind of fault; [`traces`]: recorded traces as
@@ -28,7 +28,6 @@ pub mod play;
 pub mod report;
 pub mod scenario;
 pub mod suite;
-pub mod target;
 pub mod traces;
 pub mod values;
 

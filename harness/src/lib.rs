@@ -6,7 +6,8 @@
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
 //! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
-//! - [`servers`]: servers as child processes, and connections to them.
+//! - [`wire`]: requests, answers, and the ways to send them; [`target`]: what is asked, be it in
+//!   process or over sockets; [`servers`]: servers as child processes.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
@@ -39,5 +40,7 @@ pub mod scenario;
 pub mod servers;
 pub mod soak;
 pub mod table_histories;
+pub mod target;
 pub mod testing;
 pub mod traces;
+pub mod wire;

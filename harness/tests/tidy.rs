@@ -51,7 +51,7 @@ fn the_tree_is_read() {
 #[test]
 fn crates_depend_downwards() {
     hold(
-        "sweeper, listener -> sleeve -> protocol; emulator -> protocol; harness -> everything",
+        "sweeper, listener -> worker -> sleeve -> protocol; emulator -> protocol; harness -> all",
         manifests::directions(&Tree::get().manifests()),
     );
 }

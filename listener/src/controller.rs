@@ -20,11 +20,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::listener::{ListenerError, PoolState, PoolStatus};
 use crate::message::until;
 use crate::observers::is_throttle;
 use crate::pool::Pool;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, ListenerError, PoolState, PoolStatus, Report};
 use crate::rules::load::LoadMeter;
 use crate::rules::scaling::{Limits, Scaler};
 use crate::rules::sentinel::Role;

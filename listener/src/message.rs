@@ -40,7 +40,7 @@ pub(crate) struct Owner {
     alarmed: bool,
     /// The last request about it.
     pub(crate) asked: Asked,
-    /// Its payload, where it lies in a blob.
+    /// The payload, when it is in a blob.
     pub(crate) claimed: Option<Claimed>,
 }
 

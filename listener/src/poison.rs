@@ -36,7 +36,7 @@ impl Owner {
         }
     }
 
-    /// Of a message that is finished: its payload may be marked as kept, by a listener that began
+    /// The payload of a finished message may be marked as kept, by a listener that began
     /// to quarantine it and went away. Nobody can tell whether that one had put its copy; without
     /// a copy the payload would be left for good, so one is put now. A second one costs little:
     /// they have the same `id`.

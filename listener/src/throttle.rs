@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
+use smalt_worker::budget::Budget;
 use tokio::sync::Mutex as Gate;
 use tokio::time::Instant;
 
 use crate::rules::bucket::Bucket;
-use crate::rules::budget::{Afforded, Budget, Refused, Spending, Today};
+use crate::rules::budget::{Afforded, Refused, Spending, Today};
 
 /// Who waits: what keeps or settles a message goes before what fetches more of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -80,6 +80,7 @@ pub use context::CLIENT_REQUEST_ID_BYTES_MAX;
 pub use entra::Identity;
 pub use error::{ErrorKind, PortError};
 pub use policy::backoff::RetrySettings;
+pub use redact::redact;
 pub use storage::{AzureStorage, Settings};
 pub use transport::{
     FnTransport, HyperTransport, HyperTransportSettings, Transport, TransportError,

@@ -165,7 +165,7 @@ pub struct BlobProperties {
     pub access_tier: Option<String>,
     /// Number of index tags (`x-ms-tag-count`).
     pub tag_count: u32,
-    /// Its index tags, where a listing was asked for them and it has some.
+    /// The index tags, when the listing was asked for them and the blob has some.
     pub tags: Option<Metadata>,
 }
 
@@ -214,9 +214,9 @@ pub struct Written {
 /// A downloaded blob, read whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Downloaded {
-    /// Its properties.
+    /// Properties of the blob.
     pub properties: BlobProperties,
-    /// Its content.
+    /// Content of the blob.
     pub content: Bytes,
     /// The service's `Date`.
     pub server_time: Timestamp,
@@ -234,7 +234,8 @@ pub struct PutBlob {
 }
 
 /// What happens to snapshots when a blob goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DeleteSnapshots {
     /// A blob with snapshots is refused (409 `SnapshotsPresent`).
     #[default]

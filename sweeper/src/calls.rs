@@ -20,7 +20,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Of these calls those that cost something: Azure does not charge deletes.
+/// The number of these calls that are charged: all but deletes.
 pub(crate) fn charged(counts: &BTreeMap<&'static str, u64>) -> u64 {
     let charged = counts.iter().filter(|(op, _)| **op != "delete_blob");
     charged.map(|(_, count)| count).sum()

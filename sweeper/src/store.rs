@@ -209,10 +209,9 @@ pub(crate) async fn read(
     core: &Core,
     storage: &dyn Storage,
 ) -> Result<(Document, Tag), SweepError> {
-    let cx = core.context("");
-    let blob = &core.config.state_blob;
-    let call = || storage.get_blob(&cx, blob, DOCUMENT_BYTES_MAX as u64);
-    let got = core.calls.repeated(&core.entropy, "get_blob", call).await?;
+    let account = core.paced(storage, "");
+    let bytes_max = DOCUMENT_BYTES_MAX as u64;
+    let got = account.get_blob(&core.config.state_blob, bytes_max).await?;
     core.observe(got.server_time)?;
     let text = std::str::from_utf8(&got.content)
         .map_err(|_| state::StateError::Broken("it is not UTF-8".to_owned()))?;
@@ -248,12 +247,8 @@ pub(crate) async fn write_new(
     storage: &dyn Storage,
     replace: bool,
 ) -> Result<bool, SweepError> {
-    let cx = core.context("");
-    let blob = &core.config.state_blob;
-    let make = || storage.create_container(&cx, &blob.container);
-    core.calls
-        .repeated(&core.entropy, "create_container", make)
-        .await?;
+    let (account, blob) = (core.paced(storage, ""), &core.config.state_blob);
+    account.create_container(&blob.container).await?;
     let content = Bytes::from(state::write(&initial(core))?);
     let put = PutBlob {
         content_type: Some(CONTENT_TYPE.to_owned()),
@@ -263,8 +258,7 @@ pub(crate) async fn write_new(
         },
         ..PutBlob::default()
     };
-    let call = || storage.put_blob(&cx, blob, content.clone(), &put);
-    match core.calls.repeated(&core.entropy, "put_blob", call).await {
+    match account.put_blob(blob, content, &put).await {
         Ok(_) => Ok(true),
         Err(e)
             if matches!(

@@ -8,8 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-
-use crate::span;
+use smalt_worker::span;
 
 /// What a `TimeToLive` value says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl std::fmt::Display for TtlFormat {
 /// A format name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
+    "`{0}` is not a TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
      such as `dd.MM.yyyy HH:mm:ss`"
 )]
 pub struct UnknownFormat(pub String);

@@ -3,7 +3,6 @@
 use std::pin::pin;
 
 use futures_util::stream::{self, StreamExt};
-use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
     BlobId, BlobItem, BlobProperties, Conditions, ErrorKind, PortError, PortResult,
 };
@@ -47,7 +46,7 @@ impl Done {
     pub(crate) fn with(outcome: Outcome, detail: impl std::fmt::Display) -> Self {
         Done {
             outcome,
-            detail: Some(crate::uri::redact(&detail.to_string())),
+            detail: Some(smalt_sleeve::redact(&detail.to_string())),
         }
     }
 }
@@ -155,7 +154,7 @@ async fn handle(
             break done;
         }
         looks += 1;
-        match look_again(core, page, &blob).await {
+        match page.source(core).blob_properties(&blob).await {
             Ok((newer, now)) => {
                 let storage = page.place.storage.as_ref();
                 let newer = carried::with_tags(core, storage, &blob, newer).await;
@@ -182,18 +181,6 @@ async fn handle(
     };
     record.log(&page.page.id, Some(began.elapsed()));
     record
-}
-
-async fn look_again(
-    core: &Core,
-    page: &ClaimedPage,
-    blob: &BlobId,
-) -> PortResult<(BlobProperties, Timestamp)> {
-    let cx = core.context(&page.page.id);
-    let call = || page.place.storage.blob_properties(&cx, blob);
-    core.calls
-        .repeated(&core.entropy, "blob_properties", call)
-        .await
 }
 
 async fn execute(
@@ -229,18 +216,11 @@ pub(crate) async fn delete(
     blob: &BlobId,
     seen: &BlobProperties,
 ) -> PortResult<()> {
-    let cx = core.context(&page.page.id);
     let mut conditions = Conditions::matching(&seen.etag);
     conditions.if_tags = tag_condition(&core.policy(), &page.place.container, &blob.name, seen);
     let snapshots = core.config.snapshots;
-    let call = || {
-        page.place
-            .storage
-            .delete_blob(&cx, blob, &conditions, snapshots)
-    };
-    core.calls
-        .repeated(&core.entropy, "delete_blob", call)
-        .await
+    let source = page.source(core);
+    source.delete_blob(blob, &conditions, snapshots).await
 }
 
 /// The outcome for a failed call on the source (D1, D4).

@@ -23,6 +23,7 @@ use self::build::Build;
 use self::error::{BLOBS, QUEUES, TABLES};
 use self::extents::Extents;
 use self::loki::Database;
+use crate::check;
 use crate::core::Core;
 use crate::disk::Disk;
 
@@ -62,7 +63,14 @@ pub fn import(core: &Core, disk: &dyn Disk, dir: &Path) -> Result<Report, Azurit
         data.build(&mut build)?;
         let (report, stamp) = (build.report, build.stamp());
         successor.stamp(stamp)?;
-        Ok(report)
+        match check::first(successor)? {
+            // Two documents of one name, for instance.
+            Some(finding) => Err(AzuriteError::Shape {
+                file: dir.to_owned(),
+                what: finding.what,
+            }),
+            None => Ok(report),
+        }
     })
 }
 

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sled::IVec;
 
-use super::config::{FAST_LOSS_MS_MAX, Mode};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::failpoint;
@@ -96,15 +95,15 @@ impl SledEngine {
     pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
-        mode: Mode,
         cache_bytes: u64,
+        flush_every_ms: Option<u64>,
     ) -> StoreResult<Self> {
         // Its two modes were measured: the same speed and the same disk, after overwriting as well.
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::HighThroughput)
-            .flush_every_ms((mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX));
+            .flush_every_ms(flush_every_ms);
         let db = Open::new(open_unlocked(&config)?)?;
         // sled never syncs its settings, and does not open when they are damaged.
         let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;

@@ -62,6 +62,7 @@ fn copy(to: &Path) -> Result<(), Box<dyn Error>> {
             fs::create_dir_all(folder)?;
         }
         fs::write(&target, content)?;
+        fs::set_permissions(&target, fs::metadata(file)?.permissions())?;
     }
     if !wrong.is_empty() {
         return Err(wrong.join("\n").into());

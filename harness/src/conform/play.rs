@@ -10,13 +10,13 @@ use bytes::Bytes;
 use smalt::faults::Rule;
 use smalt_protocol::{Service, Timestamp};
 
-use super::auth::{Auth, EVERYTHING, redacted};
+use super::auth::{self, Auth, EVERYTHING, redacted};
 use super::checks::Outcome;
 use super::checks::{Called, Check, blocked, brief, check, common, failed, shown};
 use super::scenario::{PLACES, Scenario, Step, VERSION};
-use super::target::{Target, TargetError};
 use super::values::Values;
-use crate::replay::wire::{Headers, Request, Response};
+use crate::target::{Target, TargetError};
+use crate::wire::{Answer, Headers, Request};
 
 /// What the secondary endpoint adds to the account's name.
 const SECONDARY: &str = "-secondary";
@@ -48,8 +48,8 @@ impl<'a> Player<'a> {
         values.keep("queue", &about.queue);
         values.keep("table", &about.table);
         values.keep("path", about.prefix(Service::Blob));
-        values.keep("sas", about.account.sas(EVERYTHING));
-        values.keep("sas:read", about.account.sas("r"));
+        values.keep("sas", auth::sas(&about.account, EVERYTHING));
+        values.keep("sas:read", auth::sas(&about.account, "r"));
         values.see(target.now());
         Player {
             target,
@@ -158,7 +158,7 @@ impl<'a> Player<'a> {
     }
 
     /// The checks of an answer; values are kept.
-    pub fn judge(&mut self, step: &Step, request: String, answer: &Response) -> Called {
+    pub fn judge(&mut self, step: &Step, request: String, answer: &Answer) -> Called {
         let mut checks: Vec<Check> = step
             .expects
             .iter()
@@ -243,9 +243,8 @@ impl<'a> Player<'a> {
         };
         let service_now = self.values.now().unwrap_or(now);
         let prefix = about.prefix(service);
-        about
-            .account
-            .allow(how.auth, service, prefix, service_now, &mut request);
+        how.auth
+            .allow(&about.account, service, prefix, service_now, &mut request);
         request
     }
 
@@ -253,7 +252,7 @@ impl<'a> Player<'a> {
     ///
     /// # Errors
     /// As the target.
-    pub async fn send(&mut self, request: Request) -> Result<Response, TargetError> {
+    pub async fn send(&mut self, request: Request) -> Result<Answer, TargetError> {
         let answer = self.target.call(request).await?;
         let date = answer.headers.get("date");
         if let Some(date) = date.and_then(Timestamp::parse_rfc1123) {
@@ -263,7 +262,7 @@ impl<'a> Player<'a> {
     }
 
     /// A request of the runner itself: a container, queue or table is made or removed.
-    async fn plain(&mut self, method: &'static str, place: &str) -> Result<Response, TargetError> {
+    async fn plain(&mut self, method: &'static str, place: &str) -> Result<Answer, TargetError> {
         if self.scenario.service == Service::Table {
             return self.plain_table(method, place).await;
         }
@@ -274,7 +273,7 @@ impl<'a> Player<'a> {
         &mut self,
         method: &'static str,
         place: &str,
-    ) -> Result<Response, TargetError> {
+    ) -> Result<Answer, TargetError> {
         let name = self.own(place);
         let (method, path, body) = match method {
             "PUT" => {
@@ -300,7 +299,7 @@ impl<'a> Player<'a> {
         place: &str,
         query: &str,
         headers: &[(&str, String)],
-    ) -> Result<Response, TargetError> {
+    ) -> Result<Answer, TargetError> {
         let kind = match self.scenario.service {
             Service::Blob => "?restype=container",
             _ => "?",
@@ -372,6 +371,6 @@ fn went_otherwise(step: &Step, status: u16) -> bool {
     matters && step.succeeds() != (status < 300)
 }
 
-fn status_of(answer: &Result<Response, TargetError>) -> u16 {
+fn status_of(answer: &Result<Answer, TargetError>) -> u16 {
     answer.as_ref().map_or(0, |answer| answer.status)
 }

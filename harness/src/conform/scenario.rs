@@ -30,43 +30,7 @@ use super::auth::Auth;
 use super::expect::Expect;
 use super::place::Place;
 use crate::servers::files;
-
-/// Something that a target can do, and a scenario may need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ability {
-    /// Its clock can be moved.
-    Clock,
-    /// What Azure keeps in its management plane can be set for the account.
-    Settings,
-    /// The properties of its services may be changed.
-    ServiceProperties,
-    /// It is asked by https.
-    Https,
-    /// It takes bearer tokens that nobody signed.
-    Tokens,
-    /// It fails on request.
-    Faults,
-    /// Nobody else uses the account.
-    WholeAccount,
-}
-
-impl Ability {
-    /// What a target lacks that does not have it: the reason why a scenario was left out.
-    pub const fn lacking(self) -> &'static str {
-        match self {
-            Ability::Clock => "takes time, and the clock of this target cannot be moved",
-            Ability::Settings => "needs settings of the account that this target cannot be given",
-            Ability::ServiceProperties => {
-                "changes properties of the service, which --allow-service-properties permits"
-            }
-            Ability::Https => "is asked by https only, and this target listens for http",
-            Ability::Tokens => "needs a token that this target takes",
-            Ability::Faults => "needs faults on request",
-            Ability::WholeAccount => "needs an account that nobody else uses",
-        }
-    }
-}
+use crate::target::Ability;
 
 /// One step: a request and what its answer must be.
 #[derive(Clone, Debug)]

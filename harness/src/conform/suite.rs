@@ -9,9 +9,9 @@ use super::auth::Auth;
 use super::checks::Played;
 use super::place::Place;
 use super::play::{self, Player};
-use super::scenario::{self, Ability, Scenario, ScenarioError, Step};
-use super::target::Target;
-use crate::replay::wire::{Request, Response};
+use super::scenario::{self, Scenario, ScenarioError, Step};
+use crate::target::{Ability, Target};
+use crate::wire::{Answer, Request};
 
 /// The scenarios that come with the harness: area and text of each file.
 pub const FILES: &[(&str, &str)] = &[
@@ -186,7 +186,7 @@ const PROPERTIES: &str = "Service_GetProperties";
 pub(super) async fn kept(
     player: &mut Player<'_>,
     scenario: &Scenario,
-) -> Result<Option<Response>, String> {
+) -> Result<Option<Answer>, String> {
     if !scenario.needs.contains(&Ability::ServiceProperties) {
         return Ok(None);
     }
@@ -201,7 +201,7 @@ pub(super) async fn kept(
 pub(super) async fn restored(
     player: &mut Player<'_>,
     scenario: &Scenario,
-    before: Option<Response>,
+    before: Option<Answer>,
 ) -> Result<(), String> {
     let Some(before) = before else {
         return Ok(());
@@ -230,7 +230,7 @@ async fn ask(
     operation: &str,
     path: &str,
     body: Option<String>,
-) -> Result<Response, String> {
+) -> Result<Answer, String> {
     let operation = smalt::register::by_id(service, operation).ok_or("no such operation")?;
     let step = Step {
         operation,

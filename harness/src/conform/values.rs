@@ -11,7 +11,7 @@
 use smalt_protocol::Timestamp;
 
 use crate::malformed::template::{self, TemplateError};
-use crate::replay::uri;
+use crate::wire::url;
 
 /// A value was never kept, or a form is unknown.
 pub type ValuesError = TemplateError;
@@ -61,7 +61,7 @@ impl Values {
         let escaped = self.named.iter();
         let escaped = Values {
             named: escaped
-                .map(|(name, value)| (name.clone(), uri::encode(value)))
+                .map(|(name, value)| (name.clone(), url::encode(value)))
                 .collect(),
             now: self.now,
         };

@@ -1,11 +1,10 @@
 //! The command `harness malformed`.
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 
 use super::runner::Runner;
 use super::subject::Addresses;
@@ -83,9 +82,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let mut runner = Runner::begin(addresses).await?;
     let bar = ProgressBar::new(cases.len() as u64);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let mut wrong = 0;
     for (area, case) in &cases {
         let outcome = runner.run(case).await;
@@ -105,7 +101,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         cases.len()
     );
     if let Some(mut server) = server {
-        anyhow::ensure!(server.is_running(), "the server has ended");
+        anyhow::ensure!(server.process.is_running(), "the server has ended");
         server.kill().await?;
     }
     Ok(if wrong == 0 && !cases.is_empty() {

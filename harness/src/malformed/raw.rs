@@ -3,27 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
 use super::table::Then;
+use crate::wire::Answer;
 
 /// Longest wait for an answer or the end of the connection. The server's own bounds are shorter.
 pub const HANG: Duration = Duration::from_secs(15);
 /// Longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-
-/// What came back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// Status; 0 when the connection was closed without an answer.
-    pub status: u16,
-    /// `x-ms-error-code`; empty when there is none.
-    pub code: String,
-    /// The answer as text.
-    pub text: String,
-}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +27,8 @@ pub enum RawError {
     Hang,
 }
 
-/// Sends bytes and reads the first answer.
+/// Sends bytes and reads the first answer. Its status is 0 when the connection was closed without
+/// one.
 ///
 /// # Errors
 /// When nobody listens, or nothing comes back in time.
@@ -57,7 +49,7 @@ pub async fn exchange(address: SocketAddr, bytes: Vec<u8>, then: Then) -> Result
     if then == Then::Leave {
         // What was sent, or why not, is the server's affair now.
         drop(sending.await);
-        return Ok(Answer::default());
+        return Ok(parse(b""));
     }
     let answer = tokio::time::timeout(HANG, read(reader)).await;
     sending.abort();
@@ -121,30 +113,13 @@ fn status(head: &str) -> u16 {
 }
 
 fn parse(bytes: &[u8]) -> Answer {
-    let Some((head, body)) = split(bytes) else {
-        return Answer::default();
-    };
+    let (head, body) = split(bytes).unwrap_or_default();
+    let lines = head.lines().filter_map(|line| line.split_once(':'));
     Answer {
         status: status(&head),
-        code: header(&head, "x-ms-error-code")
-            .map(str::to_owned)
-            .or_else(|| code_of_table(status(&head), &String::from_utf8_lossy(body)))
-            .unwrap_or_default(),
-        text: String::from_utf8_lossy(body).into_owned(),
+        headers: lines.map(|(name, value)| (name, value.trim())).collect(),
+        body: Bytes::copy_from_slice(body),
     }
-}
-
-/// The code in a document of the Table service, which has it in no header. What a batch says of its
-/// parts is none of its own.
-fn code_of_table(status: u16, body: &str) -> Option<String> {
-    if status < 400 {
-        return None;
-    }
-    let start = ["{\"odata.error\":{\"code\":\"", "<code>"];
-    let mut behind = start.iter().filter_map(|start| body.split_once(start));
-    let (_, code) = behind.next()?;
-    let end = code.find(['"', '<'])?;
-    code.get(..end).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -171,7 +146,11 @@ mod tests {
             assert!(!is_complete(text.as_bytes()), "{text}");
         }
         let answer = parse(b"HTTP/1.1 404 Not Found\r\nX-Ms-Error-Code: BlobNotFound\r\n\r\nx");
-        assert_eq!((answer.status, answer.code.as_str()), (404, "BlobNotFound"));
+        let code = answer.error_code();
+        assert_eq!(
+            (answer.status, code.as_deref()),
+            (404, Some("BlobNotFound"))
+        );
         assert_eq!(parse(b"").status, 0);
     }
 }

@@ -1,13 +1,11 @@
 //! The bytes of a case's request.
 
-use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
-use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, Timestamp, uri};
 
 use super::table::{Case, Signed};
 use super::template::{TemplateError, Values, expand, expand_text};
-use crate::servers::access::ACCOUNT;
+use crate::wire::access::{ACCOUNT, Account};
 
 /// Builds the request. `values` must have `host` and `sas`; `now` dates those signed by key.
 ///
@@ -92,7 +90,6 @@ fn sign(case: &Case, target: &str, lines: &[Vec<u8>]) -> String {
         query: &uri::parse_query(query).unwrap_or_default(),
         headers: &headers,
     };
-    let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
-    let value = key.map(|key| authorization(&input, key.as_bytes()));
-    format!("Authorization: {}", value.unwrap_or_default())
+    let value = authorization(&input, Account::emulator().key.as_bytes());
+    format!("Authorization: {value}")
 }

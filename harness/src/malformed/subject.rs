@@ -4,8 +4,6 @@
 use std::net::SocketAddr;
 
 use http::Method;
-use smalt_protocol::connection_string::EMULATOR_ACCOUNT_KEY;
-use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::build::AccountSas;
 use smalt_protocol::uri::encode_query;
 use smalt_protocol::xml::read::{ELEMENTS_MAX, read_document};
@@ -13,8 +11,8 @@ use smalt_protocol::{ApiVersion, Service, Timestamp};
 
 use super::template::Values;
 use crate::servers::ServerError;
-use crate::servers::access::{ACCOUNT, Access};
-use crate::servers::connection::Connection;
+use crate::wire::access::{ACCOUNT, Access, Account, FULL};
+use crate::wire::connection::Connection;
 
 /// Name of the container, of the queue and of the table.
 const NAME: &str = "malformed";
@@ -188,80 +186,27 @@ async fn put_message(
     Ok((field("MessageId"), field("PopReceipt")))
 }
 
-/// A signature that allows everything, until 2099.
-const FULL: AccountSas<'_> = AccountSas {
-    version: ApiVersion::V2021_12_02,
-    account: ACCOUNT,
-    services: "bqt",
-    resource_types: "sco",
-    permissions: "rwdlacup",
-    start: None,
-    expiry: Timestamp::from_unix_s(4_102_444_799),
-    ip: "",
-    protocol: "",
-    encryption_scope: "",
-};
+/// The summer of 2017.
+const PAST: Timestamp = Timestamp::from_unix_s(1_500_000_000);
 
-/// Signed queries, each valid but for what its name says.
+/// What a signature lacks, by the name that cases give it.
+const LACKING: [(&str, fn(&mut AccountSas<'static>)); 7] = [
+    ("sas:expired", |sas| sas.expiry = PAST),
+    ("sas:not-yet", |sas| sas.start = Some(FULL.expiry)),
+    ("sas:table-only", |sas| sas.services = "t"),
+    ("sas:service-only", |sas| sas.resource_types = "s"),
+    ("sas:list-only", |sas| sas.permissions = "l"),
+    ("sas:elsewhere", |sas| sas.ip = "192.0.2.1"),
+    ("sas:https-only", |sas| sas.protocol = "https"),
+];
+
+/// Signed queries: a valid one, and those that lack something.
 fn signatures(access: &Access) -> Values {
-    let past = Timestamp::from_unix_s(1_500_000_000);
-    let key = AccountKey::parse(EMULATOR_ACCOUNT_KEY);
-    let sign = |sas: AccountSas<'_>| {
-        key.as_ref()
-            .map_or_else(String::new, |key| sas.sign(key.as_bytes()))
-    };
-    let lacking = [
-        (
-            "sas:expired",
-            sign(AccountSas {
-                expiry: past,
-                ..FULL
-            }),
-        ),
-        (
-            "sas:not-yet",
-            sign(AccountSas {
-                start: Some(FULL.expiry),
-                ..FULL
-            }),
-        ),
-        (
-            "sas:table-only",
-            sign(AccountSas {
-                services: "t",
-                ..FULL
-            }),
-        ),
-        (
-            "sas:service-only",
-            sign(AccountSas {
-                resource_types: "s",
-                ..FULL
-            }),
-        ),
-        (
-            "sas:list-only",
-            sign(AccountSas {
-                permissions: "l",
-                ..FULL
-            }),
-        ),
-        (
-            "sas:elsewhere",
-            sign(AccountSas {
-                ip: "192.0.2.1",
-                ..FULL
-            }),
-        ),
-        (
-            "sas:https-only",
-            sign(AccountSas {
-                protocol: "https",
-                ..FULL
-            }),
-        ),
-        ("sas", access.query().to_owned()),
-    ];
-    let named = lacking.map(|(name, query)| (name.to_owned(), query));
-    Values::from(named)
+    let mut named = Values::from([("sas".to_owned(), access.query().to_owned())]);
+    for (name, lose) in LACKING {
+        let mut sas = FULL;
+        lose(&mut sas);
+        named.insert(name.to_owned(), Account::emulator().sas(sas));
+    }
+    named
 }

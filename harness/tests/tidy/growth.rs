@@ -17,19 +17,20 @@ type Row = (&'static str, usize, &'static str);
 /// The packages.
 pub(crate) const LINES: &[Row] = &[
     ("protocol/", 14_758, ""),
-    ("emulator/", 79_509, ""),
-    ("sleeve/", 8044, ""),
-    ("sweeper/", 21_059, ""),
-    ("listener/", 27_945, ""),
-    ("harness/", 68_069, ""),
-    ("harness/fuzz/", 61, ""),
+    ("emulator/", 79_694, ""),
+    ("sleeve/", 8072, ""),
+    ("sweeper/", 20_044, ""),
+    ("listener/", 27_140, ""),
+    ("worker/", 1778, ""),
+    ("harness/", 68_001, ""),
+    ("harness/fuzz/", 69, ""),
     ("harness/model/", 5191, ""),
-    ("harness/planted/", 552, ""),
+    ("harness/planted/", 553, ""),
     ("harness/shim/", 813, ""),
 ];
 
 /// Lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 226_001;
+pub(crate) const TOTAL: usize = 226_113;
 
 /// Packages that have grown beyond their number or fallen far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {

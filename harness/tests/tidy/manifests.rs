@@ -32,8 +32,15 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-shim", &[]),
     // Apart from the workspace: nothing links to it.
     ("smalt-fuzz", &["smalt-harness"]),
-    ("smalt-sweeper", &["smalt-protocol", "smalt-sleeve"]),
-    ("smalt-listener", &["smalt-protocol", "smalt-sleeve"]),
+    ("smalt-worker", &["smalt-protocol", "smalt-sleeve"]),
+    (
+        "smalt-sweeper",
+        &["smalt-protocol", "smalt-sleeve", "smalt-worker"],
+    ),
+    (
+        "smalt-listener",
+        &["smalt-protocol", "smalt-sleeve", "smalt-worker"],
+    ),
     (
         "smalt-harness",
         &[
@@ -42,6 +49,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "smalt-model",
             "smalt",
             "smalt-sleeve",
+            "smalt-worker",
             "smalt-sweeper",
             "smalt-listener",
         ],

@@ -38,7 +38,8 @@ fn modules(page: &str, sources: &[Source]) -> Vec<Finding> {
                 below.ends_with(&format!("/{name}"))
                     || (name.ends_with('/') && below.contains(&format!("/{name}")))
             };
-            if !paths.iter().any(is_there) {
+            let is_whole = sources.iter().any(|source| source.path == *name);
+            if !is_whole && !paths.iter().any(is_there) {
                 let what = format!("the code map names `{name}`, which {folder} does not have");
                 findings.push(Finding::new(PAGE, 0, what));
             }

@@ -12,11 +12,11 @@ const ALARM_SHARE: u32 = 10;
 /// What happens to a message that was just received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// Its handler finished before, only the delete is missing.
+    /// The handler finished before; only the delete is missing.
     DeleteOnly,
     /// It was taken too often: to the poison queue, unseen by any handler (LS5).
     TooManyAttempts,
-    /// Its text is not what the queue's encoding says: to the poison queue as it is.
+    /// The text does not have the queue's encoding: put it into the poison queue unchanged.
     Undecodable,
     /// To the handler.
     Run,

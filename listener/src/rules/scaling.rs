@@ -13,13 +13,23 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How the number of tasks is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Deserialize,
+    serde::Serialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Little's law.
     #[default]
     Little,
-    /// The source article's steps by depth (L30).
+    /// Fixed steps by depth: those of the source article (L30).
     Seed,
     /// Always the greatest number.
     Fixed,
@@ -113,7 +123,7 @@ fn little(limits: &Limits, load: &Load) -> u32 {
 fn seed(depth: u64) -> u32 {
     match depth {
         0 => 1,
-        0..=99 => 10,
+        1..=99 => 10,
         100..=999 => 50,
         _ => 100,
     }

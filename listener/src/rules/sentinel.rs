@@ -54,6 +54,14 @@ pub enum Said {
     Failed,
 }
 
+/// A request with its answer, as the executor reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) ask: Ask,
+    pub(crate) asked: Duration,
+    pub(crate) said: Said,
+}
+
 /// The state of one listener. Times are since any fixed moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sentinel {

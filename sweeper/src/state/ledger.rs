@@ -316,7 +316,7 @@ pub fn burden(document: &Document, at: usize) -> Burden {
 /// A cycle that was closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosedCycle {
-    /// Its number.
+    /// Number of the cycle.
     pub cycle: u64,
     /// Blobs removed in it, by all workers.
     pub purged: u64,
