@@ -16,7 +16,7 @@ type Row = (&'static str, usize, &'static str);
 
 /// The packages.
 pub(crate) const LINES: &[Row] = &[
-    ("protocol/", 14_758, ""),
+    ("protocol/", 14_759, ""),
     ("emulator/", 79_694, ""),
     ("sleeve/", 8072, ""),
     ("sweeper/", 20_044, ""),
@@ -30,7 +30,7 @@ pub(crate) const LINES: &[Row] = &[
 ];
 
 /// Lines of all packages together. It falls with them.
-pub(crate) const TOTAL: usize = 226_113;
+pub(crate) const TOTAL: usize = 226_114;
 
 /// Packages that have grown beyond their number or fallen far below it.
 pub(crate) fn judge(sources: &[Source], rows: &[Row], total: usize) -> Vec<Finding> {
