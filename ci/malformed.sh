@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every request of fixtures/malformed against the release binary: Azure's answer, no harm done.
+# Every request of fixtures/cases/malformed against the release binary: Azure's answer, no harm done.
 #
 #   ci/malformed.sh [further options of `harness malformed`]
 set -euo pipefail
@@ -8,4 +8,4 @@ target=${CARGO_TARGET_DIR:-target}
 
 [ -x "$target/release/harness" ] && [ -x "$target/release/smalt" ] ||
     bash ci/build.sh
-exec "$target/release/harness" malformed --cases fixtures/malformed "$@"
+exec "$target/release/harness" malformed --cases fixtures/cases/malformed "$@"

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
-//! - [`conform`]: the same scenarios against any endpoint, and a page of what came of them.
+//! - [`cases`]: one notation for tests of the wire, run in process, over sockets, against Azurite
+//!   and against an account.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
-//! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`servers`]: servers as child processes, and connections to them.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
@@ -26,8 +26,8 @@
 mod arguments;
 pub mod bench;
 pub mod bursts;
+pub mod cases;
 pub mod certificate;
-pub mod conform;
 pub mod crash;
 pub mod diff;
 pub mod fleet;
@@ -35,7 +35,6 @@ pub mod fuzz;
 pub mod histories;
 pub mod import;
 pub mod interrupt;
-pub mod malformed;
 pub mod planted;
 pub mod pools;
 pub mod replay;

@@ -1,7 +1,7 @@
 //! Wrong answers on purpose: what, in which area, wrong in which aspect, and how.
 
-use smalt_harness::conform::expect::Aspect;
-use smalt_harness::conform::target::bent::Bend;
+use smalt_harness::cases::expect::Aspect;
+use smalt_harness::cases::target::bent::Bend;
 use smalt_harness::replay::wire::{Request, Response};
 
 /// One row of the table.
