@@ -8,10 +8,11 @@
 //! (`fixtures/cases/emulator`) too.
 //!
 //! # Layout
-//! - [`file`](mod@file): the notation; [`case`]: what a case is; [`expect`]: one expectation and
-//!   its judgement; [`place`]: where in an answer a value stands; [`values`]: the texts in braces.
-//! - [`target`]: what is tested; [`auth`]: how a request is allowed; [`raw`] and `verbatim`: requests
-//!   that no client makes.
+//! - [`file`](mod@file), `block`, `step`: the notation; [`case`]: what a case is; [`expect`]: one
+//!   expectation and its judgement; [`place`]: where in an answer a value stands; [`values`]: the
+//!   texts in braces.
+//! - [`target`]: what is tested; [`auth`]: how a request is allowed; [`raw`] and `verbatim`:
+//!   requests that no client makes.
 //! - [`play`]: one case against one target; [`checks`]: what came of it; [`suite`]: all of them,
 //!   cleaned up behind.
 //! - [`faults`]: every operation hit by every kind of fault; [`traces`]: recorded traces as
@@ -20,6 +21,7 @@
 //!   [`malformed`]: `harness malformed`; `commit`: what the harness was made of.
 
 pub mod auth;
+mod block;
 pub mod case;
 pub mod checks;
 pub mod command;
@@ -34,6 +36,7 @@ pub mod place;
 pub mod play;
 pub mod raw;
 pub mod report;
+mod step;
 pub mod suite;
 pub mod target;
 pub mod traces;

@@ -2,8 +2,8 @@
 //!
 //! Values that every case has: `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}`, `{t2}` (names of its own),
 //! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a
-//! container in a path of the blob service), and signed queries ([`super::auth::Account::signatures`]).
-//! A request under `@bytes` has `{host}`, too.
+//! container in a path of the blob service), and signed queries
+//! ([`super::auth::Account::signatures`]). A request under `@bytes` has `{host}`, too.
 
 use std::collections::BTreeMap;
 
