@@ -34,25 +34,21 @@ serve() {
 
 # send METHOD PATH [CURL OPTION...]: a request signed with the public key; prints the status.
 send() {
-    python3 - "$blob" "$account" "$key" "$@" <<'PY'
-import base64, hashlib, hmac, http.client, os, sys
+    PYTHONPATH=ci python3 - "$blob" "$@" <<'PY'
+import http.client, os, sys
 from email.utils import formatdate
+from sas import ACCOUNT, VERSION, shared_key
 
-host, account, key, method, path, *size = sys.argv[1:]
+host, method, path, *size = sys.argv[1:]
 body = os.urandom(int(size[0])) if size else b""
-name, _, query = path.partition("?")
-headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-12-02"}
-if method == "PUT" and not query:
+target = f"/{ACCOUNT}{path}"
+headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": VERSION}
+headers["content-length"] = str(len(body))
+if method == "PUT" and "?" not in path:
     headers["x-ms-blob-type"] = "BlockBlob"
-length = str(len(body)) if body else ""
-lines = [method, "", "", length, "", "", "", "", "", "", "", ""]
-lines += [f"{name}:{headers[name]}" for name in sorted(headers)]
-lines.append(f"/{account}/{account}{name}")
-lines += [pair.replace("=", ":") for pair in sorted(query.split("&")) if pair]
-signed = hmac.new(base64.b64decode(key), "\n".join(lines).encode(), hashlib.sha256).digest()
-headers["Authorization"] = f"SharedKey {account}:{base64.b64encode(signed).decode()}"
+headers["authorization"] = shared_key(method, target, headers)
 connection = http.client.HTTPConnection(host, timeout=20)
-connection.request(method, f"/{account}{path}", body, headers | {"Content-Length": str(len(body))})
+connection.request(method, target, body, headers)
 response = connection.getresponse()
 response.read()
 print(response.status)
@@ -64,6 +60,17 @@ expect() {
     [ "$2" = "$3" ] || fail "$1: $3 and not $2; $(tail -n 3 "$work"/*.log)"
 }
 
+# fill NAME SIZE COUNT: puts blobs until one is refused; `filled` says how many, `status` how it ended.
+fill() {
+    local n
+    filled=0
+    for n in $(seq 1 "$3"); do
+        status=$(send PUT "/box/$1$n" "$2")
+        [ "$status" = 201 ] || break
+        filled=$n
+    done
+}
+
 ready() {
     curl -s -o "$work/ready" -w '%{http_code}' "http://$control/ready"
 }
@@ -71,20 +78,12 @@ ready() {
 serve full "$mount_point/data"
 expect "a container" 201 "$(send PUT '/box?restype=container')"
 expect "ready" 200 "$(ready)"
-acknowledged=0
-for n in $(seq 1 40); do
-    status=$(send PUT "/box/b$n" 1000000)
-    [ "$status" = 201 ] || break
-    acknowledged=$n
-done
+fill b 1000000 40
+acknowledged=$filled
 expect "an upload that finds no room" 503 "$status"
 [ "$acknowledged" -gt 5 ] || fail "only $acknowledged uploads fitted"
-small=0
-for n in $(seq 1 2000); do
-    status=$(send PUT "/box/s$n" 12000)
-    [ "$status" = 201 ] || break
-    small=$n
-done
+fill s 12000 2000
+small=$filled
 expect "a small write that finds no room" 503 "$status"
 expect "ready on a full disk" 503 "$(ready)"
 grep -q disk_full "$work/ready" || fail "$(cat "$work/ready")"

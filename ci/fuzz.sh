@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
-kinds=${*:-documents requests sockets workers}
+kinds=${*:-control documents requests sockets state workers}
 build=$PWD/${BUILD_DIR:-build}
 
 if ! cargo +nightly --version >/dev/null 2>&1; then

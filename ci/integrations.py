@@ -7,9 +7,6 @@
     --only TEXT                             only rows whose `who` contains TEXT
 """
 
-import base64
-import hashlib
-import hmac
 import http.client
 import os
 import re
@@ -22,14 +19,13 @@ import tempfile
 import threading
 import time
 import tomllib
-import urllib.parse
 from email.utils import formatdate
 from pathlib import Path
 
+from sas import ACCOUNT, KEY, shared_key
+
 TABLE = Path(__file__).parent.parent / "fixtures" / "integrations.toml"
 SERVICES = ["blob", "queue", "table"]
-ACCOUNT = "devstoreaccount1"
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 VERSION = "2024-11-04"
 # Azurite takes seconds to start on a busy machine.
 START_S = 60
@@ -137,38 +133,17 @@ def free_ports(count):
     return ports
 
 
-def string_to_sign(method, path, query, headers, service):
-    """Shared Key, which Azurite and smalt take for each service."""
-    resource = f"/{headers['account']}{path}"
-    length = headers.get("content-length", "0")
-    if service == "table":
-        comp = dict(query).get("comp")
-        end = f"?comp={comp}" if comp else ""
-        kind = headers.get("content-type", "")
-        return f"{method}\n\n{kind}\n{headers['x-ms-date']}\n{resource}{end}"
-    named = sorted((name, value) for name, value in headers.items() if name.startswith("x-ms-"))
-    named = "".join(f"{name}:{value}\n" for name, value in named)
-    parameters = "".join(f"\n{name.lower()}:{value}" for name, value in sorted(query))
-    length = "" if length == "0" else length
-    kind = headers.get("content-type", "")
-    return f"{method}\n\n\n{length}\n\n{kind}\n\n\n\n\n\n\n{named}{resource}{parameters}"
-
-
 def send(request, ports, is_https, accounts):
     """Sends a request; its status."""
     service = request.get("service", "blob")
     method, target = request["send"].split(" ", 1)
-    path, _, text = target.partition("?")
-    query = urllib.parse.parse_qsl(text, keep_blank_values=True)
     body = request.get("body", "").encode()
     account, key = next(iter(accounts.items()))
     headers = {"x-ms-version": VERSION, "x-ms-date": formatdate(usegmt=True)}
     headers |= {"content-length": str(len(body))} if method in ("PUT", "POST") else {}
     headers |= request.get("headers", {})
     if request.get("sign"):
-        signed = string_to_sign(method, path, query, {**headers, "account": account}, service)
-        digest = hmac.digest(base64.b64decode(key), signed.encode(), hashlib.sha256)
-        headers["authorization"] = f"SharedKey {account}:{base64.b64encode(digest).decode()}"
+        headers["authorization"] = shared_key(method, target, headers, service, account, key)
     port = ports[SERVICES.index(service)]
     if host := request.get("host"):
         headers["host"] = host.replace("PORT", str(port))

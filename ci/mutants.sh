@@ -39,8 +39,6 @@ cat >"$crate/Cargo.toml" <<TOML
 name = "mutants"
 version = "0.0.0"
 edition = "2024"
-[features]
-planted = []
 [dependencies]
 smalt-protocol = { path = "$root/protocol" }
 base64 = "0.22"
@@ -72,10 +70,10 @@ item() { sed -n "/^$2/,/^}/p" "$1"; }
 emulator() {
     local from=emulator/src
     mkdir -p "$crate/src/ops/blob"
-    cp -r $from/{rules,rules.rs,records,records.rs,keys,keys.rs,planted.rs} "$crate/src/"
+    cp -r $from/{rules,rules.rs,records,records.rs,keys,keys.rs} "$crate/src/"
     # What is not mutated needs no tests, and some need a whole store.
     sed -i '/^#\[cfg(test)\]/,$d' "$crate"/src/{keys,records}.rs "$crate"/src/records/*.rs
-    lib faults keys ops planted records rules store >"$crate/src/lib.rs"
+    lib faults keys ops records rules store >"$crate/src/lib.rs"
     echo 'pub mod blob;' >"$crate/src/ops.rs"
     echo 'pub mod copied;' >"$crate/src/ops/blob.rs"
     {
@@ -113,9 +111,9 @@ RUST
 }
 
 workers() {
-    cp -r listener/src/{rules,planted.rs} "$crate/src/"
+    cp -r listener/src/rules "$crate/src/"
     cp sweeper/src/{decide,decide_tests,plan,plan_tests,ttl,span,glob,destination,outcome}.rs "$crate/src/"
-    lib decide destination glob handler outcome plan planted rules span ttl >"$crate/src/lib.rs"
+    lib decide destination glob handler outcome plan rules span ttl >"$crate/src/lib.rs"
     {
         echo 'use std::time::Duration;'
         echo '#[derive(Clone, Debug, PartialEq, Eq)]'
@@ -123,8 +121,8 @@ workers() {
         item listener/src/handler/mod.rs 'impl Verdict'
     } >"$crate/src/handler.rs"
     mkdir -p "$crate/sleeve/src"
-    cp -r sleeve/src/{port,port.rs,error.rs,redact.rs,planted.rs} "$crate/sleeve/src/"
-    lib port error redact planted >"$crate/sleeve/src/lib.rs"
+    cp -r sleeve/src/{port,port.rs,error.rs,redact.rs} "$crate/sleeve/src/"
+    lib port error redact >"$crate/sleeve/src/lib.rs"
     sed -e '/^\[workspace\]/d' -e 's/^name = .*/name = "smalt-sleeve"/' \
         -e 's/^bytes = .*/&\nasync-trait = "0.1"/' -e '/^\[dev-dep/,$d' "$crate/Cargo.toml" \
         >"$crate/sleeve/Cargo.toml"

@@ -165,7 +165,7 @@ test_deb() {
 test_crates() {
     bash packaging/crates.sh
     local crate
-    for crate in ${crates/smalt-planted/}; do
+    for crate in $crates; do
         tar -tzf "${CARGO_TARGET_DIR:-target}/package/$crate-$version.crate" |
             grep "/LICENSE-MIT$" >/dev/null || fail "$crate holds no licence"
     done

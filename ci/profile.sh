@@ -6,6 +6,5 @@ export CARGO_PROFILE_RELEASE_LTO=off
 export CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=2
 export CARGO_PROFILE_RELEASE_DEBUG=false
-# One harness with everything that its checks can need, none of it switched on by itself: the
-# products are built without (ci/build.sh), and ci/planted.sh looks into them.
-export HARNESS_FEATURES=planted,failpoints
+# One harness with everything that its checks can need; the products are built without (ci/build.sh).
+export HARNESS_FEATURES=failpoints

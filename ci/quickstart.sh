@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The README's first minutes, from start to end, with Microsoft's Python SDK in a venv under build/:
+# docs/workers.md from start to end, with Microsoft's Python SDK in a venv under build/:
 # exactly the expired blobs are gone or moved, and the queue is empty.
 # Needs: python3, ci/build.sh.
 set -euo pipefail
@@ -36,4 +36,4 @@ dead/2026/archived.json from archived.json
 orders: 0 messages
 END
 cat "$work/shown"
-echo "the first minutes go as the README says"
+echo "both workers do as docs/workers.md says"

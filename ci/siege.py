@@ -12,9 +12,6 @@ DIR is an empty directory, best a small tmpfs (ci/siege.sh mounts one). Ends wit
 """
 
 import argparse
-import base64
-import hashlib
-import hmac
 import http.client
 import json
 import os
@@ -29,21 +26,12 @@ import threading
 import time
 import urllib.parse
 
-ACCOUNT = "devstoreaccount1"
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-VERSION = "2021-12-02"
+from sas import ACCOUNT, VERSION, account_sas
+
+SAS = account_sas()
 WRITERS = 4
 KEYS = 150  # Names that each writer uses again and again: what is stored does not grow by itself.
-
-
-def signature():
-    fields = dict(sp="rwdlacupitfx", ss="bqt", srt="sco", st="", se="2099-12-31T23:59:59Z", sip="", spr="", sv=VERSION, ses="")
-    text = "\n".join([ACCOUNT, *fields.values()]) + "\n"
-    digest = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
-    return urllib.parse.urlencode({k: v for k, v in fields.items() if v} | {"sig": base64.b64encode(digest).decode()})
-
-
-SAS = signature()
+MESSAGES = 2000  # Messages that may wait: a slow receiver must not fill the disk.
 
 
 def free_port():
@@ -182,7 +170,12 @@ class Siege:
             serial += 1
             kind = rng.choice(("blob", "blob", "entity", "message"))
             if kind == "message":
-                self.send(f"{number}.{serial}")
+                with self.lock:
+                    waiting = len(self.put) - len(self.taken)
+                if waiting < MESSAGES:
+                    self.send(f"{number}.{serial}")
+                else:
+                    self.receive()
                 continue
             name = f"{number}-{rng.randrange(KEYS)}"
             register = registers.setdefault((kind, name), Register())

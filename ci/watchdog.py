@@ -9,8 +9,6 @@ the watch itself waiting: the longest such wait is measured, and added to the se
 """
 
 import base64
-import hashlib
-import hmac
 import http.client
 import json
 import multiprocessing
@@ -20,13 +18,11 @@ import socket
 import sys
 import threading
 import time
-from datetime import datetime, timedelta, timezone
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-ACCOUNT = "devstoreaccount1"
-# The key that smalt and Azurite have by themselves. It is public.
-KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-VERSION = "2021-12-02"
+from sas import ACCOUNT, VERSION, account_sas
+
+SAS = account_sas()
 # Processors that are fully taken by requests still answer within this many seconds.
 SLOWEST = 1.0
 # How often the watch asks, in seconds.
@@ -36,18 +32,6 @@ SHUTDOWN = 15.0
 BLOCK_BLOB = {"x-ms-blob-type": "BlockBlob"}
 JSON_BODY = {"content-type": "application/json", "accept": "application/json;odata=nometadata"}
 JSON_INPUT = "<InputSerialization><Format><Type>json</Type></Format></InputSerialization>"
-
-
-def account_sas():
-    expiry = (datetime.now(timezone.utc) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    fields = {"sv": VERSION, "ss": "bqt", "srt": "sco", "sp": "rwdlacupfti", "se": expiry}
-    signed = [ACCOUNT, fields["sp"], fields["ss"], fields["srt"]]
-    signed += ["", expiry, "", "", VERSION, "", ""]
-    digest = hmac.new(base64.b64decode(KEY), "\n".join(signed).encode(), hashlib.sha256).digest()
-    return urlencode({**fields, "sig": base64.b64encode(digest).decode()})
-
-
-SAS = account_sas()
 
 
 class Service:

@@ -136,12 +136,10 @@ def opendal():
     assert not [entry for entry in operator.scan("/") if entry.path != "/"]
 
 
-@client
-def arrow():
-    """It asks first whether the account has a hierarchical namespace."""
+def arrow_files():
     from pyarrow import fs
 
-    files = fs.AzureFileSystem(
+    return fs.AzureFileSystem(
         ACCOUNT,
         account_key=KEY,
         blob_storage_authority=BLOB,
@@ -149,6 +147,14 @@ def arrow():
         dfs_storage_authority=BLOB,
         dfs_storage_scheme="http",
     )
+
+
+@client
+def arrow():
+    """It asks first whether the account has a hierarchical namespace."""
+    from pyarrow import fs
+
+    files = arrow_files()
     name = container("arrow")
     big = os.urandom(12_000_000)
     with files.open_output_stream(f"{name}/dir/big", metadata={"Content-Type": "text/x"}) as out:
@@ -175,16 +181,9 @@ def arrow():
 @client
 def arrow_dataset():
     import pyarrow
-    from pyarrow import dataset, fs
+    from pyarrow import dataset
 
-    files = fs.AzureFileSystem(
-        ACCOUNT,
-        account_key=KEY,
-        blob_storage_authority=BLOB,
-        blob_storage_scheme="http",
-        dfs_storage_authority=BLOB,
-        dfs_storage_scheme="http",
-    )
+    files = arrow_files()
     name = container("dataset")
     table = pyarrow.table({"year": [2024] * 50 + [2025] * 50, "n": list(range(100))})
     dataset.write_dataset(

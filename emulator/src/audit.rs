@@ -148,7 +148,7 @@ impl Counted {
         }
         Ok(Audit {
             payloads: stored.len(),
-            references: stored.values().sum(),
+            references: stored.values().copied().fold(0, u64::saturating_add),
             differences,
         })
     }

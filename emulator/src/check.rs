@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::audit;
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::store::{self, Inspected, OpenError, PayloadId, Store, StoreResult};
+use crate::store::{self, Inspected, OpenError, PayloadId, Store, StoreResult, View};
 
 /// Findings of one kind that are told one by one; there may be one for each record.
 const TOLD_MAX: usize = 100;
@@ -114,16 +114,30 @@ fn look(store: &Store, report: &mut Report, findings: &mut Findings) -> StoreRes
         }
     }
     findings.end("payload");
-    store.read(|view| {
-        for what in store::disagreements(view)? {
-            findings.add("reference", what);
-        }
-        for what in audit::audit(view)?.differences {
-            findings.add("reference", what);
-        }
-        findings.end("reference");
-        indexes::check(view, findings)
-    })?;
+    store.read(|view| agreement(view, findings))
+}
+
+/// What is wrong with the records of a state, if anything is; its payloads are not read.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(crate) fn first(view: &dyn View) -> StoreResult<Option<Finding>> {
+    let mut findings = Findings::default();
+    records::check(view, &mut findings)?;
+    agreement(view, &mut findings)?;
+    Ok(findings.all.into_iter().next())
+}
+
+/// References are counted right, and indexes agree with their records.
+fn agreement(view: &dyn View, findings: &mut Findings) -> StoreResult<()> {
+    for what in store::disagreements(view)? {
+        findings.add("reference", what);
+    }
+    for what in audit::audit(view)?.differences {
+        findings.add("reference", what);
+    }
+    findings.end("reference");
+    indexes::check(view, findings)?;
     findings.end("index");
     Ok(())
 }

@@ -27,9 +27,9 @@ const AZURITE_ACCOUNTS: &str = "AZURITE_ACCOUNTS";
 
 /// What `--version` says. A binary that has parts for tests says so: a build together with the
 /// harness has, and ci/build.sh sees to it that what ships has not.
-#[cfg(not(any(feature = "schedule", feature = "failpoints", feature = "planted")))]
+#[cfg(not(any(feature = "schedule", feature = "failpoints")))]
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
-#[cfg(any(feature = "schedule", feature = "failpoints", feature = "planted"))]
+#[cfg(any(feature = "schedule", feature = "failpoints"))]
 pub(crate) const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " with parts for tests (the product: cargo build --release -p smalt)"

@@ -48,6 +48,10 @@ pub struct Reading {
 }
 
 impl Clock {
+    /// The latest time that it can be set or moved to: 9000-01-01. ETags and ids are times that go
+    /// on, and times end with the year 9999.
+    pub const LATEST: Timestamp = Timestamp::UNIX_EPOCH.plus_s(221_845_392_000);
+
     /// The machine's time.
     pub fn system() -> Self {
         let now = wall();
@@ -116,8 +120,9 @@ impl Clock {
         matches!(self.0.source, Source::Tokio { .. })
     }
 
-    /// Shows `to` from now on.
+    /// Shows `to` from now on, at most [`Clock::LATEST`].
     pub fn set(&self, to: Timestamp) {
+        let to = to.min(Self::LATEST);
         self.change(|state, at| {
             *state = State {
                 shown: to,

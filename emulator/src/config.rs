@@ -83,6 +83,20 @@ pub struct AccountSettings {
     pub encryption_scopes: Option<BTreeSet<String>>,
 }
 
+impl AccountSettings {
+    /// Checks what its types leave open.
+    ///
+    /// # Errors
+    /// The field, and which values it takes.
+    pub fn validate(&self) -> Result<(), &'static str> {
+        let days = self.container_retention_days;
+        match days.is_none_or(|days| CONTAINER_RETENTION_DAYS.contains(&days)) {
+            true => Ok(()),
+            false => Err("container_retention_days: 1 to 365, or null for none"),
+        }
+    }
+}
+
 impl Default for AccountSettings {
     /// A new account of Azurite: nothing of it is switched on.
     fn default() -> Self {

@@ -107,7 +107,8 @@ impl Control {
     }
 }
 
-async fn answer(
+/// Answers one request, as [`Control::serve`] does for each that comes over its socket.
+pub async fn answer(
     emulator: &Emulator,
     token: Option<&str>,
     request: Request<Body>,
@@ -290,6 +291,14 @@ mod tests {
         assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 409);
         assert_eq!(ask(&emulator, "DELETE", "/state", "").await.0, 200);
         assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 200);
+        // ETags and ids have times left to go on.
+        for far in [
+            r#"{"now": "9999-12-31T23:59:59Z"}"#,
+            r#"{"advance_s": 1e18}"#,
+        ] {
+            let (_, clock) = ask(&emulator, "PUT", "/clock", far).await;
+            assert_eq!(clock["now"], "9000-01-01T00:00:00.0000000Z", "{far}");
+        }
     }
 
     /// A restart after the clock was moved: time stands still, and everybody can see it.
@@ -332,6 +341,10 @@ mod tests {
             metrics.contains("smalt_clock_behind_seconds 864000"),
             "{metrics}"
         );
+        let back = r#"{"rebase": true, "now": "2020-01-01T00:00:00Z"}"#;
+        assert_eq!(ask(&emulator, "PUT", "/clock", back).await.0, 409);
+        let (_, shown) = ask(&emulator, "GET", "/clock", "").await;
+        assert_eq!(shown["behind_s"], 864_000, "a refused change rebases");
         let (_, shown) = ask(&emulator, "PUT", "/clock", r#"{"rebase": true}"#).await;
         assert_eq!(
             (&shown["behind_s"], shown["now"].as_str()),

@@ -215,17 +215,24 @@ pub trait DiskFile: Debug + Send + Sync {
     }
 }
 
+/// The longest file that is read as a whole: a database of Azurite, a seed.
+const SMALL_BYTES_MAX: u64 = 1 << 30;
+
 /// Reads a small file; `None` when it is not there.
 ///
 /// # Errors
-/// The system's.
+/// `FileTooLarge` above 1 GiB, so that a sparse file cannot exhaust the memory; else the system's.
 pub fn read_small(disk: &dyn Disk, path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match disk.open_to_read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut bytes = vec![0; file.len()? as usize];
+    let length = file.len()?;
+    if length > SMALL_BYTES_MAX {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = vec![0; length as usize];
     file.read_at(&mut bytes, 0)?;
     Ok(Some(bytes))
 }

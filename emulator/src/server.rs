@@ -75,7 +75,7 @@ pub fn builder(flags: &Flags) -> anyhow::Result<Builder> {
 /// Imports data of Azurite and plants the seed.
 ///
 /// # Errors
-/// What cannot be imported or planted; nothing is then.
+/// When an import or the seed is refused; the state is then as it was.
 pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started> {
     let what = Start {
         location: (!flags.in_memory_persistence).then(|| flags.location.clone()),
@@ -85,7 +85,7 @@ pub async fn start(flags: &Flags, emulator: &Emulator) -> anyhow::Result<Started
     Ok(start::start(emulator, &SystemDisk, &what).await?)
 }
 
-/// Tells the user what was imported and planted.
+/// Tells the user what was imported and what the seed made.
 pub fn announce_start(flags: &Flags, started: &Started) {
     if let Some(dir) = &started.passed_over {
         tracing::warn!(
@@ -99,8 +99,8 @@ pub fn announce_start(flags: &Flags, started: &Started) {
         let dir = dir.display();
         text += &format!("\nImported from Azurite's {dir}, which stays as it is:\n  {report}\n");
     }
-    if let Some(planted) = &started.planted {
-        let (made, left) = (planted.made, planted.left);
+    if let Some(seeded) = &started.seeded {
+        let (made, left) = (seeded.made, seeded.left);
         text += &format!("\nSeed: {made} made, {left} there already\n");
     }
     if !flags.silent {

@@ -42,7 +42,7 @@ impl Emulator {
     ///
     /// # Errors
     /// What is wrong with the seed, or that the store cannot write: then the state is as it was.
-    pub async fn plant(&self, seed: &Path) -> Result<seed::Planted, seed::SeedError> {
+    pub async fn plant(&self, seed: &Path) -> Result<seed::Seeded, seed::SeedError> {
         seed::plant(self, &SystemDisk, seed).await
     }
 

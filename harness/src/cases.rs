@@ -11,8 +11,8 @@
 //! - [`file`](mod@file), `block`, `step`: the notation; [`case`]: what a case is; [`expect`]: one
 //!   expectation and its judgement; [`place`]: where in an answer a value stands; [`values`]: the
 //!   texts in braces.
-//! - [`target`]: what is tested; [`auth`]: how a request is allowed; [`raw`] and `verbatim`:
-//!   requests that no client makes.
+//! - [`auth`]: how a request is allowed, of any [`crate::target`]; [`raw`] and `verbatim`: requests
+//!   that no client makes.
 //! - [`play`]: one case against one target; [`checks`]: what came of it; [`suite`]: all of them,
 //!   cleaned up behind.
 //! - [`faults`]: every operation hit by every kind of fault; [`traces`]: recorded traces as
@@ -38,7 +38,6 @@ pub mod raw;
 pub mod report;
 mod step;
 pub mod suite;
-pub mod target;
 pub mod traces;
 pub mod values;
 mod verbatim;

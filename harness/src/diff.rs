@@ -4,13 +4,12 @@
 //! # Layout
 //! - [`scripts`]: what is asked: generated histories, traces.
 //! - [`side`]: what is asked: the emulator in process, a binary, Azurite, an address, a recording.
-//! - [`capture`]: what one side answered, as a trace; [`shift`]: the same at another time.
+//! - [`shift`]: what one side answered, at another time.
 //! - [`finding`]: one difference; [`run`]: all of them.
 //! - [`ledger`]: the differences that are explained; [`triage`]: findings against it;
 //!   [`document`]: it in words.
 //! - [`options`]: the command `harness diff`.
 
-pub mod capture;
 pub mod document;
 pub mod finding;
 pub mod ledger;

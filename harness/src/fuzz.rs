@@ -8,11 +8,13 @@
 mod documents;
 mod requests;
 mod sockets;
+mod state;
 mod workers;
 
 pub use documents::documents;
 pub use requests::requests;
 pub use sockets::sockets;
+pub use state::state;
 pub use workers::workers;
 
 /// One kind of input.
@@ -29,7 +31,13 @@ pub struct Kind {
 
 /// Every kind. The budgets are about ten times what the kept inputs need, so that code which costs
 /// the square of its input exceeds them within a few kilobytes.
-pub const KINDS: [Kind; 4] = [
+pub const KINDS: [Kind; 6] = [
+    Kind {
+        name: "control",
+        run: requests,
+        blocks: 2_000_000,
+        blocks_per_byte: 4_000,
+    },
     Kind {
         name: "documents",
         run: documents,
@@ -47,6 +55,12 @@ pub const KINDS: [Kind; 4] = [
         run: sockets,
         blocks: 100_000,
         blocks_per_byte: 500,
+    },
+    Kind {
+        name: "state",
+        run: state,
+        blocks: 2_000_000,
+        blocks_per_byte: 4_000,
     },
     Kind {
         name: "workers",

@@ -6,7 +6,8 @@
 //!   and against an account.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
-//! - [`servers`]: servers as child processes, and connections to them.
+//! - [`wire`]: requests, answers, and the ways to send them; [`target`]: what is asked, be it in
+//!   process or over sockets; [`servers`]: servers as child processes.
 //! - [`certificate`]: throw-away certificates and signatures for the production path.
 //! - [`bursts`]: clients at once, judged by a search for an order that the model agrees to.
 //! - [`histories`]: random histories of one client, judged by the model.
@@ -14,11 +15,9 @@
 //! - [`fleet`]: listener processes that are killed, and an account of every message.
 //! - [`soak`]: long runs, everything in them accounted for.
 //! - [`diff`]: two services asked the same, and a ledger of how they differ.
-//! - [`import`]: recordings of other tools as traces.
 //! - [`traces`]: traffic recorded in a format of our own, by a proxy in front of any service.
 //! - [`testing`]: for tests of your own code: an account in the test, faults, assertions.
 //! - [`planted`]: bugs put into smalt on purpose, and the checks that catch them.
-//! - [`pools`]: what the scaling rules of the listener cost, side by side.
 //! - [`scenario`]: both workers among rivals, faults and crashes, judged by their history.
 //! - [`interrupt`]: the end that somebody asks for.
 
@@ -33,14 +32,14 @@ pub mod diff;
 pub mod fleet;
 pub mod fuzz;
 pub mod histories;
-pub mod import;
 pub mod interrupt;
 pub mod planted;
-pub mod pools;
 pub mod replay;
 pub mod scenario;
 pub mod servers;
 pub mod soak;
 pub mod table_histories;
+pub mod target;
 pub mod testing;
 pub mod traces;
+pub mod wire;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, bursts, cases, certificate, crash, diff, fleet, histories, import, interrupt, planted,
-    pools, replay, scenario, soak, traces,
+    bench, bursts, cases, certificate, crash, diff, fleet, histories, interrupt, planted, replay,
+    scenario, soak, traces,
 };
 
 /// That of the server: what is measured beside it, and in this process, has the same.
@@ -26,8 +26,6 @@ enum Command {
     Replay(replay::Options),
     /// Record what a client and a service say to each other, without secrets, as a trace.
     Record(traces::Options),
-    /// Take over recordings of other tools: vcrpy, the Azure SDKs' test proxy, HAR, nock.
-    Import(import::Options),
     /// Ask two services the same, and explain every difference by a ledger.
     Diff(diff::Options),
     /// Run the same scenarios against any endpoint, and show on one page what came of them.
@@ -48,8 +46,6 @@ enum Command {
     Echo(bench::echo::Options),
     /// Run both workers among rivals, faults and crashes, and judge them by their history.
     Scenario(scenario::Options),
-    /// Measure the listener's scaling rules, and the source article's listener, on one load.
-    Pools(pools::Options),
     /// Run random histories and compare every answer with the model's.
     Histories(histories::Options),
     /// Run a few clients at once and look for an order of their calls that explains every answer.
@@ -79,7 +75,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Soak(options) => soak::run_command(&options),
         Command::Histories(options) => histories::run_command(&options),
         Command::Planted(options) => planted::run_command(&options),
-        Command::Pools(options) => pools::run_command(&options),
         Command::Certificate(options) => {
             certificate::certificate(&options)?;
             Ok(ExitCode::SUCCESS)
@@ -90,7 +85,6 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
-        Command::Import(options) => import::run_command(&options),
         Command::Diff(options) => block_on(unless_interrupted(diff::run_command(&options))),
         Command::Conform(options) => block_on(cases::run_command(&options)),
         Command::Crash(options) => block_on(unless_interrupted(crash::run_command(&options))),

@@ -1,11 +1,11 @@
 //! Recorded traffic of the real service, replayed against the emulator and compared.
 //!
 //! # Layout
-//! - [`corpus`], [`recording`], [`wire`], [`uri`]: what a recording is.
+//! - [`corpus`], [`recording`]: what a recording is.
 //! - [`reruns`], [`sources`], [`settings`], [`hosts`], [`bindings`], [`credentials`],
 //!   [`delegation`], [`prepare`]: the live request for a recorded one.
-//! - [`target`]: what is asked, [`chosen`] by the command line; [`player`]: one recording, from
-//!   start to end.
+//! - [`chosen`]: the target that the command line names, a [`mirror`] among them, whose gatekeeper
+//!   is [`verify`]; [`restarted`]: an Azurite; [`player`]: one recording, from start to end.
 //! - [`pace`], [`timeline`], [`dates`]: its time, where the target's clock cannot be set.
 //! - [`tree`], [`json`], [`multipart`], [`avro`], [`superset`], [`rules`], [`value`], [`compare`]:
 //!   the live answer against the recorded one. [`rules`] is the one table of relaxations.
@@ -22,6 +22,7 @@ pub mod delegation;
 pub mod earlier;
 pub mod hosts;
 pub mod json;
+pub mod mirror;
 pub mod multipart;
 pub mod options;
 pub mod pace;
@@ -31,17 +32,16 @@ pub mod properties;
 pub mod recording;
 pub mod report;
 pub mod reruns;
+pub mod restarted;
 pub mod rules;
 pub mod settings;
 pub mod sources;
 pub mod superset;
-pub mod target;
 pub mod text;
 pub mod timeline;
 pub mod tree;
-pub mod uri;
 pub mod value;
-pub mod wire;
+pub mod verify;
 
 #[cfg(test)]
 mod samples;

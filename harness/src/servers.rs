@@ -1,21 +1,17 @@
-//! Servers as child processes or in this one, and what it takes to talk to them: shared by the
-//! benchmark, the crash test, the malformed requests and the simulation.
+//! Servers as child processes.
 //!
 //! # Layout
 //! - [`process`]: a child process that is killed when it is dropped; [`smalt`]: the binary `smalt`
 //!   as one; [`azurite`]: Azurite as one; [`files`]: what is read from files.
-//! - [`in_process`]: the emulator in this process.
-//! - [`connection`]: one kept-alive HTTP/1.1 connection; [`access`]: requests that are allowed.
 
-pub mod access;
 pub mod azurite;
-pub mod connection;
 pub mod files;
-pub mod in_process;
 pub mod process;
 pub mod smalt;
 
 use std::time::Duration;
+
+use crate::wire::WireError;
 
 /// Why a server could not be started or asked.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +30,7 @@ pub enum ServerError {
     /// It ended, or kept silent, instead of becoming ready.
     #[error("{0} did not become ready: {1}")]
     NotReady(String, String),
-    /// A request did not get through.
+    /// A request got no answer, or not the expected one.
     #[error("{0}")]
     Call(String),
     /// A request was not answered in time.
@@ -46,5 +42,14 @@ impl ServerError {
     /// A call that failed.
     pub fn call(error: impl std::fmt::Display) -> Self {
         ServerError::Call(error.to_string())
+    }
+}
+
+impl From<WireError> for ServerError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Silent(limit) => ServerError::Silent(limit),
+            error => ServerError::call(error),
+        }
     }
 }

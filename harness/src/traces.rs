@@ -5,11 +5,12 @@
 //!   what makes them again.
 //! - [`convert`]: a trace as the recording that [`crate::replay`] plays.
 //! - [`scrub`]: what was seen on the wire without secrets, the account renamed.
-//! - [`proxy`], [`tee`], [`upstream`]: what stands between a client and a service and writes down.
+//! - [`proxy`], [`tee`]: record between a client and a service; [`capture`]: records a target.
 //! - [`history`](mod@history): a generated history as traces.
 //! - [`options`]: the command `harness record`.
 
 pub mod body;
+pub mod capture;
 pub mod convert;
 pub mod format;
 pub mod history;
@@ -17,7 +18,6 @@ pub mod options;
 pub mod proxy;
 pub mod scrub;
 pub mod tee;
-pub mod upstream;
 
 #[cfg(test)]
 mod fixtures;

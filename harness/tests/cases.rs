@@ -15,8 +15,8 @@ use smalt::server::{self, Server};
 use smalt_harness::cases::case::Case;
 use smalt_harness::cases::checks::Outcome;
 use smalt_harness::cases::malformed::Runner;
-use smalt_harness::cases::target::inproc::InProcess;
 use smalt_harness::cases::{file, suite};
+use smalt_harness::target::in_process::InProcess;
 
 /// What names of containers, queues and tables begin with.
 const PREFIX: &str = "case";

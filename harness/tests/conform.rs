@@ -14,11 +14,11 @@ use smalt_harness::cases::checks::{Outcome, Played};
 use smalt_harness::cases::expect::Aspect;
 use smalt_harness::cases::report::{FORMAT, Of, Report, html, markdown};
 use smalt_harness::cases::suite::{self, Plan};
-use smalt_harness::cases::target::bent::Bent;
-use smalt_harness::cases::target::inproc::InProcess;
-use smalt_harness::cases::target::{About, Target, TargetError};
 use smalt_harness::cases::{auth, faults};
-use smalt_harness::replay::wire::{Request, Response};
+use smalt_harness::target::bent::Bent;
+use smalt_harness::target::in_process::InProcess;
+use smalt_harness::target::{About, Target, TargetError};
+use smalt_harness::wire::{Answer, Request};
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
@@ -135,7 +135,7 @@ impl Target for Careless {
         self.0.about()
     }
 
-    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         self.0.call(request).await
     }
 

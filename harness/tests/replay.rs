@@ -2,7 +2,6 @@
 //! or the account cannot be is excused, not passed.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +9,17 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use smalt::http::{Listener, Patience};
 use smalt::{Account, Config, Emulator};
 use smalt_harness::replay::corpus;
 use smalt_harness::replay::hosts::account_key_base64;
 use smalt_harness::replay::player::{CLOCK_IS_FIXED, Outcome, Played, play_waiting};
 use smalt_harness::replay::recording::{self, Recording};
 use smalt_harness::replay::report::{Collector, Report};
-use smalt_harness::replay::target::live::Live;
 use smalt_harness::replay::text;
-use smalt_protocol::Service;
+use smalt_harness::target::About;
+use smalt_harness::target::server::Server;
+use smalt_harness::testing::Served;
 use smalt_protocol::signing::AccountKey;
-use tokio::task::JoinSet;
 
 /// Accounts of the recordings here.
 const ACCOUNTS: [&str; 2] = ["account", "account2"];
@@ -30,8 +28,8 @@ const WAIT_MAX: Duration = Duration::from_secs(3);
 /// Traces that need of the account, or of the clock, what this server cannot be given.
 const EXCUSED: [&str; 2] = ["blob/soft_delete.ndjson", "blob/versions.ndjson"];
 
-/// A smalt behind sockets without its control endpoint. It ends with the set.
-async fn server() -> (Arc<Live>, JoinSet<()>) {
+/// A smalt behind sockets without its control endpoint. It ends with the second value.
+async fn server() -> (Arc<Server>, Served) {
     let account = |name: &str| {
         let key = AccountKey::parse(&account_key_base64(name)).unwrap();
         (name.to_owned(), Account::with_key(key))
@@ -41,17 +39,10 @@ async fn server() -> (Arc<Live>, JoinSet<()>) {
         ..Config::default()
     };
     let emulator = Emulator::builder().config(config).open().unwrap();
-    let mut servers = JoinSet::new();
-    let mut addresses = Vec::new();
-    for service in Service::ALL {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = Listener::bind(service, any, None, Patience::default()).await;
-        let listener = listener.unwrap();
-        addresses.push(listener.address().unwrap().to_string());
-        servers.spawn(listener.serve(emulator.clone(), std::future::pending()));
-    }
-    let live = Live::at(addresses.try_into().unwrap());
-    (Arc::new(live.with_default_properties()), servers)
+    let served = Served::of(&emulator).await.unwrap();
+    let authorities = served.authorities().try_into().unwrap();
+    let live = Server::at(About::by_path("live", "http", authorities));
+    (Arc::new(live.with_default_properties()), served)
 }
 
 fn report(played: &[(Recording, Played)]) -> Report {

@@ -9,6 +9,8 @@
 
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/documents.rs"]
+mod documents;
 #[path = "tidy/failpoints.rs"]
 mod failpoints;
 #[path = "tidy/finding.rs"]
@@ -43,7 +45,7 @@ fn the_tree_is_read() {
 #[test]
 fn crates_depend_downwards() {
     hold(
-        "sweeper, listener -> sleeve -> protocol; emulator -> protocol; harness -> everything",
+        "sweeper, listener -> worker -> sleeve -> protocol; emulator -> protocol; harness -> everything",
         manifests::directions(&Tree::get().manifests()),
     );
 }
@@ -123,13 +125,10 @@ fn exceptions_give_their_reason() {
 }
 
 #[test]
-fn planted_bugs_are_where_the_list_says() {
+fn planted_bugs_can_be_put_into_the_tree() {
     hold(
-        "every planted bug is one line in its file, and in the list of smalt-planted",
-        planted::sites(
-            &Tree::get().sources,
-            smalt_planted::bugs().map(|(_, bug)| bug),
-        ),
+        "each text that a bug of fixtures/planted replaces stands once in its file",
+        planted::patches(&Tree::get().sources),
     );
 }
 
@@ -141,16 +140,16 @@ fn planted_bugs_are_in_the_table() {
         "docs/planted.md has a row for every planted bug: ci/planted.sh --markdown",
         planted::table(
             page.map_or("", |page| &page.text),
-            smalt_planted::bugs().map(|(_, bug)| bug),
+            smalt_planted::bugs().map(|(_, bug)| bug.id.as_str()),
         ),
     );
 }
 
 #[test]
-fn no_product_has_planted_bugs() {
+fn no_product_knows_of_planted_bugs() {
     hold(
-        "the feature `planted` is off unless somebody asks for it by name",
-        planted::features(&Tree::get().manifests()),
+        "a product has no line for a planted bug: they are in fixtures/planted",
+        planted::products(Tree::get()),
     );
 }
 
@@ -167,5 +166,26 @@ fn the_tree_speaks_of_itself_only() {
     hold(
         "no paths of somebody's machine, and no note of work to do without its issue",
         marks::foreign_words(Tree::get()),
+    );
+}
+
+#[test]
+fn the_readme_is_short_and_its_figures_are_measured() {
+    let documents = &Tree::get().documents;
+    let text = |path: &str| {
+        let document = documents.iter().find(|document| document.path == path);
+        document.map_or("", |document| document.text.as_str())
+    };
+    hold(
+        "the README tells what docs/speed.md measured, in a few lines",
+        documents::readme(text("README.md"), text("docs/speed.md")),
+    );
+}
+
+#[test]
+fn documents_name_only_files_that_exist() {
+    hold(
+        "every link and every `bash` command of a document leads to a file",
+        documents::names(Tree::get()),
     );
 }

@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use smalt::{Clock, Config, Emulator, Exchange, OAuth, Timestamp};
-use smalt_harness::servers::in_process;
+use smalt_harness::wire::in_process;
 use smalt_protocol::xml::user_delegation_key::UserDelegationKey;
 use smalt_sleeve::port::{BlobId, CallContext, ErrorKind, Metadata, PutBlob, Storage};
 use smalt_sleeve::{Account, AzureStorage, Credential, FnTransport, Settings, Transport};

@@ -11,7 +11,6 @@ use smalt_sleeve::port::{
 use tokio::time::Instant;
 
 use crate::observers::{Called, Observers};
-use crate::planted::planted;
 use crate::rules::budget::{Afforded, Refused, Today};
 use crate::throttle::{AccountLimit, Priority, Throttle};
 
@@ -154,13 +153,10 @@ impl Calls {
     async fn put_or_create(&self, id: &str, text: &str) -> PortResult<()> {
         let cx = self.context("poison", id);
         let (queue, now) = (self.poison_queue.as_str(), Duration::ZERO);
-        let ttl = if planted("poison-copy-expires") {
-            MessageTtl::After(Duration::from_secs(7 * 86_400))
-        } else {
-            MessageTtl::Never
-        };
         let put = || {
-            let call = self.storage.put_message(&cx, queue, text, ttl, now);
+            let call = self
+                .storage
+                .put_message(&cx, queue, text, MessageTtl::Never, now);
             self.bounded(
                 &self.poison_throttle,
                 Priority::Settle,

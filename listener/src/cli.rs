@@ -8,7 +8,6 @@ mod exit;
 mod flags;
 mod inspect;
 mod listen;
-mod log;
 mod notify;
 mod partitions;
 mod plan;
@@ -17,7 +16,6 @@ mod program;
 mod progress;
 mod send;
 mod serve;
-mod signals;
 mod stats;
 mod storage;
 mod token;
@@ -26,15 +24,23 @@ mod validate;
 mod web;
 
 #[cfg(test)]
+#[path = "cli/log_tests.rs"]
+mod log_tests;
+#[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use smalt_listener::config::ConfigError;
 use smalt_listener::config::connection::ConnectionLayer;
-use smalt_sleeve::Identity;
+use smalt_listener::config::file::{ConfigFile, load};
+use smalt_worker::access::Auth;
+use smalt_worker::log;
+use smalt_worker::process::Process;
+use smalt_worker::secret::Secret;
 
 use self::flags::WorkFlags;
 
@@ -46,7 +52,7 @@ Examples:
   Put messages, one per line of a file:
     smalt-listener send --queue orders < orders.txt
 
-  Work a queue off for good, ten minutes per message at most, by an HTTP endpoint:
+  Process a queue, ten minutes per message at most, by an HTTP endpoint:
     smalt-listener run --queue orders --http http://127.0.0.1:8080/orders --timeout 10m
 
   See what waits, and what failed; put back what failed:
@@ -65,7 +71,7 @@ Exit codes: 0 done or stopped in order, 1 some messages were not handled, 2 usag
 3 access denied, 4 storage or queue not there, 5 the day's budget is spent, 7 grace time exceeded,
 130 second interrupt.";
 
-/// Works Azure Storage queues off with a command or an HTTP endpoint, scaling itself.
+/// Processes Azure Storage queues with a command or an HTTP endpoint, and scales itself.
 #[derive(Parser)]
 #[command(name = "smalt-listener", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
@@ -85,30 +91,11 @@ pub(crate) struct Common {
     connection: ConnectionFlags,
     /// How log lines are written, to standard error.
     #[arg(long, global = true, default_value = "text", env = "LISTENER_LOG")]
-    pub(crate) log: LogFormat,
+    pub(crate) log: log::Format,
     /// What is logged: error, warn, info, debug, trace, or a filter of tracing.
     /// When absent: info for `run` and `once`, warn for the others.
     #[arg(long, global = true, value_name = "LEVEL", env = "LISTENER_LOG_LEVEL")]
     pub(crate) log_level: Option<String>,
-}
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-/// Whose token opens the account.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Auth {
-    /// A service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a pod's
-    /// workload (`AZURE_FEDERATED_TOKEN_FILE`), else who is logged in with the Azure CLI.
-    Entra,
-    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
-    ManagedIdentity,
 }
 
 /// Which account. A secret may be written as `env:NAME` or `file:/path`.
@@ -150,6 +137,14 @@ struct ConnectionFlags {
 }
 
 impl Common {
+    /// The configuration file; an empty one where none is named.
+    pub(crate) fn file(&self) -> Result<ConfigFile, ConfigError> {
+        match &self.config {
+            Some(path) => load(path, &Process),
+            None => Ok(ConfigFile::default()),
+        }
+    }
+
     /// The account's name, when a flag gives it.
     pub(crate) fn account_flag(&self) -> Option<String> {
         self.connection.account.clone()
@@ -159,14 +154,11 @@ impl Common {
     pub(crate) fn connection_layer(&self) -> ConnectionLayer {
         let c = self.connection.clone();
         ConnectionLayer {
-            connection_string: c.connection_string,
+            connection_string: c.connection_string.as_deref().map(Secret::parse),
             account: c.account,
-            account_key: c.account_key,
-            sas: c.sas,
-            auth: c.auth.map(|auth| match auth {
-                Auth::Entra => Identity::Entra,
-                Auth::ManagedIdentity => Identity::ManagedIdentity,
-            }),
+            account_key: c.account_key.as_deref().map(Secret::parse),
+            sas: c.sas.as_deref().map(Secret::parse),
+            auth: c.auth.map(Into::into),
             endpoint: c.endpoint,
             ca_file: c.ca_file,
             connect_to: c.connect_to,
@@ -178,10 +170,10 @@ impl Common {
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Work queues off until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
+    /// Process queues until told to stop (SIGTERM, SIGHUP or Ctrl-C drains, a second SIGTERM or
     /// Ctrl-C aborts).
     Run(WorkFlags),
-    /// Work queues off until they are empty, then exit.
+    /// Process queues until they are empty, then exit.
     Once(WorkFlags),
     /// Put messages: from arguments, files, or the lines of standard input.
     Send(send::SendFlags),
@@ -195,7 +187,7 @@ pub(crate) enum Command {
     Partitions(partitions::PartitionFlags),
     /// Wake a listener in another process: after the last message was put.
     Notify(notify::NotifyFlags),
-    /// Reckon what polling costs, and what one queue carries.
+    /// Estimate polling costs, and the throughput of one queue.
     #[command(after_help = cost::EXAMPLES)]
     Cost(cost::CostFlags),
     /// Check flags, environment and file as `run` would take them; show each value's source.
@@ -225,9 +217,13 @@ pub(crate) fn main() -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    let works = matches!(cli.command, Command::Run(_) | Command::Once(_));
-    if let Err(error) = log::init(&cli.common, !works) {
-        return exit::failed(&error);
+    let by_default = match cli.command {
+        Command::Run(_) | Command::Once(_) => "info",
+        _ => "warn",
+    };
+    let level = cli.common.log_level.as_deref().unwrap_or(by_default);
+    if let Err(error) = log::start(cli.common.log, level) {
+        return exit::failed(&error.into());
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()

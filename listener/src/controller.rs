@@ -20,12 +20,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::listener::{ListenerError, PoolState, PoolStatus};
 use crate::message::until;
 use crate::observers::is_throttle;
-use crate::planted::planted;
 use crate::pool::Pool;
-use crate::report::{Ended, Report};
+use crate::report::{Ended, ListenerError, PoolState, PoolStatus, Report};
 use crate::rules::load::LoadMeter;
 use crate::rules::scaling::{Limits, Scaler};
 use crate::rules::sentinel::Role;
@@ -284,8 +282,7 @@ impl Controller {
         if quiet && self.meter.backlog() == 0 {
             self.scaler.reset();
             self.watched_at = Instant::now();
-            let leaves = planted("last-poller-leaves");
-            self.pool.resize(if leaves { 0 } else { self.floor() });
+            self.pool.resize(self.floor());
             self.pool.rest(u32::MAX);
             self.desired = self.floor();
             self.publish(PoolState::Watching);
@@ -298,10 +295,6 @@ impl Controller {
 
     /// Once a second while Watching: the sentinel's lease.
     fn watch(&mut self) {
-        let asks = planted("depth-asked-while-idle");
-        if asks {
-            self.sample_depth();
-        }
         self.guard_step();
         self.follow_role();
         self.publish(self.state);
@@ -312,7 +305,7 @@ impl Controller {
         let asleep = self.state == PoolState::Watching && self.pool.active() == 0;
         // A follower knows that another one polls.
         let relies = self.role() == Some(Role::Follower);
-        let watches = asleep && !relies && !planted("no-watchdog");
+        let watches = asleep && !relies;
         watches.then(|| self.watched_at + self.shared.config.watchdog)
     }
 
@@ -366,9 +359,7 @@ impl Controller {
     }
 
     fn activate(&mut self) {
-        if !planted("asleep-after-a-trigger") {
-            self.worked_at = Instant::now();
-        }
+        self.worked_at = Instant::now();
         self.publish(PoolState::Active);
         self.rescale();
     }
@@ -388,9 +379,7 @@ impl Controller {
         let rate = self.shared.calls.rate_per_s();
         let load = self.meter.load(now, tasks, rate);
         let target = self.scaler.target(now, &load);
-        if tasks == 0 || self.meter.in_flight() == 0 || !planted("blind-while-busy") {
-            self.pool.resize(target.tasks.max(self.floor()));
-        }
+        self.pool.resize(target.tasks.max(self.floor()));
         self.pool.rest(target.awake.max(self.floor()));
         self.desired = target.awake.max(self.floor());
         if load.visible_backlog > 0 {
@@ -438,9 +427,7 @@ impl Controller {
         // Beside each other: giving the lease back must not take from the time to leave (LL4).
         let (drained, ()) = tokio::join!(drain, leave);
         while let Ok(event) = self.events.try_recv() {
-            if !planted("counts-lost-at-the-end") {
-                self.count(event);
-            }
+            self.count(event);
         }
         self.report.requests = self.shared.requests();
         self.report.tasks_started = self.pool.started();

@@ -1,4 +1,4 @@
-//! Works a storage queue off with your handler: on Azure, Azurite, smalt or anything else that the
+//! Processes a storage queue with your handler: on Azure, Azurite, smalt or anything else that the
 //! storage port can talk to.
 //!
 //! # Layout
@@ -36,7 +36,6 @@ pub mod metrics;
 pub mod observers;
 pub mod partition;
 pub mod payload;
-mod planted;
 mod poison;
 mod poller;
 mod pool;
@@ -53,7 +52,7 @@ mod throttle;
 
 pub use builder::{ListenerBuilder, NoHandler};
 pub use config::{ConfigError, ListenerConfig, SentinelConfig};
-pub use listener::{ListenerError, PoolState, PoolStatus, QueueListener, Waker};
+pub use listener::{QueueListener, Waker};
 pub use observers::Observer;
-pub use report::{Decision, Ended, Outcome, Report};
+pub use report::{Decision, Ended, ListenerError, Outcome, PoolState, PoolStatus, Report};
 pub use throttle::{ACCOUNT_RATE_PER_S, AccountLimit};

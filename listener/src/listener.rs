@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
-use smalt_sleeve::port::{PortError, Storage};
+use smalt_sleeve::port::Storage;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::builder::ListenerBuilder;
@@ -13,67 +13,11 @@ use crate::controller::{Controller, Mode, Wiring};
 use crate::handler::Handler;
 use crate::observers::{Observer, Observers};
 use crate::payload::PayloadStore;
-use crate::planted::planted;
-use crate::report::Report;
+use crate::report::{ListenerError, PoolStatus, Report};
 use crate::rules::done::DoneCache;
 use crate::shared::{Phase, Shared};
 use crate::signal::Signal;
 use crate::throttle::{ACCOUNT_RATE_PER_S, AccountLimit};
-
-/// Why a run ended without a report.
-#[derive(Debug, thiserror::Error)]
-pub enum ListenerError {
-    /// The credential is refused (`once`; `run` goes on asking, once a minute).
-    #[error("access denied: {0}")]
-    Denied(PortError),
-    /// The queue is not there (`once`; `run` waits for it).
-    #[error("the queue does not exist: {0}")]
-    QueueMissing(PortError),
-    /// Storage does not answer well, several times in a row, or it is not trusted (`once`; `run`
-    /// goes on asking).
-    #[error("storage cannot be reached: {0}")]
-    Unreachable(PortError),
-    /// Storage refuses the request itself (`once`; `run` goes on asking).
-    #[error("storage refuses the request: {0}")]
-    Refused(PortError),
-    /// The handler said that it cannot run ([`Verdict::Unable`](crate::handler::Verdict::Unable)):
-    /// what was taken is given back, and neither `once` nor `run` goes on.
-    #[error("the handler cannot be run: {0}")]
-    HandlerUnable(String),
-}
-
-/// What the pool is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PoolState {
-    /// Not yet running.
-    #[default]
-    Starting,
-    /// Working messages off.
-    Active,
-    /// Idle: few tasks poll, at growing intervals, or only the watchdog.
-    Watching,
-    /// Stopping: no more gets.
-    Draining,
-    /// At its end.
-    Stopped,
-}
-
-/// A look at the pool (L20).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolStatus {
-    /// What it is doing.
-    pub state: PoolState,
-    /// Dequeue tasks that run.
-    pub tasks: u32,
-    /// Dequeue tasks that the load of the moment needs; what runs beside them rests.
-    pub desired: u32,
-    /// Dequeue tasks ever started.
-    pub tasks_started: u64,
-    /// Messages being handled.
-    pub in_flight: u32,
-    /// Messages believed to wait.
-    pub backlog: u64,
-}
 
 /// Wakes an idle listener: a trigger. It is sticky: a wake-up during a get or just before a sleep
 /// cuts that sleep short, so none is lost (DL18). Cheap, callable from anywhere, as often as
@@ -98,9 +42,7 @@ impl Waker {
     /// Wakes the listener if it listens to `queue`, compared as Azure compares queue names (L32,
     /// DL21); says whether it does.
     pub fn wake_for(&self, queue: &str) -> bool {
-        let exactly = self.queue == queue;
-        let ours = exactly
-            || self.queue.eq_ignore_ascii_case(queue) && !planted("trigger-name-taken-literally");
+        let ours = self.queue.eq_ignore_ascii_case(queue);
         if ours {
             self.wake();
         }
@@ -204,7 +146,7 @@ impl QueueListener {
         self.status.subscribe()
     }
 
-    /// Its configuration.
+    /// The settings that this listener was made with.
     pub fn config(&self) -> &ListenerConfig {
         &self.config
     }

@@ -18,7 +18,6 @@ use crate::config::Encoding;
 use crate::handler::{Context, Message, Verdict};
 use crate::observers::{Expiring, LostLock, Renewed, Started};
 use crate::payload::{Claimed, Opened};
-use crate::planted::planted;
 use crate::renew::{Lock, Renewal};
 use crate::report::{Decision, Outcome};
 use crate::rules::dispatch::{self, Receipt, Settlement};
@@ -41,7 +40,7 @@ pub(crate) struct Owner {
     alarmed: bool,
     /// The last request about it.
     pub(crate) asked: Asked,
-    /// Its payload, where it lies in a blob.
+    /// The payload, when it is in a blob.
     pub(crate) claimed: Option<Claimed>,
 }
 
@@ -109,9 +108,6 @@ impl Owner {
         let most = self.shared.config.max_dequeue;
         match dispatch::at_receipt(finished_before, count, most, body.is_some()) {
             Receipt::DeleteOnly => self.delete_duplicate().await,
-            _ if self.shared.phase() >= Phase::Draining && planted("unstarted-kept-at-drain") => {
-                Settled::new(Outcome::ReleaseFailed, "stopping")
-            }
             _ if self.shared.phase() >= Phase::Draining => self.release("stopping").await,
             Receipt::TooManyAttempts => {
                 let reason = format!("taken {count} times, {most} allowed");
@@ -175,7 +171,7 @@ impl Owner {
     /// LS4: a handler starts only with enough visibility left.
     async fn ensure_visibility(&mut self) -> Result<(), Settled> {
         let enough = min_start(self.shared.config.visibility);
-        if self.lock.remaining() >= enough || planted("started-too-late") {
+        if self.lock.remaining() >= enough {
             return Ok(());
         }
         self.asked = Asked::Update;
@@ -189,11 +185,8 @@ impl Owner {
     /// Stays with a run until it ends: renews its lock, watches its time.
     async fn attend(&mut self, mut run: Run) -> RunEnd {
         let config = &self.shared.config;
-        let renews = config.renew && !planted("never-renewed");
-        let patience = config.handler_timeout;
-        let allowed = if planted("hang-never-ends") {
-            patience * 1_000
-        } else if config.renew {
+        let (renews, patience) = (config.renew, config.handler_timeout);
+        let allowed = if renews {
             patience
         } else {
             // The handler must be gone, and the retry sent, while the lock still holds.
@@ -217,9 +210,7 @@ impl Owner {
                     break RunEnd::Verdict(Verdict::retry(format!("timed out after {allowed:?}")));
                 }
                 () = self.lock.renewal_due(), if renews => {
-                    if let Renewal::Lost(reason) = self.renew(alarm_at).await
-                        && !planted("lost-lock-ignored")
-                    {
+                    if let Renewal::Lost(reason) = self.renew(alarm_at).await {
                         break RunEnd::Lost(reason);
                     }
                 }
@@ -297,8 +288,7 @@ impl Owner {
 
     /// When only a tenth of the message's life is left, by the service's clock at the get.
     fn alarm_at(&self) -> Option<Instant> {
-        let from = dispatch::alarm_from(self.message.inserted, self.message.expires)
-            .filter(|_| !planted("no-alarm-while-running"))?;
+        let from = dispatch::alarm_from(self.message.inserted, self.message.expires)?;
         self.granted_at.checked_add(from.since(self.server_time))
     }
 

@@ -2,16 +2,15 @@
 //! and shows it as Prometheus' text or for a person.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use smalt_sleeve::port::ErrorKind;
+use smalt_worker::metrics::{Exposition, Kind};
 use tokio::time::Instant;
 
-use crate::listener::PoolStatus;
 use crate::observers::{Called, Expiring, Fetched, Idle, Observer, Renewed};
-use crate::report::{Decision, Outcome};
+use crate::report::{Decision, Outcome, PoolStatus};
 use crate::rules::budget::Today;
 use crate::rules::cost::cost;
 
@@ -223,46 +222,48 @@ impl Look<'_> {
 /// Families about requests, whoever makes them.
 const OF_REQUESTS: [&str; 2] = ["listener_throttled", "listener_tx_total"];
 
+/// A label beside the queue's, and the value.
+type Sample<'a> = (Option<(&'static str, &'a str)>, f64);
+
 /// One family of series: its name, kind, meaning, and the series of one listener.
 type Family = (
     &'static str,
+    Kind,
     &'static str,
-    &'static str,
-    fn(&Look<'_>) -> Vec<(String, f64)>,
+    for<'a> fn(&'a Look<'_>) -> Vec<Sample<'a>>,
 );
 
-fn one(value: f64) -> Vec<(String, f64)> {
-    vec![(String::new(), value)]
-}
-
-fn label(name: &str, value: &str) -> String {
-    format!(",{name}=\"{value}\"")
+fn one(value: f64) -> Vec<Sample<'static>> {
+    vec![(None, value)]
 }
 
 /// All families; the names are those of the user's guide.
 const FAMILIES: &[Family] = &[
-    ("listener_received", "counter", "Messages received.", |l| {
-        one(l.counts.received as f64)
-    }),
+    (
+        "listener_received",
+        Kind::Counter,
+        "Messages received.",
+        |l| one(l.counts.received as f64),
+    ),
     (
         "listener_handled",
-        "counter",
+        Kind::Counter,
         "Messages by what became of them.",
         |l| {
             let outcomes = Outcome::ALL.iter();
-            let all = outcomes.map(|o| (label("verdict", o.name()), l.counts.of(&[*o]) as f64));
+            let all = outcomes.map(|o| (Some(("verdict", o.name())), l.counts.of(&[*o]) as f64));
             all.collect()
         },
     ),
     (
         "listener_lost_lock",
-        "counter",
+        Kind::Counter,
         "Messages whose lock was lost under their handler.",
         |l| one(l.counts.of(&[Outcome::LostLock]) as f64),
     ),
     (
         "listener_duplicates_suppressed",
-        "counter",
+        Kind::Counter,
         "Messages that came again after they were finished.",
         |l| {
             one(l
@@ -272,11 +273,11 @@ const FAMILIES: &[Family] = &[
     ),
     (
         "listener_renewals",
-        "counter",
+        Kind::Counter,
         "Renewals of locks by result.",
         |l| {
             let [succeeded, failed] = l.counts.renewals;
-            let result = |name| label("result", name);
+            let result = |name| Some(("result", name));
             vec![
                 (result("ok"), succeeded as f64),
                 (result("failed"), failed as f64),
@@ -285,129 +286,132 @@ const FAMILIES: &[Family] = &[
     ),
     (
         "listener_poisoned",
-        "counter",
+        Kind::Counter,
         "Messages put into the poison queue.",
         |l| one(l.counts.of(&[Outcome::Poisoned, Outcome::PoisonedUnacked]) as f64),
     ),
     (
         "listener_expiring",
-        "counter",
+        Kind::Counter,
         "Alarms: messages about to expire unhandled.",
         |l| one(l.counts.expiring as f64),
     ),
     (
         "listener_handler_s_sum",
-        "counter",
+        Kind::Counter,
         "Time of handlers, together.",
         |l| one(l.counts.handled.1.as_secs_f64()),
     ),
     (
         "listener_handler_s_count",
-        "counter",
+        Kind::Counter,
         "Runs of handlers.",
         |l| one(l.counts.handled.0 as f64),
     ),
     (
         "listener_oldest_age_s",
-        "gauge",
+        Kind::Gauge,
         "Age of the oldest message of the last get.",
         |l| one(l.counts.oldest_age.as_secs_f64()),
     ),
     (
         "listener_visible_estimate",
-        "gauge",
+        Kind::Gauge,
         "Messages believed to wait.",
         |l| one(l.pool().backlog as f64),
     ),
     (
         "listener_inflight",
-        "gauge",
+        Kind::Gauge,
         "Messages being handled.",
         |l| one(f64::from(l.pool().in_flight)),
     ),
-    ("listener_tasks", "gauge", "Dequeue tasks that run.", |l| {
-        one(f64::from(l.pool().tasks))
-    }),
+    (
+        "listener_tasks",
+        Kind::Gauge,
+        "Dequeue tasks that run.",
+        |l| one(f64::from(l.pool().tasks)),
+    ),
     (
         "listener_desired_tasks",
-        "gauge",
+        Kind::Gauge,
         "Dequeue tasks that the load of the moment needs; the others rest.",
         |l| one(f64::from(l.pool().desired)),
     ),
     (
         "listener_tasks_started",
-        "counter",
+        Kind::Counter,
         "Dequeue tasks ever started.",
         |l| one(l.pool().tasks_started as f64),
     ),
     (
         "listener_idle_delay_s",
-        "gauge",
+        Kind::Gauge,
         "Newest pause of an idle task; 0 while there is work.",
         |l| one(l.idle_delay().as_secs_f64()),
     ),
     (
         "listener_empty_gets",
-        "counter",
+        Kind::Counter,
         "Gets that brought nothing.",
         |l| one(l.counts.empty_gets as f64),
     ),
     (
         "listener_throttled",
-        "counter",
+        Kind::Counter,
         "Answers that said: too often.",
         |l| one(l.counts.throttled as f64),
     ),
     (
         "listener_tx_total",
-        "counter",
+        Kind::Counter,
         "Requests to storage by operation: what is billed.",
         |l| {
             let requests = l.counts.requests.iter();
-            let all = requests.map(|(op, count)| (label("op", op), *count as f64));
+            let all = requests.map(|(op, count)| (Some(("op", *op)), *count as f64));
             all.collect()
         },
     ),
 ];
 
-/// Prometheus' text form of several listeners of one process. With a price per 10,000 requests,
-/// also what the requests have cost.
-pub fn prometheus(looks: &[Look<'_>], uptime: Duration, price_per_10k: Option<f64>) -> String {
-    let mut text = String::new();
-    // Writing to a string cannot fail.
+/// The metrics of several listeners of one process, in the text format of Prometheus. With a price
+/// per 10,000 requests, also what the requests have cost; with a budget, what is left of the day's.
+pub fn prometheus(
+    looks: &[Look<'_>],
+    uptime: Duration,
+    price_per_10k: Option<f64>,
+    today: Option<Today>,
+) -> String {
+    let mut text = Exposition::default();
     for (name, kind, help, series) in FAMILIES {
-        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        let mut family = text.family(name, *kind, help);
         let has = |look: &&Look<'_>| look.pool.is_some() || OF_REQUESTS.contains(name);
         for look in looks.iter().filter(has) {
-            for (labels, value) in series(look) {
-                let _ = writeln!(text, "{name}{{queue=\"{}\"{labels}}} {value}", look.queue);
+            for (label, value) in series(look) {
+                let labels: Vec<_> = [("queue", look.queue)].into_iter().chain(label).collect();
+                family.sample(&labels, value);
             }
         }
     }
     if let Some(price) = price_per_10k {
-        let name = "listener_cost_estimate";
-        let _ = writeln!(
-            text,
-            "# HELP {name} Cost of the requests so far, at the configured price.\n\
-             # TYPE {name} counter"
-        );
+        let help = "Cost of the requests so far, at the configured price.";
+        let mut family = text.family("listener_cost_estimate", Kind::Counter, help);
         for look in looks {
             let cost = cost(look.counts.requests() as f64, price);
-            let _ = writeln!(text, "{name}{{queue=\"{}\"}} {cost}", look.queue);
+            family.sample(&[("queue", look.queue)], cost);
         }
     }
-    let name = "listener_uptime_s";
-    let uptime = uptime.as_secs_f64();
-    let _ = writeln!(
-        text,
-        "# HELP {name} Time since the start.\n# TYPE {name} gauge\n{name} {uptime}"
-    );
-    text
+    let (help, uptime) = ("Time since the start.", uptime.as_secs_f64());
+    text.value("listener_uptime_s", Kind::Gauge, help, uptime);
+    if let Some(today) = today {
+        of_budget(&mut text, today);
+    }
+    text.finish()
 }
 
-/// The same of a day's budget, which is the process's.
-pub fn of_budget(today: Today) -> String {
-    let gauges = [
+/// The day's budget, which is the process's.
+fn of_budget(text: &mut Exposition, today: Today) {
+    for (name, help, value) in [
         (
             "listener_cost_today",
             "Cost of the requests of the day (UTC).",
@@ -423,11 +427,9 @@ pub fn of_budget(today: Today) -> String {
             "1 while the day's money is spent and no message is taken.",
             f64::from(u8::from(today.is_spent())),
         ),
-    ];
-    let text = gauges.iter().map(|(name, help, value)| {
-        format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n")
-    });
-    text.collect()
+    ] {
+        text.value(name, Kind::Gauge, help, value);
+    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ async fn what_happens_is_in_the_text() {
         id: "m",
         succeeded: false,
     });
-    let text = prometheus(&[look(&metrics)], Duration::from_secs(9), Some(0.5));
+    let text = prometheus(&[look(&metrics)], Duration::from_secs(9), Some(0.5), None);
     for line in [
         "# TYPE listener_received counter",
         "listener_received{queue=\"orders\"} 2",
@@ -74,7 +74,7 @@ async fn what_happens_is_in_the_text() {
 async fn all_names_of_the_guide_are_there() {
     let metrics = Metrics::new("q");
     metrics.called(&call("Get Messages", None));
-    let text = prometheus(&[look(&metrics)], Duration::ZERO, Some(1.0));
+    let text = prometheus(&[look(&metrics)], Duration::ZERO, Some(1.0), None);
     for name in [
         "received",
         "handled",
@@ -96,10 +96,10 @@ async fn all_names_of_the_guide_are_there() {
         assert_eq!(text.matches(&kind).count(), 1, "{name}");
         assert!(text.contains(&format!("\nlistener_{name}{{queue=\"q\"")));
     }
-    assert!(!prometheus(&[], Duration::ZERO, None).contains("cost"));
+    assert!(!prometheus(&[], Duration::ZERO, None, None).contains("cost"));
 }
 
-/// Of a trigger queue only the requests are shown: they are billed like any other.
+/// A trigger queue shows its requests only: they are billed like any other.
 #[tokio::test(start_paused = true)]
 async fn a_queue_without_a_pool_shows_its_requests() {
     let metrics = Metrics::new("events");
@@ -108,7 +108,7 @@ async fn a_queue_without_a_pool_shows_its_requests() {
         pool: None,
         ..look(&metrics)
     };
-    let text = prometheus(&[look], Duration::ZERO, Some(1.0));
+    let text = prometheus(&[look], Duration::ZERO, Some(1.0), None);
     let series: Vec<_> = text.lines().filter(|l| l.contains("events")).collect();
     let wanted = [
         "listener_throttled{queue=\"events\"} 0",

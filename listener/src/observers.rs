@@ -11,8 +11,7 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{ErrorKind, PortError, PortResult};
 
-use crate::listener::PoolStatus;
-use crate::report::{Decision, Report};
+use crate::report::{Decision, PoolStatus, Report};
 
 /// A request that was sent to storage: what is billed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,6 @@
 use tokio::time::Instant;
 
 use crate::message::Owner;
-use crate::planted::planted;
 use crate::renew::Renewal;
 use crate::report::Outcome;
 use crate::rules::done::Finished;
@@ -22,10 +21,7 @@ impl Owner {
             return lost;
         }
         let text = self.copy_text(reason);
-        let _gone = planted("deleted-before-its-copy") && self.is_deleted().await;
-        if let Err(error) = self.put_copy(&text).await
-            && !planted("deleted-without-its-copy")
-        {
+        if let Err(error) = self.put_copy(&text).await {
             let reason = format!("{reason}; {error}");
             return Settled::new(Outcome::PoisonFailed, reason).hidden_for(self.lock.remaining());
         }
@@ -40,7 +36,7 @@ impl Owner {
         }
     }
 
-    /// Of a message that is finished: its payload may be marked as kept, by a listener that began
+    /// The payload of a finished message may be marked as kept, by a listener that began
     /// to quarantine it and went away. Nobody can tell whether that one had put its copy; without
     /// a copy the payload would be left for good, so one is put now. A second one costs little:
     /// they have the same `id`.
@@ -90,16 +86,8 @@ impl Owner {
             dequeue_count: self.message.dequeue_count,
             error: reason,
             worker: &self.shared.config.worker,
-            body: if planted("poison-copy-trimmed") {
-                self.message.text.trim()
-            } else {
-                &self.message.text
-            },
+            body: &self.message.text,
         })
-    }
-
-    async fn is_deleted(&mut self) -> bool {
-        matches!(self.delete().await, Deleted::Yes | Deleted::Gone)
     }
 
     /// LS4: nothing is acknowledged for a message that another may have by now.
@@ -124,9 +112,7 @@ impl Owner {
         text: &str,
         until: Instant,
     ) -> Result<(), smalt_sleeve::PortError> {
-        if let Some(claimed) = &self.claimed
-            && !planted("poisoned-payload-expires")
-        {
+        if let Some(claimed) = &self.claimed {
             claimed.keep(until).await?;
         }
         self.shared.calls.put_poison(id, text, until).await

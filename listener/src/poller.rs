@@ -12,7 +12,6 @@ use crate::calls::Answered;
 use crate::jitter::Jitter;
 use crate::message::Owner;
 use crate::observers::{Fetched, Idle};
-use crate::planted::planted;
 use crate::rules::backoff::{Backoff, DENIED_DELAY, IDLE_STEP};
 use crate::rules::budget::Afforded;
 use crate::rules::dispatch::batch_size;
@@ -82,7 +81,7 @@ impl Poller {
             // Seen before the get: a wake-up during it cuts the sleep after it short (DL18). One
             // from before, while others had their turn, has its answer in this get.
             self.seen = self.latest();
-            let (count, visibility) = (self.batch(free), self.shared.config.visibility);
+            let (count, visibility) = (batch_size(free), self.shared.config.visibility);
             let pause = match self.shared.calls.get(count, visibility).await {
                 Ok(batch) => self.received(room, batch),
                 Err(error) => {
@@ -137,12 +136,6 @@ impl Poller {
     /// The numbers of the latest trigger and find of work.
     fn latest(&self) -> (u64, u64) {
         (self.shared.wake.get(), self.shared.work.get())
-    }
-
-    /// How many messages are asked for.
-    fn batch(&self, free: u32) -> u32 {
-        let all = planted("more-than-its-slots");
-        batch_size(if all { self.shared.config.slots } else { free })
     }
 
     /// Waits for free slots, and counts them; `None` when it is time to leave.
@@ -230,9 +223,6 @@ impl Poller {
         }
         self.idle = 0;
         for message in messages {
-            if planted("batch-abandoned") && message.dequeue_count > 1 {
-                break;
-            }
             let owner = Owner::new(Arc::clone(&self.shared), message, batch.at, server_time);
             let place = room.split(1);
             self.messages.spawn(async move {
@@ -246,8 +236,6 @@ impl Poller {
     /// The pause after a failed get: the errors' own, never the idle one (DL24).
     async fn failed(&mut self, error: PortError) -> Duration {
         let pause = match error.kind {
-            ErrorKind::NotFound if planted("missing-queue-ends-polling") => Duration::MAX / 2,
-            _ if planted("errors-without-a-pause") => Duration::from_millis(1),
             ErrorKind::Denied => DENIED_DELAY,
             _ => {
                 let curve = Backoff::for_errors().delay(self.errors, self.jitter.permille());
@@ -279,9 +267,7 @@ impl Poller {
     }
 
     async fn sleep(&mut self, pause: Duration) {
-        let late = planted("trigger-lost-before-sleep");
-        let seen = if late { self.latest() } else { self.seen };
-        let stops = !planted("stop-waits-for-the-sleep");
+        let seen = self.seen;
         let Told { stop, rest } = &mut self.told;
         let mut needed = rest.clone();
         let over = async {
@@ -295,7 +281,7 @@ impl Poller {
         };
         tokio::select! {
             biased;
-            () = stopping(stop, &self.shared), if stops => {}
+            () = stopping(stop, &self.shared) => {}
             // After an error a wake-up does not help; it must not turn into a tight loop.
             () = self.shared.wake.beyond(seen.0), if self.errors == 0 => self.idle = 0,
             () = found, if self.errors == 0 => self.idle = 0,

@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 
 use crate::jitter::Jitter;
-use crate::planted::planted;
 use crate::poller::{Poller, Told};
 use crate::shared::Shared;
 
@@ -74,8 +73,7 @@ impl Pool {
         let (rest, resting) = watch::channel(false);
         let number = self.started;
         self.started += 1;
-        let stream = if planted("jitter-shared") { 0 } else { number };
-        let jitter = Jitter::new(self.seed, stream);
+        let jitter = Jitter::new(self.seed, number);
         let is_full = Arc::new(AtomicBool::new(false));
         let full = Arc::clone(&is_full);
         let told = Told {
@@ -137,9 +135,7 @@ impl Pool {
                 error.id()
             }
         };
-        if !planted("ended-tasks-counted") {
-            self.active.retain(|_, active| active.task != id);
-        }
+        self.active.retain(|_, active| active.task != id);
     }
 
     /// Waits until all tasks have ended, their messages settled.

@@ -10,7 +10,6 @@ use smalt_sleeve::port::{ErrorKind, PortError, QueueMessage};
 use tokio::time::Instant;
 
 use crate::calls::Calls;
-use crate::planted::planted;
 use crate::rules::renewal::{renew_after, retry_after};
 use crate::rules::retry_curve::within_life;
 
@@ -116,9 +115,7 @@ impl Lock {
             .await
         {
             Ok(answer) => {
-                if !planted("old-receipt-after-renewal") {
-                    self.receipt = answer.value.pop_receipt;
-                }
+                self.receipt = answer.value.pop_receipt;
                 self.renewals += 1;
                 self.extend(answer.at, wanted);
                 Renewal::Renewed
@@ -129,8 +126,7 @@ impl Lock {
             Err(error) if !self.holds() => Renewal::Lost(format!("lapsed: {error}")),
             Err(error) => {
                 let pause = retry_after(self.remaining(), error.retry_after);
-                let again = !planted("renewal-given-up");
-                self.renew_at = again.then(|| Instant::now() + pause);
+                self.renew_at = Some(Instant::now() + pause);
                 Renewal::Failed
             }
         }

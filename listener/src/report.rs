@@ -1,7 +1,10 @@
-//! What became of the messages: the closed list of outcomes, one decision per message, the totals.
+//! What became of the messages: the closed list of outcomes, one decision per message, the totals;
+//! what the pool does, and why a run ends without a report.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use smalt_sleeve::port::PortError;
 
 /// What became of one message. The list is closed: every message that is received ends in exactly
 /// one of these, in one line of the log.
@@ -57,7 +60,7 @@ impl Outcome {
         Outcome::ReleaseFailed,
     ];
 
-    /// Its name in the log.
+    /// The word for it in the log.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Done => "done",
@@ -156,4 +159,59 @@ impl Report {
             .map(|(_, count)| count)
             .sum()
     }
+}
+
+/// Why a run ended without a report.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenerError {
+    /// The credential is refused (`once`; `run` goes on asking, once a minute).
+    #[error("access denied: {0}")]
+    Denied(PortError),
+    /// The queue is not there (`once`; `run` waits for it).
+    #[error("the queue does not exist: {0}")]
+    QueueMissing(PortError),
+    /// Storage does not answer well, several times in a row, or it is not trusted (`once`; `run`
+    /// goes on asking).
+    #[error("storage cannot be reached: {0}")]
+    Unreachable(PortError),
+    /// Storage refuses the request itself (`once`; `run` goes on asking).
+    #[error("storage refuses the request: {0}")]
+    Refused(PortError),
+    /// The handler said that it cannot run ([`Verdict::Unable`](crate::handler::Verdict::Unable)):
+    /// what was taken is given back, and neither `once` nor `run` goes on.
+    #[error("the handler cannot be run: {0}")]
+    HandlerUnable(String),
+}
+
+/// What the pool is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PoolState {
+    /// Not yet running.
+    #[default]
+    Starting,
+    /// Working messages off.
+    Active,
+    /// Idle: few tasks poll, at growing intervals, or only the watchdog.
+    Watching,
+    /// Stopping: no more gets.
+    Draining,
+    /// At its end.
+    Stopped,
+}
+
+/// A look at the pool (L20).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolStatus {
+    /// What it is doing.
+    pub state: PoolState,
+    /// Dequeue tasks that run.
+    pub tasks: u32,
+    /// Dequeue tasks that the load of the moment needs; what runs beside them rests.
+    pub desired: u32,
+    /// Dequeue tasks ever started.
+    pub tasks_started: u64,
+    /// Messages being handled.
+    pub in_flight: u32,
+    /// Messages believed to wait.
+    pub backlog: u64,
 }

@@ -10,21 +10,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::jitter::{self, Jitter};
-use crate::rules::sentinel::{Ask, Role, Said, Sentinel};
+use crate::rules::sentinel::{Answer, Ask, Role, Said, Sentinel};
 use crate::shared::{Event, Shared};
 
 /// The stream of jitter that no dequeue task has.
 const STREAM: u64 = u64::MAX;
 /// Most time for giving the lease up while leaving: it lapses by itself as well.
 const RELEASE_WITHIN: Duration = Duration::from_secs(2);
-
-/// An answer about the lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
-    ask: Ask,
-    asked: Duration,
-    said: Said,
-}
 
 /// One listener's part in keeping a single idle poller.
 pub(crate) struct Guard {

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use crate::jitter::of_message;
 use crate::message::Owner;
-use crate::planted::planted;
 use crate::renew::means_lost;
 use crate::report::Outcome;
 use crate::rules::backoff::Backoff;
@@ -104,10 +103,8 @@ impl Owner {
     pub(crate) async fn delete_done(&mut self) -> Settled {
         // Before the delete: while that is tried again and again the lock may lapse, and the
         // message come back to this very process.
-        if !planted("done-is-forgotten") {
-            let id = self.lock.id();
-            self.shared.done().insert(id, Finished::Handled);
-        }
+        let id = self.lock.id();
+        self.shared.done().insert(id, Finished::Handled);
         if let Err(reason) = self.prepare_payload().await {
             return Settled::new(Outcome::Unacked, reason);
         }
@@ -158,7 +155,7 @@ impl Owner {
         let Some(claimed) = self.claimed.as_ref() else {
             return Ok(());
         };
-        if self.lock.life_left().is_some() || planted("payload-left-for-good") {
+        if self.lock.life_left().is_some() {
             return Ok(());
         }
         // What is left of the lock then is for the delete.
@@ -180,7 +177,7 @@ impl Owner {
                     reason = %error,
                     attempt = self.message.dequeue_count,
                     trace = %trace(&self.shared.config.worker, self.message.dequeue_count),
-                    "a payload has no end: it goes after its message, or is left for good"
+                    "the payload could not be given an expiry: it is deleted after its message, or stays"
                 );
                 return Ok(());
             }
@@ -206,14 +203,11 @@ impl Owner {
             let (id, receipt) = (self.lock.id(), self.lock.receipt());
             let error = match self.shared.calls.delete(id, receipt).await {
                 Ok(()) => return Deleted::Yes,
-                Err(_) if planted("failed-delete-is-done") => return Deleted::Yes,
                 Err(error) => error,
             };
             match error.kind {
                 // Our own earlier attempt, whose answer was lost, has done it.
-                ErrorKind::NotFound
-                    if attempts.may_have_happened() && !planted("own-delete-not-recognised") =>
-                {
+                ErrorKind::NotFound if attempts.may_have_happened() => {
                     return Deleted::Yes;
                 }
                 ErrorKind::NotFound => return Deleted::Gone,

@@ -14,7 +14,7 @@ use crate::payload::PayloadStore;
 use crate::report::{Decision, Outcome};
 use crate::rules::done::DoneCache;
 use crate::rules::envelope::trace;
-use crate::sentinel::Answer;
+use crate::rules::sentinel::Answer;
 use crate::signal::Signal;
 
 /// What the whole listener is doing.
@@ -82,7 +82,7 @@ pub(crate) struct Shared {
     pub(crate) calls: Calls,
     /// Places for messages in hand, of all tasks together: one that has left may still have some.
     pub(crate) room: Arc<Semaphore>,
-    /// Of a queue whose large payloads travel in blobs.
+    /// Present when large payloads of the queue are kept in blobs.
     pub(crate) payloads: Option<Arc<PayloadStore>>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) phase: Arc<Signal<Phase>>,

@@ -49,8 +49,6 @@ pub const USER_DELEGATION_KEY_S_MAX: u64 = 7 * 24 * 3_600;
 pub const SAS_WITHOUT_POLICY_S_MAX: u64 = 3_600;
 /// URL of a copy source. *Copy Blob*.
 pub const COPY_SOURCE_URL_BYTES_MAX: usize = 2 * 1024;
-/// Longest `timeout` of most operations; larger values are reduced. *Setting timeouts*.
-pub const TIMEOUT_S_MAX: u64 = 30;
 /// Nesting of an XML body that is still read: ours, several times what any document needs.
 pub const XML_DEPTH_MAX: usize = 32;
 /// An XML body other than a block list (service properties, policies, tags, key information):
@@ -179,9 +177,6 @@ const WEEK_S: i64 = 7 * 24 * 60 * 60;
 pub const STORED_POLICIES_MAX: usize = 5;
 /// Characters of a stored policy's id. *Set Container ACL*; the text of recorded refusals.
 pub const STORED_POLICY_ID_CHARS_MAX: usize = 64;
-/// Days that a user delegation key lives. *Get User Delegation Key*.
-pub const USER_DELEGATION_KEY_DAYS_MAX: u64 = 7;
-
 // Tables.
 
 /// Properties of an entity without the three of the system; the text of recorded refusals.

@@ -163,6 +163,16 @@ impl Account {
         &self.name
     }
 
+    /// The host that a service is reached under; `None` where the account has no such endpoint.
+    pub fn host(&self, service: Service) -> Option<&str> {
+        let endpoint = match service {
+            Service::Blob => &self.blob,
+            Service::Queue => &self.queue,
+            _ => return None,
+        };
+        endpoint.as_ref()?.host_str()
+    }
+
     /// Reads an endpoint. Its query never stays in it: URLs without credentials are made of it.
     fn endpoint(
         &mut self,

@@ -30,14 +30,6 @@ impl CallContext {
             muted,
         }
     }
-
-    /// The same context, muted: for the preparing steps of a request (G8).
-    pub fn to_muted(&self) -> Self {
-        CallContext {
-            muted: true,
-            ..self.clone()
-        }
-    }
 }
 
 /// The header's value, or none; or what is wrong with the context.
@@ -148,6 +140,5 @@ mod tests {
             let cx = CallContext::from_client_request_id(text);
             assert_eq!((cx.client_request_id.as_str(), cx.muted), (text, false));
         }
-        assert!(CallContext::default().to_muted().muted);
     }
 }

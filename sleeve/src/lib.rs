@@ -45,8 +45,7 @@
 //!   delete that finds nothing after a lost answer is done, and a conditional write never takes its
 //!   own lost first try for somebody else's change ([`ErrorKind::OutcomeUnknown`]).
 //! - **Names** that arrive as they are, or are refused before anything is sent.
-//! - **Operation contexts**: the caller's request id with muting inside it ([`port::CallContext`]),
-//!   and sequences of calls on one version of a blob ([`TrackedBlob`]).
+//! - **Operation contexts**: the caller's request id with muting inside it ([`port::CallContext`]).
 //! - **Silence about secrets**: no error and no `Debug` shows a key, a SAS or a signature.
 //!
 //! # Known limits
@@ -64,7 +63,6 @@ mod entra;
 mod error;
 mod failure;
 mod names;
-mod planted;
 mod policy;
 pub mod port;
 mod redact;
@@ -72,7 +70,6 @@ pub mod stdout;
 mod storage;
 #[cfg(test)]
 mod tests;
-mod tracked;
 pub mod transport;
 
 pub use account::{Account, AccountError, Credential};
@@ -83,8 +80,8 @@ pub use context::CLIENT_REQUEST_ID_BYTES_MAX;
 pub use entra::Identity;
 pub use error::{ErrorKind, PortError};
 pub use policy::backoff::RetrySettings;
+pub use redact::redact;
 pub use storage::{AzureStorage, Settings};
-pub use tracked::TrackedBlob;
 pub use transport::{
     FnTransport, HyperTransport, HyperTransportSettings, Transport, TransportError,
 };

@@ -16,7 +16,6 @@ mod queue;
 
 pub use self::queue::{MessageTtl, QueueMessage, QueueMessages, QueueProperties, Receipt};
 pub use crate::error::{ErrorKind, PortError};
-use crate::planted::planted;
 use crate::redact::without_query;
 
 /// Shorthand for the port's results.
@@ -27,8 +26,8 @@ pub type Metadata = BTreeMap<String, String>;
 
 /// The value of a metadata name, compared without case as Azure does (DS26).
 pub fn metadata_value<'a>(metadata: &'a Metadata, name: &str) -> Option<&'a str> {
-    let is_it = |key: &str| key.eq_ignore_ascii_case(name) && !planted("metadata-name-exact");
-    let found = metadata.iter().find(|(key, _)| is_it(key) || *key == name);
+    let mut all = metadata.iter();
+    let found = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
     found.map(|(_, value)| value.as_str())
 }
 
@@ -166,7 +165,7 @@ pub struct BlobProperties {
     pub access_tier: Option<String>,
     /// Number of index tags (`x-ms-tag-count`).
     pub tag_count: u32,
-    /// Its index tags, where a listing was asked for them and it has some.
+    /// The index tags, when the listing was asked for them and the blob has some.
     pub tags: Option<Metadata>,
 }
 
@@ -215,9 +214,9 @@ pub struct Written {
 /// A downloaded blob, read whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Downloaded {
-    /// Its properties.
+    /// Properties of the blob.
     pub properties: BlobProperties,
-    /// Its content.
+    /// Content of the blob.
     pub content: Bytes,
     /// The service's `Date`.
     pub server_time: Timestamp,
@@ -235,7 +234,8 @@ pub struct PutBlob {
 }
 
 /// What happens to snapshots when a blob goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DeleteSnapshots {
     /// A blob with snapshots is refused (409 `SnapshotsPresent`).
     #[default]

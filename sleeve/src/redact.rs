@@ -1,14 +1,16 @@
-//! Takes credentials out of texts that people will read.
+//! Takes credentials out of texts that people read.
 
 /// What stands in place of a secret.
 pub(crate) const REDACTED: &str = "REDACTED";
 
-/// The text with the value of every `sig=` (the signature of a SAS) replaced.
-pub(crate) fn redact(text: &str) -> String {
+/// What a secret stands behind, compared without case, as the service reads query parameters.
+const SECRETS: [&str; 4] = ["sig=", "accountkey=", "sharedaccesssignature=", "password="];
+
+/// The text with every signature, key and password in it replaced by `REDACTED`.
+pub fn redact(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = find_signature(rest) {
-        let value = at + "sig=".len();
+    while let Some(value) = find_secret(rest) {
         clean.push_str(&rest[..value]);
         clean.push_str(REDACTED);
         let tail = &rest[value..];
@@ -28,11 +30,16 @@ fn ends_value(c: char) -> bool {
     c == '&' || c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ';' | ')')
 }
 
-fn find_signature(text: &str) -> Option<usize> {
-    // The name is matched without case, as the service reads query parameters.
-    text.as_bytes()
-        .windows(4)
-        .position(|window| window.eq_ignore_ascii_case(b"sig="))
+/// Where the value of the first secret begins.
+fn find_secret(text: &str) -> Option<usize> {
+    let starts = |at: usize, name: &str| {
+        let found = text.as_bytes().get(at..at + name.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    (0..text.len()).find_map(|at| {
+        let name = SECRETS.iter().find(|name| starts(at, name))?;
+        Some(at + name.len())
+    })
 }
 
 #[cfg(test)]
@@ -52,6 +59,14 @@ mod tests {
             ),
             ("two SIG=x y sig=z>", "two SIG=REDACTED y sig=REDACTED>"),
             ("ü sig=é&x", "ü sig=REDACTED&x"),
+            (
+                "AccountName=a;AccountKey=Zm9v==;X=1",
+                "AccountName=a;AccountKey=REDACTED;X=1",
+            ),
+            (
+                "SharedAccessSignature=sv=1&sig=x;password=y",
+                "SharedAccessSignature=REDACTED&sig=REDACTED;password=REDACTED",
+            ),
         ];
         for (text, clean) in table {
             assert_eq!(redact(text), clean);

@@ -11,4 +11,3 @@ mod queues;
 mod retries;
 mod service;
 mod sockets;
-mod tracking;

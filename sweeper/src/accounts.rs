@@ -64,7 +64,7 @@ impl Accounts {
     pub(crate) fn place(&self, element: &Container) -> Result<Place, String> {
         let container = element.container_name();
         if !destination::is_container_name(&container) {
-            return Err(format!("`{container}` is no container name"));
+            return Err(format!("`{container}` is not a container name"));
         }
         let storage = self.storage_of(element)?;
         Ok(Place { storage, container })
@@ -83,7 +83,7 @@ impl Accounts {
                 .cloned()
                 .ok_or_else(|| "the element names neither uri nor credential".to_owned());
         };
-        let parsed = uri::parse(text).ok_or("its uri is no URI of a container")?;
+        let parsed = uri::parse(text).ok_or("its `uri` is not the URI of a container")?;
         if parsed.sas.is_empty() {
             return self
                 .by_name
@@ -104,7 +104,7 @@ impl Accounts {
             .open_uri
             .as_ref()
             .ok_or("URIs with a SAS are not supported here")?;
-        let storage = open(text).map_err(|error| uri::redact(&error))?;
+        let storage = open(text).map_err(|error| smalt_sleeve::redact(&error))?;
         opened.insert(text.to_owned(), Arc::clone(&storage));
         Ok(storage)
     }

@@ -6,23 +6,8 @@
 //! since its last write only that worker knows, so a fleet may go beyond by what its workers have
 //! in hand at that moment; each of them stops within its page.
 
-use std::time::Duration;
-
 use smalt_protocol::Timestamp;
-
-use crate::plan::cost_of;
-
-/// Length of a day.
-const DAY_S: u64 = 24 * 3_600;
-
-/// What a day may cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Budget {
-    /// Most money of a day.
-    pub max_cost_per_day: f64,
-    /// The price: [`crate::Prices::per_10k_transactions`].
-    pub per_10k_transactions: f64,
-}
+use smalt_worker::budget::day;
 
 /// Charged calls of all workers on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,30 +16,6 @@ pub struct Spent {
     pub day: Timestamp,
     /// The calls.
     pub calls: u64,
-}
-
-impl Budget {
-    /// What so many charged calls cost.
-    pub fn cost(&self, calls: u64) -> f64 {
-        cost_of(calls, self.per_10k_transactions)
-    }
-
-    /// Whether `next` calls more than today's would cost too much.
-    pub fn is_exceeded(&self, today: u64, next: u64) -> bool {
-        // A price in binary is a little off: a call that fits exactly is to fit.
-        self.cost(today.saturating_add(next)) > self.max_cost_per_day * (1.0 + 1e-9)
-    }
-}
-
-/// The beginning of the day.
-pub fn day(now: Timestamp) -> Timestamp {
-    let since_s = now.since(Timestamp::UNIX_EPOCH).as_secs();
-    Timestamp::from_unix_s(since_s - since_s % DAY_S)
-}
-
-/// The beginning of the next day: strictly later.
-pub fn next_day(now: Timestamp) -> Timestamp {
-    day(now).plus(Duration::from_secs(DAY_S))
 }
 
 /// What one worker knows of the day's calls. `own` are always its charged calls since its start.
@@ -97,37 +58,6 @@ mod tests {
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse_iso(text).unwrap()
-    }
-
-    #[test]
-    fn calls_are_held_against_the_money() {
-        let budget = |max_cost_per_day| Budget {
-            max_cost_per_day,
-            per_10k_transactions: 0.01,
-        };
-        for (max, today, next, expected) in [
-            (0.001, 995, 5, false),
-            (0.001, 996, 5, true),
-            (0.001, 1_000, 0, false),
-            (0.0, 0, 1, true),
-            (1e9, u64::MAX, 5, true),
-        ] {
-            let found = budget(max).is_exceeded(today, next);
-            assert_eq!(found, expected, "{max} {today} {next}");
-        }
-        let free = Budget {
-            max_cost_per_day: 0.0,
-            per_10k_transactions: 0.0,
-        };
-        assert!(!free.is_exceeded(u64::MAX, 5));
-    }
-
-    #[test]
-    fn a_day_begins_at_midnight() {
-        for now in ["2026-11-21T00:00:00Z", "2026-11-21T23:59:59.9Z"] {
-            assert_eq!(day(at(now)), at("2026-11-21T00:00:00Z"));
-            assert_eq!(next_day(at(now)), at("2026-11-22T00:00:00Z"));
-        }
     }
 
     #[test]

@@ -9,7 +9,6 @@ use smalt_sleeve::port::PortResult;
 use tokio::time::Instant;
 
 use crate::entropy::Entropy;
-use crate::planted::planted;
 
 /// Delay before the first repeat; doubles with each further one.
 const RETRY_DELAY: Duration = Duration::from_millis(800);
@@ -21,7 +20,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Of these calls those that cost something: Azure does not charge deletes.
+/// The number of these calls that are charged: all but deletes.
 pub(crate) fn charged(counts: &BTreeMap<&'static str, u64>) -> u64 {
     let charged = counts.iter().filter(|(op, _)| **op != "delete_blob");
     charged.map(|(_, count)| count).sum()
@@ -86,11 +85,10 @@ impl Calls {
         operation: &'static str,
         call: impl Fn() -> F,
     ) -> PortResult<T> {
-        let retries = self.retries * u32::from(!planted("no-second-try"));
         let mut attempt = 0;
         loop {
             let error = match self.once(operation, call()).await {
-                Err(error) if error.is_transient() && attempt < retries => error,
+                Err(error) if error.is_transient() && attempt < self.retries => error,
                 result => return result,
             };
             // Full jitter; what the service asks for wins.

@@ -21,9 +21,7 @@ pub(crate) async fn tags(
     if seen.tag_count == 0 || policy == TagPolicy::Drop {
         return Ok(None);
     }
-    let cx = core.context(page);
-    let call = || storage.blob_tags(&cx, blob);
-    match core.calls.repeated(&core.entropy, "blob_tags", call).await {
+    match core.paced(storage, page).blob_tags(blob).await {
         Ok(tags) => Ok(Some(tags).filter(|tags| !tags.is_empty())),
         Err(error) if policy == TagPolicy::Try && is_forbidden(&error) => {
             tracing::warn!(blob = blob.name, %error, "index tags are left behind");
@@ -42,10 +40,7 @@ pub(crate) async fn with_tags(
     mut seen: BlobProperties,
 ) -> BlobProperties {
     if seen.tag_count > 0 && seen.tags.is_none() && asks_for_tags(&core.policy().rules) {
-        let cx = core.context("");
-        let call = || storage.blob_tags(&cx, blob);
-        let read = core.calls.repeated(&core.entropy, "blob_tags", call).await;
-        seen.tags = read.ok();
+        seen.tags = core.paced(storage, "").blob_tags(blob).await.ok();
     }
     seen
 }

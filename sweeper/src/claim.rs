@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobItem, ErrorKind, PortError};
+use smalt_worker::budget::next_day;
 
 use crate::accounts::Place;
-use crate::budget;
 use crate::decide::Decision;
 use crate::destination::SweptPlace;
 use crate::error::SweepError;
 use crate::listing::{self, Found};
 use crate::outcome::Outcome;
+use crate::paced::Paced;
 use crate::plan::CALLS_PER_PAGE;
 use crate::report::{self, BlobRecord, GUARD_TRIPPED};
 use crate::schedule;
@@ -63,6 +64,13 @@ pub(crate) struct ClaimedPage {
     pub(crate) swept: Vec<SweptPlace>,
     pub(crate) kept: Kept,
     pub(crate) actions: Vec<(BlobItem, Decision)>,
+}
+
+impl ClaimedPage {
+    /// The account that the page's blobs lie in.
+    pub(crate) fn source<'a>(&'a self, core: &'a Core) -> Paced<'a> {
+        core.paced(self.place.storage.as_ref(), &self.page.id)
+    }
 }
 
 /// Blobs of a page that stay.
@@ -165,38 +173,33 @@ async fn step_in(
     if force && ledger::is_idle(&document) && document.next_due.is_some_and(|due| due > now) {
         start_anew(&mut document);
     }
-    let choice = ledger::choose(&document, now, force);
-    let step = match choice {
-        _ if overtaken => Step::Overtaken,
-        Choice::Idle { until } => Step::Idle(until.since(now)),
-        Choice::Wait { until } => Step::Wait(until.since(now)),
+    let change = match ledger::choose(&document, now, force) {
+        _ if overtaken => Change::None(Step::Overtaken),
+        Choice::Idle { until } => Change::None(Step::Idle(until.since(now))),
+        Choice::Wait { until } => Change::None(Step::Wait(until.since(now))),
         Choice::Reclaim { .. } | Choice::List { .. } if core.exceeds_budget(CALLS_PER_PAGE) => {
-            Step::Spent(budget::next_day(now))
+            Change::None(Step::Spent(next_day(now)))
         }
         Choice::Close => {
             let next = schedule::next_mark(&core.config.schedule, document.next_due, now);
             let closed = ledger::close(&mut document, now, next);
-            let containers = document.containers.len();
-            return commit(
-                session,
-                document,
-                completion,
-                Step::Closed(closed, containers),
-            )
-            .await;
+            Change::Some(Step::Closed(closed, document.containers.len()))
         }
         Choice::Reclaim { container, page } => {
-            let at = (container, Some(page));
-            return claim_page(core, session, document, at, completion).await;
+            claim(core, session, &mut document, (container, Some(page))).await
         }
-        Choice::List { container } => {
-            return claim_page(core, session, document, (container, None), completion).await;
-        }
+        Choice::List { container } => claim(core, session, &mut document, (container, None)).await,
     };
-    if completion.is_none() {
+    if completion.is_none()
+        && let Change::None(step) = change
+    {
         return Ok(step);
     }
-    commit(session, document, completion, step).await
+    if !session.commit(document).await? {
+        return Ok(Step::Lost);
+    }
+    *completion = None;
+    Ok(change.written(core))
 }
 
 /// An operator who asks for a cycle now has repaired what failed before. The cycle is due at once
@@ -208,19 +211,6 @@ fn start_anew(document: &mut Document) {
         container.failures = 0;
         container.retry_at = None;
     }
-}
-
-async fn commit(
-    session: &mut Session<'_>,
-    document: Document,
-    completion: &mut Option<Completion>,
-    step: Step,
-) -> Result<Step, SweepError> {
-    if !session.commit(document).await? {
-        return Ok(Step::Lost);
-    }
-    *completion = None;
-    Ok(step)
 }
 
 /// Brings a completion into the document.
@@ -258,14 +248,50 @@ fn fail(core: &Core, container: &mut Container, error: &str, park: bool, now: Ti
     );
 }
 
-/// Lists a page of a container and claims it; `at` names the page when it is an expired one.
-async fn claim_page(
+/// A change of the document, and what follows once it is written.
+enum Change {
+    /// Nothing but what the completion changes.
+    None(Step),
+    /// Something that no page comes of.
+    Some(Step),
+    /// Every blob that was listed stays.
+    Kept(Kept, String),
+    /// This page is claimed.
+    Page(Box<ClaimedPage>),
+}
+
+impl Change {
+    fn written(self, core: &Core) -> Step {
+        match self {
+            Change::None(step) | Change::Some(step) => step,
+            Change::Kept(kept, label) => {
+                kept.note(core, "", &label);
+                Step::Again
+            }
+            Change::Page(claimed) => {
+                let page = &claimed.page;
+                tracing::info!(
+                    op = "claim",
+                    page = page.id,
+                    due = page.due,
+                    attempt = page.attempt,
+                    "page claimed"
+                );
+                Step::Work(claimed)
+            }
+        }
+    }
+}
+
+/// Lists a page of a container and claims it in the document, or notes there why that failed; `at`
+/// names the page when it is an expired one.
+async fn claim(
     core: &Core,
-    session: &mut Session<'_>,
-    mut document: Document,
+    session: &Session<'_>,
+    document: &mut Document,
     at: (usize, Option<usize>),
-    completion: &mut Option<Completion>,
-) -> Result<Step, SweepError> {
+) -> Change {
+    let again = Change::Some(Step::Again);
     let element = document.containers[at.0].clone();
     let reclaimed = at.1.and_then(|page| element.pages.get(page)).cloned();
     if let Some(page) = reclaimed
@@ -275,26 +301,20 @@ async fn claim_page(
         let container = &mut document.containers[at.0];
         container.pages.retain(|p| p.id != page.id);
         fail(core, container, "PageGivenUp", true, core.now());
-        return commit(session, document, completion, Step::Again).await;
+        return again;
     }
-    let swept = core.accounts.swept(&document);
+    let swept = core.accounts.swept(document);
     let place = match core.accounts.place(&element) {
         Ok(place) => place,
         Err(reason) => {
+            let container = &mut document.containers[at.0];
             tracing::warn!(
                 container = element.name,
                 reason,
                 "container cannot be opened"
             );
-            let now = core.now();
-            fail(
-                core,
-                &mut document.containers[at.0],
-                "NotConfigured",
-                true,
-                now,
-            );
-            return commit(session, document, completion, Step::Again).await;
+            fail(core, container, "NotConfigured", true, core.now());
+            return again;
         }
     };
     let listing = listing::list(core, &place, &element, reclaimed.as_ref(), &swept);
@@ -302,19 +322,38 @@ async fn claim_page(
         Ok(Ok(found)) => found,
         Ok(Err(error)) => {
             note_list_failure(core, &mut document.containers[at.0], &error);
-            return commit(session, document, completion, Step::Again).await;
+            return again;
         }
         Err(_) => {
-            let now = core.now();
             let container = &mut document.containers[at.0];
-            fail(core, container, "ListTimedOut", false, now);
-            return commit(session, document, completion, Step::Again).await;
+            fail(core, container, "ListTimedOut", false, core.now());
+            return again;
         }
     };
-    if guarded(core, &mut document, at, &found) {
-        return commit(session, document, completion, Step::Again).await;
+    if guarded(core, document, at, &found) {
+        return again;
     }
-    hand_out(core, session, document, at, completion, place, swept, found).await
+    let now = core.now();
+    let claimant = Claimant {
+        worker: &core.worker,
+        now,
+        deadline: now.plus(core.config.page_deadline),
+    };
+    let page = match at.1 {
+        None => ledger::hand_out(document, at.0, &found.listed, &claimant),
+        Some(page) => ledger::hand_out_again(document, (at.0, page), &found.listed, &claimant),
+    };
+    match page {
+        None => Change::Kept(found.kept, element.name),
+        Some(page) => Change::Page(Box::new(ClaimedPage {
+            page,
+            label: element.name,
+            place,
+            swept,
+            kept: found.kept,
+            actions: found.actions,
+        })),
+    }
 }
 
 /// Whether the circuit breaker stops this container for the rest of the cycle.
@@ -342,56 +381,6 @@ fn guarded(
     );
     ledger::fail(container, GUARD_TRIPPED, true, until);
     true
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the last part of claim_page, cut off for length"
-)]
-async fn hand_out(
-    core: &Core,
-    session: &mut Session<'_>,
-    mut document: Document,
-    at: (usize, Option<usize>),
-    completion: &mut Option<Completion>,
-    place: Place,
-    swept: Vec<SweptPlace>,
-    found: Found,
-) -> Result<Step, SweepError> {
-    let now = core.now();
-    let claimant = Claimant {
-        worker: &core.worker,
-        now,
-        deadline: now.plus(core.config.page_deadline),
-    };
-    let page = match at.1 {
-        None => ledger::hand_out(&mut document, at.0, &found.listed, &claimant),
-        Some(page) => ledger::hand_out_again(&mut document, (at.0, page), &found.listed, &claimant),
-    };
-    let label = document.containers[at.0].name.clone();
-    if !session.commit(document).await? {
-        return Ok(Step::Lost);
-    }
-    *completion = None;
-    let Some(page) = page else {
-        found.kept.note(core, "", &label);
-        return Ok(Step::Again);
-    };
-    tracing::info!(
-        op = "claim",
-        page = page.id,
-        due = page.due,
-        attempt = page.attempt,
-        "page claimed"
-    );
-    Ok(Step::Work(Box::new(ClaimedPage {
-        page,
-        label,
-        place,
-        swept,
-        kept: found.kept,
-        actions: found.actions,
-    })))
 }
 
 fn note_list_failure(core: &Core, container: &mut Container, error: &PortError) {

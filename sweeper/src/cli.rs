@@ -6,7 +6,6 @@ mod explain;
 mod plan;
 mod progress;
 mod report;
-mod serve;
 mod signals;
 mod state;
 mod sweep;
@@ -20,9 +19,8 @@ mod hostile_tests;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use smalt_sleeve::ErrorKind;
 use smalt_sweeper::SweepError;
-use smalt_sweeper::error::exit;
+use smalt_worker::exit;
 
 use common::Common;
 
@@ -100,14 +98,8 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let SweepError::Storage(error) = error.downcast_ref()? else {
         return None;
     };
-    match error.kind {
-        ErrorKind::Unreachable => Some("is the endpoint right, and the emulator running?"),
-        ErrorKind::Untrusted => {
-            Some("is the endpoint right? --ca-file FILE trusts another authority's certificates")
-        }
-        ErrorKind::Denied => Some("check the key, what the SAS permits, or the identity's roles"),
-        _ => None,
-    }
+    let forbidden = "check the key, what the SAS permits, or the roles of the identity";
+    exit::hint(error, forbidden)
 }
 
 /// Does what was asked; gives the exit code.

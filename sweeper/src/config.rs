@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
+use smalt_worker::budget::Budget;
 
-use crate::budget::Budget;
 use crate::decide::Policy;
 use crate::guard::Guard;
 use crate::schedule::Schedule;
@@ -78,7 +79,8 @@ pub struct SweptContainer {
 
 /// How writers of the state document keep out of each other's way. Safety needs neither: every
 /// write is conditional on the ETag that was read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum StateBackend {
     /// A lease is held from reading to writing: no work is done in vain (S24).
     #[default]
@@ -105,7 +107,8 @@ pub struct DeadConfig {
 }
 
 /// What happens when another blob stands at the destination.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Collision {
     /// The source stays and is reported. An earlier version of the same source counts as another
     /// blob only by its name: the new version goes beside it, as under [`Collision::Suffix`].
@@ -119,7 +122,8 @@ pub enum Collision {
 
 /// What happens to index tags. Reading them needs a permission of its own (`t` of a SAS, or Storage
 /// Blob Data Owner), so does writing them; they change without a change of the ETag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TagPolicy {
     /// They go along; a blob whose tags may not be read stays, and is reported.
     #[default]
@@ -184,8 +188,7 @@ impl SweeperConfig {
         let every = self.schedule.every;
         let fraction = self.guard.max_fraction;
         let is_money = |money: f64| money.is_finite() && money >= 0.0;
-        let is_budget =
-            |b: Budget| is_money(b.max_cost_per_day) && is_money(b.per_10k_transactions);
+        let is_budget = |b: Budget| is_money(b.max_cost_per_day) && is_money(b.price_per_10k);
         let checks = [
             (!LEASE_S.contains(&self.lease_s), "lease must be 15s to 60s"),
             (

@@ -1,23 +1,17 @@
-//! Wires the binary: files, environment and clock of this machine, and the storage client. The one
-//! module of the crate that touches any of them.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "configuration, secrets and certificates stand in files; log stamps and the check for \
-              skew need this machine's clock"
-)]
+//! Wires the binary: files, environment and clock of this machine, and the storage client.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use anyhow::{Context, Result, anyhow, bail};
-use smalt_protocol::Timestamp;
+use anyhow::{Context, Result, bail};
+use smalt_protocol::service::Service;
 use smalt_sleeve::port::Storage;
-use smalt_sleeve::{
-    Account, AzureStorage, Credential, HyperTransport, HyperTransportSettings, Identity, Transport,
-};
-use smalt_sweeper::settings::{self, AccountSettings, Secret, Setting, Settings};
+use smalt_sleeve::{Account, AzureStorage, Credential, Transport};
+use smalt_sweeper::settings::{self, Settings};
 use smalt_sweeper::{Accounts, OpenUri, Sweeper, uri};
+use smalt_worker::access::{self, Access, authorised};
+use smalt_worker::process::{self, Process, Sources, wall_clock};
+use smalt_worker::settings::Setting;
 
 /// What was said on the command line, by paths of the file.
 type Flags = Vec<(&'static str, toml::Value)>;
@@ -40,29 +34,17 @@ pub(crate) fn origin(config: Option<&str>) -> String {
 }
 
 fn read(path: &str) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))
-}
-
-/// Opens a file for reading.
-pub(crate) fn open(path: &str) -> Result<std::fs::File> {
-    std::fs::File::open(path).with_context(|| format!("cannot read {path}"))
+    Process
+        .file(path)
+        .with_context(|| format!("cannot read {path}"))
 }
 
 /// The worker of this run, with its accounts opened.
 pub(crate) fn sweeper(settings: &Settings) -> Result<Sweeper> {
     let accounts = accounts(settings)?;
-    let seed = match settings.seed {
-        Some(seed) => seed,
-        None => getrandom::u64().map_err(|e| anyhow!("this machine gives no randomness: {e}"))?,
-    };
+    let seed = settings.seed.map_or_else(process::seed, Ok)?;
     let sweeper = Sweeper::new(settings.sweeper.clone(), accounts, seed)?;
     Ok(sweeper.with_wall_clock(Arc::new(wall_clock)))
-}
-
-/// This machine's clock.
-pub(crate) fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    Timestamp::from_unix(since.unwrap_or_default())
 }
 
 /// Everything that keeps a worker from being made of these settings. Opening accounts reads secrets
@@ -73,8 +55,9 @@ pub(crate) fn faults(settings: &Settings) -> Vec<String> {
     }
     let transport = transport(settings, Vec::new());
     let opened = settings.accounts.iter().map(|(name, given)| {
-        let opened = open_account(given).and_then(|(account, _)| match &transport {
-            Ok(transport) => authorised(account, given.auth, transport).map(|_| ()),
+        let opened = given.account(Service::Blob, &Process).map_err(Into::into);
+        let opened = opened.and_then(|account| match &transport {
+            Ok(transport) => open(account, given, transport).map(|_| ()),
             Err(_) => Ok(()),
         });
         opened.with_context(|| format!("account {name}"))
@@ -108,16 +91,21 @@ fn accounts(settings: &Settings) -> Result<Accounts> {
         bail!("{}", no_account());
     }
     let mut opened = Vec::new();
-    let mut hosts = Vec::new();
     for (name, given) in &settings.accounts {
-        let (account, host) = open_account(given).with_context(|| format!("account {name}"))?;
-        hosts.extend(host);
-        opened.push((name, account, given.auth));
+        let account = given.account(Service::Blob, &Process);
+        opened.push((
+            name,
+            given,
+            account.with_context(|| format!("account {name}"))?,
+        ));
     }
-    let transport = transport(settings, hosts)?;
+    let hosts = opened
+        .iter()
+        .filter_map(|(.., account)| account.host(Service::Blob));
+    let transport = transport(settings, hosts.map(str::to_owned).collect())?;
     let mut accounts = Accounts::new();
-    for (name, account, auth) in opened {
-        let storage = authorised(account, auth, &transport);
+    for (name, given, account) in opened {
+        let storage = open(account, given, &transport);
         accounts = accounts.with(name, storage.with_context(|| format!("account {name}"))?);
     }
     let open_uri: OpenUri =
@@ -126,16 +114,15 @@ fn accounts(settings: &Settings) -> Result<Accounts> {
 }
 
 /// The account, opened by its own secret or in the name of an identity.
-fn authorised(
+fn open(
     account: Account,
-    auth: Option<Identity>,
+    given: &Access,
     transport: &Arc<dyn Transport>,
 ) -> Result<Arc<dyn Storage>> {
-    let account = match auth {
-        Some(identity) => account.with_credential(token(identity, transport)?),
-        None => account,
-    };
-    storage(account, transport)
+    storage(
+        authorised(account, given.auth, transport, &Process)?,
+        transport,
+    )
 }
 
 fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
@@ -147,98 +134,19 @@ fn storage(account: Account, transport: &Arc<dyn Transport>) -> Result<Arc<dyn S
     )?))
 }
 
-/// The credential of an identity. Tokens are fetched through the same transport.
-fn token(identity: Identity, transport: &Arc<dyn Transport>) -> Result<Credential> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let credential = Credential::of_identity(identity, &variable, Arc::clone(transport));
-    credential.with_context(|| format!("auth = \"{}\"", identity.name()))
-}
-
 /// Opens a container URI with a SAS, as documents of version 1 hold it.
 fn open_uri(text: &str, transport: &Arc<dyn Transport>) -> Result<Arc<dyn Storage>> {
-    let parsed = uri::parse(text).context("it is no URI of a container")?;
+    let parsed = uri::parse(text).context("the text is not the URI of a container")?;
     let credential = Credential::sas(&parsed.sas)?;
     let account = Account::new(&parsed.account, Some(&parsed.endpoint), None, credential)?;
     storage(account, transport)
 }
 
-/// The account, and the host that it is reached under.
-fn open_account(given: &AccountSettings) -> Result<(Account, Option<String>)> {
-    let is_keyed = given.connection_string.is_some() || given.key.is_some() || given.sas.is_some();
-    if given.auth.is_some() && is_keyed {
-        bail!("auth is in place of connection_string, key and sas: give one of them");
-    }
-    if let Some(text) = &given.connection_string {
-        let text = reveal(text)?;
-        let host = connection_string_host(&text);
-        return Ok((Account::from_connection_string(text.trim())?, host));
-    }
-    let credential = match (&given.key, &given.sas) {
-        (Some(key), None) => Credential::key(&reveal(key)?)?,
-        (None, Some(sas)) => Credential::sas(&reveal(sas)?)?,
-        (None, None) => Credential::Anonymous,
-        (Some(_), Some(_)) => bail!("give a key or a SAS, not both"),
-    };
-    let name = given.name.as_deref().unwrap_or_default();
-    match &given.endpoint {
-        Some(endpoint) => {
-            let account = Account::new(name, Some(endpoint), None, credential)?;
-            Ok((account, host_of(endpoint)))
-        }
-        None if name.is_empty() => bail!("it has neither name nor endpoint nor connection string"),
-        None => {
-            let host = format!("{name}.blob.core.windows.net");
-            Ok((Account::of_azure(name, credential)?, Some(host)))
-        }
-    }
-}
-
-fn host_of(endpoint: &str) -> Option<String> {
-    let parsed: http::Uri = endpoint.parse().ok()?;
-    parsed.host().map(str::to_owned)
-}
-
-fn connection_string_host(text: &str) -> Option<String> {
-    let field = |name: &str| {
-        text.split(';').find_map(|part| {
-            let (key, value) = part.trim().split_once('=')?;
-            key.eq_ignore_ascii_case(name).then(|| value.to_owned())
-        })
-    };
-    if let Some(endpoint) = field("BlobEndpoint") {
-        return host_of(&endpoint);
-    }
-    let suffix = field("EndpointSuffix").unwrap_or_else(|| "core.windows.net".to_owned());
-    Some(format!("{}.blob.{suffix}", field("AccountName")?))
-}
-
-fn reveal(secret: &Secret) -> Result<String> {
-    match secret {
-        Secret::Inline(text) => Ok(text.clone()),
-        Secret::Env(name) => {
-            std::env::var(name).with_context(|| format!("environment variable {name}"))
-        }
-        Secret::File(path) => {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-            Ok(text.trim().to_owned())
-        }
-    }
-}
-
 fn transport(settings: &Settings, hosts: Vec<String>) -> Result<Arc<dyn Transport>> {
-    let extra_ca_pem = match &settings.ca_file {
-        Some(path) => std::fs::read(path).with_context(|| format!("cannot read {path}"))?,
-        None => Vec::new(),
-    };
     let resolve: HashMap<_, _> = match settings.connect_to {
         Some(address) => hosts.into_iter().map(|host| (host, address)).collect(),
         None => HashMap::new(),
     };
-    let transport = HyperTransport::new(HyperTransportSettings {
-        extra_ca_pem,
-        resolve,
-        ..HyperTransportSettings::default()
-    })?;
-    Ok(Arc::new(transport))
+    let ca_file = settings.ca_file.as_deref();
+    Ok(access::transport(ca_file, resolve, &Process)?)
 }

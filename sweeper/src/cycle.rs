@@ -171,7 +171,7 @@ impl Outage {
         }
         let limit = Duration::from_secs(1 << self.failures.min(6)).min(OUTAGE_PAUSE_MAX);
         self.failures += 1;
-        let why = crate::uri::redact(&error.to_string());
+        let why = smalt_sleeve::redact(&error.to_string());
         lock(&core.gauges).enter(Phase::OutOfReach { error: why });
         tracing::warn!(%error, "the state document is out of reach, waiting");
         core.stop

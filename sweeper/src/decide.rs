@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-use smalt_sleeve::port::{BlobKind, BlobProperties, CopyStatus, LeaseState, metadata_value};
+use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value};
 
 use crate::destination::{self, Destination, SweptPlace};
 use crate::glob;
 use crate::outcome::Outcome;
-use crate::planted::planted;
 use crate::rule;
 use crate::ttl::{self, TimeToLive, TtlFormat};
 
@@ -140,15 +139,13 @@ pub fn decide(
         Ok(term) => term,
         Err(outcome) => return Decision::Keep(outcome),
     };
-    let grace = policy.grace * u32::from(!planted("grace-ignored"));
-    if term.due.plus(grace) > now || term.due == Timestamp::MAX {
+    if term.due.plus(policy.grace) > now || term.due == Timestamp::MAX {
         return Decision::Keep(Outcome::NotDue);
     }
     if let Some(outcome) = kept_though_due(policy, scene, name, seen, now) {
         return Decision::Keep(outcome);
     }
-    let kept = |_: &&str| scene.dead_account.is_some() || !planted("unconfigured-is-deleted");
-    match term.dead.filter(kept) {
+    match term.dead {
         None => Decision::Delete { due: term.due },
         Some(dead) => match place(policy, scene, name, dead) {
             Ok(_) if is_archived(seen) => Decision::Keep(Outcome::Archived),
@@ -250,8 +247,6 @@ fn kept_though_due(
         Some(Outcome::TooYoung)
     } else if seen.lease == LeaseState::Locked {
         Some(Outcome::Leased)
-    } else if seen.kind != BlobKind::Block && planted("block-blobs-only") {
-        Some(Outcome::Failed)
     } else if copying {
         // Somebody is still writing this blob.
         Some(Outcome::Changed)
@@ -281,7 +276,7 @@ pub(crate) fn place(
         return Err(Outcome::DbcSelf);
     }
     let swept = scene.swept.iter().any(|s| s.covers(account, &destination));
-    if swept && !policy.allow_swept_destination && !planted("dead-into-swept") {
+    if swept && !policy.allow_swept_destination {
         return Err(Outcome::DbcSwept);
     }
     match forbidden(policy, scene, &destination) {

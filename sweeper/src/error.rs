@@ -1,30 +1,9 @@
 //! Why a sweep ended early, and the process's exit code for it.
 
-use smalt_sleeve::port::{ErrorKind, PortError};
+use smalt_sleeve::port::PortError;
+use smalt_worker::exit;
 
 use crate::state::StateError;
-
-/// Exit codes of the binary. They are part of its interface.
-pub mod exit {
-    /// All is well; also after a clean stop.
-    pub const OK: u8 = 0;
-    /// Finished, some blobs or containers failed.
-    pub const FAILED_ITEMS: u8 = 1;
-    /// Usage or configuration.
-    pub const USAGE: u8 = 2;
-    /// Not authenticated or not allowed.
-    pub const DENIED: u8 = 3;
-    /// Storage or the state document cannot be reached or read.
-    pub const STATE: u8 = 4;
-    /// The circuit breaker or the budget stopped the sweep.
-    pub const GUARD: u8 = 5;
-    /// This machine's clock and the service's differ too much.
-    pub const CLOCK_SKEW: u8 = 6;
-    /// Work was still open when the time for stopping was over.
-    pub const GRACE: u8 = 7;
-    /// Stopped by a second signal.
-    pub const INTERRUPTED: u8 = 130;
-}
 
 /// Why a sweep ended early.
 #[derive(Debug, thiserror::Error)]
@@ -86,13 +65,9 @@ impl SweepError {
     pub fn exit_code(&self) -> u8 {
         match self {
             SweepError::Config(_) => exit::USAGE,
-            SweepError::Storage(error) => match error.kind {
-                ErrorKind::Denied => exit::DENIED,
-                ErrorKind::Invalid => exit::USAGE,
-                _ => exit::STATE,
-            },
+            SweepError::Storage(error) => exit::of_port(error),
             SweepError::State(_) | SweepError::StateMissing(_) | SweepError::LeaseHeld { .. } => {
-                exit::STATE
+                exit::UNREACHABLE
             }
             SweepError::BudgetSpent { .. } => exit::GUARD,
             SweepError::ClockSkew(_) => exit::CLOCK_SKEW,

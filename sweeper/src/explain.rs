@@ -7,13 +7,13 @@
 use serde::Serialize;
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{BlobProperties, CopyStatus, LeaseState, metadata_value};
+use smalt_worker::span;
 
 use crate::decide::{self, Decision, Policy, Rule, Scene};
 use crate::destination;
 use crate::glob;
 use crate::outcome::Outcome;
 use crate::rule;
-use crate::span;
 use crate::ttl::{self, TimeToLive};
 
 /// One check of a blob.
@@ -305,7 +305,7 @@ fn destination(
                 Outcome::DbcSelf => "that is the blob itself",
                 Outcome::DbcSwept => "that place is swept itself",
                 Outcome::DbcNotAllowed => refused.as_deref().unwrap_or_default(),
-                _ => "that is no valid place",
+                _ => "that is not a valid place",
             };
             let found = format!("{whose} {dead:?}: {why}");
             checks.add("destination", Some(outcome), found);

@@ -67,7 +67,7 @@ fn the_deciding_check_says_why() {
         (
             "a",
             &[due, ("DeadBlobContainer", "A")],
-            "that is no valid place",
+            "that is not a valid place",
             Some("2026-11-20T01:00:00Z"),
         ),
     ] {

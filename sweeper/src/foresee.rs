@@ -105,7 +105,7 @@ async fn plan_container(
 ) -> Result<(), String> {
     let element = sheet.element;
     let place = core.accounts.place(element)?;
-    let shown = |error: &dyn std::fmt::Display| crate::uri::redact(&error.to_string());
+    let shown = |error: &dyn std::fmt::Display| smalt_sleeve::redact(&error.to_string());
     let mut marker = None;
     loop {
         let list = ListBlobs {
@@ -114,9 +114,8 @@ async fn plan_container(
             page_size: core.config.page_size,
             tags: asks_for_tags(&core.policy().rules),
         };
-        let cx = core.context("plan");
-        let call = || place.storage.list_blobs(&cx, &place.container, &list);
-        let listed = core.calls.repeated(&core.entropy, "list_blobs", call).await;
+        let account = core.paced(place.storage.as_ref(), "plan");
+        let listed = account.list_blobs(&place.container, &list).await;
         let page = listed.map_err(|error| shown(&error))?;
         let decided: Vec<Decision> = page
             .blobs
@@ -167,7 +166,7 @@ async fn plan_container(
 fn detail(core: &Core, scene: &Scene<'_>, item: &BlobItem, outcome: Outcome) -> Option<String> {
     let (policy, seen) = (&core.config.policy, &item.properties);
     let detail = decide::detail(policy, scene, &item.name, seen, outcome)?;
-    Some(crate::uri::redact(&detail))
+    Some(smalt_sleeve::redact(&detail))
 }
 
 /// What was seen of a blob beside its listing.

@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-use crate::planted::planted;
-
 /// Limits of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guard {
@@ -95,9 +93,8 @@ impl Guard {
         if due == 0 {
             return None;
         }
-        let over_count = self.max_per_cycle > 0
-            && !planted("guard-never-trips")
-            && so_far.cycle_removed.saturating_add(due) > self.max_per_cycle;
+        let over_count =
+            self.max_per_cycle > 0 && so_far.cycle_removed.saturating_add(due) > self.max_per_cycle;
         let all_seen = so_far.container_seen.saturating_add(seen);
         let all_removed = so_far.container_removed.saturating_add(due);
         let over_fraction = all_seen >= FRACTION_SAMPLE_MIN

@@ -35,7 +35,7 @@ pub struct Explained {
     pub etag: String,
     /// Length in bytes.
     pub bytes: u64,
-    /// Its last change.
+    /// Time of the last change.
     pub last_modified: String,
     /// The service's time that it was decided by.
     pub decided_at: String,
@@ -186,7 +186,7 @@ impl Sweeper {
             answers.push(Answer {
                 place: element.name.clone(),
                 exit_code: failed.as_ref().map(SweepError::exit_code),
-                error: failed.map(|error| crate::uri::redact(&error.to_string())),
+                error: failed.map(|error| smalt_sleeve::redact(&error.to_string())),
                 note: None,
             });
         }
@@ -237,11 +237,8 @@ async fn ask(core: &Core, element: &Container) -> Result<(), SweepError> {
         page_size: 1,
         tags: false,
     };
-    let cx = core.context("validate");
-    let call = || place.storage.list_blobs(&cx, &place.container, &list);
-    core.calls
-        .repeated(&core.entropy, "list_blobs", call)
-        .await?;
+    let account = core.paced(place.storage.as_ref(), "validate");
+    account.list_blobs(&place.container, &list).await?;
     Ok(())
 }
 
@@ -251,10 +248,7 @@ pub(crate) async fn look(
     storage: &dyn Storage,
     blob: &BlobId,
 ) -> Result<(BlobProperties, Timestamp), SweepError> {
-    let cx = core.context("");
-    let call = || storage.blob_properties(&cx, blob);
-    let calls = &core.calls;
-    let looked = calls.repeated(&core.entropy, "blob_properties", call).await;
+    let looked = core.paced(storage, "").blob_properties(blob).await;
     looked.map_err(|error| missing(error, storage, blob))
 }
 
@@ -327,10 +321,8 @@ pub(crate) async fn standing(
         return Ok(said("the account for dead blobs is not configured", keeps));
     };
     let there = BlobId::new(&destination.container, &destination.name);
-    let cx = core.context("");
-    let call = || account.blob_properties(&cx, &there);
-    let looked = core.calls.repeated(&core.entropy, "blob_properties", call);
-    let (there, _) = match looked.await {
+    let account = core.paced(account.as_ref(), "");
+    let (there, _) = match account.blob_properties(&there).await {
         Ok(there) => there,
         // Container or blob: HEAD does not tell them apart.
         Err(error) if error.kind == ErrorKind::NotFound => {
@@ -375,10 +367,7 @@ pub(crate) async fn snapshots(
     storage: &dyn Storage,
     blob: &BlobId,
 ) -> Result<Check, SweepError> {
-    let cx = core.context("");
-    let call = || storage.has_snapshots(&cx, blob);
-    let calls = &core.calls;
-    let asked = calls.repeated(&core.entropy, "has_snapshots", call).await;
+    let asked = core.paced(storage, "").has_snapshots(blob).await;
     let include = core.config.snapshots == DeleteSnapshots::Include;
     let (found, keeps) = match asked {
         Ok(false) => ("none", None),

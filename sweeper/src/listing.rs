@@ -11,7 +11,6 @@ use crate::claim::Kept;
 use crate::decide::{self, Decision, Scene};
 use crate::destination::SweptPlace;
 use crate::outcome::Outcome;
-use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::rule::asks_for_tags;
 use crate::shared::Core;
@@ -54,20 +53,13 @@ pub(crate) async fn list(
             page_size: core.config.page_size,
             tags: asks_for_tags(&core.policy().rules),
         };
-        let cx = core.context(reclaimed.map_or("", |page| page.id.as_str()));
-        let call = || place.storage.list_blobs(&cx, &place.container, &list);
-        let page = core
-            .calls
-            .repeated(&core.entropy, "list_blobs", call)
-            .await?;
+        let for_page = reclaimed.map_or("", |page| page.id.as_str());
+        let account = core.paced(place.storage.as_ref(), for_page);
+        let page = account.list_blobs(&place.container, &list).await?;
         let within = |item: &BlobItem| reclaimed.is_none_or(|r| item.name <= r.last);
         let beyond = page.blobs.iter().any(|item| !within(item));
         marker = page.next_marker;
-        let own_clock = core
-            .wall_clock
-            .as_ref()
-            .filter(|_| planted("own-clock-decides"));
-        let now = own_clock.map_or(page.server_time, |clock| clock());
+        let now = page.server_time;
         found.at = now;
         for item in page.blobs.into_iter().filter(within) {
             sort_in(core, place, swept, item, now, &mut found);
@@ -128,7 +120,7 @@ fn sort_in(
         etag: item.properties.etag.0,
         length: item.properties.length,
         outcome,
-        detail: detail.map(|text| crate::uri::redact(&text)),
+        detail: detail.map(|text| smalt_sleeve::redact(&text)),
     };
     if matches!(outcome, Outcome::NotDue | Outcome::NoTtl) {
         // Most blobs of most pages: a line about each in every cycle would bury all others.

@@ -5,7 +5,6 @@ mod cli;
 mod connect;
 mod show;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -28,15 +27,7 @@ fn main() -> ExitCode {
 
 /// Says what went wrong, and gives the exit code for it.
 fn wrong(error: &anyhow::Error) -> u8 {
-    let text = smalt_sweeper::uri::redact(&format!("{error:#}"));
-    let text = smalt_protocol::terminal::one_line(&text);
-    if std::io::stderr().is_terminal() {
-        eprintln!("\x1b[1;31merror:\x1b[0m {text}");
-    } else {
-        eprintln!("error: {text}");
-    }
-    if let Some(hint) = cli::hint(error) {
-        eprintln!("hint: {hint}");
-    }
+    let text = smalt_sleeve::redact(&format!("{error:#}"));
+    smalt_worker::exit::show(&text, cli::hint(error));
     cli::exit_code(error)
 }

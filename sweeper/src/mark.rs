@@ -17,6 +17,7 @@ use smalt_sleeve::port::{
 use crate::decide::Policy;
 use crate::destination;
 use crate::error::SweepError;
+use crate::paced::Paced;
 use crate::provenance::METADATA_BYTES_MAX;
 use crate::report::FAILURES_MAX;
 use crate::shared::{Core, Stop};
@@ -59,8 +60,8 @@ impl Marking {
                 let formats = policy.ttl_formats.iter().map(ToString::to_string);
                 let formats: Vec<_> = formats.collect();
                 format!(
-                    "`{text}` is no time to live that a sweep could read; write a duration such \
-                     as P7D, or an instant as: {}",
+                    "invalid time to live `{text}`: use a duration (`P7D`) or an instant in one of \
+                     these formats: {}",
                     formats.join(", ")
                 )
             })?;
@@ -153,7 +154,7 @@ impl Marks {
             && self.failures.len() < FAILURES_MAX
         {
             let name = format!("{}/{}", blob.container, blob.name);
-            self.failures.push((name, crate::uri::redact(&reason)));
+            self.failures.push((name, smalt_sleeve::redact(&reason)));
         }
     }
 }
@@ -205,7 +206,7 @@ impl Sweeper {
         progress: impl Fn(&Marks) + Send,
     ) -> Result<Marks, SweepError> {
         if !destination::is_container_name(container) {
-            let why = format!("`{container}` is no container name");
+            let why = format!("`{container}` is not a container name");
             return Err(SweepError::Config(why));
         }
         let core = self.core(Stop::default());
@@ -284,10 +285,7 @@ impl Marker<'_> {
             page_size,
             tags: false,
         };
-        let (core, cx) = (self.core, self.core.context("tag"));
-        let call = || self.storage.list_blobs(&cx, &start.container, &list);
-        let calls = &core.calls;
-        let page = calls.repeated(&core.entropy, "list_blobs", call).await?;
+        let page = self.account().list_blobs(&start.container, &list).await?;
         Ok((page.blobs, page.server_time, page.next_marker))
     }
 
@@ -327,15 +325,13 @@ impl Marker<'_> {
     }
 
     async fn write(&self, blob: &BlobId, after: &Metadata, etag: &Tag) -> Result<(), PortError> {
-        let (core, cx) = (self.core, self.core.context("tag"));
-        let conditions = Conditions::matching(etag);
-        let storage = &self.storage;
-        let call = || storage.set_blob_metadata(&cx, blob, after, &conditions);
-        let calls = &core.calls;
-        calls
-            .repeated(&core.entropy, "set_blob_metadata", call)
-            .await
-            .map(|_| ())
+        let on = Conditions::matching(etag);
+        let written = self.account().set_blob_metadata(blob, after, &on).await;
+        written.map(|_| ())
+    }
+
+    fn account(&self) -> Paced<'_> {
+        self.core.paced(self.storage.as_ref(), "tag")
     }
 }
 

@@ -1,17 +1,19 @@
 //! A working sweeper seen from outside: its status, whether it is ready, its metrics.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
 use smalt_protocol::Timestamp;
+use smalt_worker::budget::cost;
+use smalt_worker::face::Face;
+use smalt_worker::metrics::{Exposition, Kind};
 use tokio::time::Instant;
 
 use crate::calls::{self, lock};
 use crate::outcome::Class;
-use crate::plan::{Prices, cost_of};
+use crate::plan::Prices;
 use crate::report::Report;
 use crate::shared::Core;
 
@@ -81,7 +83,7 @@ pub(crate) struct Gauges {
     pub(crate) containers_done: usize,
     /// Blobs that are to go, of the pages that this worker took.
     pub(crate) due: u64,
-    /// Of the cycles that this worker closed, from its first look at them.
+    /// The time of the cycles that this worker closed, from its first look at each.
     pub(crate) cycle_time: Timed,
     /// From asking for the lease to having it.
     pub(crate) lease_wait: Timed,
@@ -180,11 +182,31 @@ impl Monitor {
         })
     }
 
-    /// Whether the worker does its work, else why not.
-    ///
-    /// # Errors
-    /// A line for whoever asks.
-    pub fn readiness(&self) -> Result<(), String> {
+    /// How far the worker is; nothing before it has begun.
+    pub fn progress(&self) -> Progress {
+        let Some(core) = lock(&self.0).core.clone() else {
+            return Progress::default();
+        };
+        let counted = {
+            let report = lock(&core.report);
+            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class))
+        };
+        let [gone, kept, failed] = counted;
+        let gauges = lock(&core.gauges);
+        Progress {
+            cycle: gauges.cycle,
+            containers: gauges.containers as u64,
+            containers_done: gauges.containers_done as u64,
+            seen: gone + kept + failed,
+            due: gauges.due,
+            gone,
+            failed,
+        }
+    }
+}
+
+impl Face for Monitor {
+    fn readiness(&self) -> Result<(), String> {
         let look = self.look().ok_or("not begun")?;
         match (&look.phase, look.silent) {
             (Phase::OutOfReach { error }, _) => Err(error.clone()),
@@ -197,8 +219,7 @@ impl Monitor {
         }
     }
 
-    /// The status as JSON.
-    pub fn status(&self) -> serde_json::Value {
+    fn status(&self) -> serde_json::Value {
         let Some(look) = self.look() else {
             return serde_json::json!({ "phase": Phase::Starting, "ready": false });
         };
@@ -221,178 +242,110 @@ impl Monitor {
         })
     }
 
-    /// How far the worker is; nothing before it has begun.
-    pub fn progress(&self) -> Progress {
-        let Some(core) = lock(&self.0).core.clone() else {
-            return Progress::default();
-        };
-        let counted = {
-            let report = lock(&core.report);
-            [Class::Done, Class::Kept, Class::Failed].map(|class| report.count_class(class))
-        };
-        let [gone, kept, failed] = counted;
-        let gauges = lock(&core.gauges);
-        Progress {
-            cycle: gauges.cycle,
-            containers: gauges.containers as u64,
-            containers_done: gauges.containers_done as u64,
-            seen: gone + kept + failed,
-            due: gauges.due,
-            gone,
-            failed,
-        }
-    }
-
-    /// The metrics in the text format of Prometheus.
-    pub fn prometheus(&self) -> String {
-        let mut text = String::new();
+    fn metrics(&self) -> String {
+        let mut text = Exposition::default();
         let prices = lock(&self.0).prices;
         if let Some(look) = self.look() {
             counters(&mut text, &look, prices);
             times(&mut text, &look);
             gauges(&mut text, &look, self.readiness().is_ok());
         }
-        text
+        text.finish()
     }
 }
 
-/// A metric with its samples.
-fn metric(text: &mut String, name: &str, kind: &str, help: &str, samples: &[(String, f64)]) {
-    // Writing into a string cannot fail.
-    let _ = writeln!(
-        text,
-        "# HELP sweeper_{name} {help}\n# TYPE sweeper_{name} {kind}"
-    );
-    for (labels, value) in samples {
-        let _ = writeln!(text, "sweeper_{name}{labels} {value}");
-    }
-}
-
-/// A label's value: other people's text.
-fn escaped(value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-    value.replace('\n', "\\n")
-}
-
-fn counters(text: &mut String, look: &Look, prices: Prices) {
+fn counters(text: &mut Exposition, look: &Look, prices: Prices) {
     let containers = &look.report.containers;
-    let mut blobs = Vec::new();
-    let (mut bytes, mut pages) = (Vec::new(), Vec::new());
+    let help = "Blobs by what became of them.";
+    let mut blobs = text.family("sweeper_blobs_total", Kind::Counter, help);
     for (name, container) in containers {
-        let name = escaped(name);
-        let of = format!("{{container=\"{name}\"}}");
-        bytes.push((of.clone(), container.bytes_removed as f64));
-        pages.push((of, container.pages as f64));
-        blobs.extend(container.outcomes.iter().map(|(outcome, count)| {
-            let outcome = outcome.name();
-            let labels = format!("{{container=\"{name}\",outcome=\"{outcome}\"}}");
-            (labels, *count as f64)
-        }));
+        for (outcome, count) in &container.outcomes {
+            let labels = [("container", name.as_str()), ("outcome", outcome.name())];
+            blobs.sample(&labels, *count as f64);
+        }
     }
-    metric(
-        text,
-        "blobs_total",
-        "counter",
-        "Blobs by what became of them.",
-        &blobs,
-    );
-    metric(
-        text,
-        "bytes_freed_total",
-        "counter",
-        "Bytes removed.",
-        &bytes,
-    );
-    metric(text, "list_pages_total", "counter", "Pages listed.", &pages);
-    let calls = look.calls.iter();
-    let calls = calls.map(|(op, count)| (format!("{{op=\"{op}\"}}"), *count as f64));
-    let calls: Vec<_> = calls.collect();
-    metric(text, "tx_total", "counter", "Storage calls.", &calls);
-    let charged = calls::charged(&look.calls);
-    let cost = cost_of(charged, prices.per_10k_transactions);
+    let help = "Bytes removed.";
+    let mut bytes = text.family("sweeper_bytes_freed_total", Kind::Counter, help);
+    for (name, container) in containers {
+        bytes.sample(&[("container", name)], container.bytes_removed as f64);
+    }
+    let help = "Pages listed.";
+    let mut pages = text.family("sweeper_list_pages_total", Kind::Counter, help);
+    for (name, container) in containers {
+        pages.sample(&[("container", name)], container.pages as f64);
+    }
+    let mut calls = text.family("sweeper_tx_total", Kind::Counter, "Storage calls.");
+    for (op, count) in &look.calls {
+        calls.sample(&[("op", op)], *count as f64);
+    }
+    let cost = cost(calls::charged(&look.calls), prices.per_10k_transactions);
     let help = "Estimated cost of the calls, by the configured price.";
-    metric(
-        text,
-        "cost_estimate_total",
-        "counter",
-        help,
-        &[(String::new(), cost)],
-    );
-    let cycles = [(String::new(), look.cycles as f64)];
-    metric(
-        text,
-        "cycles_total",
-        "counter",
-        "Cycles that this worker closed.",
-        &cycles,
-    );
+    text.value("sweeper_cost_estimate_total", Kind::Counter, help, cost);
+    let help = "Cycles that this worker closed.";
+    let cycles = look.cycles as f64;
+    text.value("sweeper_cycles_total", Kind::Counter, help, cycles);
 }
 
-/// Sums and counts: how long on average, and in what time how much of it, is for who asks.
-fn times(text: &mut String, look: &Look) {
+fn times(text: &mut Exposition, look: &Look) {
     for (name, help, timed) in [
         (
-            "cycle_seconds",
+            "sweeper_cycle_seconds",
             "Time of the cycles that this worker closed.",
             look.cycle_time,
         ),
         (
-            "lease_wait_s",
+            "sweeper_lease_wait_s",
             "Time from asking for the lease on the state document to having it.",
             look.lease_wait,
         ),
     ] {
-        let (sum, count) = (timed.sum.as_secs_f64(), timed.count);
-        let _ = writeln!(
-            text,
-            "# HELP sweeper_{name} {help}\n# TYPE sweeper_{name} summary\n\
-             sweeper_{name}_sum {sum}\nsweeper_{name}_count {count}"
-        );
+        let mut family = text.family(name, Kind::Summary, help);
+        family.sum(timed.sum.as_secs_f64(), timed.count);
     }
 }
 
-fn gauges(text: &mut String, look: &Look, ready: bool) {
+fn gauges(text: &mut Exposition, look: &Look, ready: bool) {
     let page_age = match look.phase {
         Phase::Working { .. } => look.in_phase.as_secs_f64(),
         _ => 0.0,
     };
     for (name, help, value) in [
         (
-            "ready",
+            "sweeper_ready",
             "Whether the worker does its work.",
             f64::from(u8::from(ready)),
         ),
         (
-            "cycle",
+            "sweeper_cycle",
             "The cycle that runs or is due next.",
             look.cycle as f64,
         ),
         (
-            "inflight_pages",
+            "sweeper_inflight_pages",
             "Pages in work, of all workers.",
             look.in_flight as f64,
         ),
         (
-            "parked_containers",
+            "sweeper_parked_containers",
             "Containers that the cycle goes on without.",
             look.parked as f64,
         ),
         (
-            "page_age_s",
+            "sweeper_page_age_s",
             "Age of the page that this worker has in hand.",
             page_age,
         ),
         (
-            "lag_s",
+            "sweeper_lag_s",
             "How long the longest-due blob of the last page was due.",
             look.lag.as_secs_f64(),
         ),
         (
-            "uptime_s",
+            "sweeper_uptime_s",
             "Time since the start.",
             look.uptime.as_secs_f64(),
         ),
     ] {
-        metric(text, name, "gauge", help, &[(String::new(), value)]);
+        text.value(name, Kind::Gauge, help, value);
     }
 }

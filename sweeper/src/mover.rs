@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, Metadata, PortError, PortResult,
-    StartCopy, Storage, metadata_value,
+    BlobId, BlobProperties, Conditions, CopyStatus, ErrorKind, Metadata, PortError, StartCopy,
+    metadata_value,
 };
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::claim::ClaimedPage;
 use crate::config::Collision;
 use crate::destination::{self, Destination};
 use crate::outcome::Outcome;
-use crate::planted::planted;
+use crate::paced::Paced;
 use crate::provenance::{self, Origin};
 use crate::shared::{Core, Made};
 use crate::source;
@@ -81,6 +81,7 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     let name = config.account.as_deref().unwrap_or_default();
     let account = moving.core.accounts.get(name);
     let account = account.ok_or(Outcome::DbcUnconfigured)?.as_ref();
+    let account = &moving.core.paced(account, &moving.page.page.id);
     let source = moving.page.place.storage.as_ref();
     let origin = Origin::new(&source.blob_url(moving.blob), &moving.seen.etag);
     let mut place = BlobId::new(&destination.container, &destination.name);
@@ -89,7 +90,7 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
     let mut conditions = Conditions::absent();
     let mut broken = 0;
     for _ in 0..ROUNDS_MAX {
-        if source.blob_url(moving.blob) == account.blob_url(&place) {
+        if source.blob_url(moving.blob) == account.storage.blob_url(&place) {
             return Err(Outcome::DbcSelf.into());
         }
         let started = start(moving, account, &place, &origin, &conditions, &tags).await;
@@ -108,7 +109,12 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
             }
             // The destination is free and yet the copy was refused: the source has changed.
             Standing::Nothing if error.is_some() => return Err(Outcome::Changed.into()),
-            Standing::Nothing => return Err(Done::with(Outcome::CopyFailed, "the copy vanished")),
+            Standing::Nothing => {
+                return Err(Done::with(
+                    Outcome::CopyFailed,
+                    "the copy was deleted by somebody else",
+                ));
+            }
             // It did not stand in the way, so the refusal came from the source.
             Standing::Broken(there) | Standing::Earlier(there) | Standing::Foreign(there)
                 if error.is_some() && conditions.if_match.as_ref() == Some(&there.etag) =>
@@ -119,14 +125,14 @@ async fn copy(moving: &Moving<'_>, destination: &Destination) -> Result<(), Done
                 broken += u32::from(error.is_none());
                 if broken > 1 {
                     let detail = there.copy.and_then(|copy| copy.description);
-                    let detail = detail.unwrap_or_else(|| "the copy came to nothing".to_owned());
+                    let detail =
+                        detail.unwrap_or_else(|| "the copy was aborted or failed".to_owned());
                     return Err(Done::with(Outcome::CopyFailed, detail));
                 }
                 conditions = Conditions::matching(&there.etag);
             }
             Standing::Earlier(there) | Standing::Foreign(there)
-                if config.on_collision == Collision::Overwrite
-                    || planted("destination-overwritten") =>
+                if config.on_collision == Collision::Overwrite =>
             {
                 conditions = Conditions::matching(&there.etag);
             }
@@ -153,7 +159,7 @@ fn beside(moving: &Moving<'_>, place: &BlobId, origin: &Origin) -> Result<BlobId
     if taken || itself || !destination::is_blob_name(&name) {
         return Err(Done::with(
             Outcome::Collision,
-            format!("{name} is taken as well"),
+            format!("{name} is taken, too"),
         ));
     }
     Ok(BlobId::new(&place.container, name))
@@ -174,7 +180,7 @@ async fn tags(moving: &Moving<'_>) -> Result<Option<Metadata>, Done> {
 
 async fn start(
     moving: &Moving<'_>,
-    account: &dyn Storage,
+    account: &Paced<'_>,
     place: &BlobId,
     origin: &Origin,
     conditions: &Conditions,
@@ -211,19 +217,14 @@ async fn start(
     let metadata = metadata.ok_or_else(|| too_much_metadata(blob))?;
     let copy = StartCopy {
         source_url: source::url(core, page.place.storage.as_ref(), blob, &page.page.id).await?,
-        source_if_match: Some(seen.etag.clone()).filter(|_| !planted("copy-of-any-version")),
+        source_if_match: Some(seen.etag.clone()),
         metadata: Some(metadata),
         conditions: conditions.clone(),
         synchronous: false,
         tags: tags.clone(),
         tier: carried::tier(seen),
     };
-    let cx = core.context(&page.page.id);
-    let call = || account.start_copy(&cx, place, &copy);
-    core.calls
-        .repeated(&core.entropy, "start_copy", call)
-        .await?;
-    Ok(())
+    account.start_copy(place, &copy).await.map(|_| ())
 }
 
 fn too_much_metadata(blob: &BlobId) -> PortError {
@@ -234,7 +235,8 @@ fn too_much_metadata(blob: &BlobId) -> PortError {
         retry_after: None,
         operation: "Copy Blob",
         resource: format!("{}/{}", blob.container, blob.name),
-        message: "its metadata leave no room for the ETag that the copy is recognised by"
+        message: "cannot add the ETag that the copy is recognised by: the blob's metadata would \
+                  exceed 8 KiB"
             .to_owned(),
     }
 }
@@ -243,7 +245,7 @@ fn too_much_metadata(blob: &BlobId) -> PortError {
 /// at: 409 and 412 say that something is in the way, but not what.
 async fn judge_start(
     moving: &Moving<'_>,
-    account: &dyn Storage,
+    account: &Paced<'_>,
     place: &BlobId,
     error: &PortError,
 ) -> Result<(), Done> {
@@ -254,12 +256,7 @@ async fn judge_start(
             let Moving {
                 core, page, blob, ..
             } = moving;
-            let cx = core.context(&page.page.id);
-            let call = || page.place.storage.blob_properties(&cx, blob);
-            let source = core
-                .calls
-                .repeated(&core.entropy, "blob_properties", call)
-                .await;
+            let source = page.source(core).blob_properties(blob).await;
             source.map_err(|error| work::failed(&error))?;
             ensure_container(moving, account, &place.container, true).await
         }
@@ -273,7 +270,7 @@ async fn judge_start(
 /// somebody: it stands in the way as any other blob does.
 async fn look(
     moving: &Moving<'_>,
-    account: &dyn Storage,
+    account: &Paced<'_>,
     place: &BlobId,
     origin: &Origin,
     fresh: bool,
@@ -282,8 +279,8 @@ async fn look(
     let began = Instant::now();
     let (mut wait, wait_max) = POLL;
     loop {
-        let there = match head(moving, account, place).await {
-            Ok(there) => there,
+        let there = match account.blob_properties(place).await {
+            Ok((there, _)) => there,
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(Standing::Nothing),
             Err(error) => return Err(work::failed(&error)),
         };
@@ -294,12 +291,9 @@ async fn look(
             return Ok(Standing::Foreign(there));
         }
         match there.copy.as_ref().map(|copy| copy.status) {
-            Some(CopyStatus::Pending) if planted("pending-is-done") => return Ok(Standing::Ours),
             Some(CopyStatus::Pending) => {}
             Some(CopyStatus::Aborted | CopyStatus::Failed) => return Ok(Standing::Broken(there)),
-            Some(CopyStatus::Success) | None
-                if is_equal(moving.seen, &there) || planted("copy-unverified") =>
-            {
+            Some(CopyStatus::Success) | None if is_equal(moving.seen, &there) => {
                 return Ok(Standing::Ours);
             }
             Some(CopyStatus::Success) | None if !fresh => return Ok(Standing::Foreign(there)),
@@ -321,21 +315,6 @@ async fn look(
     }
 }
 
-async fn head(
-    moving: &Moving<'_>,
-    account: &dyn Storage,
-    place: &BlobId,
-) -> PortResult<BlobProperties> {
-    let cx = moving.core.context(&moving.page.page.id);
-    let call = || account.blob_properties(&cx, place);
-    let core = moving.core;
-    let (there, _) = core
-        .calls
-        .repeated(&core.entropy, "blob_properties", call)
-        .await?;
-    Ok(there)
-}
-
 /// Length always, MD5 where both have one.
 pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
     let same_md5 = match (&source.content_md5, &copy.content_md5) {
@@ -349,12 +328,12 @@ pub(crate) fn is_equal(source: &BlobProperties, copy: &BlobProperties) -> bool {
 /// at a time; again when it was found missing.
 async fn ensure_container(
     moving: &Moving<'_>,
-    account: &dyn Storage,
+    account: &Paced<'_>,
     container: &str,
     missing: bool,
 ) -> Result<(), Done> {
     let core = moving.core;
-    let key = (account.account().to_owned(), container.to_owned());
+    let key = (account.storage.account().to_owned(), container.to_owned());
     if !core.config.dead.create_container {
         return if missing {
             Err(Done::with(
@@ -365,7 +344,7 @@ async fn ensure_container(
             Ok(())
         };
     }
-    let made = if missing || planted("container-made-by-each") {
+    let made = if missing {
         // Whoever comes later than this waits for the new call, or finds it done.
         let anew = Made::default();
         lock(&core.made).insert(key, Arc::clone(&anew));
@@ -373,12 +352,7 @@ async fn ensure_container(
     } else {
         Arc::clone(lock(&core.made).entry(key).or_default())
     };
-    let cx = core.context(&moving.page.page.id);
-    let call = || account.create_container(&cx, container);
-    let make = async || {
-        let made = core.calls.repeated(&core.entropy, "create_container", call);
-        made.await.map(|_| ())
-    };
+    let make = async || account.create_container(container).await.map(|_| ());
     let made = made.get_or_try_init(make).await;
     made.copied().map_err(|error| work::failed(&error))
 }

@@ -14,7 +14,7 @@ pub enum Outcome {
     Gone,
     /// No `TimeToLive` and no rule: never touched (S5).
     NoTtl,
-    /// Its time is not over.
+    /// The time to live has not passed.
     NotDue,
     /// Kept by a `protect` or `exclude` pattern.
     Protected,
@@ -51,7 +51,7 @@ pub enum Outcome {
     Immutable,
     /// Archive tier: cannot be copied before it is rehydrated.
     Archived,
-    /// Its index tags may not be read, and policy says that they go along.
+    /// The index tags must go along, but the credential may not read them.
     TagsDenied,
     /// 401 or 403.
     Denied,
@@ -103,7 +103,7 @@ impl Outcome {
         Outcome::Failed,
     ];
 
-    /// Its class.
+    /// Whether this outcome is done, kept or failed.
     pub const fn class(self) -> Class {
         match self {
             Outcome::Deleted | Outcome::Moved | Outcome::Gone => Class::Done,
@@ -133,7 +133,7 @@ impl Outcome {
         }
     }
 
-    /// Its name in logs and reports, as in JSON.
+    /// The word for it in logs, reports and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Outcome::Deleted => "deleted",

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use smalt_protocol::terminal::one_line;
 use smalt_sleeve::port::BlobItem;
+use smalt_worker::budget::cost;
+use smalt_worker::exit;
 
 use crate::decide::Decision;
-use crate::error::exit;
 use crate::guard::{Burden, Guard};
 use crate::outcome::{Class, Outcome};
 
@@ -19,12 +20,6 @@ pub struct Prices {
     pub per_10k_transactions: f64,
     /// Per GiB and month stored: what the removed bytes cost until now.
     pub per_gib_month: f64,
-}
-
-/// What so many charged transactions cost.
-#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-pub(crate) fn cost_of(transactions: u64, per_10k_transactions: f64) -> f64 {
-    transactions as f64 / 10_000.0 * per_10k_transactions
 }
 
 impl Default for Prices {
@@ -113,9 +108,9 @@ pub struct Totals {
 pub struct Cost {
     /// The prices it was made with.
     pub prices: Prices,
-    /// Of one cycle.
+    /// Cost of one cycle.
     pub cycle: f64,
-    /// Of looking at each blob that would go, for this plan alone.
+    /// Cost of the looks at each blob that would go, which only a plan makes.
     pub looks: f64,
     /// Saved each month by what is deleted.
     pub saved_per_month: f64,
@@ -285,8 +280,8 @@ impl Plan {
         let gib = total.delete_bytes as f64 / (1u64 << 30) as f64;
         self.cost = Cost {
             prices,
-            cycle: cost_of(total.transactions, prices.per_10k_transactions),
-            looks: cost_of(self.looks, prices.per_10k_transactions),
+            cycle: cost(total.transactions, prices.per_10k_transactions),
+            looks: cost(self.looks, prices.per_10k_transactions),
             saved_per_month: gib * prices.per_gib_month,
         };
     }

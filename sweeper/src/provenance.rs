@@ -9,8 +9,6 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::uri::percent_decode;
 use smalt_sleeve::port::{BlobProperties, Metadata, Tag, metadata_value};
 
-use crate::planted::planted;
-
 /// Most metadata of a blob in bytes, names and values (Set Blob Metadata).
 pub const METADATA_BYTES_MAX: usize = 8 * 1_024;
 /// URL of the source, without credentials.
@@ -91,9 +89,7 @@ pub fn metadata(
 ) -> Option<Metadata> {
     let mut copy: Metadata = source
         .iter()
-        .filter(|(name, _)| {
-            !dropped.iter().any(|d| d.eq_ignore_ascii_case(name)) || planted("copy-expires-too")
-        })
+        .filter(|(name, _)| !dropped.iter().any(|d| d.eq_ignore_ascii_case(name)))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
     let needed = [

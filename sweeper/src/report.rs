@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Serialize;
+use smalt_worker::exit;
 
-use crate::error::exit;
 use crate::outcome::{Class, Outcome};
 use crate::state::Tally;
 use crate::state::ledger::ClosedCycle;
@@ -104,7 +104,7 @@ impl BlobRecord {
 /// A closed cycle, over all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CycleReport {
-    /// Its number.
+    /// Number of the cycle.
     pub cycle: u64,
     /// Blobs removed in it.
     pub purged: u64,

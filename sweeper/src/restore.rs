@@ -144,7 +144,7 @@ pub(crate) async fn restore(
             Err(ended) => ended,
         },
     };
-    let detail = ended.1.map(|detail| crate::uri::redact(&detail));
+    let detail = ended.1.map(|detail| smalt_sleeve::redact(&detail));
     (storage.blob_url(&place), ended.0, detail)
 }
 
@@ -164,10 +164,7 @@ fn fit(dead: &Dead<'_>) -> Option<Undone> {
 }
 
 async fn head(core: &Core, storage: &dyn Storage, blob: &BlobId) -> PortResult<BlobProperties> {
-    let cx = core.context("undo");
-    let call = || storage.blob_properties(&cx, blob);
-    let calls = &core.calls;
-    let looked = calls.repeated(&core.entropy, "blob_properties", call).await;
+    let looked = core.paced(storage, "undo").blob_properties(blob).await;
     looked.map(|(there, _)| there)
 }
 
@@ -271,20 +268,12 @@ async fn start(
         tags: dead.tags.clone(),
         tier: carried::tier(dead.seen),
     };
-    let cx = core.context("undo");
-    let call = || storage.start_copy(&cx, place, &copy);
-    let calls = &core.calls;
-    let started = calls.repeated(&core.entropy, "start_copy", call).await;
+    let started = core.paced(storage, "undo").start_copy(place, &copy).await;
     started.map(|_| ())
 }
 
 async fn make_container(core: &Core, storage: &dyn Storage, name: &str) -> Result<(), Ended> {
-    let cx = core.context("undo");
-    let call = || storage.create_container(&cx, name);
-    let calls = &core.calls;
-    let made = calls
-        .repeated(&core.entropy, "create_container", call)
-        .await;
+    let made = core.paced(storage, "undo").create_container(name).await;
     made.map(|_| ()).map_err(|error| failed(&error))
 }
 
@@ -321,15 +310,10 @@ async fn settled(
 
 /// Deletes the dead copy, now that its content stands elsewhere.
 async fn bury(core: &Core, dead: &Dead<'_>) -> Ended {
-    let cx = core.context("undo");
     let conditions = Conditions::matching(&dead.seen.etag);
     let refuse = DeleteSnapshots::Refuse;
-    let call = || {
-        dead.storage
-            .delete_blob(&cx, &dead.blob, &conditions, refuse)
-    };
-    let calls = &core.calls;
-    match calls.repeated(&core.entropy, "delete_blob", call).await {
+    let account = core.paced(dead.storage.as_ref(), "undo");
+    match account.delete_blob(&dead.blob, &conditions, refuse).await {
         Ok(()) => (Undone::Restored, None),
         Err(error) if error.kind == ErrorKind::NotFound => (Undone::Restored, None),
         Err(error) => (Undone::CopyKept, Some(error.to_string())),

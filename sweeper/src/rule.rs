@@ -4,10 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use smalt_sleeve::port::{BlobProperties, metadata_value};
+use smalt_worker::span;
 
 use crate::decide::Policy;
 use crate::plan::bytes;
-use crate::span;
 
 /// A time to live for blobs that carry none. All that it asks for must fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 mod effective;
 mod rules;
 mod schema;
-mod secret;
 mod sound;
 mod structure;
 #[cfg(test)]
@@ -15,14 +14,14 @@ mod tests;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use smalt_worker::access::Access;
+use smalt_worker::secret::Secret;
 use toml::{Table, Value};
 
 use crate::config::SweeperConfig;
 use crate::plan::Prices;
 
-pub use effective::{Setting, Source, effective};
-pub use schema::AccountSettings;
-pub use secret::Secret;
+pub use effective::effective;
 pub use sound::findings;
 
 /// Prefix of the environment's variables.
@@ -63,7 +62,7 @@ impl SettingsError {
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Accounts by name.
-    pub accounts: BTreeMap<String, AccountSettings>,
+    pub accounts: BTreeMap<String, Access>,
     /// For the library.
     pub sweeper: SweeperConfig,
     /// Seed of all that is random; drawn from the system when absent.
@@ -235,11 +234,8 @@ fn inline_secrets(table: &Table) -> Vec<String> {
     let mut found = Vec::new();
     for (name, account) in accounts.into_iter().flatten() {
         for field in ["connection_string", "key", "sas"] {
-            let value = account
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default();
-            if Secret::parse(value).is_inline_secret() {
+            let value = account.get(field).and_then(Value::as_str);
+            if Secret::parse(value.unwrap_or_default()).is_inline_secret() {
                 found.push(format!(
                     "account.{name}.{field} holds a secret; write env:NAME or file:/path, \
                      or set allow_inline_secrets = true"

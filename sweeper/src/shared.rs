@@ -19,7 +19,6 @@ use crate::decide::Policy;
 use crate::entropy::Entropy;
 use crate::error::SweepError;
 use crate::monitor::Gauges;
-use crate::planted::planted;
 use crate::report::Report;
 
 /// This machine's clock, for judging its skew only; nothing is decided by it (DS15).
@@ -188,7 +187,7 @@ impl Stop {
         }
         tokio::select! {
             biased;
-            () = told, if !planted("deaf-while-asleep") => {}
+            () = told => {}
             () = tokio::time::sleep(span) => {}
         }
     }

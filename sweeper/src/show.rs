@@ -1,11 +1,11 @@
 //! Plans and state documents as text for people.
 
 use smalt_protocol::terminal::one_line;
+use smalt_sleeve::redact;
 use smalt_sweeper::Plan;
 use smalt_sweeper::plan::bytes;
 use smalt_sweeper::state::Document;
 use smalt_sweeper::summary::{LogSummary, StateSummary};
-use smalt_sweeper::uri::redact;
 
 /// Blobs that a plan names on a screen unless asked for more; `--csv` and `--json` name all.
 pub(crate) const ROWS_SHOWN: usize = 20;

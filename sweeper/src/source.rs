@@ -25,11 +25,8 @@ pub(crate) async fn url(
         let _turn = core.signing.lock().await;
         // Whoever came first has it by now.
         if storage.lacks_signing_key(READ_LIFETIME) {
-            let cx = core.context(page);
-            let call = || storage.fetch_signing_key(&cx, READ_LIFETIME);
-            core.calls
-                .repeated(&core.entropy, "user_delegation_key", call)
-                .await?;
+            let account = core.paced(storage, page);
+            account.fetch_signing_key(READ_LIFETIME).await?;
         }
     }
     storage.readable_url(blob, READ_LIFETIME)

@@ -13,7 +13,6 @@ use crate::calls::lock;
 use crate::config::StateBackend;
 use crate::error::SweepError;
 use crate::monitor::Phase;
-use crate::planted::planted;
 use crate::shared::Core;
 use crate::state::{self, Container, DOCUMENT_BYTES_MAX, Document, Status, ledger};
 
@@ -210,10 +209,9 @@ pub(crate) async fn read(
     core: &Core,
     storage: &dyn Storage,
 ) -> Result<(Document, Tag), SweepError> {
-    let cx = core.context("");
-    let blob = &core.config.state_blob;
-    let call = || storage.get_blob(&cx, blob, DOCUMENT_BYTES_MAX as u64);
-    let got = core.calls.repeated(&core.entropy, "get_blob", call).await?;
+    let account = core.paced(storage, "");
+    let bytes_max = DOCUMENT_BYTES_MAX as u64;
+    let got = account.get_blob(&core.config.state_blob, bytes_max).await?;
     core.observe(got.server_time)?;
     let text = std::str::from_utf8(&got.content)
         .map_err(|_| state::StateError::Broken("it is not UTF-8".to_owned()))?;
@@ -249,12 +247,8 @@ pub(crate) async fn write_new(
     storage: &dyn Storage,
     replace: bool,
 ) -> Result<bool, SweepError> {
-    let cx = core.context("");
-    let blob = &core.config.state_blob;
-    let make = || storage.create_container(&cx, &blob.container);
-    core.calls
-        .repeated(&core.entropy, "create_container", make)
-        .await?;
+    let (account, blob) = (core.paced(storage, ""), &core.config.state_blob);
+    account.create_container(&blob.container).await?;
     let content = Bytes::from(state::write(&initial(core))?);
     let put = PutBlob {
         content_type: Some(CONTENT_TYPE.to_owned()),
@@ -264,8 +258,7 @@ pub(crate) async fn write_new(
         },
         ..PutBlob::default()
     };
-    let call = || storage.put_blob(&cx, blob, content.clone(), &put);
-    match core.calls.repeated(&core.entropy, "put_blob", call).await {
+    match account.put_blob(blob, content, &put).await {
         Ok(_) => Ok(true),
         Err(e)
             if matches!(
@@ -324,7 +317,7 @@ impl Session<'_> {
         let put = PutBlob {
             content_type: Some(CONTENT_TYPE.to_owned()),
             conditions: Conditions {
-                if_match: Some(self.etag.clone()).filter(|_| !planted("state-unconditional")),
+                if_match: Some(self.etag.clone()),
                 lease_id: self.leased.then(|| self.core.lease_id.clone()),
                 ..Conditions::default()
             },
@@ -356,8 +349,7 @@ impl Session<'_> {
             | ErrorKind::NotFound => Ok(false),
             _ if error.is_transient() => {
                 let (found, _) = read(self.core, self.storage).await?;
-                Ok(arrived(document, &found, &self.core.worker)
-                    || planted("unclear-write-believed"))
+                Ok(arrived(document, &found, &self.core.worker))
             }
             _ => Err(error.into()),
         }

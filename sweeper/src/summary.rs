@@ -32,7 +32,7 @@ pub struct StateSummary {
 /// One container of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ContainerSummary {
-    /// Its label.
+    /// Label of the container.
     pub container: String,
     /// Prefix of the names that are swept.
     pub prefix: String,
@@ -58,7 +58,7 @@ pub struct ContainerSummary {
 }
 
 impl StateSummary {
-    /// Of this document.
+    /// Sums up a state document.
     pub fn of(document: &Document) -> Self {
         let containers = document
             .containers
@@ -147,7 +147,7 @@ impl LogSummary {
         self.blobs += 1;
         if outcome.class() == Class::Failed && self.failures.len() < FAILURES_MAX {
             let blob = format!("{container}/{}", line.blob.unwrap_or_default());
-            let reason = crate::uri::redact(&line.detail.unwrap_or_default());
+            let reason = smalt_sleeve::redact(&line.detail.unwrap_or_default());
             self.failures.push((blob, outcome, reason));
         }
         let counts = self.containers.entry(container).or_default();
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!((summary.blobs, summary.cycles, summary.others), (3, 1, 4));
         assert_eq!(summary.containers["c"][&Outcome::Deleted], 1);
         assert_eq!(summary.failed(), 1);
-        assert_eq!(summary.failures[0].2, "sig=***");
+        assert_eq!(summary.failures[0].2, "sig=REDACTED");
     }
 
     /// The sums of a document are those of its elements; only what fails now is trouble.

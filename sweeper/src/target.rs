@@ -25,7 +25,7 @@ impl FromStr for Target {
     type Err = BadTarget;
 
     fn from_str(text: &str) -> Result<Self, BadTarget> {
-        let bad = || BadTarget(crate::uri::redact(text));
+        let bad = || BadTarget(smalt_sleeve::redact(text));
         if text.contains("://") {
             let plain = text.split(['?', '#']).next().unwrap_or_default();
             let web = plain.starts_with("http://") || plain.starts_with("https://");

@@ -8,9 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-
-use crate::planted::planted;
-use crate::span;
+use smalt_worker::span;
 
 /// What a `TimeToLive` value says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +57,7 @@ impl std::fmt::Display for TtlFormat {
 /// A format name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
+    "`{0}` is not a TTL format; use rfc3339, rfc1123, unix or a pattern with yyyy, MM and dd, \
      such as `dd.MM.yyyy HH:mm:ss`"
 )]
 pub struct UnknownFormat(pub String);
@@ -95,15 +93,10 @@ pub fn read<'a>(
         let span = span::parse_iso8601(text)?;
         return Some((TimeToLive::AfterLastModified(span), None));
     }
-    let found = formats
-        .iter()
-        .find_map(|format| Some((parse_instant(text, format)?, Some(format))));
-    let zoneless = || {
-        let lenient = parse_rfc3339(&format!("{text}Z")).filter(|_| planted("time-without-zone"));
-        Some((lenient?, None))
-    };
-    let (at, format) = found.or_else(zoneless)?;
-    Some((TimeToLive::At(at), format))
+    formats.iter().find_map(|format| {
+        let at = parse_instant(text, format)?;
+        Some((TimeToLive::At(at), Some(format)))
+    })
 }
 
 fn parse_instant(text: &str, format: &TtlFormat) -> Option<Timestamp> {

@@ -57,7 +57,7 @@ pub enum Undone {
     Elsewhere,
     /// It says that it came from a place that no sweep covers, or that of the state document.
     NotSwept,
-    /// Its metadata say where it came from, and the service has no record of that copy.
+    /// Only its metadata says where it came from; the service has no record of that copy.
     Unproven,
     /// A newer version of the same blob takes its old place.
     OlderVersion,
@@ -83,7 +83,7 @@ impl Undone {
         !matches!(self, Undone::Restored | Undone::NoHistory)
     }
 
-    /// Its name in reports.
+    /// The word for it in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Undone::Restored => "restored",
@@ -306,10 +306,8 @@ impl<'a> Pages<'a> {
             page_size: core.config.page_size,
             tags: false,
         };
-        let cx = core.context("undo");
-        let call = || search.account.list_blobs(&cx, container, &list);
-        let calls = &core.calls;
-        let page = calls.repeated(&core.entropy, "list_blobs", call).await?;
+        let account = core.paced(search.account.as_ref(), "undo");
+        let page = account.list_blobs(container, &list).await?;
         self.marker = page.next_marker;
         self.ended = self.marker.is_none();
         Ok(Some(page.blobs))

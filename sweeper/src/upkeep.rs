@@ -81,11 +81,8 @@ impl Sweeper {
         if alive > 0 && !force {
             return Ok(Unlocked::Refused(alive));
         }
-        let cx = core.context("");
-        let blob = &core.config.state_blob;
-        let call = || storage.break_lease(&cx, blob);
-        let calls = &core.calls;
-        match calls.repeated(&core.entropy, "break_lease", call).await {
+        let account = core.paced(storage.as_ref(), "");
+        match account.break_lease(&core.config.state_blob).await {
             Ok(true) => Ok(Unlocked::Broken),
             Ok(false) => Ok(Unlocked::Free),
             Err(error) if error.kind == ErrorKind::LeaseLost => Ok(Unlocked::Free),

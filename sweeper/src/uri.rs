@@ -1,7 +1,4 @@
-//! URIs of containers as people put them into the state document, and hiding what is secret in
-//! them.
-
-use crate::planted::planted;
+//! URIs of containers as people put them into the state document.
 
 /// A container URI taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,32 +40,6 @@ pub fn parse(uri: &str) -> Option<ContainerUri> {
         container,
         sas: sas.to_owned(),
     })
-}
-
-/// The same text with every signature and key in it replaced by `***` (DS21).
-pub fn redact(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    const SECRETS: [&str; 4] = ["sig=", "accountkey=", "sharedaccesssignature=", "password="];
-    let lower_all = text.to_ascii_lowercase();
-    while !rest.is_empty() {
-        let lower = &lower_all[text.len() - rest.len()..];
-        let found = SECRETS
-            .iter()
-            .filter_map(|s| lower.find(s).map(|at| (at, s.len())))
-            .filter(|_| !planted("secrets-shown"))
-            .min();
-        let Some((at, len)) = found else { break };
-        shown.push_str(&rest[..at + len]);
-        shown.push_str("***");
-        let tail = &rest[at + len..];
-        let end = tail
-            .find(['&', ';', '"', '\'', ' ', '\n'])
-            .unwrap_or(tail.len());
-        rest = &tail[end..];
-    }
-    shown.push_str(rest);
-    shown
 }
 
 #[cfg(test)]
@@ -119,35 +90,10 @@ mod tests {
         }
     }
 
-    /// DS21, SS9: no secret is shown.
-    #[test]
-    fn secrets_are_hidden() {
-        for (text, expected) in [
-            (
-                "https://a/c?sr=c&sig=AbC%3D&se=1",
-                "https://a/c?sr=c&sig=***&se=1",
-            ),
-            (
-                "AccountName=a;AccountKey=Zm9v==;X=1",
-                "AccountName=a;AccountKey=***;X=1",
-            ),
-            ("nothing here", "nothing here"),
-        ] {
-            assert_eq!(redact(text), expected);
-        }
-    }
-
     proptest! {
-        #[test]
-        fn a_signature_never_survives(before in "[a-z&=?é]{0,20}", secret in "[A-Z0-9%]{8,20}") {
-            let shown = redact(&format!("{before}&sig={secret}&x"));
-            prop_assert!(!shown.contains(&secret));
-        }
-
         #[test]
         fn any_text_is_taken_apart_or_refused(uri in "(https?://)?.{0,40}") {
             let _ = parse(&uri);
-            let _ = redact(&uri);
         }
     }
 }

@@ -3,9 +3,8 @@
 use std::pin::pin;
 
 use futures_util::stream::{self, StreamExt};
-use smalt_protocol::Timestamp;
 use smalt_sleeve::port::{
-    BlobId, BlobItem, BlobProperties, Conditions, DeleteSnapshots, ErrorKind, PortError, PortResult,
+    BlobId, BlobItem, BlobProperties, Conditions, ErrorKind, PortError, PortResult,
 };
 use tokio::time::Instant;
 
@@ -18,7 +17,6 @@ use crate::listing;
 use crate::mover;
 use crate::outcome::Outcome;
 use crate::plan::CALLS_PER_MOVE;
-use crate::planted::planted;
 use crate::report::{self, BlobRecord};
 use crate::rule::tag_condition;
 use crate::shared::Core;
@@ -48,7 +46,7 @@ impl Done {
     pub(crate) fn with(outcome: Outcome, detail: impl std::fmt::Display) -> Self {
         Done {
             outcome,
-            detail: Some(crate::uri::redact(&detail.to_string())),
+            detail: Some(smalt_sleeve::redact(&detail.to_string())),
         }
     }
 }
@@ -64,10 +62,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
         let begun = page.actions.iter().take_while(goes_on);
         let running = stream::iter(begun)
             .map(|(item, decision)| handle(core, page, item, decision.clone()))
-            .buffer_unordered(match planted("all-at-once") {
-                true => page.actions.len().max(1),
-                false => core.config.parallelism,
-            });
+            .buffer_unordered(core.config.parallelism);
         let mut running = pin!(running);
         let mut lost = pin!(keep(core, page));
         loop {
@@ -85,12 +80,7 @@ pub(crate) async fn work(core: &Core, page: &ClaimedPage) -> Option<Completion> 
             }
             handled += 1;
             denied += usize::from(record.outcome == Outcome::Denied);
-            let counted = Some(record.outcome).filter(|_| !planted("counted-before-done"));
-            report::count(
-                &mut tally,
-                counted.unwrap_or(Outcome::Deleted),
-                record.length,
-            );
+            report::count(&mut tally, record.outcome, record.length);
             lock(&core.report).blob(&page.label, &record);
         }
     }
@@ -164,7 +154,7 @@ async fn handle(
             break done;
         }
         looks += 1;
-        match look_again(core, page, &blob).await {
+        match page.source(core).blob_properties(&blob).await {
             Ok((newer, now)) => {
                 let storage = page.place.storage.as_ref();
                 let newer = carried::with_tags(core, storage, &blob, newer).await;
@@ -191,18 +181,6 @@ async fn handle(
     };
     record.log(&page.page.id, Some(began.elapsed()));
     record
-}
-
-async fn look_again(
-    core: &Core,
-    page: &ClaimedPage,
-    blob: &BlobId,
-) -> PortResult<(BlobProperties, Timestamp)> {
-    let cx = core.context(&page.page.id);
-    let call = || page.place.storage.blob_properties(&cx, blob);
-    core.calls
-        .repeated(&core.entropy, "blob_properties", call)
-        .await
 }
 
 async fn execute(
@@ -238,22 +216,11 @@ pub(crate) async fn delete(
     blob: &BlobId,
     seen: &BlobProperties,
 ) -> PortResult<()> {
-    let cx = core.context(&page.page.id);
     let mut conditions = Conditions::matching(&seen.etag);
-    conditions.if_match = conditions
-        .if_match
-        .filter(|_| !planted("delete-unconditional"));
     conditions.if_tags = tag_condition(&core.policy(), &page.place.container, &blob.name, seen);
-    let snapshots = Some(core.config.snapshots).filter(|_| !planted("snapshots-go-too"));
-    let snapshots = snapshots.unwrap_or(DeleteSnapshots::Include);
-    let call = || {
-        page.place
-            .storage
-            .delete_blob(&cx, blob, &conditions, snapshots)
-    };
-    core.calls
-        .repeated(&core.entropy, "delete_blob", call)
-        .await
+    let snapshots = core.config.snapshots;
+    let source = page.source(core);
+    source.delete_blob(blob, &conditions, snapshots).await
 }
 
 /// The outcome for a failed call on the source (D1, D4).

@@ -53,8 +53,9 @@ pub(super) fn name(key: &[u8]) -> String {
 }
 
 fn read(view: &dyn View, key: &[u8], value: &Bytes) -> StoreResult<()> {
-    let number = || match value.len() {
-        8 => Ok(()),
+    // Nothing is counted so far that the first bit is needed.
+    let number = || match (value.len(), value.first()) {
+        (8, Some(0..0x80)) => Ok(()),
         _ => Err(StoreError::Corrupt("no number".to_owned())),
     };
     let Some(kind) = keys::kind(key) else {

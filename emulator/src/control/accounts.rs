@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::{Refusal, failed};
-use crate::config::{AccountSettings, CONTAINER_RETENTION_DAYS};
+use crate::config::AccountSettings;
 use crate::core::Core;
 
 /// What the path of one account starts with.
@@ -47,14 +47,8 @@ pub(super) fn change(
     }
     let settings: AccountSettings = serde_json::from_value(all)
         .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, format!("the body: {error}")))?;
-    if let Some(days) = settings.container_retention_days
-        && !CONTAINER_RETENTION_DAYS.contains(&days)
-    {
-        return Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            "container_retention_days: 1 to 365, or null for none",
-        ));
-    }
+    let valid = settings.validate();
+    valid.map_err(|what| Refusal::new(StatusCode::BAD_REQUEST, what))?;
     if core.change_settings(name, settings) {
         one(core, name)
     } else {

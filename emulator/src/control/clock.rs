@@ -66,23 +66,18 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
             "advance_s: give the seconds to move forward, such as 60 or 0.5",
         )
     })?;
-    if change.rebase && !core.store.behind().is_zero() {
+    let is_rebased = change.rebase && !core.store.behind().is_zero();
+    let first = match is_rebased {
+        true => core.clock.now(),
+        false => core.store.last_used(),
+    };
+    let now = change.now.as_deref().map(|text| moved_to(text, first));
+    let now = now.transpose()?;
+    if is_rebased {
         core.store.rebase().map_err(|error| failed(&error))?;
     }
-    if let Some(text) = &change.now {
-        let to = Timestamp::parse_iso(text).ok_or_else(|| {
-            Refusal::new(
-                StatusCode::BAD_REQUEST,
-                "now: write it as 2026-01-01T00:00:00Z",
-            )
-        })?;
-        if to < core.store.last_used() {
-            return Err(Refusal::new(
-                StatusCode::CONFLICT,
-                "the store has seen later times; send \"rebase\": true, or DELETE /state first",
-            ));
-        }
-        core.clock.set(to);
+    if let Some(now) = now {
+        core.clock.set(now);
     }
     if let Some(duration) = advance {
         core.clock.advance(duration);
@@ -93,4 +88,19 @@ pub(super) fn change(core: &Core, change: &Change) -> Result<(), Refusal> {
         None => {}
     }
     Ok(())
+}
+
+/// The time that `now` names, which is not before `first`.
+fn moved_to(text: &str, first: Timestamp) -> Result<Timestamp, Refusal> {
+    match Timestamp::parse_iso(text) {
+        None => Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "now: write it as 2026-01-01T00:00:00Z",
+        )),
+        Some(to) if to < first => Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "the store has seen later times; send \"rebase\": true, or DELETE /state first",
+        )),
+        Some(to) => Ok(to),
+    }
 }

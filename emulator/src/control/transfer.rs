@@ -14,6 +14,7 @@ use super::{Refusal, failed};
 use crate::body::Body;
 use crate::emulator::Emulator;
 use crate::state::archive::{self, ArchiveError, Imported};
+use crate::store::StoreError;
 
 /// Pieces that wait between the reactor and the thread that reads or writes the state.
 const PIECES: usize = 8;
@@ -68,6 +69,9 @@ pub(super) async fn import(emulator: &Emulator, mut body: Body) -> Result<Import
     drop(sender);
     let imported = work.await.map_err(|error| failed(&error))?;
     imported.map_err(|error| match error {
+        ArchiveError::Store(error @ StoreError::Refused(_)) => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+        }
         ArchiveError::Store(error) => failed(&error),
         refused => Refusal::new(StatusCode::BAD_REQUEST, refused.to_string()),
     })

@@ -6,7 +6,6 @@ use smalt_protocol::time::DAY_S;
 use smalt_protocol::{ETag, Metadata, Timestamp};
 
 use super::is_default;
-use crate::planted::planted;
 use crate::rules::encryption::Encryption;
 use crate::rules::immutability::Protection;
 use crate::rules::lease::LeaseState;
@@ -163,8 +162,7 @@ impl Deleted {
 
     /// Whether it is gone for good.
     pub fn is_over(self, now: Timestamp) -> bool {
-        let early_s = DAY_S * u64::from(planted("retention-a-day-short"));
-        now.plus_s(early_s) >= self.until()
+        now >= self.until()
     }
 
     /// `RemainingRetentionDays`: whole days that are left. Recorded: one of two days at once.

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use smalt_protocol::ErrorCode;
 use smalt_protocol::xml::BlockSource;
 
-use crate::planted::planted;
 use crate::records::{BlockRecord, CommittedBlock};
 
 /// One entry of the request: where to look for which id.
@@ -67,15 +66,9 @@ pub fn choose(
         let block = match source {
             BlockSource::Committed => old(),
             BlockSource::Uncommitted => new(),
-            BlockSource::Latest if planted("latest-block-is-committed") => old().or_else(new),
             BlockSource::Latest => new().or_else(old),
         };
-        let at = if planted("block-list-reversed") {
-            0
-        } else {
-            chosen.len()
-        };
-        chosen.insert(at, block.ok_or(ErrorCode::InvalidBlockList)?);
+        chosen.push(block.ok_or(ErrorCode::InvalidBlockList)?);
     }
     Ok(chosen)
 }

@@ -8,7 +8,6 @@ use http::HeaderMap;
 use smalt_protocol::conditions::{ConditionHeaders, ConditionSubject, TagCondition};
 use smalt_protocol::{ApiVersion, ETag, ErrorCode, StorageError, Timestamp};
 
-use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::rules::tag_condition::TagExpression;
 
@@ -133,9 +132,7 @@ impl Conditions {
     /// `ConditionNotMet`, also for `If-Match` where it is not.
     pub fn check_create(&self, current: Option<Current<'_>>) -> Result<(), StorageError> {
         match current {
-            Some(_) if self.asks_for_creation() && !planted("if-none-match-ignored") => {
-                Err(ErrorCode::BlobAlreadyExists.into())
-            }
+            Some(_) if self.asks_for_creation() => Err(ErrorCode::BlobAlreadyExists.into()),
             Some(current) => self.check_write(current),
             // Nothing to compare with: only a tag, or tags, can be missed.
             None if self.headers.if_match.is_some() || self.tags.is_some() => {
@@ -169,7 +166,7 @@ impl Conditions {
     /// # Errors
     /// 412 `SourceConditionNotMet`; `ConditionNotMet` when it is the tags' that is not.
     pub fn check_source(&self, current: Current<'_>) -> Result<(), StorageError> {
-        let is_unknown = self.none_matches(current) || planted("source-condition-ignored");
+        let is_unknown = self.none_matches(current);
         self.demand(current, is_unknown, ErrorCode::SourceConditionNotMet)
     }
 
@@ -269,7 +266,7 @@ impl Conditions {
 
     fn matches(&self, current: Current<'_>) -> bool {
         let wanted = self.headers.if_match.as_ref();
-        wanted.is_none_or(|tags| tags.names(current.etag) || planted("if-match-ignored"))
+        wanted.is_none_or(|tags| tags.names(current.etag))
     }
 
     fn none_matches(&self, current: Current<'_>) -> bool {
@@ -280,11 +277,7 @@ impl Conditions {
     /// A header names whole seconds, so whole seconds are compared.
     fn modified(&self, current: Current<'_>) -> bool {
         let since = self.headers.if_modified_since;
-        let changed = match planted("modified-since-unrounded") {
-            true => current.last_modified,
-            false => current.last_modified.floor_s(),
-        };
-        since.is_none_or(|since| changed > since)
+        since.is_none_or(|since| current.last_modified.floor_s() > since)
     }
 
     fn unmodified(&self, current: Current<'_>) -> bool {

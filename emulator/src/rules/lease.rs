@@ -11,7 +11,6 @@ mod action;
 pub use access::{Leased, check_create, check_read, check_write};
 pub use action::{Action, Done, act};
 
-use crate::planted::planted;
 use serde::{Deserialize, Serialize};
 use smalt_protocol::Timestamp;
 use uuid::Uuid;
@@ -61,9 +60,7 @@ impl LeaseState {
                 id,
                 duration_s: Some(duration_s),
                 until,
-            } if now > until || now == until && !planted("lease-ends-late") => {
-                LeaseState::Expired { id, duration_s }
-            }
+            } if now >= until => LeaseState::Expired { id, duration_s },
             LeaseState::Breaking { id, until } if now >= until => LeaseState::Broken { id },
             state => state,
         }

@@ -22,6 +22,7 @@ use smalt_protocol::{Service as ServiceName, Timestamp};
 
 use self::extents::Extents;
 use self::loki::Database;
+use crate::check;
 use crate::core::Core;
 use crate::disk::Disk;
 use crate::keys;
@@ -170,7 +171,14 @@ pub fn import(core: &Core, disk: &dyn Disk, dir: &Path) -> Result<Report, Azurit
         data.build(&mut build)?;
         let (report, stamp) = (build.report, build.stamp());
         successor.stamp(stamp)?;
-        Ok(report)
+        match check::first(successor)? {
+            // Two documents of one name, for instance.
+            Some(finding) => Err(AzuriteError::Shape {
+                file: dir.to_owned(),
+                what: finding.what,
+            }),
+            None => Ok(report),
+        }
     })
 }
 

@@ -26,7 +26,7 @@ pub const FILE_NAME: &str = "seed.toml";
 
 /// What a seed did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Planted {
+pub struct Seeded {
     /// What was made: containers, blobs, queues with their messages, tables, entities, properties
     /// of services.
     pub made: usize,
@@ -34,7 +34,7 @@ pub struct Planted {
     pub left: usize,
 }
 
-/// Why a seed was not planted. The state is as it was.
+/// Why a seed was refused. The state is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
     /// A file cannot be read.
@@ -93,11 +93,7 @@ impl std::fmt::Display for Place {
 ///
 /// # Errors
 /// What is wrong with the seed, or that the store cannot write: then the state is as it was.
-pub async fn plant(
-    emulator: &Emulator,
-    disk: &dyn Disk,
-    seed: &Path,
-) -> Result<Planted, SeedError> {
+pub async fn plant(emulator: &Emulator, disk: &dyn Disk, seed: &Path) -> Result<Seeded, SeedError> {
     let Plan { steps } = plan(emulator, disk, seed)?;
     let mut missing = Vec::new();
     for step in &steps {
@@ -108,7 +104,7 @@ pub async fn plant(
     if !missing.is_empty() {
         grow(emulator, disk, &missing).await?;
     }
-    Ok(Planted {
+    Ok(Seeded {
         made: missing.len(),
         left: steps.len() - missing.len(),
     })

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::azurite::{self, AzuriteError};
-use super::seed::{self, Planted, SeedError};
+use super::seed::{self, SeedError, Seeded};
 use crate::disk::{Disk, read_small, replace_small};
 use crate::emulator::Emulator;
 use crate::store::SnapshotError;
@@ -30,7 +30,7 @@ pub struct Started {
     /// Which directory of Azurite was imported.
     pub imported: Option<(PathBuf, azurite::Report)>,
     /// What the seed did.
-    pub planted: Option<Planted>,
+    pub seeded: Option<Seeded>,
     /// Where data of Azurite lies that the store was not made of.
     pub passed_over: Option<PathBuf>,
 }
@@ -50,8 +50,8 @@ pub enum StartError {
         /// Why.
         error: AzuriteError,
     },
-    /// The seed cannot be planted.
-    #[error("the seed was not planted")]
+    /// The seed is refused.
+    #[error("cannot apply the seed")]
     Seed(#[from] SeedError),
     /// The state after the start cannot be kept.
     #[error(transparent)]
@@ -72,7 +72,7 @@ pub enum StartError {
 /// one word of a command line expects to find the same data. Azurite's files stay as they are.
 ///
 /// # Errors
-/// What cannot be imported or planted: then the state is as it was.
+/// When an import or the seed is refused: then the state is as it was.
 pub async fn start(
     emulator: &Emulator,
     disk: &dyn Disk,
@@ -101,7 +101,7 @@ pub async fn start(
         }
     }
     if let Some(seed) = &what.seed {
-        started.planted = Some(seed::plant(emulator, disk, seed).await?);
+        started.seeded = Some(seed::plant(emulator, disk, seed).await?);
     }
     emulator.keep_start(what.seed.is_some())?;
     Ok(started)

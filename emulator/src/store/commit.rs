@@ -16,7 +16,6 @@ use super::keys;
 use super::shared::Shared;
 use super::view::{Stamp, Transaction, VALUE_BYTES_MAX, View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
-use crate::planted::planted;
 
 /// A task that gives answers costs about as much as waking so many.
 const ANSWERED_THERE_MIN: usize = 4;
@@ -107,7 +106,7 @@ where
         let result = result.and_then(|value| check_sizes(&writes).map(|()| value));
         let done = result.is_ok();
         self.result = Some(result);
-        (done || planted("refused-writes-kept")).then_some((writes, held))
+        done.then_some((writes, held))
     }
 
     fn answer(self: Box<Self>, group: Result<(), StoreError>) {
@@ -181,15 +180,11 @@ pub(super) struct Stamps {
 const TICKS_ASIDE: u64 = TICKS_PER_SECOND;
 
 impl Stamps {
-    pub(super) fn new(shared: &Shared, mut last: Stamp) -> Self {
-        if planted("etags-again-after-restart") && last.tick > last.now {
-            last.tick = last.now;
-        }
-        let sets_aside = shared.mode == Mode::Fast && !planted("lost-ticks-given-again");
+    pub(super) fn new(shared: &Shared, last: Stamp) -> Self {
         Stamps {
             clock: shared.clock.clone(),
             last,
-            aside: sets_aside.then_some(last.tick),
+            aside: (shared.mode == Mode::Fast).then_some(last.tick),
         }
     }
 
@@ -224,11 +219,7 @@ impl Stamps {
     }
 
     pub(super) fn next(&mut self, asked: Option<Timestamp>) -> Stamp {
-        let now = asked.unwrap_or_else(|| self.clock.now());
-        let now = match planted("time-goes-back") {
-            true => now,
-            false => now.max(self.last.now),
-        };
+        let now = asked.unwrap_or_else(|| self.clock.now()).max(self.last.now);
         let after = Timestamp::from_ticks(self.last.tick.ticks() + Stamp::TICKS);
         self.last = Stamp {
             now,
@@ -287,8 +278,8 @@ impl<'a> Group<'a> {
 impl View for Group<'_> {
     fn get(&self, key: &[u8]) -> StoreResult<Option<Bytes>> {
         match self.writes.get(key) {
-            Some(written) if !planted("group-blind") => Ok(written.clone()),
-            _ => self.below.get(key),
+            Some(written) => Ok(written.clone()),
+            None => self.below.get(key),
         }
     }
 

@@ -27,7 +27,6 @@ use super::points::Point;
 use super::shared::{Published, Shared, Unmasked};
 use super::sync::mpsc::{Receiver, SyncSender};
 use super::view::{Stamp, Writes};
-use crate::planted::planted;
 
 /// Commits in one group: bounds the memory of a group and the wait of its first member.
 const GROUP_COMMITS_MAX: usize = 512;
@@ -256,7 +255,7 @@ impl Committer {
             published.inspect_err(|error| {
                 // A payload that found no room refuses its group before the engine hears of it.
                 let is_whole = matches!(error, StoreError::Refused(_));
-                if !is_whole && !planted("failure-forgotten") {
+                if !is_whole {
                     self.shared.fail(error);
                 }
             })?;
@@ -278,21 +277,18 @@ impl Committer {
     async fn publish_masked(&self, collected: &Collected) -> StoreResult<()> {
         let (writes, held) = (&collected.writes, &collected.held);
         let engine = Arc::clone(&self.shared.published.read().engine);
-        if self.shared.is_durable() && !planted("payload-not-synced") {
+        if self.shared.is_durable() {
             self.shared.extents.sync(held)?;
             failpoint::reach("commit.payloads_durable");
         }
         let mask = old_values(engine.as_ref(), writes, &collected.known)?;
-        if !planted("unsynced-visible") {
-            self.shared.published.write().mask = mask;
-        }
+        self.shared.published.write().mask = mask;
         self.shared.points.pass(Point::Masked).await;
         self.enter_segments(held);
         let applied = self.apply(engine.as_ref(), writes).await;
         applied.map_err(StoreError::cut_off)?;
         self.shared.points.pass(Point::Applied).await;
-        let is_synced = self.shared.is_durable() && !planted("acknowledged-before-sync");
-        if is_synced || collected.sets_ticks_aside {
+        if self.shared.is_durable() || collected.sets_ticks_aside {
             engine.sync()?;
         }
         if self.shared.is_durable() {

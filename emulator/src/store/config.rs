@@ -39,6 +39,10 @@ pub struct StoreConfig {
     pub clock: Clock,
     /// Cache of the metadata engine.
     pub cache_bytes: u64,
+    /// How often the metadata engine writes out what no sync asked for, in milliseconds: in
+    /// [`Mode::Fast`] every [`FAST_LOSS_MS_MAX`]. `None` leaves a commit unwritten until a later
+    /// one, or a sync, has it written.
+    pub flush_every_ms: Option<u64>,
     /// A segment of extents is closed at this size; a larger payload gets one of its own.
     pub segment_bytes: u64,
     /// What payloads in extents may take together in [`Mode::Memory`], in bytes.
@@ -70,6 +74,7 @@ impl StoreConfig {
             dir,
             clock,
             cache_bytes: CACHE_BYTES,
+            flush_every_ms: (mode == Mode::Fast).then_some(FAST_LOSS_MS_MAX),
             segment_bytes: SEGMENT_BYTES,
             memory_limit: None,
             #[cfg(any(test, feature = "schedule"))]

@@ -8,7 +8,6 @@ use super::error::{StoreError, StoreResult};
 #[cfg(any(test, feature = "schedule"))]
 use super::stepped::Stepped;
 use super::sync::{IS_CHECKED, Mutex, RwLock, mpsc, thread};
-use crate::planted::carry;
 
 /// How commits reach the committer.
 #[cfg_attr(
@@ -42,7 +41,7 @@ impl Dispatch {
         let (requests, waiting) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("smalt-commit".to_owned())
-            .spawn(carry(move || committer.serve(&waiting)))?;
+            .spawn(move || committer.serve(&waiting))?;
         Ok(Dispatch::Thread {
             requests: RwLock::new(Some(requests)),
             thread: Mutex::new(Some(thread)),

@@ -215,7 +215,7 @@ impl Inspected {
 
 fn open_copy(disk: &dyn Disk, copy: &Path) -> StoreResult<SledEngine> {
     let cache_bytes = StoreConfig::memory(Clock::system()).cache_bytes;
-    let engine = SledEngine::open(disk, copy, Mode::Durable, cache_bytes)?;
+    let engine = SledEngine::open(disk, copy, cache_bytes, None)?;
     match Bare(&engine).get(&keys::FORMAT)? {
         Some(found) if keys::numbers::<1>(&found)? <= [u64::from(FORMAT)] => Ok(engine),
         Some(_) => Err(StoreError::Corrupt("its format is a newer one".to_owned())),

@@ -22,7 +22,6 @@ use super::payload::{
 use super::shared::Shared;
 use super::staging::Place;
 use super::view::{Transaction, View};
-use crate::planted::planted;
 
 /// Payloads moved in one commit.
 const MOVES_MAX: usize = 64;
@@ -148,9 +147,7 @@ fn remove(store: &Inner, sweep: &Sweep, report: &mut MaintainReport) -> StoreRes
         failpoint::reach("maintain.retired");
         // Its payloads are dead, or lie elsewhere: a crash must not bring back a state in which
         // they are here.
-        if !planted("segment-deleted-before-state") {
-            store.write_out()?;
-        }
+        store.write_out()?;
         shared.extents.delete(&sweep.segment)?;
         failpoint::reach("maintain.deleted");
         report.segments_removed += 1;
@@ -261,8 +258,6 @@ fn rewrite(tx: &mut Transaction<'_>, moved: Move) -> StoreResult<()> {
     enter_segment(tx, moved.id, moved.to)?;
     let record = Location::Extent(moved.to).encode();
     tx.put(keys::location(moved.id), record);
-    if !planted("moved-payload-not-held") {
-        tx.hold(moved.reservation);
-    }
+    tx.hold(moved.reservation);
     Ok(())
 }

@@ -3,11 +3,18 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use super::commit::read_stamp;
 use super::error::{StoreError, StoreResult};
 use super::extents::framed_bytes;
 use super::keys;
-use super::payload::{Extent, Location, PayloadId};
+use super::payload::{Extent, Location, PayloadId, number_at};
 use super::view::View;
+use crate::clock::Clock;
+
+/// No store counts as far as this.
+const NUMBER_MAX: u64 = u64::MAX / 2;
+/// How long a store may go on after the latest time that its clock shows, in seconds.
+const TIME_LEFT_S: u64 = 365 * 24 * 60 * 60;
 
 /// What payloads' places and the counts of segments do not agree in, in words.
 ///
@@ -16,7 +23,19 @@ use super::view::View;
 pub fn disagreements(view: &dyn View) -> StoreResult<Vec<String>> {
     let mut wrong = Vec::new();
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
-    for id in references(view)?.into_keys() {
+    let payloads = references(view)?;
+    let last = number_at(view, &keys::LAST_PAYLOAD)?;
+    let most = payloads.keys().next_back().map_or(0, |id| id.0);
+    if last < most || last > NUMBER_MAX {
+        wrong.push(format!(
+            "the last payload is {most}, and the last one that got an id is {last}"
+        ));
+    }
+    let tick = read_stamp(view)?.tick;
+    if tick > Clock::LATEST.plus_s(TIME_LEFT_S) {
+        wrong.push(format!("the last write was at {}", tick.iso_ticks()));
+    }
+    for id in payloads.into_keys() {
         match Location::read(view, id) {
             Ok(Some(Location::Extent(at))) => {
                 *live.entry(at.segment).or_default() += framed_bytes(at.len);
@@ -90,7 +109,9 @@ pub fn references(view: &dyn View) -> StoreResult<BTreeMap<PayloadId, u64>> {
     view.scan(&from, &to, &mut |key, value| {
         let further = value.as_ref().try_into().ok().map(u64::from_be_bytes);
         match (id(key), further) {
-            (Some(id), Some(further)) => *found.entry(PayloadId(id)).or_default() += further,
+            (Some(id), Some(further)) if further <= NUMBER_MAX => {
+                *found.entry(PayloadId(id)).or_default() += further;
+            }
             _ => broken = true,
         }
         ControlFlow::Continue(())

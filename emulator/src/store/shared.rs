@@ -21,7 +21,6 @@ use super::stats::Counters;
 use super::sync::{IS_CHECKED, RwLock};
 use super::view::{View, Visit, Writes, merged_scan};
 use crate::clock::Clock;
-use crate::planted::planted;
 
 /// What readers, stagings and the committer share.
 pub(super) struct Shared {
@@ -289,7 +288,7 @@ impl View for Masked<'_> {
             engine: self.published.engine.as_ref(),
             extents: self.extents,
         };
-        if self.published.mask.is_empty() || planted("scan-sees-half") {
+        if self.published.mask.is_empty() {
             return applied.scan(from, to, visit);
         }
         merged_scan(&applied, &self.published.mask, from, to, visit)

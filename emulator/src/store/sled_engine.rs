@@ -12,14 +12,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sled::IVec;
 
-use super::config::{FAST_LOSS_MS_MAX, Mode};
 use super::engine::Engine;
 use super::error::{StoreError, StoreResult};
 use super::failpoint;
 use super::sled_waker::Waker;
 use super::view::{Visit, Writes};
 use crate::disk::{Disk, DiskFile, LOCK_TRIES_MAX, read_small, wait_for_lock};
-use crate::planted::planted;
 
 /// A value from this size on is handed out without a copy; below it a copy is cheaper.
 const SHARED_VALUE_BYTES_MIN: usize = 512;
@@ -97,16 +95,15 @@ impl SledEngine {
     pub(super) fn open(
         disk: &dyn Disk,
         dir: &Path,
-        mode: Mode,
         cache_bytes: u64,
+        flush_every_ms: Option<u64>,
     ) -> StoreResult<Self> {
-        let flushes_itself = mode == Mode::Fast && !planted("never-written-out");
         // Its two modes were measured: the same speed and the same disk, after overwriting as well.
         let config = sled::Config::new()
             .path(dir)
             .cache_capacity(cache_bytes)
             .mode(sled::Mode::HighThroughput)
-            .flush_every_ms(flushes_itself.then_some(FAST_LOSS_MS_MAX));
+            .flush_every_ms(flush_every_ms);
         let db = Open::new(open_unlocked(&config)?)?;
         // sled never syncs its settings, and does not open when they are damaged.
         let settings = disk.open(&dir.join(SETTINGS), true).map_err(io_error)?;
@@ -114,9 +111,7 @@ impl SledEngine {
         let file = disk.open(&dir.join("db"), true).map_err(io_error)?;
         // Who was killed before a sync leaves commits that are read from now on, and beyond which
         // the store must not be said to have come while a loss of power can take them.
-        if !planted("found-not-synced") {
-            file.sync_data().map_err(io_error)?;
-        }
+        file.sync_data().map_err(io_error)?;
         disk.sync_dir(dir).map_err(io_error)?;
         Ok(SledEngine { db, file })
     }

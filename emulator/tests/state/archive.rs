@@ -122,3 +122,34 @@ async fn other_versions_and_unknown_accounts_are_refused_by_name() {
         assert!(matches!(error, ArchiveError::Damaged(_)), "{error}");
     }
 }
+
+/// A hole of a tar archive makes many bytes of none: it is not filled.
+#[test]
+fn a_hole_claims_no_bytes() {
+    let emulator = Emulator::builder().open().unwrap();
+    let stream = exported(&emulator);
+    let mut whole = tar::Archive::new(stream.as_slice());
+    let mut manifest = whole.entries().unwrap().next().unwrap().unwrap();
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut manifest, &mut bytes).unwrap();
+    let mut holed = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(bytes.len() as u64);
+    let name = manifest.path().unwrap();
+    let added = holed.append_data(&mut header, name, bytes.as_slice());
+    added.unwrap();
+    let mut header = tar::Header::new_gnu();
+    header.set_path("payloads/0").unwrap();
+    header.set_entry_type(tar::EntryType::GNUSparse);
+    header.set_size(0);
+    let gnu = header.as_gnu_mut().unwrap();
+    gnu.realsize.copy_from_slice(b"00000400000\0");
+    gnu.sparse[0].offset.copy_from_slice(b"00000400000\0");
+    gnu.sparse[0].numbytes.copy_from_slice(b"00000000000\0");
+    header.set_cksum();
+    holed.append(&header, &b""[..]).unwrap();
+    let error = emulator.import(holed.into_inner().unwrap().as_slice());
+    let told = error.unwrap_err().to_string();
+    // The SHA-256 of no bytes.
+    assert!(told.contains("has hash e3b0c442"), "{told}");
+}

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use smalt::{Emulator, Planted, SeedError, Service};
+use smalt::{Emulator, SeedError, Seeded, Service};
 
 use crate::support::Client;
 use crate::world::send;
@@ -99,8 +99,8 @@ async fn a_seed_makes_what_it_names() {
     let dir = folder(SEED);
     let client = Client::new();
     let emulator = client.emulator();
-    let planted = emulator.plant(dir.path()).await.unwrap();
-    assert_eq!(planted, Planted { made: 9, left: 0 });
+    let seeded = emulator.plant(dir.path()).await.unwrap();
+    assert_eq!(seeded, Seeded { made: 9, left: 0 });
     let answer = client.send("HEAD", "/photos/hello.txt", &[], "").await;
     for (header, value) in [
         ("content-type", "text/plain"),
@@ -150,13 +150,13 @@ async fn what_exists_is_left_as_it_is() {
         );
         let (mut before, mut after) = (Vec::new(), Vec::new());
         emulator.export(&mut before).unwrap();
-        let planted = emulator.plant(dir.path()).await.unwrap();
-        assert_eq!(planted, Planted { made: 0, left: 9 });
+        let seeded = emulator.plant(dir.path()).await.unwrap();
+        assert_eq!(seeded, Seeded { made: 0, left: 9 });
         emulator.export(&mut after).unwrap();
         assert!(before == after, "a second start changes the state");
         assert_eq!(status(&client, "DELETE", "/photos/log", "").await, 202);
-        let planted = emulator.plant(&dir.path().join("seed.toml")).await;
-        assert_eq!(planted.unwrap(), Planted { made: 1, left: 8 });
+        let seeded = emulator.plant(&dir.path().join("seed.toml")).await;
+        assert_eq!(seeded.unwrap(), Seeded { made: 1, left: 8 });
         assert_eq!(body(&client, "/photos/log").await, b"one,two");
         assert_eq!(body(&client, "/photos/hello.txt").await, b"mine");
     }
@@ -168,8 +168,8 @@ async fn a_folder_without_a_seed_is_one_container_for_each_folder() {
     fs(&dir.path().join("one/a/b.json"), b"{}");
     fs(&dir.path().join("two/.gitkeep"), b"");
     let client = Client::new();
-    let planted = client.emulator().plant(dir.path()).await.unwrap();
-    assert_eq!(planted, Planted { made: 3, left: 0 });
+    let seeded = client.emulator().plant(dir.path()).await.unwrap();
+    assert_eq!(seeded, Seeded { made: 3, left: 0 });
     let answer = client.send("GET", "/one/a/b.json", &[], "").await;
     assert_eq!(answer.header("content-type"), "application/json");
     assert_eq!(

@@ -1,45 +1,57 @@
-//! Planted bugs: mistakes put into smalt on purpose, behind the feature `planted` of its crates.
+//! Planted bugs: mistakes put into a copy of smalt on purpose. The products have none of them.
 //!
 //! A check that has never failed proves nothing. So each bug of the closed list ([`bugs`]) is
 //! switched on in turn, and the checks of the project have to catch it (`harness planted`,
-//! `docs/planted.md`). At its place the bug is one line, `planted` with its id in a condition;
-//! without the feature that is the constant `false`, and nothing of this package is in a product.
-//!
-//! At most one bug is switched on: on a thread ([`plant`]), so that tests can run side by side, or
-//! in the whole process, where the environment names it ([`VARIABLE`]).
+//! `docs/planted.md`). A bug is data, in `fixtures/planted`: texts of products, and what stands in
+//! their place in the copy that this package's program writes. There every bug is built in, and
+//! [`is_on`] says which one is on: at most one, named by the environment ([`VARIABLE`]).
 //!
 //! # Layout
-//! - [`emulator`], [`store`], [`sleeve`], [`sweeper`], [`listener`]: the list, one file per area.
+//! - [`patch`]: the bugs put into a text.
 //! - [`switch`]: which one is on.
 
-pub mod emulator;
-pub mod listener;
-pub mod sleeve;
-pub mod store;
-pub mod sweeper;
+pub mod patch;
 pub mod switch;
 
-pub use switch::{Active, Planted, VARIABLE, is_active, plant, struck};
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+pub use switch::{IS_SWITCHED, VARIABLE, is_on, struck};
 
 /// One mistake.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bug {
-    /// Its name, in lower case with hyphens; at its place `planted("name")`.
-    pub id: &'static str,
-    /// The one file that has it, from the root of the tree.
-    pub place: &'static str,
+    /// Its name, in lower case with hyphens.
+    pub id: String,
     /// What is wrong, in a sentence.
-    pub wrong: &'static str,
+    pub wrong: String,
     /// Where the idea comes from: a defect of a source (`DS4`, `DL7`), a promise (`SS3`, `C1`), a
     /// rule of a document, a mistake that was really made.
-    pub source: &'static str,
+    pub source: String,
     /// What has to catch it, tried in this order until one does.
-    pub caught_by: &'static [Detector],
+    pub caught_by: Vec<Detector>,
+    /// Where and how it is put in.
+    pub change: Vec<Change>,
+}
+
+/// A text of a product and its replacement.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// The file, from the root of the tree.
+    pub file: String,
+    /// What stands there, exactly once.
+    pub text: String,
+    /// What stands there in the copy: `BUG` is true while the bug is on.
+    pub with: String,
 }
 
 /// A check of the harness that can catch a bug. Seeds and budgets are the runner's: the same for
 /// every bug, those of `ci/check.sh`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Detector {
     /// Random histories of one client in memory, judged by the model.
     Histories,
@@ -146,15 +158,44 @@ impl Area {
         }
     }
 
+    /// Its file of bugs.
+    pub fn file(self) -> String {
+        format!("fixtures/planted/{}.toml", self.name())
+    }
+
     /// Its bugs.
     pub fn bugs(self) -> &'static [Bug] {
+        &BUGS[self as usize]
+    }
+
+    fn text(self) -> &'static str {
         match self {
-            Area::Emulator => emulator::BUGS,
-            Area::Store => store::BUGS,
-            Area::Sleeve => sleeve::BUGS,
-            Area::Sweeper => sweeper::BUGS,
-            Area::Listener => listener::BUGS,
+            Area::Emulator => include_str!("../../../fixtures/planted/emulator.toml"),
+            Area::Store => include_str!("../../../fixtures/planted/store.toml"),
+            Area::Sleeve => include_str!("../../../fixtures/planted/sleeve.toml"),
+            Area::Sweeper => include_str!("../../../fixtures/planted/sweeper.toml"),
+            Area::Listener => include_str!("../../../fixtures/planted/listener.toml"),
         }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    bug: Vec<Bug>,
+}
+
+/// The bugs of each area, in the order of [`Area::ALL`].
+static BUGS: LazyLock<[Vec<Bug>; 5]> = LazyLock::new(|| Area::ALL.map(read));
+
+#[expect(
+    clippy::panic,
+    reason = "the files are part of the program, and a test reads them"
+)]
+fn read(area: Area) -> Vec<Bug> {
+    match toml::from_str::<File>(area.text()) {
+        Ok(file) => file.bug,
+        Err(error) => panic!("{}: {error}", area.file()),
     }
 }
 
@@ -177,10 +218,10 @@ mod tests {
 
     #[test]
     fn every_bug_is_described_once() {
-        let ids: BTreeSet<_> = bugs().map(|(_, bug)| bug.id).collect();
+        let ids: BTreeSet<_> = bugs().map(|(_, bug)| &bug.id).collect();
         assert_eq!(ids.len(), bugs().count(), "an id is there twice");
         for (area, bug) in bugs() {
-            let id = bug.id;
+            let id = &bug.id;
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
             assert!(!id.is_empty() && id.chars().all(plain), "{id}");
             assert!(bug.wrong.ends_with('.'), "{id}: no sentence");
@@ -194,7 +235,9 @@ mod tests {
                 Area::Sweeper => "sweeper/src/",
                 Area::Listener => "listener/src/",
             };
-            assert!(bug.place.starts_with(folder), "{id}: {}", bug.place);
+            for change in &bug.change {
+                assert!(change.file.starts_with(folder), "{id}: {}", change.file);
+            }
         }
     }
 
@@ -202,7 +245,7 @@ mod tests {
     fn a_bug_is_found_by_its_name() {
         assert_eq!(find("no-such-bug"), None);
         for (_, bug) in bugs() {
-            assert_eq!(find(bug.id), Some(bug));
+            assert_eq!(find(&bug.id), Some(bug));
         }
     }
 }

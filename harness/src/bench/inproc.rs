@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use smalt::{Clock, Emulator, Timestamp, body};
-use smalt_protocol::ApiVersion;
+use smalt_protocol::{ApiVersion, Service};
 use tokio::time::Instant;
 
 use crate::servers::ServerError;
-use crate::servers::access::Access;
+use crate::wire::Answer;
+use crate::wire::access::Access;
+use crate::wire::connection::head;
+use crate::wire::in_process::base;
 
-/// Where blob and queue live by default; in process the port says which one is meant.
-const BLOB: &str = "http://127.0.0.1:10000";
-const QUEUE: &str = "http://127.0.0.1:10001";
+const BLOB: &str = base(Service::Blob);
+const QUEUE: &str = base(Service::Queue);
 /// The mixture: a blob put, read, looked at and marked; a message put, peeked at.
 const MIXTURE: [(&str, &str, &str, u16); 6] = [
     ("PUT", BLOB, "bench/blob", 201),
@@ -69,22 +70,13 @@ async fn call(
         _ => "",
     };
     let method = Method::from_bytes(method.as_bytes()).map_err(ServerError::call)?;
-    let request = Request::builder()
-        .method(method)
-        .uri(format!("{endpoint}{}", access.path(path)))
-        .header("content-length", content.len())
-        .header("x-ms-blob-type", "BlockBlob")
-        .body(body::full(content))
-        .map_err(ServerError::call)?;
+    let uri = format!("{endpoint}{}", access.path(path));
+    let headers = [("x-ms-blob-type", "BlockBlob")];
+    let request = head(method, &uri, &headers, content.len()).body(body::full(content));
+    let request = request.map_err(ServerError::call)?;
     let response = emulator.call(request).await.map_err(ServerError::call)?;
-    let got = response.status().as_u16();
-    let answer = response.into_body().collect().await;
-    let answer = answer.map_err(ServerError::call)?.to_bytes();
-    if got == status {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&answer);
-    Err(ServerError::Call(format!("{path}: {got}: {text}")))
+    Answer::read(response).await?.expect(status)?;
+    Ok(())
 }
 
 #[cfg(test)]

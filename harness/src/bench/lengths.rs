@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use smalt_protocol::{ApiVersion, Service};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -19,8 +19,8 @@ use super::lines::CONNECTIONS;
 use super::report::{self, Row};
 use super::servers::{PeerOptions, Server, Start};
 use crate::servers::ServerError;
-use crate::servers::access::Access;
 use crate::servers::smalt::binary;
+use crate::wire::access::Access;
 
 /// Things on the server that has few.
 pub const FEW: u64 = 1_000;
@@ -287,9 +287,6 @@ pub async fn run<M: Many>(options: &Options, count: u64) -> anyhow::Result<ExitC
     let start = Start::Smalt(binary(options.smalt.as_deref())?);
     let peer = options.peer.start()?;
     let bar = ProgressBar::new_spinner();
-    if !std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     bar.enable_steady_tick(Duration::from_millis(200));
     bar.set_message(format!("putting {count} {}", M::NAME));
     let dir = |name: &str| temporary.path().join(name);

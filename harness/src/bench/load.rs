@@ -9,13 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::servers::ServerError;
+use crate::wire::connection::Connection;
 
 /// A request of the load, and the status that it must get.
 #[derive(Clone, Debug)]
@@ -73,47 +71,25 @@ impl Measured {
     }
 }
 
-/// One connection.
-struct Line {
-    sender: SendRequest<Full<Bytes>>,
-}
-
-impl Line {
-    async fn open(address: SocketAddr) -> Result<Self, ServerError> {
-        let stream = TcpStream::connect(address)
-            .await
-            .map_err(ServerError::call)?;
-        stream.set_nodelay(true).map_err(ServerError::call)?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(ServerError::call)?;
-        // How a connection ends is seen by the request that it carried.
-        tokio::spawn(async move { drop(connection.await) });
-        Ok(Line { sender })
+/// Sends and reads to the end: the bytes of the body.
+async fn fire(connection: &mut Connection, shot: &Shot) -> Result<u64, ServerError> {
+    let (head, mut body) = connection.pass(shot.request.clone()).await?.into_parts();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(ServerError::call)?;
+        length += frame.data_ref().map_or(0, |data| data.len() as u64);
     }
-
-    /// Sends and reads to the end: the bytes of the body.
-    async fn fire(&mut self, shot: &Shot) -> Result<u64, ServerError> {
-        self.sender.ready().await.map_err(ServerError::call)?;
-        let response = self.sender.send_request(shot.request.clone()).await;
-        let (head, mut body) = response.map_err(ServerError::call)?.into_parts();
-        let mut length = 0;
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(ServerError::call)?;
-            length += frame.data_ref().map_or(0, |data| data.len() as u64);
-        }
-        let status = head.status.as_u16();
-        if status == shot.status {
-            return Ok(length);
-        }
-        let code = head.headers.get("x-ms-error-code");
-        Err(ServerError::Call(format!(
-            "{} {}: {status} {code:?} in place of {}",
-            shot.request.method(),
-            shot.request.uri().path(),
-            shot.status
-        )))
+    let status = head.status.as_u16();
+    if status == shot.status {
+        return Ok(length);
     }
+    let code = head.headers.get("x-ms-error-code");
+    Err(ServerError::Call(format!(
+        "{} {}: {status} {code:?} in place of {}",
+        shot.request.method(),
+        shot.request.uri().path(),
+        shot.status
+    )))
 }
 
 /// Drives a server for a time: each connection sends its own requests.
@@ -130,7 +106,7 @@ pub async fn drive(
     let mut lines = JoinSet::new();
     for own in shots {
         lines.spawn(async move {
-            let mut line = Line::open(address).await?;
+            let mut line = Connection::open(address).await?;
             let mut counted = 0;
             for number in 0.. {
                 let shot = own.at(number)?;
@@ -138,7 +114,7 @@ pub async fn drive(
                 if started >= end {
                     break;
                 }
-                line.fire(&shot).await?;
+                fire(&mut line, &shot).await?;
                 counted += u64::from(started >= begin);
             }
             Ok::<u64, ServerError>(counted)
@@ -168,13 +144,13 @@ pub async fn send_all(
     for _ in 0..connections {
         let (next, make) = (next.clone(), make.clone());
         lines.spawn(async move {
-            let mut line = Line::open(address).await?;
+            let mut line = Connection::open(address).await?;
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= total {
                     return Ok::<(), ServerError>(());
                 }
-                line.fire(&make(number)?).await?;
+                fire(&mut line, &make(number)?).await?;
             }
         });
     }
@@ -189,5 +165,5 @@ pub async fn send_all(
 /// # Errors
 /// When the answer is not as it must be.
 pub async fn once(address: SocketAddr, shot: &Shot) -> Result<u64, ServerError> {
-    Line::open(address).await?.fire(shot).await
+    fire(&mut Connection::open(address).await?, shot).await
 }

@@ -1,6 +1,5 @@
 //! The command `harness bench`.
 
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -170,7 +169,7 @@ fn progress(options: &Options) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})") {
         bar.set_style(style);
     }
-    if !std::io::stderr().is_terminal() || options.only.is_some() {
+    if options.only.is_some() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar

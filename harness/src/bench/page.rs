@@ -23,10 +23,10 @@ use smalt_sweeper::{Accounts, Prices, Sweeper, SweeperConfig, SweptContainer};
 use super::servers::Start;
 use crate::fleet::place::Address;
 use crate::fleet::sweep::{ask, blobs::Blobs};
-use crate::servers::access::Access;
-use crate::servers::connection::Connection;
 use crate::servers::smalt::binary;
 use crate::servers::{ServerError, files};
+use crate::wire::access::Access;
+use crate::wire::connection::Connection;
 
 /// Blobs of a page: the most that Azure gives.
 const PAGE: u32 = 5_000;

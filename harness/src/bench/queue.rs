@@ -15,7 +15,7 @@ use super::load;
 use super::requests::Requests;
 use crate::histories::documents;
 use crate::servers::ServerError;
-use crate::servers::connection::Connection;
+use crate::wire::connection::Connection;
 
 /// The queue.
 const NAME: &str = "many";

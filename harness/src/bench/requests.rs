@@ -9,7 +9,7 @@ use super::echo;
 use super::lines::{LARGE_BYTES, MESSAGE_BYTES, Rate, SMALL_BYTES};
 use super::load::{Shot, Shots};
 use crate::servers::ServerError;
-use crate::servers::access::Access;
+use crate::wire::access::Access;
 
 /// Container and queue of the lines.
 const NAME: &str = "bench";

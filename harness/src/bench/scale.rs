@@ -12,7 +12,7 @@ use super::load;
 use super::requests::Requests;
 use super::servers::{Server, Start};
 use crate::servers::ServerError;
-use crate::servers::connection::Connection;
+use crate::wire::connection::Connection;
 
 /// Blobs of the container that a page is compared with.
 const FEW: u64 = 10_000;

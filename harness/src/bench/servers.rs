@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use smalt_protocol::Service;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::load;
 use super::requests::Requests;
 use crate::servers::ServerError;
-use crate::servers::azurite::{self, with_own_node};
-use crate::servers::process::{Process, READY_TIMEOUT, free_address};
+use crate::servers::azurite::{self, Azurite};
+use crate::servers::process::{Process, READY_TIMEOUT};
 use crate::servers::smalt::{Launch, Smalt};
 
 /// Between two attempts to get a first answer.
@@ -22,48 +21,44 @@ const ATTEMPT: Duration = Duration::from_millis(1);
 pub enum Server {
     /// The binary `smalt`.
     Smalt(Smalt),
-    /// A process with an address of each service: the bare server, Azurite.
-    Other {
-        /// The process.
-        process: Process,
-        /// Blob.
-        blob: SocketAddr,
-        /// Queue.
-        queue: SocketAddr,
-        /// Table.
-        table: SocketAddr,
-    },
+    /// Azurite.
+    Azurite(Azurite),
+    /// The bare server, which answers for all services at one address.
+    Bare(Process, SocketAddr),
 }
 
 impl Server {
     /// The address of a service.
     pub fn address(&self, service: Service) -> SocketAddr {
         match (self, service) {
+            (Server::Smalt(smalt), Service::Blob) => smalt.blob,
             (Server::Smalt(smalt), Service::Queue) => smalt.queue,
             (Server::Smalt(smalt), Service::Table) => smalt.table,
-            (Server::Smalt(smalt), _) => smalt.blob,
-            (Server::Other { queue, .. }, Service::Queue) => *queue,
-            (Server::Other { table, .. }, Service::Table) => *table,
-            (Server::Other { blob, .. }, _) => *blob,
+            (Server::Azurite(azurite), Service::Blob) => azurite.blob,
+            (Server::Azurite(azurite), Service::Queue) => azurite.queue,
+            (Server::Azurite(azurite), Service::Table) => azurite.table,
+            (Server::Bare(_, address), _) => *address,
+        }
+    }
+
+    fn process(&self) -> &Process {
+        match self {
+            Server::Smalt(smalt) => &smalt.process,
+            Server::Azurite(azurite) => &azurite.process,
+            Server::Bare(process, _) => process,
         }
     }
 
     /// Resident memory in MiB, where the system tells.
     #[expect(clippy::cast_precision_loss, reason = "memory is far below 2^52 bytes")]
     pub fn resident_mib(&self) -> Option<f64> {
-        let bytes = match self {
-            Server::Smalt(smalt) => smalt.resident_bytes(),
-            Server::Other { process, .. } => process.resident_bytes(),
-        };
+        let bytes = self.process().resident_bytes();
         bytes.map(|bytes| bytes as f64 / (1024.0 * 1024.0))
     }
 
     /// Time that it has spent on processors, where the system tells.
     pub fn cpu_time(&self) -> Option<Duration> {
-        match self {
-            Server::Smalt(smalt) => smalt.cpu_time(),
-            Server::Other { process, .. } => process.cpu_time(),
-        }
+        self.process().cpu_time()
     }
 
     /// Ends it.
@@ -73,7 +68,8 @@ impl Server {
     pub async fn kill(self) -> Result<(), ServerError> {
         match self {
             Server::Smalt(smalt) => smalt.kill().await,
-            Server::Other { process, .. } => process.kill().await,
+            Server::Azurite(azurite) => azurite.kill().await,
+            Server::Bare(process, _) => process.kill().await,
         }
     }
 }
@@ -137,7 +133,10 @@ impl Start {
                 };
                 Server::Smalt(launch.start().await?)
             }
-            Start::Azurite(binary) => start_azurite(binary, location)?,
+            // As it comes, on disk.
+            Start::Azurite(binary) => {
+                Server::Azurite(Azurite::start(binary, None, Some(location)).await?)
+            }
         };
         let first = Requests::default().first()?;
         let address = server.address(Service::Blob);
@@ -147,41 +146,8 @@ impl Start {
             }
             tokio::time::sleep(ATTEMPT).await;
         }
-        // Azurite begins one service after the other.
-        for service in [Service::Queue, Service::Table] {
-            while let Err(error) = TcpStream::connect(server.address(service)).await {
-                if begun.elapsed() > READY_TIMEOUT {
-                    return Err(ServerError::call(error));
-                }
-                tokio::time::sleep(ATTEMPT).await;
-            }
-        }
         Ok((server, begun.elapsed()))
     }
-}
-
-/// Azurite as it comes, on disk. Its own node, where it was installed with one, goes first.
-fn start_azurite(binary: &Path, location: &Path) -> Result<Server, ServerError> {
-    let (blob, queue, table) = (free_address()?, free_address()?, free_address()?);
-    let mut arguments = vec![
-        "--silent".to_owned(),
-        "--skipApiVersionCheck".to_owned(),
-        "--disableTelemetry".to_owned(),
-        "--location".to_owned(),
-        location.display().to_string(),
-    ];
-    for (service, address) in [("blob", blob), ("queue", queue), ("table", table)] {
-        arguments.push(format!("--{service}Port"));
-        arguments.push(address.port().to_string());
-    }
-    let mut process = Process::start_in(with_own_node(binary), binary, &arguments)?;
-    process.ignore_output();
-    Ok(Server::Other {
-        process,
-        blob,
-        queue,
-        table,
-    })
 }
 
 /// The bare server: this executable once more.
@@ -194,10 +160,5 @@ pub async fn start_bare() -> Result<Server, ServerError> {
     let line = process.line().await?;
     let address: SocketAddr = line.parse().map_err(ServerError::call)?;
     process.ignore_output();
-    Ok(Server::Other {
-        process,
-        blob: address,
-        queue: address,
-        table: address,
-    })
+    Ok(Server::Bare(process, address))
 }

@@ -16,7 +16,7 @@ use super::lines::CONNECTIONS;
 use super::load;
 use super::requests::{self, ENTITY_HEADERS, Requests};
 use crate::servers::ServerError;
-use crate::servers::connection::Connection;
+use crate::wire::connection::Connection;
 
 /// The table.
 const NAME: &str = "many";

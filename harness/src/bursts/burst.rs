@@ -22,7 +22,7 @@ use crate::histories::generate::{DICE, Space, choose};
 use crate::histories::names::Names;
 use crate::histories::run::Answered;
 use crate::histories::server::{START_S, Server};
-use crate::servers::access::Access;
+use crate::wire::access::Access;
 
 /// Of a hundred operations, so many lose their answer.
 const LOST_PERCENT: u32 = 8;

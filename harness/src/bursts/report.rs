@@ -102,10 +102,8 @@ fn header(plan: &Plan, failure: &Failure) -> serde_json::Value {
 fn line(call: &Call) -> serde_json::Value {
     let returned = call.returned.as_ref();
     let headers = returned.map(|(_, answered)| {
-        let pairs = answered.answer.headers.iter().filter_map(|(name, value)| {
-            let value = value.to_str().ok()?;
-            Some((name.as_str().to_owned(), serde_json::json!(value)))
-        });
+        let pairs = answered.answer.headers.iter();
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), serde_json::json!(value)));
         pairs.collect::<serde_json::Map<_, _>>()
     });
     serde_json::json!({

@@ -1,23 +1,21 @@
 //! How a request is allowed: by key, by a shared access signature, by a token, or not at all.
 
-use smalt_protocol::signing::AccountKey;
 use smalt_protocol::signing::sas::SasTarget;
 use smalt_protocol::signing::sas::build::{AccountSas, ServiceSas};
-use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
+use smalt_protocol::signing::shared_key::Scheme;
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 
 use crate::replay::delegation;
-use crate::replay::uri::{Url, decode};
-use crate::replay::wire::{Headers, Request, Response};
+use crate::wire::access::{Account, FULL};
+use crate::wire::url::{Url, decode};
+use crate::wire::{Answer, Headers, Request};
 
-/// The end of the year 2099, in seconds since 1970: no run lasts longer.
-const EXPIRY_UNIX_S: u64 = 4_102_444_799;
 /// The summer of 2017: past.
 const PAST_UNIX_S: u64 = 1_500_000_000;
 /// What an account SAS of everything permits.
 pub const EVERYTHING: &str = "rwdlacuptfiy";
 /// A version of which every signature here is known.
-const SAS_VERSION: ApiVersion = ApiVersion::V2021_12_02;
+const SAS_VERSION: ApiVersion = FULL.version;
 /// A key that is no account's.
 const WRONG_KEY: &str = "d3Jvbmcga2V5IG9mIG5vYm9keSwgb25seSB0byBiZSByZWZ1c2Vk";
 
@@ -72,212 +70,158 @@ impl Auth {
     }
 }
 
-/// An account with its key.
-#[derive(Clone)]
-pub struct Account {
-    /// Its name.
-    pub name: String,
-    /// Its key.
-    pub key: AccountKey,
-}
-
-impl Account {
-    /// A query that permits this in the whole account, until the end of the century.
-    pub fn sas(&self, permissions: &str) -> String {
-        self.signed(permissions, EXPIRY_UNIX_S)
-    }
-
-    fn signed(&self, permissions: &str, expiry_unix_s: u64) -> String {
-        self.sign_sas(AccountSas {
-            permissions,
-            expiry: Timestamp::from_unix_s(expiry_unix_s),
-            ..self.full()
-        })
-    }
-
-    /// A signature that permits everything, until the end of the century.
-    fn full(&self) -> AccountSas<'_> {
-        AccountSas {
-            version: SAS_VERSION,
-            account: &self.name,
-            services: "bqt",
-            resource_types: "sco",
-            permissions: EVERYTHING,
-            start: None,
-            expiry: Timestamp::from_unix_s(EXPIRY_UNIX_S),
-            ip: "",
-            protocol: "https,http",
-            encryption_scope: "",
-        }
-    }
-
-    fn sign_sas(&self, sas: AccountSas<'_>) -> String {
-        sas.sign(self.key.as_bytes())
-    }
-
-    /// Signed queries by the names that cases have for them: one that permits everything, and
-    /// others that lack what their names say.
-    pub fn signatures(&self) -> [(&'static str, String); 9] {
-        let full = self.full();
-        let expired = Timestamp::from_unix_s(PAST_UNIX_S);
-        [
-            ("sas", full),
-            (
-                "sas:read",
-                AccountSas {
-                    permissions: "r",
-                    ..full
-                },
-            ),
-            (
-                "sas:list-only",
-                AccountSas {
-                    permissions: "l",
-                    ..full
-                },
-            ),
-            (
-                "sas:expired",
-                AccountSas {
-                    expiry: expired,
-                    ..full
-                },
-            ),
-            (
-                "sas:not-yet",
-                AccountSas {
-                    start: Some(full.expiry),
-                    ..full
-                },
-            ),
-            (
-                "sas:table-only",
-                AccountSas {
-                    services: "t",
-                    ..full
-                },
-            ),
-            (
-                "sas:service-only",
-                AccountSas {
-                    resource_types: "s",
-                    ..full
-                },
-            ),
-            (
-                "sas:elsewhere",
-                AccountSas {
-                    ip: "192.0.2.1",
-                    ..full
-                },
-            ),
-            (
-                "sas:https-only",
-                AccountSas {
-                    protocol: "https",
-                    ..full
-                },
-            ),
-        ]
-        .map(|(name, sas)| (name, self.sign_sas(sas)))
-    }
-
+impl Auth {
     /// Allows a request. `prefix` is what stands in front of the container in its path.
     pub fn allow(
         &self,
-        auth: &Auth,
+        account: &Account,
         service: Service,
         prefix: &str,
         now: Timestamp,
         request: &mut Request,
     ) {
-        let sas = match auth {
+        let sas = match self {
             Auth::Nobody => return,
             Auth::Token => {
                 let token = delegation::token(&unanswered(), now);
-                request
-                    .headers
-                    .push("authorization", format!("Bearer {token}"));
-                return;
+                let value = format!("Bearer {token}");
+                return request.headers.push("authorization", value);
             }
-            Auth::Key => return self.sign(Scheme::SharedKey, &self.key, service, request),
-            Auth::Lite => return self.sign(Scheme::SharedKeyLite, &self.key, service, request),
+            Auth::Key => return account.sign(Scheme::SharedKey, service, SAS_VERSION, request),
+            Auth::Lite => {
+                return account.sign(Scheme::SharedKeyLite, service, SAS_VERSION, request);
+            }
             Auth::WrongKey => {
-                if let Some(key) = AccountKey::parse(WRONG_KEY) {
-                    self.sign(Scheme::SharedKey, &key, service, request);
+                if let Some(stranger) = Account::new(&account.name, WRONG_KEY) {
+                    stranger.sign(Scheme::SharedKey, service, SAS_VERSION, request);
                 }
                 return;
             }
-            Auth::AccountSas(permissions) => self.sas(permissions),
-            Auth::ExpiredSas => self.signed(EVERYTHING, PAST_UNIX_S),
-            Auth::ContainerSas(_) | Auth::BlobSas(_) | Auth::Policy(_) => {
-                self.service_sas(auth, service, prefix, &request.url)
+            Auth::AccountSas(permissions) => sas(account, permissions),
+            Auth::ExpiredSas => account.sas(AccountSas {
+                permissions: EVERYTHING,
+                expiry: Timestamp::from_unix_s(PAST_UNIX_S),
+                ..FULL
+            }),
+            Auth::ContainerSas(permissions) => service_sas(
+                account,
+                service,
+                below(prefix, &request.url, false),
+                permissions,
+                "",
+            ),
+            Auth::BlobSas(permissions) => service_sas(
+                account,
+                service,
+                below(prefix, &request.url, true),
+                permissions,
+                "",
+            ),
+            Auth::Policy(id) => {
+                service_sas(account, service, below(prefix, &request.url, false), "", id)
             }
         };
         let separator = if request.url.contains('?') { '&' } else { '?' };
         request.url = format!("{}{separator}{sas}", request.url);
     }
+}
 
-    fn service_sas(&self, auth: &Auth, service: Service, prefix: &str, url: &str) -> String {
-        let path = Url::parse(url).map(|url| url.path).unwrap_or_default();
-        let path = path.strip_prefix(prefix).unwrap_or(&path);
-        let path = decode(path.trim_start_matches('/'));
-        let (name, blob) = path.split_once('/').unwrap_or((&path, ""));
-        let (permissions, policy) = match auth {
-            Auth::ContainerSas(permissions) | Auth::BlobSas(permissions) => {
-                (permissions.as_str(), "")
-            }
-            Auth::Policy(id) => ("", id.as_str()),
-            _ => ("", ""),
-        };
-        let is_blob = matches!(auth, Auth::BlobSas(_));
-        let sas = ServiceSas {
-            version: SAS_VERSION,
-            target: SasTarget {
-                service,
-                account: &self.name,
-                name,
-                blob: is_blob.then_some(blob),
-                snapshot: "",
-            },
-            permissions,
-            start: None,
-            expiry: policy
-                .is_empty()
-                .then(|| Timestamp::from_unix_s(EXPIRY_UNIX_S)),
-            policy_id: policy,
-            ip: "",
-            protocol: "",
-            more: &[],
-        };
-        sas.sign(self.key.as_bytes())
-    }
+/// The query that permits this in the whole account.
+pub fn sas(account: &Account, permissions: &str) -> String {
+    account.sas(AccountSas {
+        permissions,
+        ..FULL
+    })
+}
 
-    /// Signs with a key of this account, or what claims to be one.
-    fn sign(&self, scheme: Scheme, key: &AccountKey, service: Service, request: &mut Request) {
-        let Some(url) = Url::parse(&request.url) else {
-            return;
-        };
-        let headers: Vec<(&str, &str)> = request.headers.iter().collect();
-        let version = request.headers.get("x-ms-version");
-        let input = SigningInput {
+/// Signed queries by the names that cases have for them: one that permits everything, and others
+/// that lack what their names say.
+pub fn signatures(account: &Account) -> [(&'static str, String); 9] {
+    let full = AccountSas {
+        permissions: EVERYTHING,
+        ..FULL
+    };
+    let permitting = |permissions| AccountSas {
+        permissions,
+        ..full
+    };
+    let expired = AccountSas {
+        expiry: Timestamp::from_unix_s(PAST_UNIX_S),
+        ..full
+    };
+    let not_yet = AccountSas {
+        start: Some(full.expiry),
+        ..full
+    };
+    let of_tables = AccountSas {
+        services: "t",
+        ..full
+    };
+    let of_services = AccountSas {
+        resource_types: "s",
+        ..full
+    };
+    let elsewhere = AccountSas {
+        ip: "192.0.2.1",
+        ..full
+    };
+    let by_https = AccountSas {
+        protocol: "https",
+        ..full
+    };
+    [
+        ("sas", full),
+        ("sas:read", permitting("r")),
+        ("sas:list-only", permitting("l")),
+        ("sas:expired", expired),
+        ("sas:not-yet", not_yet),
+        ("sas:table-only", of_tables),
+        ("sas:service-only", of_services),
+        ("sas:elsewhere", elsewhere),
+        ("sas:https-only", by_https),
+    ]
+    .map(|(name, sas)| (name, account.sas(sas)))
+}
+
+/// The container or queue of a URL and, if that is asked for, the blob.
+fn below(prefix: &str, url: &str, with_blob: bool) -> (String, Option<String>) {
+    let path = Url::parse(url).map(|url| url.path).unwrap_or_default();
+    let path = path.strip_prefix(prefix).unwrap_or(&path);
+    let path = decode(path.trim_start_matches('/'));
+    let (name, blob) = path.split_once('/').unwrap_or((&path, ""));
+    (name.to_owned(), with_blob.then(|| blob.to_owned()))
+}
+
+fn service_sas(
+    account: &Account,
+    service: Service,
+    (name, blob): (String, Option<String>),
+    permissions: &str,
+    policy_id: &str,
+) -> String {
+    let sas = ServiceSas {
+        version: SAS_VERSION,
+        target: SasTarget {
             service,
-            scheme,
-            version: version.and_then(ApiVersion::parse).unwrap_or(SAS_VERSION),
-            method: &request.method,
-            account: &self.name,
-            path: if url.path.is_empty() { "/" } else { &url.path },
-            query: &url.decoded_query(),
-            headers: &headers,
-        };
-        let value = authorization(&input, key.as_bytes());
-        request.headers.push("authorization", value);
-    }
+            account: &account.name,
+            name: &name,
+            blob: blob.as_deref(),
+            snapshot: "",
+        },
+        permissions,
+        start: None,
+        expiry: policy_id.is_empty().then_some(FULL.expiry),
+        policy_id,
+        ip: "",
+        protocol: "",
+        more: &[],
+    };
+    sas.sign(account.key.as_bytes())
 }
 
 /// No answer names the owner of a token here.
-fn unanswered() -> Response {
-    Response {
+fn unanswered() -> Answer {
+    Answer {
         status: 0,
         headers: Headers::default(),
         body: bytes::Bytes::new(),

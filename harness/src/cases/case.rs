@@ -8,60 +8,7 @@ use super::auth::Auth;
 use super::expect::Expect;
 use super::place::Place;
 use super::raw::Then;
-
-/// Something that a target can do, and a case may need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ability {
-    /// Its clock can be moved.
-    Clock,
-    /// What Azure keeps in its management plane can be set for the account.
-    Settings,
-    /// The properties of its services may be changed.
-    ServiceProperties,
-    /// It is asked by https.
-    Https,
-    /// It takes bearer tokens that nobody signed.
-    Tokens,
-    /// It fails on request.
-    Faults,
-    /// Nobody else uses the account.
-    WholeAccount,
-    /// It takes any bytes on a connection of their own.
-    Bytes,
-}
-
-impl Ability {
-    /// Reads one as a case names it.
-    pub fn parse(text: &str) -> Option<Ability> {
-        Some(match text {
-            "clock" => Ability::Clock,
-            "settings" => Ability::Settings,
-            "service-properties" => Ability::ServiceProperties,
-            "https" => Ability::Https,
-            "tokens" => Ability::Tokens,
-            "faults" => Ability::Faults,
-            "whole-account" => Ability::WholeAccount,
-            "bytes" => Ability::Bytes,
-            _ => return None,
-        })
-    }
-
-    /// What a target lacks that does not have it: the reason why a case was left out.
-    pub const fn lacking(self) -> &'static str {
-        match self {
-            Ability::Clock => "takes time, and the clock of this target cannot be moved",
-            Ability::Settings => "needs settings of the account that this target cannot be given",
-            Ability::ServiceProperties => {
-                "changes properties of the service, which --allow-service-properties permits"
-            }
-            Ability::Https => "is asked by https only, and this target listens for http",
-            Ability::Tokens => "needs a token that this target takes",
-            Ability::Faults => "needs faults on request",
-            Ability::WholeAccount => "needs an account that nobody else uses",
-            Ability::Bytes => "is sent on a bare connection, which this target does not have",
-        }
-    }
-}
+use crate::target::Ability;
 
 /// How the bytes of a request are made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::auth::redacted;
 use super::case::{Step, Wire};
 use super::expect::{Aspect, Expect};
 use super::place::Place;
-use crate::replay::wire::Response;
+use crate::wire::Answer;
 
 /// Longest piece of a body that a report shows.
 const SHOWN_CHARS_MAX: usize = 300;
@@ -96,7 +96,7 @@ fn states(step: &Step, header: &str) -> bool {
 
 /// What every answer must be, whatever was asked. Source: *Status and error codes*, and the
 /// response headers that the page of each operation lists.
-pub(super) fn common(step: &Step, answer: &Response) -> Vec<Check> {
+pub(super) fn common(step: &Step, answer: &Answer) -> Vec<Check> {
     let mut checks = Vec::new();
     if step.wire != Wire::Client {
         return checks;
@@ -142,7 +142,7 @@ pub(super) fn common(step: &Step, answer: &Response) -> Vec<Check> {
 
 /// What is wrong with the code in the document of a refusal: it must be that of the header, which
 /// the Table service alone does without.
-fn unlike_its_header(step: &Step, answer: &Response) -> Option<String> {
+fn unlike_its_header(step: &Step, answer: &Answer) -> Option<String> {
     if step.service == Service::Table {
         let has_code = answer.error_code().is_some();
         return (!has_code).then(|| "no code in the document".to_owned());
@@ -189,7 +189,7 @@ pub(super) fn failed(step: &Step, request: String, problem: &str) -> Called {
 }
 
 /// Status and error code.
-pub fn shown(answer: &Response) -> String {
+pub fn shown(answer: &Answer) -> String {
     let code = answer.error_code().unwrap_or_default();
     format!("{} {code}", answer.status).trim_end().to_owned()
 }

@@ -1,13 +1,12 @@
 //! The command `harness conform`.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use smalt::Clock;
 use tokio::time::Instant;
 
@@ -16,20 +15,16 @@ use super::ledger::{self, Deviation};
 use super::options::Options;
 use super::report::{FORMAT, Of, Report, html, markdown, text};
 use super::suite::{self, Plan};
-use super::target::probe;
-use super::target::start::{self, Allowed, Started};
 use super::{commit, faults, file, traces};
+use crate::diff::side;
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
-use crate::replay::hosts::account_key_base64;
-use crate::replay::target::http::OverHttp;
 use crate::servers::files;
-use crate::servers::smalt::{Launch, binary};
+use crate::target::start::{self, Allowed, Started};
+use crate::target::{Target as _, probe};
 
 /// What an account's connection string is named by.
 const VARIABLE: &str = "env:";
-/// The accounts of our traces.
-const TRACED: [&str; 2] = ["account", "account2"];
 
 /// The command: runs the suite against every target, prints a summary, writes reports.
 ///
@@ -114,7 +109,7 @@ async fn one(
     let begun = Instant::now();
     let location = tempfile::tempdir()?;
     let started = begin(options, name, location.path()).await?;
-    let target = started.target();
+    let target = &started.target;
     probe(target).await.map_err(anyhow::Error::msg)?;
     let with_faults = !options.no_faults && target.about().lacks(faults::NEEDS).is_none();
     let cells = if with_faults {
@@ -147,7 +142,7 @@ async fn one(
     if name == "smalt" && !options.no_traces && options.only.is_none() {
         of.traces = Some(replayed(options, location.path()).await?);
     }
-    started.end().await?;
+    started.target.end().await?;
     of.seconds = begun.elapsed().as_secs_f64();
     Ok(of)
 }
@@ -171,34 +166,19 @@ async fn begin(options: &Options, name: &str, location: &Path) -> anyhow::Result
 
 /// The traces, against a `smalt` of their own: they bring their clock and their accounts.
 async fn replayed(options: &Options, location: &Path) -> anyhow::Result<Vec<traces::Row>> {
-    let accounts = TRACED.map(|name| format!("{name}:{}", account_key_base64(name)));
-    let flags = ["--inMemoryPersistence", "--strictSkew", "--accounts"];
-    let mut flags: Vec<String> = flags.map(str::to_owned).to_vec();
-    flags.push(accounts.join(";"));
-    let launch = Launch {
-        binary: binary(options.smalt.as_deref())?,
-        location: location.join("traces"),
-        flags,
-    };
-    let server = launch.start().await?;
-    let addresses = [server.blob, server.queue, server.table, server.control];
-    let target = Arc::new(OverHttp::of(addresses.map(|address| address.to_string())));
-    let rows = traces::replay(&options.traces, target).await?;
+    let server = side::smalt(options.smalt.as_deref(), &location.join("traces")).await?;
+    let server = Arc::new(server);
+    let rows = traces::replay(&options.traces, server).await?;
     let dir = options.traces.display();
     anyhow::ensure!(
         !rows.is_empty(),
         "no trace in {dir}: --no-traces leaves them out"
     );
-    server.kill().await?;
     Ok(rows)
 }
 
 fn bar(length: usize, name: &str) -> ProgressBar {
-    let bar = ProgressBar::new(length as u64).with_message(name.to_owned());
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    bar
+    ProgressBar::new(length as u64).with_message(name.to_owned())
 }
 
 /// `conform-` and the time: no two runs share a name, and what a run left can be told.

@@ -22,7 +22,7 @@ use smalt_protocol::Timestamp;
 
 use super::place::Place;
 use super::values::{Values, ValuesError};
-use crate::replay::wire::Response;
+use crate::wire::Answer;
 
 /// What an expectation is about, each counted on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -221,7 +221,7 @@ impl Expect {
     ///
     /// # Errors
     /// When the expectation names a value that was never kept.
-    pub fn judge(&self, answer: &Response, values: &Values) -> Result<Option<String>, ValuesError> {
+    pub fn judge(&self, answer: &Answer, values: &Values) -> Result<Option<String>, ValuesError> {
         let found = self.place.value(answer);
         let text = || found.clone().unwrap_or_else(|| "nothing".to_owned());
         let holds = match &self.test {
@@ -315,8 +315,8 @@ mod tests {
 
     use super::*;
 
-    fn answer() -> Response {
-        Response {
+    fn answer() -> Answer {
+        Answer {
             status: 200,
             headers: [
                 ("etag", "\"0x1\""),

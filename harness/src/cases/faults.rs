@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use serde::{Deserialize, Serialize};
 use smalt::faults::{Fault, Rule};
 
-use super::case::{Ability, Case, Step};
+use super::case::{Case, Step};
 use super::checks::{Called, Outcome, shown};
 use super::expect::Aspect;
 use super::play::Player;
 use super::suite::{self, Plan};
-use super::target::{Target, TargetError};
-use crate::replay::wire::{Request, Response};
+use crate::target::{Ability, Target, TargetError};
+use crate::wire::{Answer, Request};
 
 /// Seconds that a refusal asks to wait.
 const RETRY_AFTER_S: u64 = 1;
@@ -87,7 +87,7 @@ impl Kind {
     }
 
     /// Whether the first answer is what this fault makes of it. `None` when there was no answer.
-    fn shows(self, first: Option<&Response>, called: Option<&Called>) -> bool {
+    fn shows(self, first: Option<&Answer>, called: Option<&Called>) -> bool {
         let refused = |status, code: &str| {
             first.is_some_and(|answer| {
                 answer.status == status && answer.error_code().as_deref() == Some(code)
@@ -246,7 +246,7 @@ async fn faulted(
     player: &mut Player<'_>,
     step: &Step,
     kind: Kind,
-) -> Result<(Option<Response>, u64), String> {
+) -> Result<(Option<Answer>, u64), String> {
     let request: Request = player.ready(step).await?;
     let rule = Rule {
         operation: step.operation_id().to_owned(),

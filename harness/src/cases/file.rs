@@ -185,8 +185,8 @@ fn one(area: &str, title: &str, of_file: &Said, blocks: &[Block]) -> Result<Case
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Ability;
     use super::*;
+    use crate::target::Ability;
 
     const TEXT: &str = "@service blob
 @source Put Blob

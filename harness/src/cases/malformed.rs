@@ -6,23 +6,22 @@
 //! - the server still answers, and the blob, the message and the entity that were there are
 //!   untouched (`fixtures/cases/subject.case` makes them, and looks at them).
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use anyhow::Context as _;
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::case::Case;
 use super::checks::{Called, Outcome};
 use super::file;
 use super::play::Player;
-use super::target::server::Server;
-use super::target::start;
 use super::values::Values;
-use crate::servers::ServerError;
-use crate::servers::smalt::{Launch, Smalt, binary, state};
+use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::target::About;
+use crate::target::server::Server;
 
 /// What the cases are about: one case makes it, the other looks at it.
 const SUBJECT: &str = include_str!("../../../fixtures/cases/subject.case");
@@ -58,7 +57,6 @@ pub type Addresses = [SocketAddr; 4];
 /// A server under test.
 pub struct Runner {
     target: Server,
-    control: SocketAddr,
     values: Values,
     /// What the cases may not change, looked at.
     untouched: Case,
@@ -71,14 +69,14 @@ impl Runner {
     /// # Errors
     /// When the server refuses, or its control endpoint does not tell what is stored.
     pub async fn begin([blob, queue, table, control]: Addresses) -> anyhow::Result<Self> {
-        let about = start::emulator(("smalt", ""), "http", [blob, queue, table])?;
+        let authorities = [blob, queue, table].map(|address| address.to_string());
+        let about = About::by_path("smalt", "http", authorities);
         let mut cases = file::parse("subject", SUBJECT)?.into_iter();
         let (Some(made), Some(untouched)) = (cases.next(), cases.next()) else {
             anyhow::bail!("subject.case has two cases");
         };
         let mut runner = Runner {
-            target: Server::at(about, Some(control))?,
-            control,
+            target: Server::at(about).controlled(&control.to_string())?,
             values: Values::default(),
             untouched,
             stored: Value::Null,
@@ -89,7 +87,7 @@ impl Runner {
         }
         unmet(player.steps().await).map_err(anyhow::Error::msg)?;
         runner.values = player.values;
-        runner.stored = state(control).await?;
+        runner.stored = runner.state().await?;
         Ok(runner)
     }
 
@@ -101,14 +99,19 @@ impl Runner {
         self.play(case).await?;
         let harmed = |problem: String| format!("afterwards: {problem}");
         self.play(&self.untouched).await.map_err(harmed)?;
-        let stored = state(self.control).await;
-        let stored = stored.map_err(|error: ServerError| harmed(error.to_string()))?;
+        let stored = self.state().await;
+        let stored = stored.map_err(|error| harmed(error.to_string()))?;
         if stored != self.stored {
             // Told of once: the next cases are held against what is there now.
             self.stored = stored;
             return Err(harmed("something was stored".to_owned()));
         }
         Ok(())
+    }
+
+    async fn state(&self) -> anyhow::Result<Value> {
+        let control = self.target.control().context("no control endpoint")?;
+        Ok(control.state().await?)
     }
 
     async fn play(&self, case: &Case) -> Result<(), String> {
@@ -175,9 +178,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let mut runner = Runner::begin(addresses).await?;
     let bar = ProgressBar::new(cases.len() as u64);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let mut wrong = 0;
     for case in &cases {
         let outcome = runner.run(case).await;
@@ -197,7 +197,7 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         cases.len()
     );
     if let Some(mut server) = server {
-        anyhow::ensure!(server.is_running(), "the server has ended");
+        anyhow::ensure!(server.process.is_running(), "the server has ended");
         server.kill().await?;
     }
     Ok(if wrong == 0 && !cases.is_empty() {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use smalt_protocol::xml::read::read_document;
 
-use crate::replay::wire::Response;
+use crate::wire::Answer;
 
 /// Elements of the largest document that a case asks for.
 const ELEMENTS_MAX: usize = 100_000;
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// The value that stands there.
-    pub fn value(&self, answer: &Response) -> Option<String> {
+    pub fn value(&self, answer: &Answer) -> Option<String> {
         match self {
             Place::Status => Some(answer.status.to_string()),
             Place::Code => answer.error_code(),
@@ -48,7 +48,7 @@ impl Place {
     }
 
     /// All values that stand there.
-    pub fn values(&self, answer: &Response) -> Vec<String> {
+    pub fn values(&self, answer: &Answer) -> Vec<String> {
         match self {
             Place::Element(path) => elements(answer, path),
             place => place.value(answer).into_iter().collect(),
@@ -56,7 +56,7 @@ impl Place {
     }
 
     /// How many values stand there: elements, headers, or bytes of the body.
-    pub fn count(&self, answer: &Response) -> usize {
+    pub fn count(&self, answer: &Answer) -> usize {
         match self {
             Place::Status => 1,
             Place::Code => usize::from(answer.error_code().is_some()),
@@ -69,7 +69,7 @@ impl Place {
 
 /// The texts of the elements of this path. A step without a number means the first of its name,
 /// but for the last, which means all.
-fn elements(answer: &Response, path: &str) -> Vec<String> {
+fn elements(answer: &Answer, path: &str) -> Vec<String> {
     if answer.body.starts_with(b"{") {
         return members(&answer.body, path);
     }
@@ -168,7 +168,7 @@ mod tests {
     /// A place finds what stands there, and nothing where nothing stands.
     #[test]
     fn places_are_found() {
-        let answer = Response {
+        let answer = Answer {
             status: 409,
             headers: [("ETag", "\"1\""), ("x-ms-error-code", "A")]
                 .into_iter()
@@ -189,7 +189,7 @@ mod tests {
         ] {
             assert_eq!(value(text).as_deref(), expected, "{text}");
         }
-        let json = Response {
+        let json = Answer {
             body: Bytes::from_static(br#"{"a.b":{"c":1},"value":[{"N":"one"},{"N":"two"}]}"#),
             ..answer.clone()
         };

@@ -3,7 +3,7 @@
 //! Values that every case has: `{c}`, `{c2}`, `{q}`, `{q2}`, `{t}`, `{t2}` (names of its own),
 //! `{account}`, `{blob}`, `{queue}` and `{table}` (base URLs), `{path}` (what stands in front of a
 //! container in a path of the blob service), and signed queries
-//! ([`super::auth::Account::signatures`]). A request under `@bytes` has `{host}`, too.
+//! ([`super::auth::signatures`]). A request under `@bytes` has `{host}`, too.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use smalt::faults::Rule;
 use smalt_protocol::{Service, Timestamp};
 
-use super::auth::{Auth, redacted};
+use super::auth::{self, Auth, redacted};
 use super::case::{Case, PLACES, Step, VERSION, Wire};
 use super::checks::Outcome;
 use super::checks::{Called, Check, blocked, brief, check, common, failed, shown};
-use super::target::{Target, TargetError};
 use super::values::Values;
 use super::verbatim;
-use crate::replay::wire::{Headers, Request, Response};
+use crate::target::{Target, TargetError};
+use crate::wire::{Answer, Headers, Request};
 
 /// What the secondary endpoint adds to the account's name.
 const SECONDARY: &str = "-secondary";
@@ -50,7 +50,7 @@ impl<'a> Player<'a> {
         values.keep("queue", &about.queue);
         values.keep("table", &about.table);
         values.keep("path", about.prefix(Service::Blob));
-        for (name, query) in about.account.signatures() {
+        for (name, query) in auth::signatures(&about.account) {
             values.keep(name, query);
         }
         values.see(target.now());
@@ -171,7 +171,7 @@ impl<'a> Player<'a> {
     }
 
     /// The checks of an answer; values are kept.
-    pub fn judge(&mut self, step: &Step, request: String, answer: &Response) -> Called {
+    pub fn judge(&mut self, step: &Step, request: String, answer: &Answer) -> Called {
         let mut checks: Vec<Check> = step
             .expects
             .iter()
@@ -257,9 +257,8 @@ impl<'a> Player<'a> {
         };
         let service_now = self.values.now().unwrap_or(now);
         let prefix = about.prefix(service);
-        about
-            .account
-            .allow(how.auth, service, prefix, service_now, &mut request);
+        how.auth
+            .allow(&about.account, service, prefix, service_now, &mut request);
         request
     }
 
@@ -267,7 +266,7 @@ impl<'a> Player<'a> {
     ///
     /// # Errors
     /// As the target.
-    pub async fn send(&mut self, request: Request) -> Result<Response, TargetError> {
+    pub async fn send(&mut self, request: Request) -> Result<Answer, TargetError> {
         let answer = self.target.call(request).await?;
         let date = answer.headers.get("date");
         if let Some(date) = date.and_then(Timestamp::parse_rfc1123) {
@@ -277,7 +276,7 @@ impl<'a> Player<'a> {
     }
 
     /// A request of the runner itself: a container, queue or table is made or removed.
-    async fn plain(&mut self, method: &'static str, place: &str) -> Result<Response, TargetError> {
+    async fn plain(&mut self, method: &'static str, place: &str) -> Result<Answer, TargetError> {
         if kept_by(place) == Service::Table {
             return self.plain_table(method, place).await;
         }
@@ -288,7 +287,7 @@ impl<'a> Player<'a> {
         &mut self,
         method: &'static str,
         place: &str,
-    ) -> Result<Response, TargetError> {
+    ) -> Result<Answer, TargetError> {
         let name = self.own(place);
         let (method, path, body) = match method {
             "PUT" => {
@@ -315,7 +314,7 @@ impl<'a> Player<'a> {
         place: &str,
         query: &str,
         headers: &[(&str, String)],
-    ) -> Result<Response, TargetError> {
+    ) -> Result<Answer, TargetError> {
         let kind = match kept_by(place) {
             Service::Blob => "?restype=container",
             _ => "?",
@@ -398,6 +397,6 @@ fn went_otherwise(step: &Step, status: u16) -> bool {
     matters && step.succeeds() != (status < 300)
 }
 
-fn status_of(answer: &Result<Response, TargetError>) -> u16 {
+fn status_of(answer: &Result<Answer, TargetError>) -> u16 {
     answer.as_ref().map_or(0, |answer| answer.status)
 }

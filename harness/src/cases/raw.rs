@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 
-use crate::replay::wire::{Headers, Response};
+use crate::wire::{Answer, Headers};
 
 /// Longest wait for an answer or the end of the connection. The server's own bounds are shorter.
 pub const HANG: Duration = Duration::from_secs(15);
@@ -41,7 +41,7 @@ pub enum RawError {
 ///
 /// # Errors
 /// When nobody listens, or nothing comes back in time.
-pub async fn exchange(authority: &str, bytes: Vec<u8>, then: Then) -> Result<Response, RawError> {
+pub async fn exchange(authority: &str, bytes: Vec<u8>, then: Then) -> Result<Answer, RawError> {
     let stream = TcpStream::connect(authority)
         .await
         .map_err(RawError::Connect)?;
@@ -121,20 +121,20 @@ fn status(head: &str) -> u16 {
         .unwrap_or_default()
 }
 
-fn parse(bytes: &[u8]) -> Response {
+fn parse(bytes: &[u8]) -> Answer {
     let Some((head, body)) = split(bytes) else {
         return no_answer();
     };
     let lines = head.lines().filter_map(|line| line.split_once(':'));
-    Response {
+    Answer {
         status: status(&head),
         headers: lines.map(|(name, value)| (name, value.trim())).collect(),
         body: Bytes::copy_from_slice(body),
     }
 }
 
-fn no_answer() -> Response {
-    Response {
+fn no_answer() -> Answer {
+    Answer {
         status: 0,
         headers: Headers::default(),
         body: Bytes::new(),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::checks::{Outcome, Played};
 use super::faults::Hit;
-use super::target::About;
 use super::traces::Row;
+use crate::target::About;
 use tally::Tally;
 
 /// The format of the JSON report.

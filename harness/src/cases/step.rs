@@ -6,10 +6,11 @@ use smalt_protocol::Service;
 
 use super::auth::Auth;
 use super::block::{Block, unescaped};
-use super::case::{Ability, PLACES, Step, VERSION, Wire};
+use super::case::{PLACES, Step, VERSION, Wire};
 use super::expect::Expect;
 use super::place::Place;
 use super::raw::Then;
+use crate::target::Ability;
 
 /// Other values that every case has ([`super::play`]).
 const GIVEN: [&str; 8] = [
@@ -61,7 +62,10 @@ impl Said {
             "@version" => self.version = Some(value.to_owned()),
             "@by" => self.auth = Some(Auth::parse(value)?),
             "@needs" => {
-                let ability = |word| Ability::parse(word).ok_or(format!("{word} is no ability"));
+                let ability = |word: &str| {
+                    let named = serde_json::Value::from(word);
+                    serde_json::from_value(named).map_err(|_| format!("{word} is no ability"))
+                };
                 self.needs = words().map(ability).collect::<Result<_, _>>()?;
             }
             "@settings" => self.settings = Some(json(value)?),

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smalt_protocol::Service;
 
-use super::case::{Ability, Case, Step};
+use super::case::{Case, Step};
 use super::checks::Played;
 use super::file::{self, FileError};
 use super::place::Place;
 use super::play::{self, Player};
-use super::target::Target;
-use crate::replay::wire::{Request, Response};
+use crate::target::{Ability, Target};
+use crate::wire::{Answer, Request};
 
 /// Names and texts of files that are part of the harness.
 macro_rules! files {
@@ -178,7 +178,7 @@ const PROPERTIES_PATH: &str = "?restype=service&comp=properties";
 pub(super) async fn kept(
     player: &mut Player<'_>,
     scenario: &Case,
-) -> Result<Option<Response>, String> {
+) -> Result<Option<Answer>, String> {
     if !scenario.needs.contains(&Ability::ServiceProperties) {
         return Ok(None);
     }
@@ -193,7 +193,7 @@ pub(super) async fn kept(
 pub(super) async fn restored(
     player: &mut Player<'_>,
     scenario: &Case,
-    before: Option<Response>,
+    before: Option<Answer>,
 ) -> Result<(), String> {
     let Some(before) = before else {
         return Ok(());
@@ -213,7 +213,7 @@ async fn ask(
     service: Service,
     path: &str,
     body: Option<String>,
-) -> Result<Response, String> {
+) -> Result<Answer, String> {
     let method = if body.is_some() { "PUT" } else { "GET" };
     let step = Step::new(service, method, path);
     let request: Request = match body {

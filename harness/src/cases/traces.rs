@@ -11,7 +11,7 @@ use super::expect::Aspect;
 use crate::replay::compare;
 use crate::replay::corpus::{self, CorpusError};
 use crate::replay::player::{Outcome, play};
-use crate::replay::target::Target;
+use crate::target::Target;
 
 /// What came of one trace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

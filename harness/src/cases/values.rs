@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use smalt_protocol::Timestamp;
 
-use crate::replay::uri;
+use crate::wire::url;
 
 /// Characters of an unknown form that an error shows.
 const SHOWN_CHARS_MAX: usize = 40;
@@ -68,7 +68,7 @@ impl Values {
     /// As [`Values::text`].
     pub fn path(&self, text: &str) -> Result<String, ValuesError> {
         let bytes = expand(text, |form| {
-            let named = self.named.get(form).map(|value| uri::encode(value).into());
+            let named = self.named.get(form).map(|value| url::encode(value).into());
             named.or_else(|| self.replacement(form))
         })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -91,7 +91,7 @@ impl Values {
         }
         let (kind, rest) = form.split_once(':')?;
         match kind {
-            "url" => Some(uri::encode(self.named.get(rest)?).into_bytes()),
+            "url" => Some(url::encode(self.named.get(rest)?).into_bytes()),
             "hex" => {
                 let digits = rest.as_bytes().chunks(2);
                 digits

@@ -3,7 +3,7 @@
 use smalt_protocol::signing::shared_key::{Scheme, SigningInput, authorization};
 use smalt_protocol::{ApiVersion, uri};
 
-use super::auth::Auth;
+use super::auth::{self, Auth};
 use super::case::Step;
 use super::play::Player;
 use super::values::{Values, ValuesError};
@@ -19,7 +19,7 @@ pub(super) fn of(
 ) -> Result<Vec<u8>, ValuesError> {
     let about = player.target().about();
     let mut values = player.values.clone();
-    values.keep("host", about.authority(step.service));
+    values.keep("host", about.authority(step.service).unwrap_or_default());
     let body = step.body.as_deref().map(|body| values.bytes(body));
     let body = body.transpose()?.unwrap_or_default();
     if step.method == "RAW" {
@@ -31,7 +31,10 @@ pub(super) fn of(
     }
     if let Auth::AccountSas(permissions) = &step.auth {
         let separator = if path.contains('?') { '&' } else { '?' };
-        path = format!("{path}{separator}{}", about.account.sas(permissions));
+        path = format!(
+            "{path}{separator}{}",
+            auth::sas(&about.account, permissions)
+        );
     }
     let target = values.bytes(&path)?;
     let mut lines: Vec<Vec<u8>> = vec![values.bytes("Host: {host}")?];

@@ -19,7 +19,8 @@ use super::verify_queue;
 use super::wire::Client;
 use super::worker::{self, Order, Work};
 use crate::servers::ServerError;
-use crate::servers::smalt::{self, Launch, Smalt};
+use crate::servers::smalt::{Launch, Smalt};
+use crate::target::control::Control;
 
 /// Work before the kill, in milliseconds.
 const WORK_MS: std::ops::Range<u64> = 20..1_500;
@@ -184,10 +185,10 @@ impl Run {
             round.flaws.push(Flaw::new(Property::C6, text));
         }
         round.ready_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let first = smalt::state(server.control).await?;
+        let first = state(&server).await?;
         server.kill().await?;
         let server = self.launch.start().await?;
-        if smalt::state(server.control).await? != first {
+        if state(&server).await? != first {
             let text = "opening the store once more changed it".to_owned();
             round.flaws.push(Flaw::new(Property::C7, text));
         }
@@ -265,4 +266,10 @@ impl Check {
         verify_lease::lease(client, model, verified).await?;
         verify_queue::messages(client, model, unique, verified).await
     }
+}
+
+/// What a server holds.
+async fn state(server: &Smalt) -> Result<serde_json::Value, ServerError> {
+    let control = Control::at(&server.control.to_string())?;
+    Ok(control.state().await?)
 }

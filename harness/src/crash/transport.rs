@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request};
-use http_body_util::BodyExt as _;
+use http::Method;
 use smalt::{Emulator, body};
 
 use crate::servers::ServerError;
-use crate::servers::connection::{Answer, Connection};
+use crate::wire::Answer;
+use crate::wire::connection::{Connection, head};
 
 /// Longest wait for an answer in process: nothing that is asked here takes a tenth of it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ impl Transport {
     ) -> Result<Answer, ServerError> {
         match self {
             Transport::Socket(connection, _) => {
-                connection.send(method, path, headers, content).await
+                Ok(connection.send(method, path, headers, content).await?)
             }
             Transport::InProcess(emulator, endpoint) => {
                 let call = within(emulator, endpoint, (method, path), headers, content.into());
@@ -66,24 +66,9 @@ async fn within(
     headers: &[(&'static str, &str)],
     content: Bytes,
 ) -> Result<Answer, ServerError> {
-    let mut request = Request::builder().uri(format!("{endpoint}{path}"));
-    if matches!(method, Method::PUT | Method::POST) {
-        // Azure refuses an upload without a length, even an empty one.
-        request = request.header("content-length", content.len());
-    }
-    request = request.method(method);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let request = request
-        .body(body::full(content))
-        .map_err(ServerError::call)?;
-    let response = emulator.call(request).await.map_err(ServerError::call)?;
-    let (head, body) = response.into_parts();
-    let body = body.collect().await.map_err(ServerError::call)?.to_bytes();
-    Ok(Answer {
-        status: head.status,
-        headers: head.headers,
-        body,
-    })
+    let uri = format!("{endpoint}{path}");
+    let request = head(method, &uri, headers, content.len()).body(body::full(content));
+    let request = request.map_err(ServerError::call)?;
+    let answer = emulator.call(request).await.map_err(ServerError::call)?;
+    Ok(Answer::read(answer).await?)
 }

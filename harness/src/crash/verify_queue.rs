@@ -101,7 +101,7 @@ pub(super) async fn receipts(
         };
         if let Some(replaced) = &message.replaced {
             let answer = client.try_delete_message(&id, replaced).await?;
-            if !matches!(answer.status.as_u16(), 400 | 404) {
+            if !matches!(answer.status, 400 | 404) {
                 let text = format!("message {id}: a replaced receipt was honoured");
                 verified.flaws.push(Flaw::new(Property::C4, text));
             }

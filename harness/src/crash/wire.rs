@@ -10,8 +10,9 @@ use smalt_protocol::xml::{Element, read_document};
 use super::content::Content;
 use super::transport::Transport;
 use crate::servers::ServerError;
-use crate::servers::access::Access;
-use crate::servers::connection::{Answer, Connection};
+use crate::wire::Answer;
+use crate::wire::access::Access;
+use crate::wire::connection::Connection;
 
 /// Where the services live by default; in process the port says which one is meant.
 const BLOB: &str = "http://127.0.0.1:10000";
@@ -151,7 +152,12 @@ impl Client {
         let sent = self
             .blobs
             .send(Method::PUT, &path, &headers, content.bytes());
-        Ok(sent.await?.expect(201)?.header("etag").to_owned())
+        Ok(sent
+            .await?
+            .expect(201)?
+            .header("etag")
+            .unwrap_or_default()
+            .to_owned())
     }
 
     /// Two of Put Block and a Put Block List: the ETag.
@@ -178,7 +184,12 @@ impl Client {
         let headers = [(MARK, mark.as_str())];
         let list = format!("<BlockList>{list}</BlockList>");
         let sent = self.blobs.send(Method::PUT, &path, &headers, list);
-        Ok(sent.await?.expect(201)?.header("etag").to_owned())
+        Ok(sent
+            .await?
+            .expect(201)?
+            .header("etag")
+            .unwrap_or_default()
+            .to_owned())
     }
 
     /// Lease Container with this action and id, whatever comes of it.
@@ -208,7 +219,12 @@ impl Client {
         let mark = mark.to_string();
         let headers = [(MARK, mark.as_str())];
         let sent = self.blobs.send(Method::PUT, &path, &headers, "");
-        Ok(sent.await?.expect(200)?.header("etag").to_owned())
+        Ok(sent
+            .await?
+            .expect(200)?
+            .header("etag")
+            .unwrap_or_default()
+            .to_owned())
     }
 
     /// Delete Blob.
@@ -218,7 +234,8 @@ impl Client {
     pub async fn delete_blob(&mut self, name: &str) -> Done<()> {
         let path = self.blob(name);
         let sent = self.blobs.send(Method::DELETE, &path, &[], "");
-        sent.await?.expect(202).map(drop)
+        sent.await?.expect(202)?;
+        Ok(())
     }
 
     /// Get Blob; `None` when it is not there.
@@ -228,13 +245,13 @@ impl Client {
     pub async fn get_blob(&mut self, name: &str) -> Done<Option<Read>> {
         let path = self.blob(name);
         let answer = self.blobs.send(Method::GET, &path, &[], "").await?;
-        if answer.status == 404 && answer.header("x-ms-error-code") == "BlobNotFound" {
+        if answer.status == 404 && answer.header("x-ms-error-code") == Some("BlobNotFound") {
             return Ok(None);
         }
         let answer = answer.expect(200)?;
         Ok(Some(Read {
-            etag: answer.header("etag").to_owned(),
-            mark: answer.header(MARK).parse().ok(),
+            etag: answer.header("etag").unwrap_or_default().to_owned(),
+            mark: answer.header(MARK).and_then(|mark| mark.parse().ok()),
             bytes: answer.body,
         }))
     }
@@ -297,6 +314,7 @@ impl Client {
             .await?
             .expect(204)?
             .header("x-ms-popreceipt")
+            .unwrap_or_default()
             .to_owned())
     }
 

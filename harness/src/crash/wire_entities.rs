@@ -10,8 +10,8 @@ use super::content::Content;
 use super::model::Change;
 use super::wire::{Client, Done};
 use crate::servers::ServerError;
-use crate::servers::access::ACCOUNT;
-use crate::servers::connection::Answer;
+use crate::wire::Answer;
+use crate::wire::access::ACCOUNT;
 
 /// The partition.
 const PARTITION: &str = "p";
@@ -51,7 +51,8 @@ impl Client {
         if made.status == 409 {
             return Ok(());
         }
-        made.expect(201).map(drop)
+        made.expect(201)?;
+        Ok(())
     }
 
     /// Changes entities, several in one transaction: their ETags, a deleted one's empty.
@@ -86,7 +87,11 @@ impl Client {
         }
         let body = body.unwrap_or_default();
         let sent = self.tables.send(method, &path, &headers, body).await?;
-        Ok(sent.expect(204)?.header("etag").to_owned())
+        Ok(sent
+            .expect(204)?
+            .header("etag")
+            .unwrap_or_default()
+            .to_owned())
     }
 
     async fn transaction(&mut self, changes: &[(String, Change)], mark: u64) -> Done<Vec<String>> {
@@ -136,7 +141,7 @@ impl Client {
         let headers = [DATA_SERVICE, ACCEPT];
         let sent = self.tables.send(Method::GET, &path, &headers, "").await?;
         let answer = sent.expect(200)?;
-        if !answer.header("x-ms-continuation-nextrowkey").is_empty() {
+        if answer.header("x-ms-continuation-nextrowkey").is_some() {
             return Err(ServerError::call("the partition has more than a page"));
         }
         let body: Json = serde_json::from_slice(&answer.body).map_err(ServerError::call)?;

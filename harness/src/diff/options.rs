@@ -1,12 +1,11 @@
 //! The command `harness diff`.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 
 use super::document;
 use super::finding::Lane;
@@ -198,9 +197,6 @@ async fn ask(options: &Options, ledger: &Ledger) -> anyhow::Result<(BTreeSet<Str
     }
     anyhow::ensure!(!asked.is_empty(), "there is nothing to ask");
     let bar = ProgressBar::new(asked.len() as u64);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let mut names = BTreeSet::from([right.name.clone()]);
     let mut seen = Seen::default();
     for script in asked {
@@ -233,7 +229,7 @@ async fn settled(
 ) -> Compared {
     let compared = run::compare(script, left, recording, right).await;
     let is_explained = |finding| ledger.explains(finding).is_some();
-    if right.keeps_time || compared.findings.iter().all(is_explained) {
+    if right.keeps_time() || compared.findings.iter().all(is_explained) {
         return compared;
     }
     run::compare(script, left, recording, right).await

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use smalt::Clock;
 
-use super::capture::Capture;
 use super::finding::{Finding, Place};
 use super::scripts::Script;
 use super::shift;
 use super::side::Standing;
 use crate::replay::player::{Outcome, Played, play};
 use crate::replay::recording::{Interaction, Recording};
-use crate::replay::uri::Url;
+use crate::traces::capture::Capture;
 use crate::traces::convert;
 use crate::traces::format::Trace;
+use crate::wire::url::Url;
 
 /// What came out of one script.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ fn goes_on(interaction: &Interaction) -> bool {
 /// Plays a recording on a side, at its own time or now, and keeps what the side says.
 async fn ask(recording: &Recording, seed: Option<u64>, side: &Standing) -> (Played, Trace) {
     let capture = Arc::new(Capture::of(side.target()));
-    let played = if side.keeps_time {
+    let played = if side.keeps_time() {
         play(capture.clone(), recording).await
     } else {
         let now = Clock::system().now();

@@ -9,8 +9,8 @@ use smalt_protocol::Timestamp;
 
 use crate::replay::dates;
 use crate::replay::recording::Recording;
-use crate::replay::uri::Url;
-use crate::replay::wire::Headers;
+use crate::wire::Headers;
+use crate::wire::url::Url;
 
 /// What stands before the time at which an entity changed.
 const TIMESTAMP: &str = "\"Timestamp\":\"";

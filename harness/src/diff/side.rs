@@ -1,22 +1,19 @@
 //! What stands on a side of the comparison.
 
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use crate::replay::hosts::account_key_base64;
-use crate::replay::target::Target;
-use crate::replay::target::http::OverHttp;
-use crate::replay::target::inproc::InProcess;
-use crate::replay::target::live::Live;
-use crate::replay::uri::Url;
-use crate::servers::ServerError;
-use crate::servers::azurite::{self, Azurite};
-use crate::servers::connection::Connection;
-use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::servers::{ServerError, azurite};
+use crate::target::in_process::InProcess;
+use crate::target::server::Server;
+use crate::target::{Ability, About, Target, start};
 use crate::traces::scrub::ACCOUNT;
+use crate::wire::endpoint::Endpoint;
+use crate::wire::url::Url;
+use crate::wire::{Headers, Request};
 
 /// What smalt is called in the ledger.
 pub const SMALT: &str = "smalt";
@@ -34,8 +31,8 @@ pub enum Side {
     Smalt,
     /// Azurite, started.
     Azurite,
-    /// A running server: host and port of its blob service, queue and table on the next ones.
-    Running(String, u16),
+    /// A running server: host and port of blob, queue, table and, of a smalt, control endpoint.
+    Running([String; 4]),
     /// A directory of traces: what a service answered once.
     Recorded(PathBuf),
 }
@@ -52,24 +49,10 @@ impl Side {
             "azurite" => return Ok(Side::Azurite),
             _ => {}
         }
-        let Some(url) = Url::parse(text) else {
+        if Url::parse(text).is_none() {
             return Ok(Side::Recorded(PathBuf::from(text)));
-        };
-        let port = url.authority.rsplit_once(':');
-        let (host, port) = port.ok_or_else(|| format!("{text} names no port"))?;
-        let port: u16 = port.parse().map_err(|_| format!("{text}: no port"))?;
-        let is_loopback = host == "localhost"
-            || host
-                .trim_matches(['[', ']'])
-                .parse()
-                .is_ok_and(|ip: IpAddr| ip.is_loopback());
-        if !is_loopback || url.scheme != "http" {
-            return Err(format!(
-                "{text}: both sides are emptied before every script, so only http on this \
-                 machine's loopback is asked"
-            ));
         }
-        Ok(Side::Running(host.to_owned(), port))
+        start::local_neighbours(text).map(Side::Running)
     }
 }
 
@@ -86,23 +69,9 @@ pub struct Binaries {
 pub struct Standing {
     /// [`SMALT`], [`AZURITE`] or `other`.
     pub name: String,
-    /// Whether its clock can be set: otherwise scripts are moved to now.
-    pub keeps_time: bool,
-    server: Server,
-}
-
-enum Server {
-    InProcess,
-    Asked(
-        Arc<dyn Target>,
-        #[expect(dead_code, reason = "ends with it")] Guard,
-    ),
-}
-
-enum Guard {
-    None,
-    Smalt(#[expect(dead_code, reason = "ends with it")] Box<(Smalt, TempDir)>),
-    Azurite(#[expect(dead_code, reason = "ends with it")] Box<Azurite>),
+    /// `None` for an emulator in this process: each script has one of its own.
+    server: Option<Arc<Server>>,
+    _home: Option<TempDir>,
 }
 
 impl Standing {
@@ -111,37 +80,49 @@ impl Standing {
     /// # Errors
     /// When it does not start or answer, or is a recording.
     pub async fn up(side: &Side, binaries: &Binaries) -> Result<Standing, ServerError> {
-        match side {
-            Side::InProcess => Ok(Standing {
-                name: SMALT.to_owned(),
-                keeps_time: true,
-                server: Server::InProcess,
-            }),
-            Side::Smalt => smalt(binaries.smalt.as_deref()).await,
+        let mut home = None;
+        let (name, server) = match side {
+            Side::InProcess => (SMALT, None),
+            Side::Smalt => {
+                let dir = tempfile::tempdir().map_err(ServerError::call)?;
+                let server = smalt(binaries.smalt.as_deref(), dir.path()).await?;
+                home = Some(dir);
+                (SMALT, Some(server))
+            }
             Side::Azurite => {
                 let binary = azurite::binary(binaries.azurite.as_deref())?;
-                let azurite = Azurite::start(&binary, &accounts()).await?;
-                let addresses = [azurite.blob, azurite.queue, azurite.table];
-                let live = Live::at(addresses.map(|address| address.to_string()));
-                Ok(Standing {
-                    name: AZURITE.to_owned(),
-                    keeps_time: false,
-                    server: Server::Asked(Arc::new(live), Guard::Azurite(Box::new(azurite))),
-                })
+                let server = start::azurite(&binary, Some(&accounts()), None).await?;
+                (AZURITE, Some(server))
             }
-            Side::Running(host, port) => running(host, *port).await,
-            Side::Recorded(dir) => Err(ServerError::Call(format!(
-                "{} holds recordings, which answer nothing: it can only be --left",
-                dir.display()
-            ))),
-        }
+            Side::Running(authorities) => {
+                let (name, server) = running(authorities.clone()).await?;
+                (name, Some(server))
+            }
+            Side::Recorded(dir) => {
+                return Err(ServerError::Call(format!(
+                    "{} holds recordings, which answer nothing: it can only be --left",
+                    dir.display()
+                )));
+            }
+        };
+        Ok(Standing {
+            name: name.to_owned(),
+            server: server.map(Arc::new),
+            _home: home,
+        })
+    }
+
+    /// Whether its clock can be set: otherwise scripts are moved to now.
+    pub fn keeps_time(&self) -> bool {
+        let mut about = self.server.iter().map(|server| server.about());
+        about.all(|about| about.can(Ability::Clock))
     }
 
     /// What is asked: one target for one script.
     pub fn target(&self) -> Arc<dyn Target> {
         match &self.server {
-            Server::InProcess => Arc::new(InProcess::default()),
-            Server::Asked(target, _) => Arc::clone(target),
+            None => Arc::new(InProcess::default()),
+            Some(server) => Arc::clone(server) as Arc<dyn Target>,
         }
     }
 }
@@ -152,71 +133,42 @@ pub fn accounts() -> String {
     ACCOUNTS.map(pair).join(";")
 }
 
-async fn smalt(named: Option<&Path>) -> Result<Standing, ServerError> {
-    let home = tempfile::tempdir().map_err(ServerError::call)?;
-    let flags = ["--inMemoryPersistence", "--strictSkew", "--accounts"];
-    let mut flags: Vec<String> = flags.map(str::to_owned).into();
-    flags.push(accounts());
-    let launch = Launch {
-        binary: binary(named)?,
-        location: home.path().to_owned(),
-        flags,
-    };
-    let smalt = launch.start().await?;
-    let [blob, queue, table, control] = [smalt.blob, smalt.queue, smalt.table, smalt.control];
-    let target = OverHttp::of([blob, queue, table, control].map(|address| address.to_string()));
-    Ok(Standing {
-        name: SMALT.to_owned(),
-        keeps_time: true,
-        server: Server::Asked(Arc::new(target), Guard::Smalt(Box::new((smalt, home)))),
-    })
+/// The binary `smalt` with the accounts of scripts.
+///
+/// # Errors
+/// When it does not start.
+pub async fn smalt(named: Option<&Path>, location: &Path) -> Result<Server, ServerError> {
+    let flags = ["--strictSkew", "--accounts", &accounts()];
+    let started = start::smalt(named, location, &flags).await;
+    started.map_err(ServerError::call)
 }
 
 /// A server that runs already, by what it says of itself.
-async fn running(host: &str, port: u16) -> Result<Standing, ServerError> {
-    let address = format!("{host}:{port}");
-    let socket = tokio::net::lookup_host(&address).await;
-    let socket = socket.map_err(ServerError::call)?.next();
-    let socket = socket.ok_or_else(|| ServerError::Call(format!("{address}: no address")))?;
-    let mut connection = Connection::open(socket).await?;
-    let answer = connection
-        .send(http::Method::GET, "/account?comp=list", &[], "")
-        .await?;
-    let server = answer.header("server").to_owned();
-    let (name, live) = if server.contains("Azurite") {
-        (AZURITE, true)
-    } else {
-        (
-            if clock_answers(socket).await {
-                SMALT
-            } else {
-                "other"
-            },
-            false,
-        )
+async fn running(
+    [blob, queue, table, control]: [String; 4],
+) -> Result<(&'static str, Server), ServerError> {
+    let request = Request {
+        method: "GET".to_owned(),
+        url: format!("http://{blob}/account?comp=list"),
+        headers: Headers::default(),
+        body: bytes::Bytes::new(),
     };
-    let next = |n: u16| format!("{host}:{}", port.saturating_add(n));
-    let (queue, table) = (next(1), next(2));
-    let target: Arc<dyn Target> = if live || name == "other" {
-        Arc::new(Live::at([address, queue, table]))
-    } else {
-        Arc::new(OverHttp::of([address, queue, table, next(3)]))
-    };
-    Ok(Standing {
-        name: name.to_owned(),
-        keeps_time: name == SMALT,
-        server: Server::Asked(target, Guard::None),
+    let endpoint = Endpoint::at(&format!("http://{blob}"))?;
+    let answer = endpoint.ask(&request).await?;
+    let about = About::by_path("server", "http", [blob, queue, table]);
+    if answer
+        .header("server")
+        .is_some_and(|server| server.contains("Azurite"))
+    {
+        return Ok((AZURITE, Server::at(about)));
+    }
+    let server = Server::at(about.clone()).controlled(&control);
+    let server = server.map_err(ServerError::call)?;
+    // Whether smalt's control endpoint is where it should be.
+    Ok(match server.control() {
+        Some(control) if control.answers().await.is_ok() => (SMALT, server),
+        _ => ("other", Server::at(about)),
     })
-}
-
-/// Whether smalt's control endpoint is where it should be.
-async fn clock_answers(mut blob: std::net::SocketAddr) -> bool {
-    blob.set_port(blob.port().saturating_add(3));
-    let Ok(mut connection) = Connection::open(blob).await else {
-        return false;
-    };
-    let answer = connection.send(http::Method::GET, "/clock", &[], "").await;
-    answer.is_ok_and(|answer| answer.status.as_u16() == 200)
 }
 
 #[cfg(test)]
@@ -226,7 +178,8 @@ mod tests {
     #[test]
     fn reads_sides_and_refuses_what_is_not_here() {
         assert_eq!(Side::parse("inproc"), Ok(Side::InProcess));
-        let running = Side::Running("127.0.0.1".to_owned(), 10_000);
+        let ports = [10_000, 10_001, 10_002, 10_003];
+        let running = Side::Running(ports.map(|port| format!("127.0.0.1:{port}")));
         assert_eq!(Side::parse("http://127.0.0.1:10000"), Ok(running));
         let recorded = Side::Recorded(PathBuf::from("fixtures/azurite"));
         assert_eq!(Side::parse("fixtures/azurite"), Ok(recorded));

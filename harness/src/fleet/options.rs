@@ -1,13 +1,12 @@
 //! The command `harness fleet`.
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
 use tokio::time::Instant;
 
@@ -130,9 +129,6 @@ pub(super) fn bar(total: u64, what: &'static str) -> ProgressBar {
     let template = "{prefix:6} {bar:30} {pos}/{len} {msg} ({elapsed}, {eta} to go)";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
-    }
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     bar.with_prefix(what)
 }

@@ -18,7 +18,7 @@ const DONE: Duration = Duration::from_secs(5);
 /// When the connection does not end, when an answer is a 5xx other than 501 and 505, or when what
 /// comes is not HTTP.
 pub fn sockets(input: &[u8]) {
-    runtime().block_on(async {
+    runtime(false).block_on(async {
         let served = serve(input).await;
         assert!(served.is_ok(), "{served:?}");
     });

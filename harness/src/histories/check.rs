@@ -10,8 +10,8 @@ use smalt_protocol::Timestamp;
 use super::documents::{self, Entry, Message};
 use super::names::Names;
 use super::run::Answered;
-use super::server::Answer;
 use crate::table_histories::answers;
+use crate::wire::Answer;
 
 /// Compares, and learns the texts of what the service made up.
 ///
@@ -109,8 +109,8 @@ fn same_debug<T: PartialEq + std::fmt::Debug>(
 /// User metadata of an answer.
 pub fn metadata(answer: &Answer) -> Metadata {
     let pairs = answer.headers.iter().filter_map(|(name, value)| {
-        let name = name.as_str().strip_prefix("x-ms-meta-")?;
-        Some((name.to_owned(), value.to_str().ok()?.to_owned()))
+        let name = name.strip_prefix("x-ms-meta-")?;
+        Some((name.to_owned(), value.to_owned()))
     });
     pairs.collect()
 }

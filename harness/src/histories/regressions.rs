@@ -32,13 +32,9 @@ pub fn again(path: &Path) -> anyhow::Result<usize> {
         server.set_time(START_S + exchange.t / 1_000);
         let answer = runtime.block_on(server.send(&request));
         let answer = answer.map_err(anyhow::Error::msg)?;
-        let text = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
-            let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            (name.as_str().to_owned(), value)
-        };
         let response = Response {
             status: answer.status,
-            headers: answer.headers.iter().map(text).collect(),
+            headers: answer.headers.pairs(),
             body: Body::of(&answer.body),
         };
         changed += usize::from(response.status != exchange.response.status);
@@ -91,7 +87,7 @@ mod tests {
 
     use super::*;
     use crate::replay::player::play;
-    use crate::replay::target::inproc::InProcess;
+    use crate::target::in_process::InProcess;
 
     /// Every one of them is answered now as it has to be.
     #[tokio::test]

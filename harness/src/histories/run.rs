@@ -18,9 +18,10 @@ use super::generate::{Step, is_listing};
 use super::invariants::{self, Watch};
 use super::names::Names;
 use super::render::{self, Request};
-use super::server::{Answer, START_S, Server};
+use super::server::{START_S, Server};
 use crate::table_histories::answers::{self, Seen};
 use crate::table_histories::{self, requests};
+use crate::wire::Answer;
 
 /// Pages that one listing may take: more is a marker that leads in a circle.
 const PAGES_MAX: usize = 100;

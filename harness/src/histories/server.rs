@@ -4,16 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName};
-use http_body_util::BodyExt as _;
 use smalt::{Clock, Config, Emulator};
 use smalt_protocol::{ApiVersion, Service, Timestamp};
 use tempfile::TempDir;
 
 use super::render::Request;
 use crate::bursts::schedule::pause;
-use crate::servers::access::Access;
 use crate::traces::scrub::Seen;
+use crate::wire::access::Access;
+use crate::wire::{Answer, Headers};
 
 /// When every history begins, in seconds of the Unix epoch.
 pub const START_S: u64 = 1_700_000_000;
@@ -26,30 +25,6 @@ const VERSION: ApiVersion = ApiVersion::V2021_12_02;
 const BLOB: &str = "http://127.0.0.1:10000";
 const QUEUE: &str = "http://127.0.0.1:10001";
 const TABLE: &str = "http://127.0.0.1:10002";
-
-/// An answer, read whole.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Status.
-    pub status: u16,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// Body.
-    pub body: Bytes,
-}
-
-impl Answer {
-    /// A header as text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).and_then(|value| value.to_str().ok())
-    }
-
-    /// Status and error code.
-    pub fn summary(&self) -> String {
-        let code = self.header("x-ms-error-code").unwrap_or_default();
-        format!("{} {code}", self.status).trim_end().to_owned()
-    }
-}
 
 /// What was said, in the order of the answers.
 pub type Log = Arc<Mutex<Vec<Seen>>>;
@@ -209,13 +184,8 @@ impl Server {
             // The answer is.
             pause().await;
         }
-        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
-        let body = body.collect().await.map_err(|error| error.to_string())?;
-        let answer = Answer {
-            status: head.status.as_u16(),
-            headers: head.headers,
-            body: body.to_bytes(),
-        };
+        let response = response.map_err(|error| error.to_string())?;
+        let answer = Answer::read(response).await.map_err(|e| e.to_string())?;
         if let (Some(log), Some((method, uri, headers))) = (&self.log, sent) {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             let now_s = self.clock.now().unix_s();
@@ -227,23 +197,15 @@ impl Server {
                     .path_and_query()
                     .map(ToString::to_string)
                     .unwrap_or_default(),
-                request_headers: pairs(&headers),
+                request_headers: Headers::from(&headers).pairs(),
                 request_body: Bytes::from(request.body.clone()),
                 status: answer.status,
-                response_headers: pairs(&answer.headers),
+                response_headers: answer.headers.pairs(),
                 response_body: answer.body.clone(),
             });
         }
         Ok(answer)
     }
-}
-
-fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
-    let text = |(name, value): (&HeaderName, &http::HeaderValue)| {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        (name.as_str().to_owned(), value)
-    };
-    headers.iter().map(text).collect()
 }
 
 /// A second of the model. Times that the service shows are whole seconds, its clock never is: a

@@ -13,10 +13,10 @@ use super::suite;
 use crate::bursts;
 use crate::replay::corpus;
 use crate::replay::player::{Outcome, play};
-use crate::replay::target::inproc::InProcess;
 use crate::scenario::campaign::{self, Scenario};
 use crate::scenario::listen::Listen;
 use crate::scenario::sweep::Sweep;
+use crate::target::in_process::InProcess;
 
 /// Histories in memory.
 const HISTORIES: u64 = 20_000;
@@ -110,7 +110,7 @@ impl Check {
 pub struct Places {
     /// The recorded traces.
     pub traces: PathBuf,
-    /// Tests of packages, built with the feature.
+    /// Tests of packages, built with the bugs.
     pub tests: Vec<Tests>,
 }
 

@@ -38,8 +38,7 @@ pub struct Options {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
-    /// Tests of a package, built with its feature `planted`: ci/planted.sh finds them. May be given
-    /// often.
+    /// Tests of a package, built with the bugs: ci/planted.sh finds them. May be given often.
     #[arg(long, value_name = "PACKAGE=FILE", value_parser = Tests::parse)]
     tests: Vec<Tests>,
     /// The directory of the recorded traces.
@@ -53,9 +52,8 @@ pub struct Options {
 }
 
 /// How to have the bugs built in.
-const HOW: &str = "this harness was built without planted bugs: run ci/planted.sh, or \
-                   CARGO_TARGET_DIR=target/planted \
-                   cargo run -p smalt-harness --features planted -- planted";
+const HOW: &str = "this harness has no planted bugs: run ci/planted.sh, which builds one of a copy \
+                   that has them";
 
 fn area(name: &str) -> Result<Area, String> {
     let found = Area::ALL.into_iter().find(|area| area.name() == name);
@@ -73,7 +71,7 @@ pub fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    if !cfg!(feature = "planted") {
+    if !smalt_planted::IS_SWITCHED {
         eprintln!("{HOW}");
         return Ok(ExitCode::FAILURE);
     }
@@ -129,13 +127,13 @@ fn tasks(options: &Options) -> anyhow::Result<Vec<Task>> {
     for id in &options.only {
         anyhow::ensure!(
             smalt_planted::find(id).is_some(),
-            "no planted bug is called {id}; --list names them"
+            "unknown bug `{id}`; run `harness planted --list`"
         );
     }
     let is_wanted = |task: &Task| match task {
         Task::Bug(area, bug) => {
             options.area.is_none_or(|wanted| wanted == *area)
-                && (options.only.is_empty() || options.only.iter().any(|id| id == bug.id))
+                && (options.only.is_empty() || options.only.contains(&bug.id))
         }
         _ => false,
     };
@@ -146,7 +144,7 @@ fn tasks(options: &Options) -> anyhow::Result<Vec<Task>> {
     if options.only.is_empty() {
         for task in &planted {
             if let Task::Bug(_, bug) = task {
-                checks.extend(bug.caught_by);
+                checks.extend(&bug.caught_by);
             }
         }
     }

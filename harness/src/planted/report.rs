@@ -60,7 +60,7 @@ pub fn markdown(all: &[Done]) -> String {
 pub fn json(all: &[Done]) -> Value {
     let rows = all.iter().map(|done| {
         let (area, wrong, source) = match done.task {
-            Task::Bug(area, bug) => (area.name(), bug.wrong, bug.source),
+            Task::Bug(area, bug) => (area.name(), &*bug.wrong, &*bug.source),
             Task::Control(_) => ("control", "Nothing.", ""),
             Task::Canary => ("canary", "Everything.", ""),
         };

@@ -30,7 +30,7 @@ impl Task {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Task::Bug(_, bug) => bug.id,
+            Task::Bug(_, bug) => &bug.id,
             Task::Control(detector) => detector.name(),
             Task::Canary => Check::Canary.name(),
         }
@@ -46,7 +46,7 @@ impl Task {
 
     fn bug(self) -> Option<&'static str> {
         match self {
-            Task::Bug(_, bug) => Some(bug.id),
+            Task::Bug(_, bug) => Some(&bug.id),
             Task::Control(_) | Task::Canary => None,
         }
     }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::corpus::CorpusError;
-use super::hosts::Hosts;
+use super::hosts::{Addressing, Hosts, account};
+use super::mirror::Mirror;
 use super::recording::Recording;
-use super::target::http::OverHttp;
-use super::target::inproc::InProcess;
-use super::target::live::Live;
-use super::target::mirror::Mirror;
-use super::target::restarted::Restarted;
-use super::target::{Target, TargetError};
+use super::restarted::Restarted;
 use crate::servers::{ServerError, azurite};
+use crate::target::in_process::InProcess;
+use crate::target::server::Server;
+use crate::target::{About, Target, TargetError, emptied, start};
+use crate::wire::access::Account;
 
 /// Recordings that are played at the same time in process; a server has one clock and one state for
 /// all.
@@ -27,10 +27,8 @@ pub enum Chosen {
     InProcess,
     /// What answers as recorded.
     Mirror,
-    /// A smalt whose control endpoint sets clock and state.
-    Controlled(Arc<OverHttp>),
-    /// A server that goes by its own clock.
-    Live(Arc<Live>),
+    /// A server that runs already, with its control endpoint or by its own clock.
+    Running(Arc<Server>),
     /// Azurite, started for this.
     Azurite(Arc<Mutex<Restarted>>),
 }
@@ -108,7 +106,7 @@ impl Chosen {
     pub fn tasks(&self) -> usize {
         match self {
             Chosen::InProcess | Chosen::Mirror => TASKS_IN_PROCESS,
-            Chosen::Controlled(_) | Chosen::Live(_) | Chosen::Azurite(_) => 1,
+            Chosen::Running(_) | Chosen::Azurite(_) => 1,
         }
     }
 
@@ -120,16 +118,10 @@ impl Chosen {
         Ok(match self {
             Chosen::InProcess => Arc::new(InProcess::default()),
             Chosen::Mirror => Arc::new(Mirror::of(recording)),
-            Chosen::Controlled(server) => Arc::clone(server) as Arc<dyn Target>,
-            Chosen::Live(server) => {
-                // It belongs to somebody else, who alone can start it again.
-                let gone = |error| {
-                    let name = &recording.name;
-                    ServerError::Call(format!("before {name} the server was asked: {error}"))
-                };
-                let account = Hosts::of(recording, server.addressing()).accounts();
-                let account = account.first().map_or("account", String::as_str);
-                server.answers(account).await.map_err(gone)?;
+            Chosen::Running(server) => {
+                if server.control().is_none() {
+                    still_answers(server, recording).await?;
+                }
                 Arc::clone(server) as Arc<dyn Target>
             }
             Chosen::Azurite(azurite) => azurite.lock().await.ready(&recording.name).await?,
@@ -151,25 +143,53 @@ async fn started(name: Name<'_>, accounts: String) -> Result<Chosen, ChoiceError
     Ok(Chosen::Azurite(Arc::new(Mutex::new(azurite))))
 }
 
+/// A server of somebody else's, who alone can start it again.
+async fn still_answers(server: &Server, recording: &Recording) -> Result<(), ServerError> {
+    let accounts = Hosts::of(recording, Addressing::Host).accounts();
+    let Some(account) = accounts.first().and_then(|name| account(name)) else {
+        return Ok(());
+    };
+    let answers = emptied::answers(server, &account).await;
+    answers.map_err(|error| {
+        let name = &recording.name;
+        ServerError::Call(format!("before {name} the server was asked: {error}"))
+    })
+}
+
 async fn live(name: Name<'_>, url: &str, accounts: &str) -> Result<Chosen, ChoiceError> {
-    let live = Live::parse(url).map_err(ChoiceError::Refused)?;
+    let [blob, queue, table, _] = start::local_neighbours(url).map_err(ChoiceError::Refused)?;
+    let live = Server::at(About::by_path(url, "http", [blob, queue, table]));
     for pair in accounts.split(';') {
-        let (account, _) = pair.split_once(':').unwrap_or_default();
-        let fit = live.is_fit(account).await;
+        let (name, key) = pair.split_once(':').unwrap_or_default();
+        let Some(account) = Account::new(name, key) else {
+            continue;
+        };
+        let fit = emptied::is_fit(&live, &account).await;
         fit.map_err(|why| ChoiceError::Refused(format!("{url} cannot be asked: {why}")))?;
     }
     let live = live.with_default_properties();
-    let live = live.whatever_it_lacks(name.any_settings);
-    Ok(Chosen::Live(Arc::new(live)))
+    Ok(Chosen::Running(Arc::new(match name.any_settings {
+        true => live.claiming_settings(),
+        false => live,
+    })))
 }
 
 async fn controlled(url: &str) -> Result<Chosen, ChoiceError> {
-    let server = OverHttp::at(url).ok_or_else(|| ChoiceError::Unknown(url.to_owned()))?;
-    if let Err(error) = server.is_controlled().await {
-        let url = url.to_owned();
-        return Err(ChoiceError::NoControl { url, error });
+    let unknown = |_| ChoiceError::Unknown(url.to_owned());
+    let [blob, queue, table, control] = start::neighbours(url).map_err(unknown)?;
+    let url = url.to_owned();
+    let server = Server::at(About::by_path("smalt", "http", [blob, queue, table]));
+    let answering = async {
+        let server = server.controlled(&control)?;
+        if let Some(control) = server.control() {
+            control.answers().await?;
+        }
+        Ok(server)
+    };
+    match answering.await {
+        Ok(server) => Ok(Chosen::Running(Arc::new(server))),
+        Err(error) => Err(ChoiceError::NoControl { url, error }),
     }
-    Ok(Chosen::Controlled(Arc::new(server)))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::superset::Superset;
 use super::timeline::Timeline;
 use super::tree::{self, Element, Part, Tree};
 use super::value::{Context, Unequal};
-use super::wire::{Headers, Response};
+use crate::wire::{Answer, Headers};
 
 /// What is compared, each counted on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -86,12 +86,7 @@ pub fn dropped_headers(never_answers_with: impl Fn(&str) -> bool) -> BTreeSet<&'
 
 impl Comparer<'_> {
     /// All differences between two answers to a request of this method.
-    pub fn compare(
-        &mut self,
-        method: &str,
-        recorded: &Response,
-        live: &Response,
-    ) -> Vec<Difference> {
+    pub fn compare(&mut self, method: &str, recorded: &Answer, live: &Answer) -> Vec<Difference> {
         let mut run = Run {
             comparer: self,
             differences: Vec::new(),
@@ -221,7 +216,7 @@ impl Run<'_, '_> {
     }
 
     /// A live `Content-Length` must be that of the live body.
-    fn length(&mut self, method: &str, live: &Response) {
+    fn length(&mut self, method: &str, live: &Answer) {
         let Some(length) = live
             .headers
             .get("content-length")

@@ -7,8 +7,8 @@ use smalt_protocol::{ApiVersion, Service, Timestamp, uri};
 
 use super::delegation::{self, DelegationKey};
 use super::hosts::account_key;
-use super::uri::Url;
-use super::wire::{Headers, Request, Response};
+use crate::wire::url::Url;
+use crate::wire::{Answer, Headers, Request};
 
 /// What stands in for a signature that must fail. It is Base64 of nothing in particular.
 const WRONG_KEY: &[u8] = b"not the account's key";
@@ -57,7 +57,7 @@ impl Credential {
     ///
     /// A missing `Authorization` says nothing: recorders dropped it. What the service answered
     /// does: it tells an anonymous request, a bad signature and a SAS for something else apart.
-    pub fn of(service: Service, url: &Url, request: &Request, answer: &Response) -> Credential {
+    pub fn of(service: Service, url: &Url, request: &Request, answer: &Answer) -> Credential {
         let code = answer.error_code().unwrap_or_default();
         if url.has_param("sig") {
             return match code.as_str() {
@@ -101,7 +101,7 @@ pub struct Signer<'a> {
     /// The live user delegation key, if the recording fetched one.
     pub delegation_key: Option<&'a DelegationKey>,
     /// The recorded answer to the request.
-    pub answer: Option<&'a Response>,
+    pub answer: Option<&'a Answer>,
     /// What a request that names no version is signed by: a part of a batch by the batch's.
     pub version: ApiVersion,
 }
@@ -301,7 +301,7 @@ mod tests {
             .into_iter()
             .filter(|(_, v)| !v.is_empty())
             .collect();
-        let answer = Response {
+        let answer = Answer {
             status,
             headers,
             body: Bytes::new(),

@@ -2,7 +2,7 @@
 
 use smalt_protocol::Timestamp;
 
-use super::uri::{self, Url};
+use crate::wire::url::{self, Url};
 
 /// Length of `Sat, 21 Nov 2026 11:00:00 GMT`.
 const RFC1123_LENGTH: usize = 29;
@@ -106,7 +106,7 @@ fn like(plain: &str, time: Timestamp) -> String {
 
 /// One time, which may be a date alone.
 fn whole(text: &str, moved: impl Fn(Timestamp) -> Timestamp) -> Option<String> {
-    let time = Timestamp::parse_iso(&uri::decode(text))?;
+    let time = Timestamp::parse_iso(&url::decode(text))?;
     let new = moved(time);
     if new == time {
         return None;

@@ -6,8 +6,8 @@ use smalt_protocol::signing::{AccountKey, sign};
 use smalt_protocol::xml::read::{ELEMENTS_MAX, read_document};
 use smalt_protocol::{Timestamp, uri};
 
-use super::uri::Url;
-use super::wire::Response;
+use crate::wire::Answer;
+use crate::wire::url::Url;
 
 /// Who asks when a recording does not say.
 const SOMEBODY: &str = "00000000-0000-4000-8000-000000000001";
@@ -32,7 +32,7 @@ pub struct DelegationKey {
 
 impl DelegationKey {
     /// The key of an answer; `None` when it is about something else.
-    pub fn of(answer: &Response) -> Option<Self> {
+    pub fn of(answer: &Answer) -> Option<Self> {
         let root = read_document(&answer.body, ELEMENTS_MAX).ok()?;
         if root.name != "UserDelegationKey" {
             return None;
@@ -67,7 +67,7 @@ pub fn asks_for_key(url: &Url) -> bool {
 }
 
 /// A token for whom the recorded answer names as the key's owner.
-pub fn token(answer: &Response, now: Timestamp) -> String {
+pub fn token(answer: &Answer, now: Timestamp) -> String {
     let recorded = DelegationKey::of(answer);
     let id = |field: &str| {
         let fields = recorded.iter().flat_map(|key| &key.fields);
@@ -97,8 +97,8 @@ mod tests {
         <SignedExpiry>2020-01-02T00:00:00Z</SignedExpiry><SignedService>b</SignedService>\
         <SignedVersion>2020-02-10</SignedVersion><Value>a2V5</Value></UserDelegationKey>";
 
-    fn answer(body: &str) -> Response {
-        Response {
+    fn answer(body: &str) -> Answer {
+        Answer {
             status: 200,
             headers: Default::default(),
             body: body.to_owned().into(),

@@ -8,7 +8,7 @@ use super::recording::{Interaction, Recording};
 use super::reruns::{created, deletes};
 use super::settings::start_of;
 use super::superset;
-use super::uri::Url;
+use crate::wire::url::Url;
 
 /// Azure keeps a deleted container or queue *being deleted* for about this long.
 pub const BEING_DELETED_S: u64 = 30;

@@ -7,9 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use smalt_protocol::Service;
 
 use super::recording::Recording;
-use super::uri::Url;
-
-const DOMAIN: &str = ".core.windows.net";
+use crate::target::{About, DOMAIN};
+use crate::wire::access::Account;
+use crate::wire::url::Url;
 
 /// How a target names an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,16 @@ pub enum Addressing {
         /// Host and port of the table service.
         table: String,
     },
+}
+
+impl Addressing {
+    /// How this target names accounts.
+    pub fn of(about: &About) -> Addressing {
+        match Service::ALL.map(|service| about.authority(service)) {
+            [Some(blob), Some(queue), Some(table)] => Addressing::Path { blob, queue, table },
+            _ => Addressing::Host,
+        }
+    }
 }
 
 /// The accounts of one recording, and where they are found.
@@ -215,6 +225,11 @@ fn valid_name(recorded: &str) -> String {
 /// so any will do that both sides agree on.
 pub fn account_key(account: &str) -> Vec<u8> {
     account.bytes().cycle().take(64).collect()
+}
+
+/// An account with its key in replays.
+pub fn account(name: &str) -> Option<Account> {
+    Account::new(name, &account_key_base64(name))
 }
 
 /// The same in Base64, as configurations take it.

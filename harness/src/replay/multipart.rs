@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::tree::{self, Part};
-use super::wire::Headers;
+use crate::wire::Headers;
 
 /// Takes a multipart body apart. The boundary is read from the first line, as some recorders lost
 /// the header's. `None` when it is not multipart or never ends.

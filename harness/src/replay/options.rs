@@ -1,13 +1,12 @@
 //! The command `harness replay`.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use smalt_protocol::Service;
 
 use super::chosen::{Chosen, Name};
@@ -143,9 +142,6 @@ pub async fn run(options: &Options) -> anyhow::Result<Report> {
         options.corpus.display()
     );
     let bar = ProgressBar::new(names.len() as u64);
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let name = Name {
         target: &options.target,
         is_live: options.live,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use smalt::Clock;
 use smalt_protocol::Timestamp;
 
-use super::target::{Target, TargetError};
 use super::timeline::Timeline;
+use crate::target::{Target, TargetError};
 
 /// A target waits no longer than this when it is told a time.
 const WAIT_AT_ONCE: Duration = Duration::from_secs(60);
@@ -147,24 +147,20 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::replay::hosts::Addressing;
-    use crate::replay::settings::AccountSettings;
-    use crate::replay::wire::{Request, Response};
+    use crate::target::About;
+    use crate::wire::{Answer, Request};
 
     /// Its clock shows at once what it is told to wait for.
     struct Waiting {
+        about: About,
         clock: Clock,
         waited_s: Mutex<Vec<u64>>,
     }
 
     #[async_trait]
     impl Target for Waiting {
-        fn addressing(&self) -> Addressing {
-            Addressing::Host
-        }
-
-        async fn reset(&self, _: &AccountSettings, _: Timestamp) -> Result<(), TargetError> {
-            Ok(())
+        fn about(&self) -> &About {
+            &self.about
         }
 
         async fn set_clock(&self, now: Timestamp) -> Result<(), TargetError> {
@@ -174,7 +170,7 @@ mod tests {
             Ok(())
         }
 
-        async fn call(&self, request: Request) -> Result<Response, TargetError> {
+        async fn call(&self, request: Request) -> Result<Answer, TargetError> {
             Err(TargetError::Call(request.url))
         }
     }
@@ -184,6 +180,7 @@ mod tests {
         let start = Timestamp::from_unix_s(1_000_000_000);
         let clock = Clock::manual(start.plus_s(500_000));
         let target = Waiting {
+            about: About::by_host("waiting"),
             clock: clock.clone(),
             waited_s: Mutex::default(),
         };

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use smalt::Clock;
 use smalt_protocol::{Service, Timestamp};
 
 use super::bindings::Bindings;
 use super::compare::{Aspect, Comparer, Difference, dropped_headers};
-use super::credentials::{Credential, Signer, UNNAMED};
 use super::delegation::DelegationKey;
 use super::earlier::{self, DeletedContainer, ExistingBlob};
-use super::hosts::Hosts;
+use super::hosts::{self, Addressing, Hosts};
 use super::pace::Pace;
 use super::prepare::{self, Preparer};
 use super::recording::{Interaction, Recording};
@@ -21,10 +21,10 @@ use super::rules::RULES;
 use super::settings::{self, AccountSettings};
 use super::sources::{self, LostSource};
 use super::superset::{self, Superset};
-use super::target::{Target, TargetError};
-use super::uri::{self, Url};
-use super::wire::{Headers, Request, Response};
+use crate::target::{Ability, Target, TargetError};
 use crate::traces::convert::MISSING_BODY;
+use crate::wire::url::{self, Url};
+use crate::wire::{Answer, Request};
 
 /// A call that takes longer in real time hangs: the slowest honest one takes milliseconds.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,8 +34,6 @@ pub const WAIT_MAX: Duration = Duration::from_secs(5);
 pub const CLOCK_IS_FIXED: &str = "the clock cannot be set";
 /// Why a recording is not played whose account held something old.
 pub const NOTHING_OLD: &str = "the clock cannot be set back for what was made long before";
-/// The version of the requests that make what a recording never created.
-const SETUP_VERSION: &str = "2019-02-02";
 
 /// What became of one interaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,21 +122,25 @@ async fn play_run(
     recording: &Recording,
     wait_left: &mut Duration,
 ) -> Played {
-    let hosts = Hosts::of(recording, target.addressing());
+    let hosts = Hosts::of(recording, Addressing::of(target.about()));
     let settings = settings::infer(recording, hosts.accounts());
     let blobs = earlier::blobs(recording);
     let deleted = earlier::deleted_containers(recording);
-    let own_clock = target.own_clock();
+    let about = target.about();
+    // What nobody can set goes by this machine's.
+    let own_clock = (!about.can(Ability::Clock)).then(Clock::system);
     let is_old = |blob: &ExistingBlob| blob.created < settings::start_of(recording);
     let needs_past = !deleted.is_empty() || blobs.iter().any(is_old);
     let needs_past = (own_clock.is_some() && needs_past).then_some(NOTHING_OLD);
-    if let Some(why) = target.lacks(&settings).or(needs_past) {
-        return excused(recording, why);
-    }
     let start = settings::start_of(recording);
     let start = blobs.first().map_or(start, |oldest| oldest.created);
     let oldest = deleted.iter().map(|one| one.changed).min();
     let start = oldest.map_or(start, |oldest| oldest.min(start));
+    let setup = settings.setup(start);
+    let unusual = setup.unusual().filter(|_| !about.can(Ability::Settings));
+    if let Some(why) = unusual.or(needs_past) {
+        return excused(recording, why);
+    }
     let mut player = Player {
         recording,
         hosts,
@@ -150,7 +152,7 @@ async fn play_run(
         played: nothing_played(recording),
         target,
     };
-    if let Err(error) = player.target.reset(&settings, start).await {
+    if let Err(error) = player.target.reset(&setup).await {
         player.played.setup_problems.push(error.to_string());
     }
     for container in &deleted {
@@ -205,7 +207,7 @@ impl Player<'_> {
             return;
         };
         for existing in settings::existing(self.recording) {
-            let encoded = uri::encode(&existing.name);
+            let encoded = url::encode(&existing.name);
             let account = existing
                 .account
                 .as_deref()
@@ -241,7 +243,7 @@ impl Player<'_> {
         let Some(account) = self.hosts.name_of(&container.account).map(str::to_owned) else {
             return;
         };
-        let path = format!("/{}?restype=container", uri::encode(&container.name));
+        let path = format!("/{}?restype=container", url::encode(&container.name));
         for (method, at) in [("PUT", container.changed), ("DELETE", container.at)] {
             self.set_up_at(at).await;
             self.set_up_one(method, &account, &path, &[], Bytes::new())
@@ -295,49 +297,18 @@ impl Player<'_> {
         more: &[(&str, &str)],
         body: Bytes,
     ) {
-        let now = self.pace.now();
+        let Some(owner) = hosts::account(account) else {
+            return;
+        };
         let service = self.recording.service;
         let media_type = if service == Service::Table && method == "POST" {
             "application/json"
         } else {
             "application/xml"
         };
-        let mut headers = Headers::from_iter([
-            ("x-ms-version", SETUP_VERSION.to_owned()),
-            ("x-ms-date", now.rfc1123()),
-            ("content-length", body.len().to_string()),
-            ("content-type", media_type.to_owned()),
-            ("accept", "application/json;odata=nometadata".to_owned()),
-        ]);
-        for (name, value) in more {
-            headers.push(name, *value);
-        }
-        let url = self.hosts.url(account, service, path);
-        let Some(mut parsed) = Url::parse(&url) else {
-            return;
-        };
-        let raw_path = |url: &Url| url.path.clone();
-        let signer = Signer {
-            account,
-            service,
-            now,
-            delegation_key: None,
-            answer: None,
-            version: UNNAMED,
-        };
-        signer.apply(
-            Credential::SharedKey,
-            method,
-            &mut parsed,
-            raw_path,
-            &mut headers,
-        );
-        let request = Request {
-            method: method.to_owned(),
-            url,
-            headers,
-            body,
-        };
+        let headers = [&[("content-type", media_type)][..], more].concat();
+        let line = (method, self.hosts.url(account, service, path));
+        let request = owner.request(service, self.pace.now(), line, &headers, body);
         let problem = match self.call(request).await {
             Ok(response) if response.status < 300 => return,
             Ok(response) => {
@@ -396,7 +367,7 @@ impl Player<'_> {
         }
     }
 
-    fn compare(&mut self, interaction: &Interaction, live: &Response) -> Vec<Difference> {
+    fn compare(&mut self, interaction: &Interaction, live: &Answer) -> Vec<Difference> {
         let account = prepare::account_of(&self.hosts, &interaction.request).unwrap_or_default();
         let superset = self.recording.has_flag("account_listing")
             && superset::lists_account(&interaction.request);
@@ -423,7 +394,7 @@ impl Player<'_> {
     }
 
     /// Calls the target in a task of its own, so that a panic or a hang ends this call only.
-    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         let target = Arc::clone(&self.target);
         let mut task = tokio::spawn(async move { target.call(request).await });
         match tokio::time::timeout(CALL_TIMEOUT, &mut task).await {
@@ -450,6 +421,6 @@ fn failed_call(interaction: &Interaction, error: &TargetError) -> Outcome {
 }
 
 /// The register's answer to an operation that it names but does not have.
-fn is_not_built(live: &Response) -> bool {
+fn is_not_built(live: &Answer) -> bool {
     live.status == 501 && live.error_code().as_deref() == Some("NotImplemented")
 }

@@ -11,8 +11,8 @@ use super::hosts::Hosts;
 use super::multipart;
 use super::recording::Interaction;
 use super::timeline::Timeline;
-use super::uri::Url;
-use super::wire::{Headers, Request};
+use crate::wire::url::Url;
+use crate::wire::{Headers, Request};
 
 /// Headers that belong to the connection or are made anew.
 const NOT_SENT: &[&str] = &[

@@ -2,7 +2,7 @@
 //! Get Service Properties.
 
 use super::recording::{Interaction, Recording};
-use super::uri::Url;
+use crate::wire::url::Url;
 
 /// The sections of the document, in its order.
 const SECTIONS: [&str; 8] = [

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use smalt_protocol::{Service, Timestamp};
 
-use super::uri::Url;
-use super::wire::{Headers, Request, Response};
+use crate::wire::url::Url;
+use crate::wire::{Answer, Headers, Request};
 
 /// What a recording's file holds.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ pub struct Interaction {
     /// As sent, signatures redacted.
     pub request: Request,
     /// As answered.
-    pub response: Response,
+    pub response: Answer,
     /// The `Date` of the answer.
     pub date: Timestamp,
 }
@@ -177,7 +177,7 @@ pub fn parse(name: &str, text: &str) -> Result<Recording, LoadError> {
 fn interaction(line: &str) -> Result<Interaction, String> {
     let read: InteractionLine = serde_json::from_str(line).map_err(|e| e.to_string())?;
     Url::parse(&read.request.url).ok_or_else(|| format!("not a URL: {}", read.request.url))?;
-    let response = Response {
+    let response = Answer {
         status: read.response.status,
         headers: read.response.headers.into_iter().collect::<Headers>(),
         body: body(read.response.body_b64.as_deref())?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::recording::{Interaction, Recording};
 use super::settings::creates;
-use super::uri::Url;
+use crate::wire::url::Url;
 
 /// A recorder that found a file appended the next run to it. The runs lie hours or months apart; no
 /// test of the corpus waits that long.

@@ -69,7 +69,17 @@ const ACCOUNT: &str = "holds the account's address; compared after mapping it";
 
 const UNNAMED: &str = "starts with the account's own name, which recorders left as it was";
 
-const fn rule(place: Place, field: &'static str, how: How, reason: &'static str) -> Rule {
+/// How a value is compared, and why that is right.
+type Relaxed = (How, &'static str);
+
+const DATED: Relaxed = (How::Date, CLOCK);
+const ADDRESSED: Relaxed = (How::Url, ACCOUNT);
+
+const fn invented(kind: Kind) -> Relaxed {
+    (How::Bound(kind), INVENTED)
+}
+
+const fn rule(place: Place, field: &'static str, (how, reason): Relaxed) -> Rule {
     Rule {
         place,
         field,
@@ -78,226 +88,124 @@ const fn rule(place: Place, field: &'static str, how: How, reason: &'static str)
     }
 }
 
+const fn header(field: &'static str, relaxed: Relaxed) -> Rule {
+    rule(Place::Header, field, relaxed)
+}
+
+const fn element(field: &'static str, relaxed: Relaxed) -> Rule {
+    rule(Place::Element, field, relaxed)
+}
+
+const fn attribute(field: &'static str, relaxed: Relaxed) -> Rule {
+    rule(Place::Attribute, field, relaxed)
+}
+
+const fn member(field: &'static str, relaxed: Relaxed) -> Rule {
+    rule(Place::Member, field, relaxed)
+}
+
 /// Every relaxed comparison.
 pub const RULES: &[Rule] = &[
-    rule(Place::Header, "transfer-encoding", How::Ignore, TRANSPORT),
-    rule(Place::Header, "connection", How::Ignore, TRANSPORT),
-    rule(Place::Header, "keep-alive", How::Ignore, TRANSPORT),
-    rule(
-        Place::Header,
+    header("transfer-encoding", (How::Ignore, TRANSPORT)),
+    header("connection", (How::Ignore, TRANSPORT)),
+    header("keep-alive", (How::Ignore, TRANSPORT)),
+    header(
         "content-length",
-        How::Length,
-        "chunked or counted is the transport's choice",
+        (How::Length, "chunked or counted is the transport's choice"),
     ),
-    rule(
-        Place::Header,
+    header(
         "server",
-        How::Exists,
-        "names the software, not the protocol",
+        (How::Exists, "names the software, not the protocol"),
     ),
-    rule(
-        Place::Header,
+    header(
         "x-ms-request-id",
-        How::Exists,
-        "unique for each request by definition",
+        (How::Exists, "unique for each request by definition"),
     ),
-    rule(Place::Header, "date", How::Date, CLOCK),
-    rule(Place::Header, "etag", How::Bound(Kind::ETag), INVENTED),
-    rule(Place::Header, "last-modified", How::Date, CLOCK),
-    rule(Place::Header, "x-ms-creation-time", How::Date, CLOCK),
-    rule(Place::Header, "x-ms-copy-completion-time", How::Date, CLOCK),
-    rule(
-        Place::Header,
-        "x-ms-access-tier-change-time",
-        How::Date,
-        CLOCK,
-    ),
-    rule(Place::Header, "x-ms-last-access-time", How::Date, CLOCK),
-    rule(Place::Header, "x-ms-time-next-visible", How::Date, CLOCK),
-    rule(Place::Header, "x-ms-lease-time", How::Seconds, CLOCK),
-    rule(
-        Place::Header,
-        "x-ms-lease-id",
-        How::Bound(Kind::LeaseId),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-snapshot",
-        How::Bound(Kind::Snapshot),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-copy-destination-snapshot",
-        How::Bound(Kind::Snapshot),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-version-id",
-        How::Bound(Kind::VersionId),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-copy-id",
-        How::Bound(Kind::CopyId),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-popreceipt",
-        How::Bound(Kind::PopReceipt),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-continuation-nexttablename",
-        How::Bound(Kind::Marker),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-continuation-nextpartitionkey",
-        How::Bound(Kind::Marker),
-        INVENTED,
-    ),
-    rule(
-        Place::Header,
-        "x-ms-continuation-nextrowkey",
-        How::Bound(Kind::Marker),
-        INVENTED,
-    ),
-    rule(Place::Header, "location", How::Url, ACCOUNT),
-    rule(Place::Header, "dataserviceid", How::Url, ACCOUNT),
-    rule(Place::Header, "x-ms-copy-source", How::Url, ACCOUNT),
-    rule(
-        Place::Header,
+    header("date", DATED),
+    header("etag", invented(Kind::ETag)),
+    header("last-modified", DATED),
+    header("x-ms-creation-time", DATED),
+    header("x-ms-copy-completion-time", DATED),
+    header("x-ms-access-tier-change-time", DATED),
+    header("x-ms-last-access-time", DATED),
+    header("x-ms-time-next-visible", DATED),
+    header("x-ms-lease-time", (How::Seconds, CLOCK)),
+    header("x-ms-lease-id", invented(Kind::LeaseId)),
+    header("x-ms-snapshot", invented(Kind::Snapshot)),
+    header("x-ms-copy-destination-snapshot", invented(Kind::Snapshot)),
+    header("x-ms-version-id", invented(Kind::VersionId)),
+    header("x-ms-copy-id", invented(Kind::CopyId)),
+    header("x-ms-popreceipt", invented(Kind::PopReceipt)),
+    header("x-ms-continuation-nexttablename", invented(Kind::Marker)),
+    header("x-ms-continuation-nextpartitionkey", invented(Kind::Marker)),
+    header("x-ms-continuation-nextrowkey", invented(Kind::Marker)),
+    header("location", ADDRESSED),
+    header("dataserviceid", ADDRESSED),
+    header("x-ms-copy-source", ADDRESSED),
+    header(
         "content-type",
-        How::MediaType,
-        "one recorder writes media types anew; each answer has a boundary of its own",
+        (
+            How::MediaType,
+            "one recorder writes media types anew; each answer has a boundary of its own",
+        ),
     ),
-    rule(
-        Place::Header,
+    header(
         "access-control-expose-headers",
-        How::NameSet,
-        "names the answer's headers, whose order is no evidence",
+        (
+            How::NameSet,
+            "names the answer's headers, whose order is no evidence",
+        ),
     ),
-    rule(
-        Place::Header,
+    header(
         "www-authenticate",
-        How::Challenge,
-        "the tenant is the account's own",
+        (How::Challenge, "the tenant is the account's own"),
     ),
-    rule(Place::Element, "etag", How::Bound(Kind::ETag), INVENTED),
-    rule(Place::Element, "last-modified", How::Date, CLOCK),
-    rule(Place::Element, "creation-time", How::Date, CLOCK),
-    rule(Place::Element, "copycompletiontime", How::Date, CLOCK),
-    rule(Place::Element, "accesstierchangetime", How::Date, CLOCK),
-    rule(Place::Element, "lastaccesstime", How::Date, CLOCK),
-    rule(Place::Element, "deletedtime", How::Date, CLOCK),
-    rule(Place::Element, "insertiontime", How::Date, CLOCK),
-    rule(Place::Element, "expirationtime", How::Date, CLOCK),
-    rule(Place::Element, "timenextvisible", How::Date, CLOCK),
-    rule(Place::Element, "updated", How::Date, CLOCK),
-    rule(Place::Element, "d:timestamp", How::Date, CLOCK),
-    rule(Place::Element, "lastsynctime", How::Date, CLOCK),
-    rule(
-        Place::Element,
-        "snapshot",
-        How::Bound(Kind::Snapshot),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "copydestinationsnapshot",
-        How::Bound(Kind::Snapshot),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "versionid",
-        How::Bound(Kind::VersionId),
-        INVENTED,
-    ),
-    rule(Place::Element, "copyid", How::Bound(Kind::CopyId), INVENTED),
-    rule(
-        Place::Element,
-        "messageid",
-        How::Bound(Kind::MessageId),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "popreceipt",
-        How::Bound(Kind::PopReceipt),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "nextmarker",
-        How::Bound(Kind::Marker),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "marker",
-        How::Url,
-        "echoes the request's marker",
-    ),
-    rule(
-        Place::Element,
-        "container/version",
-        How::Bound(Kind::DeletedVersion),
-        INVENTED,
-    ),
-    rule(Place::Element, "copysource", How::Url, ACCOUNT),
-    rule(Place::Element, "id", How::Url, ACCOUNT),
-    rule(
-        Place::Element,
-        "userdelegationkey/value",
-        How::Bound(Kind::DelegationKey),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "signedoid",
-        How::Bound(Kind::DelegationKey),
-        INVENTED,
-    ),
-    rule(
-        Place::Element,
-        "signedtid",
-        How::Bound(Kind::DelegationKey),
-        INVENTED,
-    ),
-    rule(Place::Element, "error/message", How::Message, STAMPED),
-    rule(Place::Element, "m:error/m:message", How::Message, STAMPED),
-    rule(
-        Place::Element,
+    element("etag", invented(Kind::ETag)),
+    element("last-modified", DATED),
+    element("creation-time", DATED),
+    element("copycompletiontime", DATED),
+    element("accesstierchangetime", DATED),
+    element("lastaccesstime", DATED),
+    element("deletedtime", DATED),
+    element("insertiontime", DATED),
+    element("expirationtime", DATED),
+    element("timenextvisible", DATED),
+    element("updated", DATED),
+    element("d:timestamp", DATED),
+    element("lastsynctime", DATED),
+    element("snapshot", invented(Kind::Snapshot)),
+    element("copydestinationsnapshot", invented(Kind::Snapshot)),
+    element("versionid", invented(Kind::VersionId)),
+    element("copyid", invented(Kind::CopyId)),
+    element("messageid", invented(Kind::MessageId)),
+    element("popreceipt", invented(Kind::PopReceipt)),
+    element("nextmarker", invented(Kind::Marker)),
+    element("marker", (How::Url, "echoes the request's marker")),
+    element("container/version", invented(Kind::DeletedVersion)),
+    element("copysource", ADDRESSED),
+    element("id", ADDRESSED),
+    element("userdelegationkey/value", invented(Kind::DelegationKey)),
+    element("signedoid", invented(Kind::DelegationKey)),
+    element("signedtid", invented(Kind::DelegationKey)),
+    element("error/message", (How::Message, STAMPED)),
+    element("m:error/m:message", (How::Message, STAMPED)),
+    element(
         "authenticationerrordetail",
-        How::Exists,
-        "quotes redacted signatures",
+        (How::Exists, "quotes redacted signatures"),
     ),
-    rule(Place::Attribute, "serviceendpoint", How::Url, ACCOUNT),
-    rule(Place::Attribute, "containername", How::Url, ACCOUNT),
-    rule(Place::Attribute, "xml:base", How::Url, ACCOUNT),
-    rule(Place::Attribute, "href", How::Url, ACCOUNT),
-    rule(Place::Attribute, "m:etag", How::Bound(Kind::ETag), INVENTED),
-    rule(
-        Place::Member,
-        "odata.etag",
-        How::Bound(Kind::ETag),
-        INVENTED,
-    ),
-    rule(Place::Member, "timestamp", How::Date, CLOCK),
-    rule(Place::Attribute, "category/term", How::EntityType, UNNAMED),
-    rule(Place::Member, "odata.type", How::EntityType, UNNAMED),
-    rule(Place::Member, "odata.metadata", How::Url, ACCOUNT),
-    rule(Place::Member, "odata.id", How::Url, ACCOUNT),
-    rule(Place::Member, "odata.editlink", How::Url, ACCOUNT),
-    rule(Place::Member, "message/value", How::Message, STAMPED),
+    attribute("serviceendpoint", ADDRESSED),
+    attribute("containername", ADDRESSED),
+    attribute("xml:base", ADDRESSED),
+    attribute("href", ADDRESSED),
+    attribute("m:etag", invented(Kind::ETag)),
+    member("odata.etag", invented(Kind::ETag)),
+    member("timestamp", DATED),
+    attribute("category/term", (How::EntityType, UNNAMED)),
+    member("odata.type", (How::EntityType, UNNAMED)),
+    member("odata.metadata", ADDRESSED),
+    member("odata.id", ADDRESSED),
+    member("odata.editlink", ADDRESSED),
+    member("message/value", (How::Message, STAMPED)),
 ];
 
 /// Relaxed comparisons that the project's corpus, a part of what was recorded, does not use, by

@@ -2,44 +2,32 @@
 
 use std::collections::BTreeSet;
 
+use smalt::{DefaultTier, Sku};
 use smalt_protocol::{Service, Timestamp};
 
+use super::hosts::account;
 use super::recording::{Interaction, Recording};
 use super::superset;
-use super::uri::Url;
-use super::wire::{Request, Response};
 use super::{earlier, multipart, properties};
+use crate::target::Setup;
+use crate::wire::url::Url;
+use crate::wire::{Answer, Request};
 
-/// Settings of the recorded account that the recording does not make itself. The first group lives
-/// in Azure's management plane, the second is set by a Set Service Properties beforehand.
+/// How long Azure keeps a deleted container unless told otherwise, in days.
+const RETENTION_DAYS: u32 = 7;
+
+/// Settings of the recorded account that the recording does not make itself: those of Azure's
+/// management plane, and those that a Set Service Properties sets beforehand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountSettings {
     /// Names of the accounts at the target.
     pub accounts: BTreeSet<String>,
-    /// Writes to blobs keep the earlier version.
-    pub versioning: bool,
-    /// Deleted containers are kept and can be undeleted.
-    pub container_soft_delete: bool,
-    /// Containers must stay private.
-    pub public_access_forbidden: bool,
-    /// Reads are noted.
-    pub last_access_tracking: bool,
-    /// Containers may carry policies for single versions.
-    pub version_immutability: bool,
-    /// Whether blobs can be given an expiry.
-    pub blob_expiry: bool,
-    /// `x-ms-sku-name`, where an answer tells it.
-    pub sku: Option<String>,
-    /// Encryption scopes that exist.
-    pub encryption_scopes: BTreeSet<String>,
+    /// What the management plane says.
+    pub managed: smalt::AccountSettings,
     /// Deleted blobs are kept: `DeleteRetentionPolicy` on.
     pub blob_soft_delete: bool,
     /// What was deleted can be deleted for good: `AllowPermanentDelete`.
     pub permanent_delete: bool,
-    /// Block blobs that were given no tier are cool, not hot.
-    pub default_tier_cool: bool,
-    /// The account is one of premium page blobs.
-    pub premium: bool,
     /// Sections of the service properties, as the recording shows them: name, document.
     pub sections: Vec<(&'static str, String)>,
     /// `DefaultServiceVersion`: what an answer to a request without a version says.
@@ -48,6 +36,23 @@ pub struct AccountSettings {
     pub cors: Option<CorsRule>,
     /// What was deleted can be made again at once: so it is with emulators, not with Azure.
     pub deletes_at_once: bool,
+}
+
+impl AccountSettings {
+    /// The state that a target begins with at this time.
+    pub fn setup(&self, now: Timestamp) -> Setup {
+        let accounts = self.accounts.iter();
+        Setup {
+            accounts: accounts.filter_map(|name| account(name)).collect(),
+            settings: self.managed.clone(),
+            being_deleted_s: if self.deletes_at_once {
+                0
+            } else {
+                earlier::BEING_DELETED_S
+            },
+            now,
+        }
+    }
 }
 
 /// A rule of CORS, as far as the answers to requests without `Origin` tell it.
@@ -63,7 +68,7 @@ pub enum CorsRule {
 
 impl CorsRule {
     /// What an answer tells.
-    fn of(answer: &Response) -> Option<Self> {
+    fn of(answer: &Answer) -> Option<Self> {
         let has = |name| answer.headers.get(name).is_some();
         if has("access-control-expose-headers") {
             Some(CorsRule::EveryOriginExposing)
@@ -96,7 +101,11 @@ const IMMUTABLE: &str = "x-ms-immutable-storage-with-versioning-enabled";
 pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettings {
     let mut settings = AccountSettings {
         accounts,
-        versioning: recording.has_flag("account_versioning_on"),
+        managed: smalt::AccountSettings {
+            versioning: recording.has_flag("account_versioning_on"),
+            encryption_scopes: Some(encryption_scopes(recording)),
+            ..smalt::AccountSettings::default()
+        },
         sections: properties::before(recording),
         deletes_at_once: earlier::makes_again_at_once(recording),
         ..AccountSettings::default()
@@ -110,22 +119,22 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         let (request, response) = (&interaction.request, &interaction.response);
         let answered = |name: &str| response.headers.get(name);
         let ok = response.status < 300;
-        settings.public_access_forbidden |=
-            response.error_code().as_deref() == Some("PublicAccessNotPermitted");
-        settings.last_access_tracking |= answered("x-ms-last-access-time").is_some()
+        let managed = &mut settings.managed;
+        managed.public_access &=
+            response.error_code().as_deref() != Some("PublicAccessNotPermitted");
+        managed.last_access_tracking |= answered("x-ms-last-access-time").is_some()
             || String::from_utf8_lossy(&response.body).contains("<LastAccessTime>");
         let names_version = request.headers.has("x-ms-version") || request.url.contains("sv=");
         if let (false, Some(version)) = (names_version, answered("x-ms-version")) {
             settings.default_version.get_or_insert(version.to_owned());
         }
-        settings.default_tier_cool |= infers_cool(response);
-        settings.premium |= ok && has_page_tier(request);
-        settings.container_soft_delete |= ok && request.headers.has("x-ms-deleted-container-name");
-        if let (true, Some(scope)) = (ok, request.headers.get("x-ms-encryption-scope")) {
-            settings.encryption_scopes.insert(scope.to_owned());
+        if ok && has_page_tier(request) {
+            managed.default_tier = DefaultTier::Premium;
+        } else if managed.default_tier == DefaultTier::Hot && infers_cool(response) {
+            managed.default_tier = DefaultTier::Cool;
         }
-        if let (true, Some(scope)) = (ok, request.headers.get("x-ms-default-encryption-scope")) {
-            settings.encryption_scopes.insert(scope.to_owned());
+        if ok && request.headers.has("x-ms-deleted-container-name") {
+            managed.container_retention_days = Some(RETENTION_DAYS);
         }
         // From the Set Service Properties that names a section on the recording decides for itself.
         if !sets_retention {
@@ -141,12 +150,9 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
             && delete_type.is_none()
             && answered("x-ms-delete-type-permanent") == Some("true");
         let comp = url.and_then(|url| url.param("comp"));
-        settings.sku = settings
-            .sku
-            .or(answered("x-ms-sku-name").map(str::to_owned));
-        settings.version_immutability |=
+        managed.version_immutability |=
             answered(IMMUTABLE) == Some("true") || (ok && protects(request, comp.as_deref()));
-        settings.blob_expiry |= ok && comp.as_deref() == Some("expiry");
+        managed.blob_expiry |= ok && comp.as_deref() == Some("expiry");
         if ok && request.method == "PUT" && comp.as_deref() == Some("properties") {
             let body = String::from_utf8_lossy(&request.body);
             sets_retention |= body.contains("<DeleteRetentionPolicy");
@@ -154,7 +160,28 @@ pub fn infer(recording: &Recording, accounts: BTreeSet<String>) -> AccountSettin
         }
     }
     settings.blob_soft_delete &= !keeps_nothing;
+    if let Some(sku) = sku(recording) {
+        settings.managed.sku = sku;
+    }
     settings
+}
+
+/// The encryption scopes that the recording used without error.
+fn encryption_scopes(recording: &Recording) -> BTreeSet<String> {
+    let used = recording.interactions.iter();
+    let used = used.filter(|one| one.response.status < 300);
+    let scopes = used.flat_map(|one| {
+        ["x-ms-encryption-scope", "x-ms-default-encryption-scope"]
+            .map(|name| one.request.headers.get(name))
+    });
+    scopes.flatten().map(str::to_owned).collect()
+}
+
+/// The kind of account that the first answer about it names.
+fn sku(recording: &Recording) -> Option<Sku> {
+    let mut answers = recording.interactions.iter().map(|one| &one.response);
+    let named = answers.find_map(|answer| answer.header("x-ms-sku-name"))?;
+    Sku::ALL.into_iter().find(|sku| sku.as_str() == named)
 }
 
 /// Whether a request gives a blob a tier of premium page blobs: `P10`.
@@ -174,7 +201,7 @@ fn protects(request: &Request, comp: Option<&str>) -> bool {
 }
 
 /// Whether an answer shows a blob that is cool because its account is.
-fn infers_cool(answer: &Response) -> bool {
+fn infers_cool(answer: &Answer) -> bool {
     const LISTED: &[u8] = b"<AccessTier>Cool</AccessTier><AccessTierInferred>true<";
     let has = |name, value| answer.headers.get(name) == Some(value);
     (has("x-ms-access-tier", "Cool") && has("x-ms-access-tier-inferred", "true"))

@@ -10,12 +10,10 @@ use bytes::Bytes;
 use smalt_protocol::ByteRange;
 
 use super::recording::{Interaction, Recording};
-use super::uri::{self, Url};
+use crate::target::in_process::ELSEWHERE;
+use crate::wire::url::{self, Url};
 
 const COPY_SOURCE: &str = "x-ms-copy-source";
-/// A host that stands for the web. Its URLs say in their query what they answer: `length`, and
-/// content headers by name.
-pub const ELSEWHERE: &str = "elsewhere.invalid";
 /// What a page of the web is known to have had, from the copy.
 const DESCRIBED: [&str; 5] = [
     "content-type",
@@ -213,7 +211,7 @@ fn source_of(recording: &Recording, index: usize) -> Option<String> {
 fn snapshot_of(interaction: &Interaction) -> Option<Url> {
     let taken = interaction.response.headers.get("x-ms-snapshot")?;
     let mut url = Url::parse(&interaction.request.url)?;
-    url.query = Some(vec![("snapshot".to_owned(), Some(uri::encode(taken)))]);
+    url.query = Some(vec![("snapshot".to_owned(), Some(url::encode(taken)))]);
     Some(url)
 }
 
@@ -254,7 +252,7 @@ fn elsewhere(length: u64, described: &Interaction) -> String {
     let mut url = format!("https://{ELSEWHERE}/page?length={length}");
     for name in DESCRIBED {
         if let Some(value) = described.response.headers.get(name) {
-            url.push_str(&format!("&{name}={}", uri::encode(value)));
+            url.push_str(&format!("&{name}={}", url::encode(value)));
         }
     }
     url

@@ -6,8 +6,8 @@ use super::json::Json;
 use super::recording::{Interaction, Recording};
 use super::settings::new_table;
 use super::tree::{self, Element, Tree};
-use super::uri::Url;
-use super::wire::Request;
+use crate::wire::Request;
+use crate::wire::url::Url;
 
 /// Restricts a recorded listing to what the replay can know.
 ///

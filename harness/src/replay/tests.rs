@@ -8,14 +8,12 @@ use bytes::Bytes;
 use smalt_protocol::Timestamp;
 
 use super::compare::Aspect;
-use super::hosts::Addressing;
+use super::mirror::Mirror;
 use super::player::{Outcome, Played, play};
 use super::recording::{Recording, parse};
 use super::report::Collector;
-use super::settings::AccountSettings;
-use super::target::mirror::Mirror;
-use super::target::{Target, TargetError};
-use super::wire::{Request, Response};
+use crate::target::{Ability, About, Setup, Target, TargetError};
+use crate::wire::{Answer, Request};
 
 const ID_1: &str = "11111111-1111-1111-1111-111111111111";
 const ID_2: &str = "22222222-2222-2222-2222-222222222222";
@@ -406,15 +404,22 @@ async fn a_missing_interaction_is_caught() {
 }
 
 /// A target that fails in its own way at every path that says so, and waits for no other day.
-struct Moody;
+struct Moody(About);
+
+impl Moody {
+    fn target() -> Arc<Moody> {
+        let able = [Ability::Clock, Ability::Settings];
+        Arc::new(Moody(About::by_host("moody").able(able)))
+    }
+}
 
 #[async_trait]
 impl Target for Moody {
-    fn addressing(&self) -> Addressing {
-        Addressing::Host
+    fn about(&self) -> &About {
+        &self.0
     }
 
-    async fn reset(&self, _: &AccountSettings, _: Timestamp) -> Result<(), TargetError> {
+    async fn reset(&self, _: &Setup) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -425,13 +430,13 @@ impl Target for Moody {
         }
     }
 
-    async fn call(&self, request: Request) -> Result<Response, TargetError> {
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
         let answer = |status, code| {
             let headers = [
                 ("date", "Thu, 09 May 2019 00:57:59 GMT"),
                 ("x-ms-error-code", code),
             ];
-            Response {
+            Answer {
                 status,
                 headers: headers.into_iter().collect(),
                 body: Bytes::new(),
@@ -458,7 +463,7 @@ async fn a_moody_target_spoils_one_interaction() {
     let paths = ["/panics", "/hangs", "/missing", "/fine"];
     let text = text_of("queue", &paths.map(exchange));
     let recording = recording(&text);
-    let played = play(Arc::new(Moody), &recording).await;
+    let played = play(Moody::target(), &recording).await;
     let call = |n: usize, part: &str| match &played.outcomes[n] {
         Outcome::Failed(d) => d[0].aspect == Aspect::Call && d[0].live.contains(part),
         _ => false,
@@ -481,6 +486,6 @@ async fn a_moody_target_spoils_one_interaction() {
     assert_eq!(played.too_far_ahead, None);
     let mut late = recording.clone();
     late.interactions[2].date = late.interactions[2].date.plus_s(86_400);
-    let played = play(Arc::new(Moody), &late).await;
+    let played = play(Moody::target(), &late).await;
     assert_eq!(played.too_far_ahead, Some(2));
 }

@@ -7,7 +7,7 @@ use quick_xml::events::{BytesStart, Event};
 use super::avro;
 use super::json;
 use super::multipart;
-use super::wire::Headers;
+use crate::wire::Headers;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

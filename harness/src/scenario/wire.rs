@@ -24,7 +24,7 @@ use super::actor::Actor;
 use super::answers::{garbled, refusal};
 use super::faults::{AWAY, CUT, Fault, Mishap};
 use super::history::{Answer, Event, Exchange, Fate, Happening};
-use crate::servers::in_process::{self, broken_off};
+use crate::wire::in_process::{self, broken_off};
 
 /// Most events of a run: twice what the busiest honest ones come to, fleets of a fixed size that
 /// poll up to their budgets. One that goes round in circles gets no further answers from there on,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 use super::ServerError;
+use super::files;
 use super::process::Process;
 
 /// Where `ci/azurite.sh` puts it, below the working directory.
@@ -21,7 +22,8 @@ pub struct Azurite {
     pub queue: SocketAddr,
     /// Address of the table service.
     pub table: SocketAddr,
-    _process: Process,
+    /// The process.
+    pub process: Process,
 }
 
 /// The command that was named, or the one that `ci/azurite.sh` installed.
@@ -38,24 +40,30 @@ pub fn binary(named: Option<&Path>) -> Result<PathBuf, ServerError> {
 }
 
 impl Azurite {
-    /// Starts it in memory with these accounts (`name:key;name:key`) and waits until it is ready.
+    /// Starts it with these accounts (`name:key;name:key`) or its own one, in memory or in a
+    /// directory, and waits until it is ready.
     ///
     /// # Errors
     /// When it does not start, or ends before it is ready.
-    pub async fn start(binary: &Path, accounts: &str) -> Result<Azurite, ServerError> {
+    pub async fn start(
+        binary: &Path,
+        accounts: Option<&str>,
+        location: Option<&Path>,
+    ) -> Result<Azurite, ServerError> {
         let mut arguments: Vec<String> = ["blob", "queue", "table"]
             .iter()
             .flat_map(|service| [format!("--{service}Port"), "0".to_owned()])
             .collect();
-        let flags = [
-            "--silent",
-            "--skipApiVersionCheck",
-            "--disableTelemetry",
-            "--inMemoryPersistence",
-        ];
+        let flags = ["--silent", "--skipApiVersionCheck", "--disableTelemetry"];
         arguments.extend(flags.map(str::to_owned));
+        match location {
+            Some(dir) => arguments.extend(["--location".to_owned(), dir.display().to_string()]),
+            None => arguments.push("--inMemoryPersistence".to_owned()),
+        }
         let mut command = with_own_node(binary);
-        command.env("AZURITE_ACCOUNTS", accounts);
+        if let Some(accounts) = accounts {
+            command.env("AZURITE_ACCOUNTS", accounts);
+        }
         let mut process = Process::start_in(command, binary, &arguments)?;
         let mut found = [None; 3];
         let [blob, queue, table] = loop {
@@ -72,13 +80,36 @@ impl Azurite {
             blob,
             queue,
             table,
-            _process: process,
+            process,
         })
+    }
+
+    /// Host and port of blob, queue and table service.
+    pub fn addresses(&self) -> [String; 3] {
+        [self.blob, self.queue, self.table].map(|address| address.to_string())
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub async fn kill(self) -> Result<(), ServerError> {
+        self.process.kill().await
     }
 }
 
+/// The version that the package of this command states; `unknown` where there is no package.
+pub fn version(binary: &Path) -> String {
+    let modules = binary.parent().and_then(Path::parent);
+    let package = modules.map(|modules| modules.join("azurite/package.json"));
+    let package = package.and_then(|path| files::text(&path).ok());
+    let package = package.and_then(|text| serde_json::from_str(&text).ok());
+    let package: serde_json::Value = package.unwrap_or_default();
+    package["version"].as_str().unwrap_or("unknown").to_owned()
+}
+
 /// The command with the node that was installed beside it first, where there is one.
-pub fn with_own_node(binary: &Path) -> Command {
+fn with_own_node(binary: &Path) -> Command {
     let mut command = Command::new(binary);
     let own = binary.parent().map(Path::to_owned);
     let inherited = std::env::var_os("PATH").unwrap_or_default();

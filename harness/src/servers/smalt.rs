@@ -2,12 +2,8 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use http::Method;
 
 use super::ServerError;
-use super::connection::Connection;
 use super::process::Process;
 
 /// How a `smalt` is started.
@@ -23,7 +19,8 @@ pub struct Launch {
 
 /// A running `smalt`.
 pub struct Smalt {
-    process: Process,
+    /// The process.
+    pub process: Process,
     /// Address of the blob service.
     pub blob: SocketAddr,
     /// Address of the queue service.
@@ -97,19 +94,9 @@ impl Launch {
 }
 
 impl Smalt {
-    /// Resident memory in bytes, where the system tells.
-    pub fn resident_bytes(&self) -> Option<u64> {
-        self.process.resident_bytes()
-    }
-
-    /// Time that it has spent on processors, where the system tells.
-    pub fn cpu_time(&self) -> Option<Duration> {
-        self.process.cpu_time()
-    }
-
-    /// Whether it still runs.
-    pub fn is_running(&mut self) -> bool {
-        self.process.is_running()
+    /// Host and port of blob, queue and table service.
+    pub fn addresses(&self) -> [String; 3] {
+        [self.blob, self.queue, self.table].map(|address| address.to_string())
     }
 
     /// `kill -9`.
@@ -119,24 +106,6 @@ impl Smalt {
     pub async fn kill(self) -> Result<(), ServerError> {
         self.process.kill().await
     }
-}
-
-/// What is stored, by the control endpoint, without the time of the dump.
-///
-/// # Errors
-/// When the control endpoint does not answer 200.
-pub async fn state(control: SocketAddr) -> Result<serde_json::Value, ServerError> {
-    let mut connection = Connection::open(control).await?;
-    let answer = connection
-        .send(Method::GET, "/state?blobs=1000000", &[], "")
-        .await?
-        .expect(200)?;
-    let mut state: serde_json::Value =
-        serde_json::from_slice(&answer.body).map_err(ServerError::call)?;
-    if let Some(fields) = state.as_object_mut() {
-        fields.remove("now");
-    }
-    Ok(state)
 }
 
 /// The address in `  blob     http://127.0.0.1:10000`.

@@ -16,9 +16,10 @@ use smalt_protocol::{Service, Timestamp};
 
 use super::events::{DRAIN, Event};
 use super::worker::{Log, QUEUE, Transport, Worker};
-use crate::histories::server::{Answer, START_S, Server};
-use crate::servers::access::Access;
-use crate::servers::connection::Connection;
+use crate::histories::server::{START_S, Server};
+use crate::wire::Answer;
+use crate::wire::access::Access;
+use crate::wire::connection::Connection;
 
 /// The clock goes on by a second in this time.
 const SECOND: Duration = Duration::from_millis(100);
@@ -47,12 +48,7 @@ impl Transport for Remote {
         let path = self.access.path(&format!("{QUEUE}{path}"));
         let version = [("x-ms-version", "2021-12-02")];
         let sent = self.connection.send(method, &path, &version, body).await;
-        let answer = sent.map_err(|error| error.to_string())?;
-        Ok(Answer {
-            status: answer.status.as_u16(),
-            headers: answer.headers,
-            body: answer.body,
-        })
+        sent.map_err(|error| error.to_string())
     }
 
     fn now_ms(&self) -> u64 {

@@ -14,7 +14,8 @@ use super::events::{DRAIN, Event};
 use super::worker::{Log, QUEUE, Transport, Worker};
 use crate::bursts::schedule::{self, Order, Starts, Stuck, Task, pause};
 use crate::histories::render::Request;
-use crate::histories::server::{Answer, START_S, Server};
+use crate::histories::server::{START_S, Server};
+use crate::wire::Answer;
 
 /// Calls between two seconds: visibility of one second lapses while messages are in hands.
 const CALLS_PER_SECOND: u64 = 40;

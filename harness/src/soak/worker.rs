@@ -11,7 +11,7 @@ use smalt_protocol::uri::encode_query;
 
 use super::events::{Event, Given, Outcome, What};
 use crate::histories::documents;
-use crate::histories::server::Answer;
+use crate::wire::Answer;
 
 /// The queue.
 pub const QUEUE: &str = "soak";

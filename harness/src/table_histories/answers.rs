@@ -5,7 +5,7 @@ use smalt_model::vocabulary::tables::{Properties, Row, RowId, TableExpected, Tab
 use smalt_protocol::table::{BodyFormat, continuation, payload};
 
 use crate::histories::names::Names;
-use crate::histories::server::Answer;
+use crate::wire::Answer;
 
 /// An answer as it was read. Tags are the texts of the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use smalt_protocol::uri::encode_query;
 
 use crate::histories::names::Names;
 use crate::histories::render::Request;
-use crate::histories::server::Answer;
+use crate::wire::Answer;
 
 /// The boundaries of every batch.
 const BATCH: &str = "batch_0a";

@@ -13,7 +13,7 @@ use smalt_sleeve::{FnTransport, Transport};
 pub use smalt::store::OpenError;
 
 use super::{FaultPlan, LeasedSection, Messages, Work, blind};
-use crate::servers::in_process;
+use crate::wire::in_process;
 
 /// When the service's time begins: 2026-11-21 10:00:00.
 const START_UNIX_S: u64 = 1_795_255_200;

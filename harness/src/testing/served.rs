@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use smalt::Emulator;
 use smalt::http::{Listener, Patience};
 use smalt_protocol::Service;
 use smalt_protocol::connection_string::{EMULATOR_ACCOUNT_KEY, EMULATOR_ACCOUNT_NAME};
@@ -26,22 +27,36 @@ impl TestAccount {
     /// # Errors
     /// When the system gives no port.
     pub async fn serve(&self) -> io::Result<Served> {
+        Served::of(self.emulator()).await
+    }
+}
+
+impl Served {
+    /// Opens a free port of loopback for each service of an emulator.
+    ///
+    /// # Errors
+    /// When the system gives no port.
+    pub async fn of(emulator: &Emulator) -> io::Result<Served> {
         let mut addresses = Vec::new();
         let mut servers = JoinSet::new();
         for service in Service::ALL {
             let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let listener = Listener::bind(service, any, None, Patience::default()).await?;
             addresses.push((service, listener.address()?));
-            servers.spawn(listener.serve(self.emulator().clone(), std::future::pending()));
+            servers.spawn(listener.serve(emulator.clone(), std::future::pending()));
         }
         Ok(Served {
             addresses,
             _servers: servers,
         })
     }
-}
 
-impl Served {
+    /// Host and port of blob, queue and table service.
+    pub fn authorities(&self) -> Vec<String> {
+        let all = self.addresses.iter();
+        all.map(|(_, address)| address.to_string()).collect()
+    }
+
     /// What any client of Azure Storage takes.
     pub fn connection_string(&self) -> String {
         let (name, key) = (EMULATOR_ACCOUNT_NAME, EMULATOR_ACCOUNT_KEY);

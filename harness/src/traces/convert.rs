@@ -5,8 +5,8 @@ use smalt_protocol::{Service, Timestamp};
 use super::body::Body;
 use super::format::{Exchange, Trace};
 use crate::replay::recording::{Interaction, LoadError, Recording};
-use crate::replay::uri::Url;
-use crate::replay::wire::{Headers, Request, Response};
+use crate::wire::url::Url;
+use crate::wire::{Answer, Headers, Request};
 
 /// Header lines before the first exchange.
 const LINES_BEFORE: usize = 2;
@@ -73,7 +73,7 @@ fn interaction(n: usize, service: Service, exchange: &Exchange) -> Result<Intera
         headers: headers(&request.headers),
         body: bytes(&request.body)?,
     };
-    let response = Response {
+    let response = Answer {
         status: response.status,
         headers: headers(&response.headers),
         body: bytes(&response.body)?,

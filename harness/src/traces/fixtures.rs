@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::replay::corpus;
+use crate::replay::mirror::Mirror;
 use crate::replay::player::play;
 use crate::replay::recording::Recording;
-use crate::replay::target::inproc::InProcess;
-use crate::replay::target::mirror::Mirror;
+use crate::target::in_process::InProcess;
 
 /// The script that made them.
 const SCENARIOS: &str = include_str!("../../../fixtures/traces/record.py");

@@ -12,7 +12,8 @@ use crate::histories::generate::{Intent, Step};
 use crate::histories::run::{Failure, Judging, run};
 use crate::histories::server::{START_S, Server};
 use crate::replay::credentials::SAS_PARAMETERS;
-use crate::replay::uri::Url;
+use crate::wire::in_process;
+use crate::wire::url::Url;
 
 /// A history as it was played: one trace for each service that it asked something of.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub async fn tell(mut server: Server, history: &[Operation], seed: Option<u64>) 
     let judged = run(server, &history, judging, &mut Coverage::default()).await;
     let failure = judged.err();
     let log = log.lock().unwrap_or_else(PoisonError::into_inner);
-    let traces = AUTHORITIES.into_iter().filter_map(|(service, _)| {
+    let traces = Service::ALL.into_iter().filter_map(|service| {
         let seen: Vec<Seen> = of(service, &log).cloned().collect();
         (!seen.is_empty()).then(|| trace(service, seed, &seen))
     });
@@ -55,16 +56,8 @@ pub async fn tell(mut server: Server, history: &[Operation], seed: Option<u64>) 
     }
 }
 
-/// Hosts of the services of a history.
-const AUTHORITIES: [(Service, &str); 3] = [
-    (Service::Blob, "127.0.0.1:10000"),
-    (Service::Queue, "127.0.0.1:10001"),
-    (Service::Table, "127.0.0.1:10002"),
-];
-
 fn authority(service: Service) -> &'static str {
-    let found = AUTHORITIES.iter().find(|(of, _)| *of == service);
-    found.map_or("", |(_, authority)| authority)
+    in_process::base(service).trim_start_matches("http://")
 }
 
 /// What one service was asked in a history, out of all that was said.
@@ -110,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::replay::player::{Outcome, play};
-    use crate::replay::target::inproc::InProcess;
+    use crate::target::in_process::InProcess;
     use crate::traces::convert;
 
     fn history() -> Vec<Operation> {

@@ -8,9 +8,9 @@ use bytes::Bytes;
 
 use super::fixtures::load;
 use crate::replay::compare::Aspect;
+use crate::replay::mirror::Mirror;
 use crate::replay::player::{Outcome, play};
-use crate::replay::target::mirror::Mirror;
-use crate::replay::wire::Response;
+use crate::wire::Answer;
 
 /// One change to an answer.
 #[derive(Clone, Copy, Debug)]
@@ -253,7 +253,7 @@ const MUTATIONS: &[(&str, usize, Edit, Aspect)] = &[
     ),
 ];
 
-fn text(answer: &Response) -> String {
+fn text(answer: &Answer) -> String {
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
@@ -269,7 +269,7 @@ fn swapped(body: &str, element: &str) -> String {
     [&body[..a.0], two, &body[a.1..b.0], one, &body[b.1..]].concat()
 }
 
-fn edit(answers: &mut [Response], n: usize, edit: Edit) {
+fn edit(answers: &mut [Answer], n: usize, edit: Edit) {
     let body = match edit {
         Status(status) => {
             answers[n].status = status;
@@ -303,7 +303,7 @@ async fn every_mutation_is_caught() {
         assert!(distinct.insert(what.clone()), "{what} stands there twice");
         let recorded = load(name);
         let mut changed = recorded.clone();
-        let mut answers: Vec<Response> = answers_of(&recorded);
+        let mut answers: Vec<Answer> = answers_of(&recorded);
         edit(&mut answers, *n, *change);
         assert_ne!(answers, answers_of(&recorded), "{what} changes nothing");
         for (interaction, answer) in changed.interactions.iter_mut().zip(answers) {
@@ -324,7 +324,7 @@ async fn every_mutation_is_caught() {
     assert!(distinct.len() >= 30);
 }
 
-fn answers_of(recording: &crate::replay::recording::Recording) -> Vec<Response> {
+fn answers_of(recording: &crate::replay::recording::Recording) -> Vec<Answer> {
     let answers = recording.interactions.iter();
     answers.map(|one| one.response.clone()).collect()
 }

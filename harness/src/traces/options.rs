@@ -1,19 +1,18 @@
 //! The command `harness record`.
 
-use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::ProgressBar;
 use smalt_protocol::Service;
 use tokio::net::TcpListener;
 
 use super::proxy::{Log, Proxy};
 use super::scrub::{self, About};
-use super::upstream::Upstream;
 use crate::interrupt::interrupted;
 use crate::replay::corpus;
+use crate::wire::endpoint::Endpoint;
 
 /// Options of `harness record`.
 #[derive(Clone, Debug, clap::Args)]
@@ -45,7 +44,7 @@ pub struct Options {
 /// written.
 #[expect(clippy::print_stdout, reason = "a command talks to its caller")]
 pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
-    let upstream = Upstream::at(&options.target)?;
+    let upstream = Endpoint::at(&options.target)?;
     let about = About {
         service: options.service,
         target: options.name.clone(),
@@ -60,9 +59,6 @@ pub async fn run_command(options: &Options) -> anyhow::Result<ExitCode> {
         listener.local_addr()?
     );
     let bar = ProgressBar::new_spinner();
-    if !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
     let shown = bar.clone();
     let proxy = Proxy::new(upstream, move |line| {
         shown.inc(1);

@@ -13,9 +13,10 @@ use tokio::time::Instant;
 
 use super::scrub::{Seen, account_of_host};
 use super::tee::{Copy, Tee};
-use super::upstream::{Upstream, UpstreamError};
+use crate::wire::endpoint::Endpoint;
+use crate::wire::{Headers, WireError};
 
-type Answer = http::Response<BoxBody<Bytes, hyper::Error>>;
+type Passed = http::Response<BoxBody<Bytes, hyper::Error>>;
 
 /// What went by so far.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +55,7 @@ impl Log {
 
 /// A proxy in front of one service.
 pub struct Proxy {
-    upstream: Upstream,
+    upstream: Endpoint,
     begun: Instant,
     log: Mutex<Log>,
     /// Told after each exchange.
@@ -63,7 +64,7 @@ pub struct Proxy {
 
 impl Proxy {
     /// Begins to record now.
-    pub fn new(upstream: Upstream, progress: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
+    pub fn new(upstream: Endpoint, progress: impl Fn(&str) + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Proxy {
             upstream,
             begun: Instant::now(),
@@ -105,7 +106,7 @@ impl Proxy {
             .ok();
     }
 
-    async fn exchange(self: Arc<Self>, request: http::Request<Incoming>) -> Answer {
+    async fn exchange(self: Arc<Self>, request: http::Request<Incoming>) -> Passed {
         let n = self.with_log(|log| {
             log.requests += 1;
             log.requests
@@ -132,7 +133,7 @@ impl Proxy {
     /// The client's part of an exchange without its body.
     fn seen(&self, request: &http::Request<Incoming>) -> Seen {
         let target = request.uri().path_and_query();
-        let headers = pairs(request.headers());
+        let headers = Headers::from(request.headers()).pairs();
         let host = headers.iter().find(|(name, _)| name == "host");
         Seen {
             t: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -162,9 +163,9 @@ impl Proxy {
         mut seen: Seen,
         sent: &Arc<Mutex<Option<Copy>>>,
         answer: http::Response<Incoming>,
-    ) -> Answer {
+    ) -> Passed {
         seen.status = answer.status().as_u16();
-        seen.response_headers = pairs(answer.headers());
+        seen.response_headers = Headers::from(answer.headers()).pairs();
         let sent = Arc::clone(sent);
         answer.map(|body| {
             let tee = Tee::new(body, move |received| {
@@ -197,16 +198,8 @@ impl Proxy {
     }
 }
 
-fn pairs(headers: &http::HeaderMap) -> Vec<(String, String)> {
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let pairs = headers.iter();
-    pairs
-        .map(|(n, v)| (n.as_str().to_owned(), text(v)))
-        .collect()
-}
-
 /// What the client gets when the service did not answer.
-fn unavailable(error: &UpstreamError) -> Answer {
+fn unavailable(error: &WireError) -> Passed {
     let body = Full::new(Bytes::from(format!("{error}\n")));
     let mut answer = http::Response::new(body.map_err(|never| match never {}).boxed());
     *answer.status_mut() = http::StatusCode::BAD_GATEWAY;
@@ -258,15 +251,15 @@ mod tests {
     }
 
     /// A proxy in front of a service, and a client of the proxy.
-    async fn proxied(target: &str) -> (Arc<Proxy>, Upstream) {
+    async fn proxied(target: &str) -> (Arc<Proxy>, Endpoint) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = format!("http://{}", listener.local_addr().unwrap());
-        let proxy = Proxy::new(Upstream::at(target).unwrap(), |_| {});
+        let proxy = Proxy::new(Endpoint::at(target).unwrap(), |_| {});
         tokio::spawn(Arc::clone(&proxy).serve(listener));
-        (proxy, Upstream::at(&at).unwrap())
+        (proxy, Endpoint::at(&at).unwrap())
     }
 
-    async fn send(client: &Upstream, path: &str, body: Bytes) -> (u16, Option<Bytes>) {
+    async fn send(client: &Endpoint, path: &str, body: Bytes) -> (u16, Option<Bytes>) {
         let request = http::Request::put(path).header("host", "here");
         let request = request.header("x-ms-a", "1").body(Full::new(body)).unwrap();
         let answer = client.send(request).await.unwrap();

@@ -10,7 +10,7 @@ use super::body::Body;
 use super::format::{Exchange, FORMAT, Header, Request, Response, Trace};
 use crate::replay::multipart;
 use crate::replay::settings::new_table;
-use crate::replay::uri::Url;
+use crate::wire::url::Url;
 
 /// What stands in place of a secret.
 pub const REDACTED: &str = "REDACTED";

@@ -1,13 +1,13 @@
 //! Wrong answers on purpose: what, in which area, wrong in which aspect, and how.
 
 use smalt_harness::cases::expect::Aspect;
-use smalt_harness::cases::target::bent::Bend;
-use smalt_harness::replay::wire::{Request, Response};
+use smalt_harness::target::bent::Bend;
+use smalt_harness::wire::{Answer, Request};
 
 /// One row of the table.
 type Row = (&'static str, &'static str, Aspect, Bend);
 
-fn bend(change: impl Fn(&Request, &mut Response) + Send + Sync + 'static) -> Bend {
+fn bend(change: impl Fn(&Request, &mut Answer) + Send + Sync + 'static) -> Bend {
     Box::new(move |request, answer| {
         let mut answer = answer.clone();
         change(request, &mut answer);

@@ -21,25 +21,25 @@ pub(crate) struct Dependency {
 }
 
 /// Each package of ours and the packages of ours that it may see. Tests are no exception: what the
-/// workers prove, they prove without the emulator. `smalt-planted` is seen under the feature
-/// `planted` alone: [`crate::planted`].
+/// workers prove, they prove without the emulator.
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("smalt-protocol", &[]),
     ("smalt-planted", &[]),
-    ("smalt", &["smalt-protocol", "smalt-planted"]),
+    ("smalt", &["smalt-protocol"]),
     ("smalt-model", &["smalt-protocol"]),
-    ("smalt-sleeve", &["smalt-protocol", "smalt-planted"]),
+    ("smalt-sleeve", &["smalt-protocol"]),
     // Nothing links to it: it is loaded into children of the crash test (docs/adr/0014).
     ("smalt-shim", &[]),
     // Apart from the workspace: nothing links to it.
     ("smalt-fuzz", &["smalt-harness"]),
+    ("smalt-worker", &["smalt-protocol", "smalt-sleeve"]),
     (
         "smalt-sweeper",
-        &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
+        &["smalt-protocol", "smalt-sleeve", "smalt-worker"],
     ),
     (
         "smalt-listener",
-        &["smalt-protocol", "smalt-planted", "smalt-sleeve"],
+        &["smalt-protocol", "smalt-sleeve", "smalt-worker"],
     ),
     (
         "smalt-harness",
@@ -49,6 +49,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "smalt-model",
             "smalt",
             "smalt-sleeve",
+            "smalt-worker",
             "smalt-sweeper",
             "smalt-listener",
         ],

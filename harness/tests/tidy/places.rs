@@ -93,19 +93,34 @@ pub(crate) const PLACES: &[Place] = &[
         only: &[],
     },
     Place {
+        within: "worker/src/",
+        names: TIME,
+        only: &["worker/src/process.rs"],
+    },
+    Place {
+        within: "worker/src/",
+        names: RANDOMNESS,
+        only: &["worker/src/process.rs"],
+    },
+    Place {
+        within: "worker/src/",
+        names: FILES,
+        only: &["worker/src/process.rs"],
+    },
+    Place {
         within: "sweeper/src/",
         names: TIME,
-        only: &["sweeper/src/connect.rs"],
+        only: &[],
     },
     Place {
         within: "sweeper/src/",
         names: RANDOMNESS,
-        only: &["sweeper/src/connect.rs"],
+        only: &[],
     },
     Place {
         within: "sweeper/src/",
         names: FILES,
-        only: &["sweeper/src/connect.rs"],
+        only: &[],
     },
     Place {
         within: "listener/src/",
@@ -115,16 +130,13 @@ pub(crate) const PLACES: &[Place] = &[
     Place {
         within: "listener/src/",
         names: RANDOMNESS,
-        only: &["listener/src/cli/ambient.rs"],
+        only: &[],
     },
     Place {
         within: "listener/src/",
         names: FILES,
-        // The library's settings and secrets, and the bodies that the command sends.
-        only: &[
-            "listener/src/config/secret.rs",
-            "listener/src/cli/ambient.rs",
-        ],
+        // The bodies that the command sends, and whether a handler's program exists.
+        only: &["listener/src/cli/ambient.rs"],
     },
     Place {
         within: "protocol/",

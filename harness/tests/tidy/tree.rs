@@ -80,13 +80,17 @@ impl Tree {
     }
 
     fn read() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut tree = Tree {
             sources: Vec::new(),
             documents: Vec::new(),
         };
-        tree.walk(&root, "");
+        tree.walk(&Tree::root(), "");
         tree
+    }
+
+    /// The directory of the workspace.
+    pub(crate) fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
     }
 
     /// The manifests of the workspace and its packages.

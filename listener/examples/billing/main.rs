@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
-use smalt_listener::config::duration;
 use smalt_sleeve::{Account, AzureStorage, HyperTransport, HyperTransportSettings, Settings};
+use smalt_worker::span;
 use tracing_subscriber::EnvFilter;
 
 use app::batch::Plan;
@@ -73,7 +73,7 @@ struct Common {
     #[arg(long, global = true, default_value = "billing")]
     name: String,
     /// How long the messages of a process that dies stay hidden from the others.
-    #[arg(long, global = true, default_value = "30s", value_parser = duration::parse)]
+    #[arg(long, global = true, default_value = "30s", value_parser = span::parse)]
     visibility: Duration,
     /// Seed of the transactions.
     #[arg(long, global = true, default_value_t = 1)]
@@ -97,13 +97,13 @@ enum Role {
     /// Splits submissions into chunks and puts them; goes on where it was when it died.
     Initiator {
         /// Pause after each submission.
-        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        #[arg(long, default_value = "0s", value_parser = span::parse)]
         pause: Duration,
     },
     /// Computes chunks until it is stopped. Any number of them may run.
     Processor {
         /// Pretend that each chunk takes this long.
-        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        #[arg(long, default_value = "0s", value_parser = span::parse)]
         work: Duration,
     },
     /// Adds results up until it is stopped.

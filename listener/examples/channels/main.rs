@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
-use smalt_listener::config::duration;
 use smalt_sleeve::{HyperTransport, HyperTransportSettings, SystemClock};
+use smalt_worker::span;
 use tracing_subscriber::EnvFilter;
 
 use app::plan::Plan;
@@ -74,7 +74,7 @@ struct Common {
     )]
     connection_string: String,
     /// How long the message of a worker that dies stays hidden from the others.
-    #[arg(long, global = true, default_value = "30s", value_parser = duration::parse)]
+    #[arg(long, global = true, default_value = "30s", value_parser = span::parse)]
     visibility: Duration,
     /// Seed of the plan.
     #[arg(long, global = true, default_value_t = 1)]
@@ -102,7 +102,7 @@ enum Role {
     /// Deletes channels until it is stopped. Any number of them may run.
     Worker {
         /// Pretend that each transaction takes this long.
-        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        #[arg(long, default_value = "0s", value_parser = span::parse)]
         pause: Duration,
         /// Leave out the look between the last blog and the channel, to see what comes of it.
         #[arg(long, hide = true)]
@@ -114,13 +114,13 @@ enum Role {
         #[arg(long, default_value = "w1")]
         writer: String,
         /// Pause after each blog.
-        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        #[arg(long, default_value = "0s", value_parser = span::parse)]
         pause: Duration,
     },
     /// Says whether the tables fit together, when all writers have ended.
     Check {
         /// Give the workers this long to empty the queue.
-        #[arg(long, default_value = "0s", value_parser = duration::parse)]
+        #[arg(long, default_value = "0s", value_parser = span::parse)]
         wait: Duration,
     },
 }

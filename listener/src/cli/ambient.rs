@@ -1,15 +1,7 @@
-//! What the command takes from this machine beside settings and secrets, whose module is
-//! `config::secret`: a seed, files with the bodies of messages, whether a program is there.
+//! What the command takes from this machine beside settings, secrets and seeds: files with the
+//! bodies of messages, whether a program is there, processor time.
 
 use anyhow::Context;
-
-/// A seed that no other start of the command has, so that workers started together spread out.
-///
-/// # Errors
-/// The system gives no randomness.
-pub(super) fn seed() -> anyhow::Result<u64> {
-    getrandom::u64().map_err(|error| anyhow::anyhow!("no seed: {error}"))
-}
 
 /// The bytes of a file.
 ///

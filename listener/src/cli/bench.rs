@@ -19,11 +19,12 @@ use smalt_listener::config::{Policy, Tasks};
 use smalt_listener::handler::{Verdict, function};
 use smalt_listener::{Decision, ListenerConfig, Observer, QueueListener};
 use smalt_sleeve::port::{CallContext, MessageTtl, PortResult, Storage};
+use smalt_worker::process;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::storage::{self, Retries};
-use super::{Common, ambient, listen, progress};
+use super::{Common, ambient, progress};
 
 /// Puts at the same time, to fill the queue.
 const PUTS_AT_ONCE: usize = 16;
@@ -151,7 +152,7 @@ impl Bench<'_> {
             last: Notify::new(),
         });
         let storage = Arc::clone(&self.storage);
-        let listener = QueueListener::new(config, storage, handler, ambient::seed()?)?
+        let listener = QueueListener::new(config, storage, handler, process::seed()?)?
             .observed_by(Arc::clone(&seen) as Arc<dyn Observer>);
         let watch = Watch::start();
         let mut round = None;
@@ -224,11 +225,11 @@ impl Observer for Seen {
 
 /// Measures, and removes the queue whatever came of it.
 pub(crate) async fn bench(common: &Common, flags: &BenchFlags) -> anyhow::Result<ExitCode> {
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let azure = storage::open_azure(common, &file, Retries::OfTheListener).await?;
     let bench = Bench {
         storage: Arc::clone(&azure) as Arc<dyn Storage>,
-        queue: format!("smalt-bench-{:08x}", ambient::seed()? & 0xffff_ffff),
+        queue: format!("smalt-bench-{:08x}", process::seed()? & 0xffff_ffff),
         flags,
     };
     let cx = CallContext::default();

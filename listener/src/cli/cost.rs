@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use smalt_listener::config::duration;
 use smalt_listener::rules::cost::{
     Calendar, Capacity, DAYS_PER_MONTH, EXAMPLE_PRICE_PER_10K, IDLE_HOURS, Polling, cost,
     message_requests, sentinel_requests,
 };
+use smalt_worker::span;
 
 use super::web;
 
@@ -42,7 +42,7 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
     tasks: f64,
     /// From one poll of a task to its next.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = span::parse)]
     interval: Duration,
     /// Idle hours of a working day.
     #[arg(long, value_name = "H", default_value_t = IDLE_HOURS, value_parser = hours)]
@@ -57,7 +57,7 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "PRICE", default_value_t = EXAMPLE_PRICE_PER_10K)]
     #[arg(value_parser = amount, env = "LISTENER_PRICE")]
     price: f64,
-    /// Messages that are put and worked off in a month.
+    /// Messages that are put and processed in a month.
     #[arg(long, value_name = "N", default_value = "0", value_parser = amount)]
     messages: f64,
     /// Renewals per message.
@@ -69,14 +69,14 @@ pub(crate) struct CostFlags {
     /// Messages per second that shall pass: says how many queues that needs.
     #[arg(long, value_name = "N", value_parser = positive)]
     target: Option<f64>,
-    /// Reckon from a listener that runs: the URL of its /metrics.
+    /// Estimate from a running listener: the URL of its /metrics.
     #[arg(long = "from-metrics", visible_alias = "metrics", value_name = "URL")]
     from_metrics: Option<String>,
-    /// Reckon from the report of a run: `requests` of its line `finished`.
+    /// Estimate from the report of a run: `requests` of its line `finished`.
     #[arg(long, value_name = "N", value_parser = amount, requires = "run_time")]
     requests: Option<f64>,
     /// How long that run took.
-    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "requests")]
+    #[arg(long, value_name = "TIME", value_parser = span::parse, requires = "requests")]
     run_time: Option<Duration>,
     /// One JSON object.
     #[arg(long)]
@@ -112,7 +112,7 @@ struct Line {
     requests: f64,
 }
 
-/// What is known of a run, to reckon a month from.
+/// The counts of a run, to estimate a month from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     requests: f64,

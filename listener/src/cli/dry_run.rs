@@ -4,16 +4,17 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use smalt_listener::config::duration;
 use smalt_listener::config::file::ConfigFile;
 use smalt_listener::partition::{PartitionError, Partitions};
 use smalt_listener::rules::cost::{EXAMPLE_PRICE_PER_10K, cost, idle_requests_per_hour};
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
+use smalt_worker::face::can_bind;
+use smalt_worker::span;
 
 use super::plan::{Plan, Queue};
 use super::stats::Subject;
 use super::storage::{self, Retries};
-use super::{Common, exit, serve};
+use super::{Common, exit};
 
 /// How the listeners would end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub(crate) async fn look(
         }
     }
     for address in [&plan.health, &plan.metrics].into_iter().flatten() {
-        if let Err(error) = serve::can_bind(address).await {
+        if let Err(error) = can_bind(address).await {
             println!("warning: {address}: {error}: `run` would go on without it");
         }
     }
@@ -129,7 +130,7 @@ fn pool(plan: &Plan, queue: &Queue, mode: Mode) -> String {
             let map = set.map(|set| (set.partitions, set.max_age));
             let requests = idle_requests_per_hour(config, map, trigger);
             let price = plan.price.unwrap_or(EXAMPLE_PRICE_PER_10K);
-            let sleep = duration::text(config.longest_sleep());
+            let sleep = span::format(config.longest_sleep());
             let money = cost(requests, price);
             format!("; idle it looks after {sleep} at most: {requests:.0} requests/h, {money:.6}")
         }

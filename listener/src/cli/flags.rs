@@ -2,46 +2,15 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use smalt_listener::config::Policy;
-use smalt_listener::config::duration;
+use clap::Args;
 use smalt_listener::config::file::{
     HandlerLayer, IdleLayer, PoisonLayer, QueueLayer, TasksLayer, TriggerLayer,
 };
 use smalt_listener::config::idle_tasks::IdleTasks;
 use smalt_listener::config::profile::Profile;
+use smalt_listener::config::{Encoding, Policy};
 use smalt_listener::handler::exec::CommandLine;
-
-/// How the body is written into the text of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Encoding {
-    /// As it is.
-    Text,
-    /// Base64, as several SDKs do by default.
-    Base64,
-}
-
-impl From<Encoding> for smalt_listener::config::Encoding {
-    fn from(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Text => Self::Text,
-            Encoding::Base64 => Self::Base64,
-        }
-    }
-}
-
-/// How the number of tasks is chosen.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PolicyFlag {
-    /// Little's law.
-    Little,
-    /// Fixed steps by depth.
-    Seed,
-    /// Always the most.
-    Fixed,
-    /// Additive increase, multiplicative decrease.
-    Aimd,
-}
+use smalt_worker::span;
 
 /// Flags of `run` and `once`.
 #[derive(Args, Clone)]
@@ -56,7 +25,7 @@ pub(crate) struct WorkFlags {
 /// What they and `validate` share.
 #[derive(Args, Clone)]
 pub(crate) struct ListenFlags {
-    /// Queue to work off; with a file, only this one of its queues. May be repeated.
+    /// Queue to process; with a file, only this one of its queues. May be repeated.
     #[arg(
         long,
         value_name = "NAME",
@@ -90,10 +59,10 @@ pub(crate) struct ListenFlags {
     #[arg(long, value_name = "URL", env = "LISTENER_HTTP")]
     http: Option<String>,
     /// Most time for one message.
-    #[arg(long, value_name = "TIME", env = "LISTENER_TIMEOUT", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_TIMEOUT", value_parser = span::parse)]
     timeout: Option<Duration>,
     /// How long a taken message is hidden at a time; renewed at half.
-    #[arg(long, value_name = "TIME", env = "LISTENER_VISIBILITY", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_VISIBILITY", value_parser = span::parse)]
     visibility: Option<Duration>,
     /// Attempts before a message goes to the poison queue.
     #[arg(long, value_name = "N", env = "LISTENER_MAX_DEQUEUE")]
@@ -105,7 +74,7 @@ pub(crate) struct ListenFlags {
         env = "LISTENER_RETRY",
         value_delimiter = ','
     )]
-    #[arg(value_parser = duration::parse)]
+    #[arg(value_parser = span::parse)]
     retry: Option<Vec<Duration>>,
     /// Poison queue; by default the queue's name with -poison.
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
@@ -139,11 +108,11 @@ pub(crate) struct ScaleFlags {
     #[arg(long, value_name = "N", env = "LISTENER_IDLE_TASKS")]
     idle_tasks: Option<IdleTasks>,
     /// Longest idle interval.
-    #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_IDLE_MAX", value_parser = span::parse)]
     idle_max: Option<Duration>,
     /// How the number of tasks is chosen.
     #[arg(long, env = "LISTENER_POLICY")]
-    policy: Option<PolicyFlag>,
+    policy: Option<Policy>,
     /// Most requests per second to the queue.
     #[arg(long, value_name = "N", env = "LISTENER_RATE")]
     rate: Option<u32>,
@@ -154,7 +123,7 @@ pub(crate) struct ScaleFlags {
     #[arg(long, value_name = "MONEY", env = "LISTENER_PRICE")]
     pub(crate) price: Option<f64>,
     /// Most time for running handlers after the order to stop.
-    #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", env = "LISTENER_GRACE", value_parser = span::parse)]
     pub(crate) grace: Option<Duration>,
     /// Name of this worker in logs and requests.
     #[arg(long, value_name = "NAME", env = "LISTENER_WORKER_ID")]
@@ -181,7 +150,7 @@ pub(crate) struct LookFlags {
 impl ListenFlags {
     /// The flags as a layer over the file.
     pub(crate) fn layer(&self) -> QueueLayer {
-        let human = |d: Option<Duration>| d.map(duration::Human);
+        let human = |d: Option<Duration>| d.map(span::Span);
         let s = &self.scale;
         QueueLayer {
             profile: self.profile,
@@ -190,7 +159,7 @@ impl ListenFlags {
             retry: self
                 .retry
                 .as_ref()
-                .map(|delays| delays.iter().copied().map(duration::Human).collect()),
+                .map(|delays| delays.iter().copied().map(span::Span).collect()),
             idle: IdleLayer {
                 min: None,
                 max: human(s.idle_max),
@@ -201,17 +170,12 @@ impl ListenFlags {
             },
             slots: s.slots,
             idle_tasks: s.idle_tasks,
-            policy: s.policy.map(|policy| match policy {
-                PolicyFlag::Little => Policy::Little,
-                PolicyFlag::Seed => Policy::Seed,
-                PolicyFlag::Fixed => Policy::Fixed,
-                PolicyFlag::Aimd => Policy::Aimd,
-            }),
+            policy: s.policy,
             rate: s.rate,
             poison: PoisonLayer {
                 queue: self.poison_queue.clone(),
             },
-            encoding: self.encoding.map(Into::into),
+            encoding: self.encoding,
             create_queue: self.create_queue,
             trigger: TriggerLayer {
                 queue: self.look.trigger_queue.clone(),

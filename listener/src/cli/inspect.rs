@@ -12,9 +12,8 @@ use smalt_protocol::Timestamp;
 use smalt_protocol::terminal::{lines, one_line};
 use smalt_sleeve::port::{CallContext, PortResult, QueueMessage, Storage};
 
-use super::flags;
 use super::storage::{self, Retries};
-use super::{Common, listen, partitions};
+use super::{Common, partitions};
 
 /// Flags of `peek`.
 #[derive(Args)]
@@ -28,7 +27,7 @@ pub(crate) struct PeekFlags {
     count: u32,
     /// How bodies are written into messages; by default as the --config file says, or text.
     #[arg(long, env = "LISTENER_ENCODING")]
-    encoding: Option<flags::Encoding>,
+    encoding: Option<Encoding>,
     /// One JSON object per message.
     #[arg(long)]
     json: bool,
@@ -37,7 +36,7 @@ pub(crate) struct PeekFlags {
 /// Shows waiting messages.
 pub(crate) async fn peek(common: &Common, flags: &PeekFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     let set = partitions::of(&file, &flags.queue)?;
     let queues = partitions::queues(&storage, set.as_ref(), &flags.queue).await?;
@@ -106,9 +105,8 @@ fn expires(message: &QueueMessage) -> Option<String> {
 }
 
 /// How bodies are written: as a flag says, or the file.
-pub(super) fn encoding(file: &ConfigFile, queue: &str, flag: Option<flags::Encoding>) -> Encoding {
+pub(super) fn encoding(file: &ConfigFile, queue: &str, flag: Option<Encoding>) -> Encoding {
     let in_file = file.queue(queue).and_then(|layer| layer.encoding);
-    let flag = flag.map(Into::into);
     flag.or(in_file).unwrap_or_default()
 }
 

@@ -7,21 +7,23 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::future::join_all;
-use smalt_listener::config::file::{ConfigFile, load};
-use smalt_listener::config::secret::Process;
 use smalt_listener::metrics::Metrics;
 use smalt_listener::partition::{PartitionedListener, Partitions};
 use smalt_listener::{AccountLimit, ConfigError, Observer, QueueListener, Report};
 use smalt_sleeve::port::Storage;
+use smalt_worker::face::{self, Face};
+use smalt_worker::process;
+use smalt_worker::progress::TICK;
+use smalt_worker::signals::{Orders, Request, each, stopped};
 use tokio::sync::watch;
 
 use super::dry_run::{self, Mode};
 use super::flags::WorkFlags;
 use super::plan::{self, Plan};
-use super::serve::{self, Surface, Watched};
+use super::serve::{Surface, Watched};
 use super::storage::{self, Retries};
 use super::trigger::{TriggerQueue, Wakers};
-use super::{Common, ambient, exit, progress, signals, validate};
+use super::{Common, exit, progress, validate};
 
 /// Carries out `run` or `once`.
 pub(crate) async fn listen(
@@ -29,7 +31,7 @@ pub(crate) async fn listen(
     flags: &WorkFlags,
     once: bool,
 ) -> anyhow::Result<ExitCode> {
-    let (file, flags, is_dry) = (read(common)?, &flags.listen, flags.dry_run);
+    let (file, flags, is_dry) = (common.file()?, &flags.listen, flags.dry_run);
     let plan = match plan::make(&file, flags) {
         Ok(plan) => plan,
         Err(mut problems) => {
@@ -41,11 +43,8 @@ pub(crate) async fn listen(
         let mode = if once { Mode::Once } else { Mode::Run };
         return dry_run::look(common, &file, &plan, mode).await;
     }
-    let orders = signals::Orders::new().context("cannot wait for signals")?;
-    let seed = match flags.scale.seed {
-        Some(seed) => seed,
-        None => ambient::seed()?,
-    };
+    let orders = Orders::with_hangup().context("cannot wait for signals")?;
+    let seed = flags.scale.seed.map_or_else(process::seed, Ok)?;
     let storage = storage::open(common, &file, Retries::OfTheListener).await?;
     let account = plan.account();
     let mut surface = surface(&plan, &storage, account.clone());
@@ -58,14 +57,17 @@ pub(crate) async fn listen(
     let surface = Arc::new(surface);
     let works = listeners(&plan, &storage, &surface, seed)?;
     let (health, metrics) = (plan.health.as_deref(), plan.metrics.as_deref());
-    serve::start(&surface, health, metrics).await;
-    tokio::spawn(signals::dumps(Arc::clone(&surface)));
-    let (stop, stopped) = watch::channel(false);
+    face::start(&surface, health, metrics).await;
+    let shown = Arc::clone(&surface);
+    tokio::spawn(each(Request::Status, move || {
+        tracing::info!(op = "status", status = %shown.status(), "status");
+    }));
+    let (stop, told) = watch::channel(false);
     let worker = plan.worker.as_str();
     let work = join_all(
         works
             .iter()
-            .map(|work| stopping_all(one(work, worker, stopped.clone(), once), &stop, once)),
+            .map(|work| stopping_all(one(work, worker, told.clone(), once), &stop, once)),
     );
     let shown = async {
         if once {
@@ -75,12 +77,11 @@ pub(crate) async fn listen(
     };
     let reports = tokio::select! {
         biased;
-        reports = work => reports,
-        () = shown => return Ok(ExitCode::from(exit::INTERRUPTED)),
-        second = signals::second_order(orders, stop.clone()) => {
-            second.context("cannot wait for signals")?;
-            return Ok(ExitCode::from(exit::INTERRUPTED));
-        }
+        reports = orders.obey(&stop, work) => reports.context("cannot wait for signals")?,
+        () = shown => None,
+    };
+    let Some(reports) = reports else {
+        return Ok(ExitCode::from(smalt_worker::exit::INTERRUPTED));
     };
     let reports: Vec<Vec<Report>> = reports.into_iter().collect::<Result<_, _>>()?;
     let spent = account.today().and_then(|today| today.spent());
@@ -183,7 +184,7 @@ async fn show(surface: &Surface) {
         let settled = surface.queues().iter().map(Watched::settled).sum();
         bar.set_position(settled);
         bar.set_message(surface.summary());
-        tokio::time::sleep(progress::TICK).await;
+        tokio::time::sleep(TICK).await;
     }
 }
 
@@ -204,14 +205,10 @@ async fn stopping_all<T>(
 async fn one(
     work: &Work,
     worker: &str,
-    mut stopped: watch::Receiver<bool>,
+    told: watch::Receiver<bool>,
     once: bool,
 ) -> anyhow::Result<Vec<Report>> {
-    let stop = async move {
-        if stopped.wait_for(|stop| *stop).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
+    let stop = stopped(told);
     let reports = match (work, once) {
         (Work::One(listener), true) => vec![named(listener, listener.once_until(stop).await?)],
         (Work::One(listener), false) => vec![named(listener, listener.run_until(stop).await?)],
@@ -249,12 +246,4 @@ fn outcomes(report: &Report) -> String {
     let counts = report.outcomes.iter();
     let words: Vec<String> = counts.map(|(o, n)| format!("{}={n}", o.name())).collect();
     words.join(" ")
-}
-
-/// The configuration file, or an empty one.
-pub(crate) fn read(common: &Common) -> Result<ConfigFile, ConfigError> {
-    match &common.config {
-        Some(path) => load(path, &Process),
-        None => Ok(ConfigFile::default()),
-    }
 }

@@ -7,12 +7,12 @@ use clap::Args;
 use http::Uri;
 use serde_json::json;
 use smalt_listener::config::queue_name;
-use smalt_listener::config::secret::{Process, Sources};
 use smalt_listener::rules::trigger::Trigger;
 use smalt_sleeve::port::{CallContext, ErrorKind, MessageTtl, Storage};
+use smalt_worker::process::{Process, Sources};
 
 use super::storage::{self, Retries};
-use super::{Common, exit, listen, token, web};
+use super::{Common, token, web};
 
 /// How long an event waits in a trigger queue: afterwards the watchdog has looked anyway.
 const EVENT_TTL: Duration = Duration::from_secs(600);
@@ -64,7 +64,7 @@ pub(crate) async fn notify(common: &Common, flags: &NotifyFlags) -> anyhow::Resu
         return post(&flags.to, &event, shown.transpose()?.as_deref()).await;
     };
     queue_name("--to", to)?;
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     event.account = Some(storage.account().to_owned());
     put(storage.as_ref(), to, &event).await?;
@@ -91,14 +91,14 @@ async fn post(to: &str, event: &Trigger, shown: Option<&str>) -> anyhow::Result<
     let answer: serde_json::Value = serde_json::from_str(&answer).unwrap_or_default();
     match answer["woken"].as_u64() {
         Some(0) => {
-            println!("nobody there listens to {}", event.queue);
-            Ok(ExitCode::from(exit::FAILED_ITEMS))
+            println!("no listener there works on {}", event.queue);
+            Ok(ExitCode::from(smalt_worker::exit::FAILED_ITEMS))
         }
         Some(woken) => {
             println!("woken: {woken}");
             Ok(ExitCode::SUCCESS)
         }
-        None => anyhow::bail!("{to} is no listener's health address"),
+        None => anyhow::bail!("{to} is not the health address of a listener"),
     }
 }
 
@@ -115,6 +115,7 @@ fn address(to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::exit;
     use crate::cli::support::{FakeStorage, QUEUE};
 
     #[tokio::test]
@@ -127,7 +128,7 @@ mod tests {
         put(&storage, QUEUE, &event).await.unwrap();
         let error = put(&storage, "nosuchqueue", &event).await.unwrap_err();
         assert!(format!("{error:#}").contains("no trigger queue `nosuchqueue`"));
-        assert_eq!(exit::code(&error), exit::UNREACHABLE);
+        assert_eq!(exit::code(&error), smalt_worker::exit::UNREACHABLE);
         let cx = CallContext::default();
         assert!(storage.queue_properties(&cx, "nosuchqueue").await.is_err());
     }

@@ -10,9 +10,9 @@ use smalt_listener::config::file::ConfigFile;
 use smalt_listener::partition::{PartitionSettings, Partitions};
 use smalt_sleeve::port::Storage;
 
+use super::Common;
 use super::exit::Unreached;
 use super::storage::{self, Retries};
-use super::{Common, listen};
 
 /// Flags of `partitions`.
 #[derive(Args)]
@@ -48,7 +48,7 @@ pub(crate) async fn queues(
     match set.known_map().await? {
         Some(map) => Ok(map.read()),
         None => Err(Unreached(format!(
-            "queue `{queue}` has no map of its queues yet: its first sender or listener makes it"
+            "queue `{queue}` has no map of its queues yet: its first sender or listener creates it"
         ))
         .into()),
     }
@@ -56,7 +56,7 @@ pub(crate) async fn queues(
 
 /// Shows the map, changed where that is asked for. There is one afterwards.
 pub(crate) async fn show(common: &Common, flags: &PartitionFlags) -> anyhow::Result<ExitCode> {
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let queue = &flags.queue;
     let settings = of(&file, queue)?
         .with_context(|| format!("queue `{queue}` has no `partitions` in a --config file"))?;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use smalt_listener::config::file::{ConfigFile, HandlerLayer, QueueLayer, TRIGGER_EVERY};
 use smalt_listener::config::queue_name;
-use smalt_listener::config::secret::{Process, Sources};
 use smalt_listener::handler::Handler;
 use smalt_listener::handler::exec::ExecHandler;
 use smalt_listener::handler::http::HttpHandler;
 use smalt_listener::partition::PartitionSettings;
-use smalt_listener::rules::budget::Budget;
 use smalt_listener::rules::cost::EXAMPLE_PRICE_PER_10K;
 use smalt_listener::{ACCOUNT_RATE_PER_S, AccountLimit, ListenerConfig};
+use smalt_worker::budget::Budget;
+use smalt_worker::process::{Process, Sources};
 
 use super::flags::ListenFlags;
 use super::program;
@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Its trigger queue, and how often that is looked at.
+    /// The trigger queue, and the time from one look at it to the next.
     pub(crate) fn trigger(&self) -> Option<(&str, Duration)> {
         let every = self.merged.trigger.every.map_or(TRIGGER_EVERY, |e| e.0);
         let queue = self.merged.trigger.queue.as_deref();
@@ -78,7 +78,7 @@ pub(crate) fn make(file: &ConfigFile, flags: &ListenFlags) -> Result<Plan, Vec<a
     let metrics = look.metrics.clone().or_else(|| in_file.metrics.clone());
     for (setting, address) in [("health", &health), ("metrics", &metrics)] {
         if let Some(address) = address.as_ref().filter(|a| !is_address(a)) {
-            problems.push(anyhow::anyhow!("{setting}: `{address}` is no HOST:PORT"));
+            problems.push(anyhow::anyhow!("{setting}: `{address}` is not HOST:PORT"));
         }
     }
     let token = in_file.notify_token.as_deref();
@@ -132,14 +132,16 @@ fn queues(
     let chosen = chosen(file, flags);
     if chosen.is_empty() {
         problems.push(anyhow::anyhow!(
-            "no queue to listen to: --queue NAME, or [[listener.queue]] in a --config file"
+            "no queue is named: give --queue NAME, or [[listener.queue]] in a --config file"
         ));
     }
     for (at, (merged, below)) in chosen.iter().enumerate() {
         let name = merged.name.clone().unwrap_or_default();
         let earlier = || chosen[..at].iter().map(|(earlier, _)| &earlier.name);
         if merged.name.is_some() && earlier().any(|other| *other == merged.name) {
-            problems.push(anyhow::anyhow!("queue `{name}`: is there twice"));
+            problems.push(anyhow::anyhow!(
+                "queue `{name}`: is named twice; name it once"
+            ));
             continue;
         }
         match queue(merged, below, worker, file, flags) {
@@ -262,7 +264,7 @@ fn handler(layer: &HandlerLayer) -> anyhow::Result<Arc<dyn Handler>> {
             }
             Ok(Arc::new(handler))
         }
-        (None, None) => anyhow::bail!("say what handles messages: --exec COMMAND or --http URL"),
+        (None, None) => anyhow::bail!("name what handles messages: --exec COMMAND or --http URL"),
         (Some(_), Some(_)) => anyhow::bail!("a queue has one handler: exec or http, not both"),
     }
 }

@@ -25,7 +25,7 @@ use self::payloads::Payloads;
 use self::requeue::{Action, Chosen, Order, source_id};
 use self::walk::BATCH;
 use super::storage::{self, Retries};
-use super::{Common, exit, listen, progress, send};
+use super::{Common, progress, send};
 
 /// Characters of an error that a list shows.
 const ERROR_CHARS: usize = 60;
@@ -60,7 +60,7 @@ enum PoisonCommand {
     Show(ShowFlags),
     /// Put messages back into their queue, as they were first put; then delete the copies.
     Requeue(RequeueFlags),
-    /// Delete messages for good.
+    /// Delete messages permanently.
     Purge(PurgeFlags),
 }
 
@@ -146,7 +146,7 @@ struct PurgeFlags {
 
 /// The account, and the poison queue's name.
 async fn place(common: &Common, place: &Place) -> anyhow::Result<(Arc<dyn Storage>, String)> {
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let poison_queue = poison_queue(&file, &place.queue, place.poison_queue.as_deref())?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     Ok((storage, poison_queue))
@@ -176,7 +176,7 @@ fn payloads(
     to: Option<&str>,
     storage: &Arc<dyn Storage>,
 ) -> anyhow::Result<Payloads> {
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let Some(ours) = file.queue(queue) else {
         return Ok(Payloads::unknown());
     };
@@ -221,7 +221,7 @@ pub(crate) async fn poison(common: &Common, flags: &PoisonFlags) -> anyhow::Resu
         PoisonCommand::Purge(flags) => {
             anyhow::ensure!(
                 !flags.which.all || flags.yes || flags.dry_run,
-                "purge --all deletes for good: say --yes, or look first with --dry-run"
+                "purge --all deletes permanently: confirm with --yes, or look first with --dry-run"
             );
             let bounds = (flags.max, flags.dry_run);
             work(common, &flags.place, &flags.which, Action::Purge, bounds).await
@@ -323,7 +323,11 @@ async fn show(common: &Common, flags: &ShowFlags) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::from(if missing { exit::FAILED_ITEMS } else { 0 }))
+    Ok(ExitCode::from(if missing {
+        smalt_worker::exit::FAILED_ITEMS
+    } else {
+        0
+    }))
 }
 
 async fn work(
@@ -381,7 +385,7 @@ async fn work(
         println!("messages: {told}, not done: {failed}");
     }
     Ok(ExitCode::from(if failed > 0 {
-        exit::FAILED_ITEMS
+        smalt_worker::exit::FAILED_ITEMS
     } else {
         0
     }))

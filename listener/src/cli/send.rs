@@ -8,15 +8,16 @@ use anyhow::Context;
 use clap::Args;
 use futures_util::stream::{self, StreamExt};
 use smalt_listener::config::file::ConfigFile;
-use smalt_listener::config::{ConfigError, duration, queue_name};
+use smalt_listener::config::{ConfigError, Encoding, queue_name};
 use smalt_listener::partition::{PartitionError, PartitionSender, Partitions};
 use smalt_listener::payload::{Offload, SendError, SendOptions, Sender, Sent};
 use smalt_sleeve::port::{CallContext, MessageTtl};
+use smalt_worker::{process, span};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::flags::Encoding;
+use super::Encoding;
 use super::storage::{self, Retries};
-use super::{Common, ambient, exit, inspect, listen, partitions};
+use super::{Common, ambient, inspect, partitions};
 
 /// Messages that are put at the same time.
 const AT_ONCE: usize = 16;
@@ -39,7 +40,7 @@ pub(crate) struct SendFlags {
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = ttl)]
     ttl: MessageTtl,
     /// Hide the messages for this long at first.
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = span::parse)]
     delay: Duration,
     /// Key of the messages, where the --config file has `partitions` for the queue: messages of one
     /// key go to one queue. Without, each body is its own key.
@@ -54,7 +55,7 @@ pub(crate) struct SendFlags {
 pub(crate) fn ttl(text: &str) -> Result<MessageTtl, String> {
     match text {
         "never" => Ok(MessageTtl::Never),
-        text => match duration::parse(text)? {
+        text => match span::parse(text).map_err(|error| error.to_string())? {
             life if life < Duration::from_secs(1) => Err("needs at least 1s".to_owned()),
             life => Ok(MessageTtl::After(life)),
         },
@@ -65,7 +66,7 @@ pub(crate) fn ttl(text: &str) -> Result<MessageTtl, String> {
 pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<ExitCode> {
     queue_name("--queue", &flags.queue)?;
     check_times(&flags)?;
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;
     let cx = CallContext::default();
     if flags.create_queue {
@@ -73,7 +74,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
     }
     let encoding = inspect::encoding(&file, &flags.queue, flags.encoding);
     let offload = offload(&file, &flags.queue)?;
-    let seed = ambient::seed()?;
+    let seed = process::seed()?;
     let sender = match partitions::of(&file, &flags.queue)? {
         None => {
             let sender = Sender::new(storage, &flags.queue, encoding, offload, seed)?;
@@ -114,7 +115,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
         tracing::error!(op = "put", queue = %flags.queue, reason = %error, "not put");
     }
     Ok(if failed > 0 {
-        ExitCode::from(exit::FAILED_ITEMS)
+        ExitCode::from(smalt_worker::exit::FAILED_ITEMS)
     } else {
         ExitCode::SUCCESS
     })
@@ -124,7 +125,7 @@ pub(crate) async fn send(common: &Common, flags: SendFlags) -> anyhow::Result<Ex
 fn check_times(flags: &SendFlags) -> anyhow::Result<()> {
     match flags.ttl {
         MessageTtl::After(life) if flags.delay >= life => {
-            let (delay, life) = (duration::text(flags.delay), duration::text(life));
+            let (delay, life) = (span::format(flags.delay), span::format(life));
             anyhow::bail!("--delay: {delay} is not shorter than the --ttl, {life}")
         }
         _ => Ok(()),

@@ -1,36 +1,20 @@
-//! What a running listener shows: `/livez`, `/readyz`, `/status`, `/metrics`; and `POST /notify`.
-//!
-//! An address that is taken costs these answers and a warning, not the run.
+//! What a running listener shows at its addresses, and `POST /notify`.
 
-use std::convert::Infallible;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use http::request::Parts;
+use http::{StatusCode, header};
 use serde_json::json;
-use smalt_listener::metrics::{Look, Metrics, of_budget, prometheus};
+use smalt_listener::metrics::{Look, Metrics, prometheus};
 use smalt_listener::rules::budget::Today;
 use smalt_listener::rules::trigger::{EVENT_MAX_BYTES, Trigger};
 use smalt_listener::{AccountLimit, PoolState, PoolStatus, QueueListener};
-use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use smalt_worker::face::{Answer, Face};
+use tokio::sync::watch;
 
 use super::token::Token;
 use super::trigger::{Wakers, Woken};
-
-/// Connections at the same time: probes and scrapers are few.
-const CONNECTIONS_MAX: usize = 64;
-/// How long a connection may take to send a request's head.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Pause after a failed accept, which may be a lack of descriptors.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// One listener, seen from outside.
 #[derive(Clone)]
@@ -166,8 +150,19 @@ impl Surface {
         uptimes.max().unwrap_or_default()
     }
 
-    /// The status as JSON.
-    pub(crate) fn status(&self) -> serde_json::Value {
+    /// A few words for a progress bar.
+    pub(crate) fn summary(&self) -> String {
+        let queues = self.queues();
+        let pools = queues.iter().map(Watched::pool);
+        let (tasks, in_flight, backlog) = pools.fold((0, 0, 0), |(t, i, b), pool| {
+            (t + pool.tasks, i + pool.in_flight, b + pool.backlog)
+        });
+        format!("tasks: {tasks}, in flight: {in_flight}, waiting: about {backlog}")
+    }
+}
+
+impl Face for Surface {
+    fn status(&self) -> serde_json::Value {
         let is_spent = self.account.is_spent();
         let queues = self.queues();
         let queues = queues.iter().map(|queue| queue.status(is_spent));
@@ -180,16 +175,6 @@ impl Surface {
             "queues": queues.collect::<Vec<_>>(),
             "triggers": self.triggers.iter().map(|m| trigger_status(m)).collect::<Vec<_>>(),
         })
-    }
-
-    /// A few words for a progress bar.
-    pub(crate) fn summary(&self) -> String {
-        let queues = self.queues();
-        let pools = queues.iter().map(Watched::pool);
-        let (tasks, in_flight, backlog) = pools.fold((0, 0, 0), |(t, i, b), pool| {
-            (t + pool.tasks, i + pool.in_flight, b + pool.backlog)
-        });
-        format!("tasks: {tasks}, in flight: {in_flight}, waiting: about {backlog}")
     }
 
     fn metrics(&self) -> String {
@@ -213,8 +198,7 @@ impl Surface {
                 }),
             }
         }
-        let text = prometheus(&looks, self.uptime(), self.price);
-        text + &self.account.today().map_or_else(String::new, of_budget)
+        prometheus(&looks, self.uptime(), self.price, self.account.today())
     }
 
     fn readiness(&self) -> Result<(), String> {
@@ -236,164 +220,36 @@ impl Surface {
             false => Err(problems.join("\n")),
         }
     }
-}
 
-/// What an address answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Roles {
-    health: bool,
-    metrics: bool,
-}
+    fn post_path(&self) -> Option<(&'static str, usize)> {
+        Some(("/notify", EVENT_MAX_BYTES))
+    }
 
-/// An answer: status, content type, text.
-type Answer = (StatusCode, &'static str, String);
-
-const TEXT: &str = "text/plain; charset=utf-8";
-const JSON: &str = "application/json";
-const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Begins to answer at these addresses.
-pub(crate) async fn start(surface: &Arc<Surface>, health: Option<&str>, metrics: Option<&str>) {
-    let roles = |health, metrics| Roles { health, metrics };
-    let addresses = match (health, metrics) {
-        (Some(health), Some(metrics)) if health == metrics => vec![(health, roles(true, true))],
-        (health, metrics) => {
-            let health = health.map(|at| (at, roles(true, false)));
-            let metrics = metrics.map(|at| (at, roles(false, true)));
-            health.into_iter().chain(metrics).collect()
+    fn posted(&self, head: &Parts, body: &[u8]) -> Answer {
+        // A web page has no business here; only its browser sends this header.
+        if head.headers.contains_key(header::ORIGIN) {
+            return Answer::refusal(
+                StatusCode::FORBIDDEN,
+                "requests of web pages are not answered",
+            );
         }
-    };
-    for (address, roles) in addresses {
-        match TcpListener::bind(address).await {
-            Ok(socket) => {
-                let at = socket
-                    .local_addr()
-                    .map_or(address.to_owned(), |a| a.to_string());
-                tracing::info!(op = "serve", address = %at, "answering");
-                tokio::spawn(serve(socket, Arc::clone(surface), roles));
+        if self
+            .token
+            .as_ref()
+            .is_some_and(|token| !token.is_shown(&head.headers))
+        {
+            return Answer::refusal(StatusCode::UNAUTHORIZED, "this address asks for a token");
+        }
+        let event = std::str::from_utf8(body).map_err(|error| error.to_string());
+        match event.and_then(Trigger::parse) {
+            Ok(event) => {
+                let woken = self.wakers.wake(&event);
+                tracing::debug!(op = "notify", queue = %event.queue(), woken, "event");
+                Answer::json(StatusCode::ACCEPTED, &json!({ "woken": woken }))
             }
-            Err(error) => tracing::warn!(
-                op = "serve", address, reason = %error,
-                "going on without health and metrics there"
-            ),
+            Err(problem) => Answer::refusal(StatusCode::BAD_REQUEST, &problem),
         }
     }
-}
-
-async fn serve(socket: TcpListener, surface: Arc<Surface>, roles: Roles) {
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
-            return;
-        };
-        let stream = match socket.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::debug!(op = "serve", reason = %error, "accept failed");
-                tokio::time::sleep(ACCEPT_AGAIN).await;
-                continue;
-            }
-        };
-        let surface = Arc::clone(&surface);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let surface = Arc::clone(&surface);
-                async move { Ok::<_, Infallible>(respond(&surface, roles, request).await) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIMEOUT)
-                .serve_connection(TokioIo::new(stream), service);
-            // A client that goes away early is no event.
-            let _ = connection.await;
-            drop(place);
-        });
-    }
-}
-
-async fn respond(
-    surface: &Surface,
-    roles: Roles,
-    request: Request<Incoming>,
-) -> Response<Full<Bytes>> {
-    let (head, body) = request.into_parts();
-    let read = Limited::new(body, EVENT_MAX_BYTES).collect();
-    let (status, kind, text) = match tokio::time::timeout(HEAD_TIMEOUT, read).await {
-        Ok(Ok(body)) => answer(surface, roles, &head, &body.to_bytes()),
-        Ok(Err(_)) => refuse(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "an event has 4096 bytes at most",
-        ),
-        Err(_) => refuse(StatusCode::REQUEST_TIMEOUT, "no body came"),
-    };
-    let mut response = Response::new(Full::new(Bytes::from(text)));
-    *response.status_mut() = status;
-    let kind = header::HeaderValue::from_static(kind);
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    if status == StatusCode::UNAUTHORIZED {
-        let how = header::HeaderValue::from_static("Bearer");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, how);
-    }
-    response
-}
-
-fn refuse(status: StatusCode, why: &str) -> Answer {
-    (status, TEXT, format!("{why}\n"))
-}
-
-/// The answer to a request.
-fn answer(surface: &Surface, roles: Roles, head: &http::request::Parts, body: &[u8]) -> Answer {
-    let get = head.method == Method::GET || head.method == Method::HEAD;
-    match head.uri.path() {
-        "/metrics" if roles.metrics && get => (StatusCode::OK, PROMETHEUS, surface.metrics()),
-        "/livez" if roles.health && get => (StatusCode::OK, TEXT, "ok\n".to_owned()),
-        "/readyz" if roles.health && get => match surface.readiness() {
-            Ok(()) => (StatusCode::OK, TEXT, "ok\n".to_owned()),
-            Err(why) => refuse(StatusCode::SERVICE_UNAVAILABLE, &why),
-        },
-        "/status" if roles.health && get => {
-            (StatusCode::OK, JSON, format!("{:#}\n", surface.status()))
-        }
-        "/notify" if roles.health && head.method == Method::POST => notified(surface, head, body),
-        "/metrics" if roles.metrics => refuse(StatusCode::METHOD_NOT_ALLOWED, "GET it"),
-        "/notify" if roles.health => refuse(StatusCode::METHOD_NOT_ALLOWED, "POST to it"),
-        "/livez" | "/readyz" | "/status" if roles.health => {
-            refuse(StatusCode::METHOD_NOT_ALLOWED, "GET it")
-        }
-        _ => refuse(StatusCode::NOT_FOUND, "nothing here"),
-    }
-}
-
-fn notified(surface: &Surface, head: &http::request::Parts, body: &[u8]) -> Answer {
-    // A web page has no business here; only its browser sends this header.
-    if head.headers.contains_key(header::ORIGIN) {
-        return refuse(
-            StatusCode::FORBIDDEN,
-            "requests of web pages are not answered",
-        );
-    }
-    if surface
-        .token
-        .as_ref()
-        .is_some_and(|token| !token.is_shown(&head.headers))
-    {
-        return refuse(StatusCode::UNAUTHORIZED, "this address asks for a token");
-    }
-    let event = std::str::from_utf8(body).map_err(|error| error.to_string());
-    match event.and_then(Trigger::parse) {
-        Ok(event) => {
-            let woken = surface.wakers.wake(&event);
-            tracing::debug!(op = "notify", queue = %event.queue(), woken, "event");
-            let body = json!({ "woken": woken });
-            (StatusCode::ACCEPTED, JSON, format!("{body}\n"))
-        }
-        Err(problem) => refuse(StatusCode::BAD_REQUEST, &problem),
-    }
-}
-
-/// Whether an address could be bound: `validate` says so beforehand.
-pub(crate) async fn can_bind(address: &str) -> io::Result<()> {
-    TcpListener::bind(address).await.map(drop)
 }
 
 #[cfg(test)]

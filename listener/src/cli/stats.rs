@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use smalt_listener::config::duration;
 use smalt_listener::partition::PartitionSettings;
 use smalt_sleeve::port::{CallContext, ErrorKind, PortResult, Storage};
+use smalt_worker::span;
 use tokio::time::Instant;
 
 use super::storage::{self, Retries};
-use super::{Common, listen, partitions, poison};
+use super::{Common, partitions, poison};
 
 /// Between two looks of `--watch`.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub(crate) struct StatsFlags {
     #[arg(long, value_name = "NAME", env = "LISTENER_POISON_QUEUE")]
     poison_queue: Option<String>,
     /// Look again after this time, and say how fast the number changes.
-    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", value_parser = span::parse)]
     interval: Option<Duration>,
     /// Go on looking until interrupted, every 2 s or --interval.
     #[arg(long)]
@@ -44,7 +44,7 @@ pub(crate) struct StatsFlags {
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     at: Instant,
-    /// Of each queue.
+    /// What each queue has.
     parts: Vec<Part>,
     poisoned: Option<u64>,
     /// Messages per second since the look before: less than 0 when the number falls.
@@ -177,7 +177,7 @@ impl Subject<'_> {
 
 /// Counts messages.
 pub(crate) async fn stats(common: &Common, flags: &StatsFlags) -> anyhow::Result<ExitCode> {
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let poison_queue = flags.poison_queue.as_deref();
     let poison_queue = poison::poison_queue(&file, &flags.queue, poison_queue)?;
     let storage = storage::open(common, &file, Retries::OfTheClient).await?;

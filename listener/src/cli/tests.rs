@@ -53,16 +53,16 @@ fn a_queue_of_the_file_can_be_chosen() {
 
 /// A file, flags, and what is wrong with them.
 const WRONG: &[(&str, &str, &[&str])] = &[
-    ("", "run --exec cat", &["no queue to listen to"]),
+    ("", "run --exec cat", &["no queue is named"]),
     (
         "",
         "run --queue InputQueue --exec cat",
-        &["`InputQueue` is no queue name"],
+        &["`InputQueue` is not a queue name"],
     ),
     (
         "",
         "run --queue orders",
-        &["`orders`: say what handles messages"],
+        &["`orders`: name what handles messages"],
     ),
     (
         "",
@@ -107,12 +107,12 @@ const WRONG: &[(&str, &str, &[&str])] = &[
     (
         "",
         "run --queue orders --exec cat --health 9100",
-        &["health: `9100` is no HOST:PORT"],
+        &["health: `9100` is not HOST:PORT"],
     ),
     (
         "",
         "run --queue orders,orders --exec cat",
-        &["`orders`: is there twice"],
+        &["`orders`: is named twice"],
     ),
     (
         "",
@@ -147,13 +147,13 @@ const WRONG: &[(&str, &str, &[&str])] = &[
             "tasks: needs",
             "trigger.queue: `E`",
             "trigger.every",
-            "say what handles",
+            "name what handles",
         ],
     ),
     (
         "[[listener.queue]]\nslots = 33",
         "run --exec cat",
-        &["say which one", "slots: needs"],
+        &["name the queue", "slots: needs"],
     ),
     (
         "[listener]\nprice = -1.0\nmax_cost_per_day = -0.5",
@@ -170,8 +170,8 @@ const WRONG: &[(&str, &str, &[&str])] = &[
         "run",
         &[
             "queue `a-1`: slots",
-            "queue `a-1`: say what",
-            "queue `b-1`: say what",
+            "queue `a-1`: name what",
+            "queue `b-1`: name what",
         ],
     ),
 ];
@@ -231,9 +231,9 @@ const HOSTILE: &str = "\u{1b}[31mRED\u{9b}2J\r\nERROR forged\u{85}\u{2028}\u{202
 /// indented, makes a line of its own. JSON stays the same document.
 #[test]
 fn no_text_output_steers_a_terminal() {
-    use smalt_listener::config::effective::{Setting, Source};
     use smalt_protocol::Timestamp;
     use smalt_protocol::terminal::steers;
+    use smalt_worker::settings::{Setting, Source};
     let message = smalt_sleeve::port::QueueMessage {
         id: HOSTILE.to_owned(),
         text: HOSTILE.to_owned(),
@@ -244,7 +244,7 @@ fn no_text_output_steers_a_terminal() {
         next_visible: None,
     };
     let setting = Setting {
-        key: "handler.exec",
+        key: "handler.exec".to_owned(),
         value: HOSTILE.to_owned(),
         source: Source::Environment(HOSTILE.to_owned()),
     };

@@ -5,7 +5,8 @@ use std::fmt;
 use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use smalt_listener::config::ConfigError;
-use smalt_listener::config::secret::{Sources, resolve};
+use smalt_worker::process::Sources;
+use smalt_worker::secret::Secret;
 
 /// Shortest token: what is shorter can be guessed over a network.
 const TOKEN_MIN_CHARS: usize = 16;
@@ -55,7 +56,16 @@ fn text(
         let problem = problem.to_owned();
         Err(ConfigError::Value { setting, problem })
     };
-    let token = resolve(setting, written, false, sources)?;
+    let token = match Secret::parse(written) {
+        Secret::Inline(_) => {
+            return wrong("a secret does not belong in the file: write env:NAME or file:/path");
+        }
+        kept => kept.reveal(sources),
+    };
+    let token = match token {
+        Ok(token) => token,
+        Err(error) => return wrong(&error.to_string()),
+    };
     if token.len() < TOKEN_MIN_CHARS {
         return wrong("a token needs at least 16 characters");
     }

@@ -6,16 +6,18 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory};
 use serde_json::json;
 use smalt_listener::config::connection::{NamedBy, connection};
-use smalt_listener::config::duration;
-use smalt_listener::config::effective::{Setting, Source, settings};
+use smalt_listener::config::effective::settings;
 use smalt_listener::config::file::ConfigFile;
-use smalt_listener::config::secret::Process;
+use smalt_protocol::service::Service;
 use smalt_protocol::terminal::one_line;
+use smalt_worker::process::Process;
+use smalt_worker::settings::{Setting, Source};
+use smalt_worker::span;
 
 use super::dry_run::{self, Mode};
 use super::flags::ListenFlags;
 use super::plan::{self, Plan};
-use super::{Cli, Common, exit, listen, storage};
+use super::{Cli, Common, exit};
 
 /// Flags of `validate`.
 #[derive(Args, Clone)]
@@ -36,7 +38,7 @@ pub(crate) async fn validate(
     flags: &ValidateFlags,
     matches: &ArgMatches,
 ) -> anyhow::Result<ExitCode> {
-    let file = listen::read(common)?;
+    let file = common.file()?;
     let plan = plan::make(&file, &flags.listen);
     let account = account(common, &file);
     let (plan, account) = match (plan, account) {
@@ -61,10 +63,10 @@ pub(crate) async fn validate(
 /// The account, without its secrets.
 pub(super) fn account(common: &Common, file: &ConfigFile) -> anyhow::Result<Setting> {
     let given = connection(common.connection_layer(), file.storage.clone(), &Process)?;
-    storage::account(&given)?;
+    given.access.account(Service::Queue, &Process)?;
     Ok(Setting {
-        key: "storage",
-        value: given.masked(),
+        key: "storage".to_owned(),
+        value: given.masked(&Process)?,
         source: match given.named_by {
             NamedBy::Flag => Source::Flag,
             NamedBy::Environment => {
@@ -101,7 +103,7 @@ fn process(
     let in_file = &file.listener;
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
     let grace = plan.queues.first().map(|queue| queue.config.grace);
-    let grace = grace.map_or_else(String::new, duration::text);
+    let grace = grace.map_or_else(String::new, span::format);
     let price = plan.price.map_or_else(|| "-".to_owned(), |p| p.to_string());
     let max_cost = plan.budget.map_or(0.0, |budget| budget.max_cost_per_day);
     let token = plan.token.as_ref().map_or("-", |_| "***").to_owned();
@@ -142,7 +144,7 @@ fn process(
         ),
     ];
     let rows = rows.into_iter().map(|(key, flag, value, said)| Setting {
-        key,
+        key: key.to_owned(),
         value,
         source: match said {
             (true, _) => variable(flag).map_or(Source::Flag, Source::Environment),
@@ -170,18 +172,8 @@ fn of_queue(
 
 /// One setting for people.
 pub(super) fn row(s: &Setting) -> String {
-    let row = format!("  {:<22}{:<28}  {}", s.key, s.value, source(&s.source));
+    let row = format!("  {:<22}{:<28}  {}", s.key, s.value, s.source);
     format!("{}\n", one_line(&row))
-}
-
-fn source(source: &Source) -> String {
-    match source {
-        Source::Flag => "flag".to_owned(),
-        Source::Environment(name) => name.clone(),
-        Source::File => "file".to_owned(),
-        Source::Profile(profile) => format!("profile {profile}"),
-        Source::Default => "default".to_owned(),
-    }
 }
 
 fn as_text(
@@ -207,8 +199,8 @@ fn as_json(
 ) -> serde_json::Value {
     let object = |settings: &[Setting]| {
         let entry = |s: &Setting| {
-            let value = json!({ "value": s.value, "source": source(&s.source) });
-            (s.key.to_owned(), value)
+            let value = json!({ "value": s.value, "source": s.source.to_string() });
+            (s.key.clone(), value)
         };
         serde_json::Value::Object(settings.iter().map(entry).collect())
     };

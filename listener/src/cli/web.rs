@@ -30,10 +30,12 @@ async fn send(
     body: Bytes,
     authorization: Option<&str>,
 ) -> anyhow::Result<Bytes> {
-    let uri: Uri = url.parse().with_context(|| format!("`{url}` is no URL"))?;
+    let uri: Uri = url
+        .parse()
+        .with_context(|| format!("`{url}` is not a URL"))?;
     let web = matches!(uri.scheme_str(), Some("http" | "https"));
     let host = uri.authority().filter(|_| web);
-    let host = host.with_context(|| format!("`{url}` is no http:// or https:// URL"))?;
+    let host = host.with_context(|| format!("`{url}` is not an http:// or https:// URL"))?;
     let mut request = Request::builder()
         .method(method)
         .header(header::HOST, host.as_str())

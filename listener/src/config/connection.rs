@@ -1,28 +1,25 @@
 //! Which account is talked to, with which credential.
 
-use std::fmt;
-
 use serde::Deserialize;
 use smalt_sleeve::Identity;
+use smalt_worker::access::{Access, masked};
+use smalt_worker::process::Sources;
+use smalt_worker::secret::{Secret, SecretError};
 
 use super::ConfigError;
-use super::secret::{Sources, resolve};
-
-/// The connection string of the local emulator's well-known account: no secret.
-pub const DEVELOPMENT_STORAGE: &str = "UseDevelopmentStorage=true";
 
 /// The connection as written in one place: flags or file.
-#[derive(Clone, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConnectionLayer {
     /// A connection string.
-    pub connection_string: Option<String>,
+    pub connection_string: Option<Secret>,
     /// Account name.
     pub account: Option<String>,
     /// Account key, base64.
-    pub account_key: Option<String>,
+    pub account_key: Option<Secret>,
     /// Shared access signature: `sv=...&sig=...`.
-    pub sas: Option<String>,
+    pub sas: Option<Secret>,
     /// Whose token of Entra ID opens the account.
     pub auth: Option<Identity>,
     /// Queue endpoint, when it is not Azure's for the account.
@@ -35,13 +32,11 @@ pub struct ConnectionLayer {
     pub allow_inline_secrets: bool,
 }
 
-/// A connection, ready to be opened. `Debug` shows no secret.
-#[derive(Clone, PartialEq, Eq)]
+/// A connection, ready to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The connection string: secret.
-    pub connection_string: String,
-    /// Whose token opens the account: then the string has no secret.
-    pub auth: Option<Identity>,
+    /// How the account is opened.
+    pub access: Access,
     /// Who named the account.
     pub named_by: NamedBy,
     /// Further certificate authorities, a PEM file.
@@ -63,49 +58,67 @@ pub enum NamedBy {
 
 impl Connection {
     /// The connection string without its secrets, to be shown.
-    pub fn masked(&self) -> String {
-        let shown = |part: &str| match part.split_once('=') {
-            Some((name, _)) if !shows(name) => format!("{name}=***"),
-            Some((name, value)) => {
-                // The query of an endpoint may carry a signature.
-                let bare = value.split('?').next().unwrap_or_default();
-                format!("{name}={bare}")
-            }
-            None => "***".to_owned(),
-        };
-        let parts = self.connection_string.split(';');
-        let parts = parts.filter(|part| !part.is_empty()).map(shown);
-        parts.collect::<Vec<_>>().join(";")
-    }
-}
-
-/// Whether the value of this part of a connection string may be shown.
-fn shows(name: &str) -> bool {
-    let name = name.trim().to_ascii_lowercase();
-    let plain = [
-        "accountname",
-        "defaultendpointsprotocol",
-        "endpointsuffix",
-        "usedevelopmentstorage",
-        "developmentstorageproxyuri",
-    ];
-    plain.contains(&name.as_str()) || name.ends_with("endpoint")
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("connection_string", &"***")
-            .field("auth", &self.auth)
-            .field("ca_file", &self.ca_file)
-            .field("connect_to", &self.connect_to)
-            .finish()
+    ///
+    /// # Errors
+    /// The string is kept elsewhere and cannot be read.
+    pub fn masked(&self, sources: &dyn Sources) -> Result<String, SecretError> {
+        let access = &self.access;
+        if let Some(text) = &access.connection_string {
+            return Ok(masked(&text.reveal(sources)?));
+        }
+        let secret = |secret: &Option<Secret>| secret.as_ref().map(|_| "***".to_owned());
+        let endpoint = access.endpoint.clone().or_else(|| {
+            let name = access.name.as_ref()?;
+            Some(format!("https://{name}.queue.core.windows.net"))
+        });
+        let parts = [
+            ("AccountName", access.name.clone()),
+            ("AccountKey", secret(&access.key)),
+            ("SharedAccessSignature", secret(&access.sas)),
+            ("QueueEndpoint", endpoint),
+        ];
+        let parts = parts.into_iter();
+        let parts = parts.filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        Ok(parts.collect::<Vec<_>>().join(";"))
     }
 }
 
 impl ConnectionLayer {
     fn names_an_account(&self) -> bool {
         self.connection_string.is_some() || self.account.is_some() || self.sas.is_some()
+    }
+
+    /// How the account is opened, checked.
+    fn access(self) -> Result<Access, ConfigError> {
+        let access = Access {
+            connection_string: self.connection_string,
+            name: self.account,
+            key: self.account_key,
+            sas: self.sas,
+            auth: self.auth,
+            endpoint: self.endpoint,
+        };
+        let setting = access.inline_secrets().next();
+        if let Some(setting) = setting.filter(|_| !self.allow_inline_secrets) {
+            let problem = "a secret does not belong in the file: write env:NAME or file:/path, or \
+                           set allow_inline_secrets = true";
+            return Err(ConfigError::value(setting, problem));
+        }
+        if access.connection_string.is_some() {
+            return Ok(access);
+        }
+        if access.name.is_none() && access.endpoint.is_none() {
+            let problem = "give --connection-string, AZURE_STORAGE_CONNECTION_STRING, or --account \
+                           with --account-key, --sas or --auth (for a local emulator: \
+                           --connection-string \"UseDevelopmentStorage=true\")";
+            return Err(ConfigError::value("connection", problem));
+        }
+        let opener = access.name.is_some() && (access.auth.is_some() || access.key.is_some());
+        if !opener && access.sas.is_none() {
+            let problem = "an account needs its key, a shared access signature, or --auth";
+            return Err(ConfigError::value("connection", problem));
+        }
+        Ok(access)
     }
 }
 
@@ -119,74 +132,25 @@ pub fn connection(
 ) -> Result<Connection, ConfigError> {
     let ca_file = flags.ca_file.clone().or_else(|| file.ca_file.clone());
     let connect_to = flags.connect_to.clone().or_else(|| file.connect_to.clone());
-    let ((connection_string, auth), named_by) = if flags.names_an_account() {
-        let inline = ConnectionLayer {
+    let (access, named_by) = if flags.names_an_account() {
+        let flags = ConnectionLayer {
             allow_inline_secrets: true,
             ..flags
         };
-        ((written(&inline, sources)?, inline.auth), NamedBy::Flag)
+        (flags.access()?, NamedBy::Flag)
     } else if let Some(found) = sources.variable("AZURE_STORAGE_CONNECTION_STRING") {
-        ((found, None), NamedBy::Environment)
+        let access = Access {
+            connection_string: Some(Secret::Inline(found)),
+            ..Access::default()
+        };
+        (access, NamedBy::Environment)
     } else {
-        ((written(&file, sources)?, file.auth), NamedBy::File)
+        (file.access()?, NamedBy::File)
     };
     Ok(Connection {
-        connection_string,
-        auth,
+        access,
         named_by,
         ca_file,
         connect_to,
     })
-}
-
-fn written(layer: &ConnectionLayer, sources: &dyn Sources) -> Result<String, ConfigError> {
-    let secret = |setting, text: &str| resolve(setting, text, layer.allow_inline_secrets, sources);
-    let is_keyed = layer.account_key.is_some() || layer.sas.is_some();
-    if layer.auth.is_some() && (is_keyed || layer.connection_string.is_some()) {
-        let problem =
-            "a token opens the account: give neither a key, a SAS nor a connection string";
-        return Err(ConfigError::value("auth", problem));
-    }
-    if let Some(text) = &layer.connection_string {
-        if text
-            .trim_end_matches(';')
-            .eq_ignore_ascii_case(DEVELOPMENT_STORAGE)
-        {
-            return Ok(text.clone());
-        }
-        return secret("connection_string", text);
-    }
-    let at = match (&layer.endpoint, &layer.account) {
-        (Some(endpoint), _) => format!("QueueEndpoint={endpoint}"),
-        (None, Some(account)) => {
-            format!("QueueEndpoint=https://{account}.queue.core.windows.net")
-        }
-        (None, None) => {
-            let problem = "give --connection-string, AZURE_STORAGE_CONNECTION_STRING, or --account \
-                           with --account-key, --sas or --auth (for a local emulator: \
-                           --connection-string \"UseDevelopmentStorage=true\")";
-            return Err(ConfigError::value("connection", problem));
-        }
-    };
-    match (&layer.account, &layer.account_key, &layer.sas) {
-        (Some(account), None, None) if layer.auth.is_some() => {
-            Ok(format!("AccountName={account};{at}"))
-        }
-        (Some(account), Some(key), None) => {
-            let key = secret("account_key", key)?;
-            Ok(format!("AccountName={account};AccountKey={key};{at}"))
-        }
-        (account, None, Some(sas)) => {
-            let sas = secret("sas", sas)?;
-            let name = account
-                .as_ref()
-                .map_or(String::new(), |a| format!("AccountName={a};"));
-            let sas = sas.trim_start_matches('?');
-            Ok(format!("{name}SharedAccessSignature={sas};{at}"))
-        }
-        _ => Err(ConfigError::value(
-            "connection",
-            "an account needs its key, a shared access signature, or --auth",
-        )),
-    }
 }

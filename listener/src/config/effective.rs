@@ -1,37 +1,13 @@
 //! The settings of a queue as they come out, each with where it comes from: what `validate` shows.
 
+use smalt_worker::settings::{Setting, Source};
+use smalt_worker::span::{self, Span};
+
 use super::ListenerConfig;
-use super::duration::{Human, text};
 use super::file::{QueueLayer, TRIGGER_EVERY};
 use super::profile::Profile;
 use crate::handler::exec::CommandLine;
 use crate::partition::PartitionSettings;
-
-/// Where a value comes from, the strongest first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A flag.
-    Flag,
-    /// This variable of the environment.
-    Environment(String),
-    /// The file.
-    File,
-    /// The profile, which is not the default one.
-    Profile(Profile),
-    /// Nobody said anything.
-    Default,
-}
-
-/// One setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Its key in the file.
-    pub key: &'static str,
-    /// Its value, as the file would have it.
-    pub value: String,
-    /// Where it comes from.
-    pub source: Source,
-}
 
 struct Row {
     key: &'static str,
@@ -51,12 +27,12 @@ macro_rules! rows {
 const ROWS: &[Row] = rows![
     "profile", "profile", |l| l.profile.is_some(),
         |_, l| l.profile.unwrap_or_default().to_string();
-    "visibility", "visibility", |l| l.visibility.is_some(), |c, _| text(c.visibility);
+    "visibility", "visibility", |l| l.visibility.is_some(), |c, _| span::format(c.visibility);
     "renew", "", |l| l.renew.is_some(), |c, _| c.renew.to_string();
     "max_dequeue", "max_dequeue", |l| l.max_dequeue.is_some(), |c, _| c.max_dequeue.to_string();
     "retry", "retry", |l| l.retry.is_some(), |c, _| list(&c.retry);
-    "idle.min", "", |l| l.idle.min.is_some(), |c, _| text(c.idle.min);
-    "idle.max", "idle_max", |l| l.idle.max.is_some(), |c, _| text(c.idle.max);
+    "idle.min", "", |l| l.idle.min.is_some(), |c, _| span::format(c.idle.min);
+    "idle.max", "idle_max", |l| l.idle.max.is_some(), |c, _| span::format(c.idle.max);
     "tasks.min", "tasks_min", |l| l.tasks.min.is_some(), |c, _| c.tasks.min.to_string();
     "tasks.max", "tasks_max", |l| l.tasks.max.is_some(), |c, _| c.tasks.max.to_string();
     "slots", "slots", |l| l.slots.is_some(), |c, _| c.slots.to_string();
@@ -68,16 +44,16 @@ const ROWS: &[Row] = rows![
     "sentinel.container", "", |l| l.sentinel.container.is_some(),
         |c, _| c.sentinel.as_ref().map_or_else(none, |s| s.container.clone());
     "sentinel.lease", "", |l| l.sentinel.lease.is_some(),
-        |c, _| c.sentinel.as_ref().map_or_else(none, |s| text(s.lease));
-    "watchdog", "", |l| l.watchdog.is_some(), |c, _| text(c.watchdog);
+        |c, _| c.sentinel.as_ref().map_or_else(none, |s| span::format(s.lease));
+    "watchdog", "", |l| l.watchdog.is_some(), |c, _| span::format(c.watchdog);
     "policy", "policy", |l| l.policy.is_some(), |c, _| word(&c.policy);
-    "drain_target", "", |l| l.drain_target.is_some(), |c, _| text(c.drain_target);
-    "cooldown", "", |l| l.cooldown.is_some(), |c, _| text(c.cooldown);
+    "drain_target", "", |l| l.drain_target.is_some(), |c, _| span::format(c.drain_target);
+    "cooldown", "", |l| l.cooldown.is_some(), |c, _| span::format(c.cooldown);
     "rate", "rate", |l| l.rate.is_some(), |c, _| c.rate_per_s.to_string();
     "poison.queue", "poison_queue", |l| l.poison.queue.is_some(), |c, _| c.poison_queue();
     "encoding", "encoding", |l| l.encoding.is_some(), |c, _| word(&c.encoding);
     "create_queue", "create_queue", |l| l.create_queue.is_some(), |c, _| c.create_queue.to_string();
-    "call_timeout", "", |l| l.call_timeout.is_some(), |c, _| text(c.call_timeout);
+    "call_timeout", "", |l| l.call_timeout.is_some(), |c, _| span::format(c.call_timeout);
     "offload.container", "", |l| l.offload.container.is_some(),
         |c, _| c.offload.as_ref().map_or_else(none, |o| o.container.clone());
     "offload.above", "", |l| l.offload.above.is_some(),
@@ -85,7 +61,7 @@ const ROWS: &[Row] = rows![
     "offload.enc", "", |l| l.offload.enc.is_some(),
         |c, _| c.offload.as_ref().map_or_else(none, |o| word(&o.compression));
     "offload.margin", "", |l| l.offload.margin.is_some(),
-        |c, _| c.offload.as_ref().map_or_else(none, |o| text(o.margin));
+        |c, _| c.offload.as_ref().map_or_else(none, |o| span::format(o.margin));
     "offload.max", "", |l| l.offload.max.is_some(),
         |c, _| c.offload.as_ref().map_or_else(none, |o| format!("{}B", o.payload_bytes_max));
     "partitions.count", "", |l| l.partitions.count.is_some(),
@@ -93,18 +69,18 @@ const ROWS: &[Row] = rows![
     "partitions.container", "", |l| l.partitions.container.is_some(),
         |_, l| set(l, |set| set.container);
     "partitions.max_age", "", |l| l.partitions.max_age.is_some(),
-        |_, l| set(l, |set| text(set.max_age));
+        |_, l| set(l, |set| span::format(set.max_age));
     "trigger.queue", "trigger_queue", |l| l.trigger.queue.is_some(),
         |_, l| l.trigger.queue.clone().unwrap_or_else(none);
     "trigger.every", "", |l| l.trigger.every.is_some(),
-        |_, l| text(l.trigger.every.map_or(TRIGGER_EVERY, |Human(every)| every));
+        |_, l| span::format(l.trigger.every.map_or(TRIGGER_EVERY, |Span(every)| every));
     "handler.exec", "exec", |l| l.handler.exec.is_some(),
         |_, l| l.handler.exec.as_ref().map_or_else(none, command);
     "handler.env", "exec_env", |l| l.handler.env.is_some(),
         |_, l| l.handler.env.as_ref().map_or_else(none, |names| names.join(","));
     "handler.http", "http", |l| l.handler.http.is_some(),
         |_, l| l.handler.http.as_deref().map_or_else(none, without_secrets);
-    "handler.timeout", "timeout", |l| l.handler.timeout.is_some(), |c, _| text(c.handler_timeout);
+    "handler.timeout", "timeout", |l| l.handler.timeout.is_some(), |c, _| span::format(c.handler_timeout);
     "handler.content_type", "", |l| l.handler.content_type.is_some(),
         |_, l| l.handler.content_type.clone().unwrap_or_else(none);
     "handler.on_4xx", "", |l| l.handler.on_4xx.is_some(),
@@ -115,7 +91,7 @@ fn none() -> String {
     "-".to_owned()
 }
 
-/// Of a partitioned queue.
+/// A value of the settings of a partitioned queue; `-` for any other queue.
 fn set(layer: &QueueLayer, value: impl Fn(PartitionSettings) -> String) -> String {
     let set = layer
         .partitions
@@ -128,7 +104,7 @@ fn word(value: &impl std::fmt::Debug) -> String {
 }
 
 fn list(delays: &[std::time::Duration]) -> String {
-    let delays: Vec<String> = delays.iter().map(|delay| text(*delay)).collect();
+    let delays: Vec<String> = delays.iter().map(|delay| span::format(*delay)).collect();
     delays.join(",")
 }
 
@@ -166,7 +142,7 @@ pub fn settings(
 ) -> Vec<Setting> {
     let unsaid = unsaid(merged.profile.unwrap_or_default(), &config.queue);
     let row = |row: &Row| Setting {
-        key: row.key,
+        key: row.key.to_owned(),
         value: (row.value)(config, merged),
         source: if !(row.is_set)(merged) {
             unsaid(row)
@@ -189,7 +165,7 @@ fn unsaid(profile: Profile, queue: &str) -> impl Fn(&Row) -> Source {
         let value = |config| (row.value)(config, &nothing);
         match value(&preset) == value(&default) {
             true => Source::Default,
-            false => Source::Profile(profile),
+            false => Source::Profile(profile.to_string()),
         }
     }
 }
@@ -201,7 +177,7 @@ mod tests {
     /// Each key of the file, with a value that is not the default (a profile would change others).
     const FILE: &[(&str, &str, &str)] = &[
         ("profile", "profile = \"default\"", "default"),
-        ("visibility", "visibility = \"90s\"", "90s"),
+        ("visibility", "visibility = \"90s\"", "1m30s"),
         ("renew", "renew = false", "false"),
         ("max_dequeue", "max_dequeue = 7", "7"),
         ("retry", "retry = [\"1s\", \"2m\"]", "1s,2m"),
@@ -357,7 +333,7 @@ mod tests {
             let none = QueueLayer::default();
             for setting in of(&file, &none, &file) {
                 let is_it = setting.key == *key;
-                let is_named = is_it || names(toml, setting.key);
+                let is_named = is_it || names(toml, &setting.key);
                 let wanted = if is_named {
                     Source::File
                 } else {

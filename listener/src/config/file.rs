@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use serde::Deserialize;
+use smalt_worker::process::Sources;
+use smalt_worker::span::Span;
 
 use super::connection::ConnectionLayer;
-use super::duration::Human;
 use super::idle_tasks::IdleTasks;
 use super::partitions::PartitionsLayer;
 use super::profile::Profile;
-use super::secret::Sources;
 use super::{ConfigError, Encoding, ListenerConfig, Policy, SentinelConfig, queue_name};
 use crate::handler::exec::CommandLine;
 use crate::handler::http::On4xx;
@@ -34,7 +34,7 @@ pub struct ListenerTable {
     /// Profile of the queues that name none.
     pub profile: Option<Profile>,
     /// Most time for running handlers after the order to stop.
-    pub grace: Option<Human>,
+    pub grace: Option<Span>,
     /// `HOST:PORT` of health, status and triggers.
     pub health: Option<String>,
     /// `HOST:PORT` of the metrics; may be the same.
@@ -61,13 +61,13 @@ pub struct QueueLayer {
     /// What stands in the place of the defaults.
     pub profile: Option<Profile>,
     /// [`ListenerConfig::visibility`].
-    pub visibility: Option<Human>,
+    pub visibility: Option<Span>,
     /// [`ListenerConfig::renew`].
     pub renew: Option<bool>,
     /// [`ListenerConfig::max_dequeue`].
     pub max_dequeue: Option<u32>,
     /// [`ListenerConfig::retry`].
-    pub retry: Option<Vec<Human>>,
+    pub retry: Option<Vec<Span>>,
     /// [`ListenerConfig::idle`].
     pub idle: IdleLayer,
     /// [`ListenerConfig::tasks`].
@@ -79,13 +79,13 @@ pub struct QueueLayer {
     /// [`ListenerConfig::sentinel`], where `idle_tasks` says so.
     pub sentinel: SentinelLayer,
     /// [`ListenerConfig::watchdog`].
-    pub watchdog: Option<Human>,
+    pub watchdog: Option<Span>,
     /// [`ListenerConfig::policy`].
     pub policy: Option<Policy>,
     /// [`ListenerConfig::drain_target`].
-    pub drain_target: Option<Human>,
+    pub drain_target: Option<Span>,
     /// [`ListenerConfig::cooldown`].
-    pub cooldown: Option<Human>,
+    pub cooldown: Option<Span>,
     /// [`ListenerConfig::rate_per_s`].
     pub rate: Option<u32>,
     /// Poison queue.
@@ -95,7 +95,7 @@ pub struct QueueLayer {
     /// [`ListenerConfig::create_queue`].
     pub create_queue: Option<bool>,
     /// [`ListenerConfig::call_timeout`].
-    pub call_timeout: Option<Human>,
+    pub call_timeout: Option<Span>,
     /// [`ListenerConfig::offload`].
     pub offload: OffloadLayer,
     /// Several queues in the place of this one.
@@ -113,7 +113,7 @@ pub struct TriggerLayer {
     /// Queue of the events; one may serve many listeners.
     pub queue: Option<String>,
     /// From one look at it to the next; [`TRIGGER_EVERY`] when absent.
-    pub every: Option<Human>,
+    pub every: Option<Span>,
 }
 
 /// From one look at the trigger queue to the next, by default.
@@ -124,9 +124,9 @@ pub const TRIGGER_EVERY: Duration = Duration::from_secs(1);
 #[serde(deny_unknown_fields, default)]
 pub struct IdleLayer {
     /// First interval.
-    pub min: Option<Human>,
+    pub min: Option<Span>,
     /// Longest interval.
-    pub max: Option<Human>,
+    pub max: Option<Span>,
 }
 
 /// `sentinel = { container, lease }`.
@@ -136,7 +136,7 @@ pub struct SentinelLayer {
     /// Container of its blob.
     pub container: Option<String>,
     /// Length of its lease.
-    pub lease: Option<Human>,
+    pub lease: Option<Span>,
 }
 
 /// `tasks = { min, max }`.
@@ -153,7 +153,7 @@ pub struct TasksLayer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoisonLayer {
-    /// Its name.
+    /// Name of the poison queue.
     pub queue: Option<String>,
 }
 
@@ -173,7 +173,7 @@ pub struct HandlerLayer {
     /// What a 4xx without a meaning of its own says.
     pub on_4xx: Option<On4xx>,
     /// [`ListenerConfig::handler_timeout`].
-    pub timeout: Option<Human>,
+    pub timeout: Option<Span>,
 }
 
 impl ConfigFile {
@@ -228,7 +228,7 @@ impl SentinelLayer {
         let default = SentinelConfig::default();
         SentinelConfig {
             container: self.container.clone().unwrap_or(default.container),
-            lease: self.lease.map_or(default.lease, |Human(lease)| lease),
+            lease: self.lease.map_or(default.lease, |Span(lease)| lease),
         }
     }
 }
@@ -304,13 +304,13 @@ impl QueueLayer {
     pub fn draft(&self, worker: &str) -> (ListenerConfig, Vec<ConfigError>) {
         let mut faults = Vec::new();
         if self.name.is_none() {
-            faults.push(ConfigError::value("queue", "say which one: --queue NAME"));
+            faults.push(ConfigError::value("queue", "name the queue: --queue NAME"));
         }
         let name = self.name.as_deref().unwrap_or("nameless");
         let mut c = self.profile.unwrap_or_default().config(name);
         worker.clone_into(&mut c.worker);
-        let set = |target: &mut Duration, value: Option<Human>| {
-            if let Some(Human(duration)) = value {
+        let set = |target: &mut Duration, value: Option<Span>| {
+            if let Some(Span(duration)) = value {
                 *target = duration;
             }
         };
@@ -325,7 +325,7 @@ impl QueueLayer {
         c.renew = self.renew.unwrap_or(c.renew);
         c.max_dequeue = self.max_dequeue.unwrap_or(c.max_dequeue);
         if let Some(retry) = &self.retry {
-            c.retry = retry.iter().map(|Human(delay)| *delay).collect();
+            c.retry = retry.iter().map(|Span(delay)| *delay).collect();
         }
         c.tasks.min = self.tasks.min.unwrap_or(c.tasks.min);
         c.tasks.max = self.tasks.max.unwrap_or(c.tasks.max.max(c.tasks.min));

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+use smalt_protocol::service::Service;
 use smalt_sleeve::Identity;
+use smalt_worker::secret::Secret;
 
 use super::*;
-use crate::config::connection::connection;
+use crate::config::connection::{Connection, connection};
 
 #[derive(Default)]
 struct Fake(BTreeMap<&'static str, &'static str>);
@@ -68,7 +70,7 @@ fn a_file_is_read() {
 fn flags_win_over_the_file() {
     let file: ConfigFile = toml::from_str(FILE).unwrap();
     let flags = QueueLayer {
-        visibility: Some(Human(Duration::from_secs(90))),
+        visibility: Some(Span(Duration::from_secs(90))),
         handler: HandlerLayer {
             exec: Some(CommandLine::Shell("cat".to_owned())),
             ..HandlerLayer::default()
@@ -102,7 +104,7 @@ fn what_is_not_understood_is_refused() {
 
 fn flags(connection_string: &str) -> ConnectionLayer {
     ConnectionLayer {
-        connection_string: Some(connection_string.to_owned()),
+        connection_string: Some(Secret::parse(connection_string)),
         ..ConnectionLayer::default()
     }
 }
@@ -114,16 +116,24 @@ fn the_connection_by_precedence() {
     let key = || BTreeMap::from([("KEY", "a2V5")]);
     let by_file = connection(none(), file.storage.clone(), &Fake(key())).unwrap();
     assert_eq!(
-        by_file.connection_string,
-        "AccountName=acct;AccountKey=a2V5;QueueEndpoint=https://acct.queue.core.windows.net"
+        by_file.masked(&Fake(key())).unwrap(),
+        "AccountName=acct;AccountKey=***;QueueEndpoint=https://acct.queue.core.windows.net"
     );
+    let account = by_file.access.account(Service::Queue, &Fake(key()));
+    let account = account.unwrap();
+    let host = Some("acct.queue.core.windows.net");
+    assert_eq!(
+        (account.name(), account.host(Service::Queue)),
+        ("acct", host)
+    );
+    let masked = |found: &Connection| found.masked(&Fake::default()).unwrap();
     let mut variables = key();
     variables.insert("AZURE_STORAGE_CONNECTION_STRING", "AccountName=env");
     let by_variable = connection(none(), file.storage.clone(), &Fake(variables)).unwrap();
-    assert_eq!(by_variable.connection_string, "AccountName=env");
+    assert_eq!(masked(&by_variable), "AccountName=env");
     let flag = flags("AccountName=flag");
     let by_flag = connection(flag, file.storage, &Fake(key())).unwrap();
-    assert_eq!(by_flag.connection_string, "AccountName=flag");
+    assert_eq!(masked(&by_flag), "AccountName=flag");
     assert!(connection(none(), none(), &Fake::default()).is_err());
 }
 
@@ -134,19 +144,21 @@ fn a_token_opens_the_account() {
         toml::from_str("[storage]\naccount = \"acct\"\nauth = \"managed-identity\"").unwrap();
     let none = ConnectionLayer::default;
     let given = connection(none(), file.storage.clone(), &Fake::default()).unwrap();
-    assert_eq!(given.auth, Some(Identity::ManagedIdentity));
+    assert_eq!(given.access.auth, Some(Identity::ManagedIdentity));
     assert_eq!(
-        given.connection_string,
+        given.masked(&Fake::default()).unwrap(),
         "AccountName=acct;QueueEndpoint=https://acct.queue.core.windows.net"
     );
     let keyed = flags("AccountName=flag;AccountKey=a2V5");
     let by_flag = connection(keyed, file.storage.clone(), &Fake::default()).unwrap();
-    assert_eq!(by_flag.auth, None);
+    assert_eq!(by_flag.access.auth, None);
     let both = ConnectionLayer {
-        sas: Some("sig=x".to_owned()),
+        sas: Some(Secret::parse("env:SAS")),
         ..file.storage
     };
-    let refused = connection(none(), both, &Fake::default()).unwrap_err();
+    let refused = connection(none(), both, &Fake::default()).unwrap();
+    let refused = refused.access.account(Service::Queue, &Fake::default());
+    let refused = refused.unwrap_err();
     assert!(refused.to_string().contains("a token opens the account"));
     assert!(toml::from_str::<ConfigFile>("[storage]\nauth = \"password\"").is_err());
 }
@@ -164,7 +176,7 @@ fn secrets_stay_out_of_files_and_logs() {
     let from_file = flags("file:/run/key");
     let sources = Fake(BTreeMap::from([("/run/key", "AccountName=x\n")]));
     let given = connection(from_file, ConnectionLayer::default(), &sources).unwrap();
-    assert_eq!(given.connection_string, "AccountName=x");
+    assert_eq!(given.masked(&sources).unwrap(), "AccountName=x");
 }
 
 #[test]

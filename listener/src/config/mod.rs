@@ -1,19 +1,18 @@
 //! What a listener can be told: one queue's settings, where they come from, and their checks.
 //!
 //! Settings come from flags and environment, then the TOML file, then a [`profile`], then the
-//! defaults here ([`mod@file`] merges them); [`connection`] says which account, [`secret`] where a
-//! secret is kept.
+//! defaults here ([`mod@file`] merges them); [`connection`] says which account.
 
 pub mod connection;
-pub mod duration;
 pub mod effective;
 pub mod file;
 pub mod idle_tasks;
 pub mod partitions;
 pub mod profile;
-pub mod secret;
 
 use std::time::Duration;
+
+use smalt_worker::span;
 
 use crate::payload::Offload;
 use crate::rules::renewal::min_start;
@@ -71,7 +70,7 @@ impl ConfigError {
 }
 
 /// How the body is written into the text of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// As it is.
@@ -360,8 +359,7 @@ fn within(
     if (least..=most).contains(&value) {
         return Ok(());
     }
-    let text = duration::text;
-    let (value, least, most) = (text(value), text(least), text(most));
+    let (value, least, most) = (span::format(value), span::format(least), span::format(most));
     let problem = format!("{value} is not between {least} and {most}");
     Err(ConfigError::value(setting, problem))
 }
@@ -378,8 +376,9 @@ pub fn queue_name(setting: &'static str, name: &str) -> Result<(), ConfigError> 
     if good {
         return Ok(());
     }
-    let problem =
-        format!("`{name}` is no queue name: 3 to 63 lower-case letters, digits and single dashes");
+    let problem = format!(
+        "`{name}` is not a queue name: use 3 to 63 lower-case letters, digits and single dashes"
+    );
     Err(ConfigError::value(setting, problem))
 }
 

@@ -1,9 +1,9 @@
 //! `partitions`: several queues in the place of one, as the file has it.
 
 use serde::Deserialize;
+use smalt_worker::span::Span;
 
 use super::ConfigError;
-use super::duration::Human;
 use crate::partition::PartitionSettings;
 
 /// Container of the maps where nobody names another.
@@ -18,7 +18,7 @@ pub struct PartitionsLayer {
     /// Container of the map.
     pub container: Option<String>,
     /// How long a sender may trust the map.
-    pub max_age: Option<Human>,
+    pub max_age: Option<Span>,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ enum Written {
 struct Table {
     count: Option<u32>,
     container: Option<String>,
-    max_age: Option<Human>,
+    max_age: Option<Span>,
 }
 
 impl From<Written> for PartitionsLayer {
@@ -87,14 +87,14 @@ impl PartitionsLayer {
     fn unchecked(&self, name: &str) -> Result<Option<PartitionSettings>, ConfigError> {
         let Some(count) = self.count else {
             if self.container.is_some() || self.max_age.is_some() {
-                let problem = "say how many: count = 4";
+                let problem = "name the number of queues: count = 4";
                 return Err(ConfigError::value("partitions.count", problem));
             }
             return Ok(None);
         };
         let container = self.container.as_deref().unwrap_or(CONTAINER);
         let mut settings = PartitionSettings::new(name, count, container);
-        settings.max_age = self.max_age.map_or(settings.max_age, |Human(age)| age);
+        settings.max_age = self.max_age.map_or(settings.max_age, |Span(age)| age);
         Ok(Some(settings))
     }
 }
@@ -142,11 +142,11 @@ mod tests {
             ),
             (
                 "partitions = { container = \"ops\" }",
-                "partitions.count: say how many",
+                "partitions.count: name the number",
             ),
             (
                 "partitions = { count = 2, container = \"Ops\" }",
-                "`Ops` is no container",
+                "`Ops` is not a container",
             ),
             ("partitions = { count = 2, max_age = \"2h\" }", "1s to 1h"),
             (

@@ -43,7 +43,7 @@ impl Profile {
         Profile::Frugal,
     ];
 
-    /// Its name.
+    /// The name that flags and files use.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Default => "default",
@@ -104,7 +104,7 @@ impl FromStr for Profile {
         let found = all.find(|profile| profile.name() == text);
         found.ok_or_else(|| {
             let names = Profile::ALL.map(Profile::name).join(", ");
-            format!("`{text}` is no profile, there are {names}")
+            format!("unknown profile `{text}`: use one of {names}")
         })
     }
 }
@@ -119,12 +119,14 @@ impl TryFrom<String> for Profile {
 
 #[cfg(test)]
 mod tests {
+    use smalt_worker::settings::{Setting, Source};
+
     use super::*;
-    use crate::config::effective::{Setting, Source, settings};
+    use crate::config::effective::settings;
     use crate::config::file::QueueLayer;
 
     /// What a profile changes, as `validate` shows it.
-    fn changed(profile: Profile) -> Vec<(&'static str, String)> {
+    fn changed(profile: Profile) -> Vec<(String, String)> {
         let merged = QueueLayer {
             name: Some("orders".to_owned()),
             profile: Some(profile),
@@ -132,7 +134,7 @@ mod tests {
         };
         let config = merged.settings("w").unwrap();
         let rows = settings(&config, &merged, &merged, &merged, &|_| None);
-        let by_profile = |row: &Setting| row.source == Source::Profile(profile);
+        let by_profile = |row: &Setting| row.source == Source::Profile(profile.to_string());
         let rows = rows.into_iter().filter(by_profile);
         rows.map(|row| (row.key, row.value)).collect()
     }
@@ -153,7 +155,10 @@ mod tests {
         ];
         for (profile, wanted) in Profile::ALL.into_iter().zip(wanted) {
             let found = changed(profile);
-            let found: Vec<_> = found.iter().map(|(key, v)| (*key, v.as_str())).collect();
+            let found: Vec<_> = found
+                .iter()
+                .map(|(key, v)| (key.as_str(), v.as_str()))
+                .collect();
             assert_eq!(found, wanted, "{profile}");
             profile.config("orders").validate().unwrap();
         }
@@ -165,7 +170,7 @@ mod tests {
         for profile in Profile::ALL {
             assert_eq!(profile.name().parse(), Ok(profile));
         }
-        let wanted = "`compat` is no profile, there are default, seed, low-latency, throughput, \
+        let wanted = "unknown profile `compat`: use one of default, seed, low-latency, throughput, \
                       frugal";
         assert_eq!("compat".parse::<Profile>(), Err(wanted.to_owned()));
         let in_file = toml::from_str::<QueueLayer>("profile = \"compat\"").unwrap_err();

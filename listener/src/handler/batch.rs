@@ -12,7 +12,6 @@ use bytes::Bytes;
 use tokio::sync::{oneshot, watch};
 
 use super::{Context, Handler, Message, Verdict};
-use crate::planted::planted;
 use crate::run::{CANCEL_GRACE, what};
 
 /// How long a batch waits for more messages: those of one get begin together.
@@ -131,7 +130,7 @@ where
 {
     fn join(&self, member: Member<T>) {
         let handler = Arc::clone(&self.handler);
-        if is_alone(&member) && !planted("batch-fails-together") {
+        if is_alone(&member) {
             tokio::spawn(run(handler, vec![member]));
             return;
         }
@@ -219,11 +218,7 @@ fn counted(mut verdicts: Vec<Verdict>, count: usize) -> Vec<Verdict> {
             verdicts = said,
             "a batch handler gave the wrong number of verdicts"
         );
-        let missing = if planted("missing-verdict-is-ok") {
-            Verdict::Ok
-        } else {
-            Verdict::retry(format!("{said} verdicts for a batch of {count}"))
-        };
+        let missing = Verdict::retry(format!("{said} verdicts for a batch of {count}"));
         verdicts.resize(count, missing);
     }
     verdicts

@@ -11,9 +11,9 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::set::{PartitionError, Partitions};
 use crate::config::{ConfigError, ListenerConfig};
 use crate::handler::Handler;
-use crate::listener::{ListenerError, QueueListener};
+use crate::listener::QueueListener;
 use crate::observers::Observer;
-use crate::report::Report;
+use crate::report::{ListenerError, Report};
 
 /// Listens to all queues of a set.
 pub struct PartitionedListener {
@@ -193,7 +193,7 @@ impl PartitionedListener {
                 op = "partitions",
                 queue = %self.config.queue,
                 reason = %error,
-                "no map yet"
+                "the map of the queues does not exist yet"
             );
             tokio::time::sleep(ASK_AGAIN).await;
         }

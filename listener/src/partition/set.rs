@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::map::{MAX_AGE_MAX_S, Map, PARTITIONS_MAX, queue_name_of};
 use crate::config::{ConfigError, queue_name};
-use crate::listener::ListenerError;
 use crate::observers::{Observer, Observers};
 use crate::payload::SendError;
+use crate::report::ListenerError;
 use crate::throttle::AccountLimit;
 
 /// Longest map: a hundred names of 63 characters.
@@ -70,7 +70,7 @@ impl PartitionSettings {
 
 fn check_container(container: &str) -> Result<(), ConfigError> {
     names::validate_container_name(container).map_err(|_| {
-        let problem = format!("`{container}` is no container name");
+        let problem = format!("`{container}` is not a container name");
         ConfigError::value("partitions.container", problem)
     })
 }

@@ -160,7 +160,7 @@ impl Claim {
         self
     }
 
-    /// Its text.
+    /// The JSON text that is put into the queue.
     pub fn text(&self) -> String {
         // A struct of strings and numbers always serialises.
         serde_json::to_string(self).unwrap_or_default()

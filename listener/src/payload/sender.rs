@@ -45,7 +45,7 @@ pub struct Sender {
 /// How one message is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOptions {
-    /// Its life.
+    /// How long the message lives.
     pub ttl: MessageTtl,
     /// How long it is hidden at first.
     pub delay: Duration,
@@ -76,7 +76,7 @@ pub enum SendError {
     /// It is too long.
     #[error("a body of {bytes} bytes is too long: {most} at most")]
     TooLong {
-        /// Its length.
+        /// Length of the body.
         bytes: u64,
         /// What would do.
         most: u64,
@@ -84,7 +84,7 @@ pub enum SendError {
     /// It is no text, and its queue holds texts.
     #[error("the body is not UTF-8 text: use base64, or payloads in blobs")]
     NotText,
-    /// Its payload could not be put: there is no message.
+    /// The payload could not be put, so no message was put.
     #[error("the payload was not put: {0}")]
     Payload(PortError),
     /// The message was refused: there is none.

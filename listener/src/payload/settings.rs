@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use smalt_protocol::{Size, names};
+use smalt_worker::span::Span;
 
 use super::Compression;
 use super::envelope::Bounds;
 use crate::config::ConfigError;
-use crate::config::duration::Human;
 use crate::rules::envelope::MESSAGE_MAX_BYTES;
 
 /// Longest payload that can be configured: the storage client puts and gets it in one request,
@@ -60,7 +60,7 @@ impl Offload {
             (
                 names::validate_container_name(&self.container).is_err(),
                 "offload.container",
-                format!("`{}` is no container name", self.container),
+                format!("`{}` is not a container name", self.container),
             ),
             (
                 self.above_bytes > MESSAGE_MAX_BYTES,
@@ -103,7 +103,7 @@ pub struct OffloadLayer {
     /// [`Offload::compression`].
     pub enc: Option<Compression>,
     /// [`Offload::margin`].
-    pub margin: Option<Human>,
+    pub margin: Option<Span>,
     /// [`Offload::payload_bytes_max`].
     pub max: Option<Size>,
 }
@@ -160,7 +160,7 @@ impl OffloadLayer {
             offload.above_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         }
         offload.compression = self.enc.unwrap_or(offload.compression);
-        offload.margin = self.margin.map_or(offload.margin, |Human(margin)| margin);
+        offload.margin = self.margin.map_or(offload.margin, |Span(margin)| margin);
         offload.payload_bytes_max = self.max.map_or(offload.payload_bytes_max, |Size(max)| max);
         offload
     }

@@ -33,15 +33,15 @@ const KEEP_ATTEMPTS: u32 = 5;
 /// Why a payload could not be had.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    /// Its blob is not there.
+    /// The blob does not exist.
     #[error("the payload is missing")]
     Missing,
-    /// Its blob is not bound to this message: another's, or nobody's payload.
+    /// The blob is not bound to this message: it is another message's payload, or none.
     #[error(
         "the payload is not this message's: its blob is bound to another one, and is left alone"
     )]
     Foreign,
-    /// Its blob is something else.
+    /// The blob holds something else.
     #[error("{0}")]
     Damaged(String),
     /// Storage does not answer well.

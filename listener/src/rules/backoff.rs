@@ -8,8 +8,6 @@
 
 use std::time::Duration;
 
-use crate::planted::planted;
-
 /// Growth per idle poll, from the source article (L27: jitter of 80..120 ms per unit).
 pub const IDLE_STEP: Duration = Duration::from_millis(100);
 /// First unit of the error back-off (D4: 0.8 s, doubled).
@@ -58,10 +56,6 @@ impl Backoff {
         let jitter = jitter_permille.clamp(JITTER_MIN_PERMILLE, JITTER_MAX_PERMILLE);
         let exponent = u32::try_from(k.min(EXPONENT_CAP)).unwrap_or(64);
         let units = (1_u128 << exponent) - 1;
-        if planted("backoff-overflows") && k >= 25 {
-            // The source's 32-bit product is negative from here on, and its poller ends.
-            return Duration::from_secs(86_400);
-        }
         let delta_ns = self
             .step
             .as_nanos()

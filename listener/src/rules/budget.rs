@@ -11,39 +11,7 @@
 use std::time::Duration;
 
 use smalt_protocol::Timestamp;
-
-use super::cost::cost;
-
-/// Length of a day.
-const DAY_S: u64 = 24 * 3_600;
-
-/// What a day may cost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Budget {
-    /// Most money of a day.
-    pub max_cost_per_day: f64,
-    /// The price of 10,000 requests.
-    pub price_per_10k: f64,
-}
-
-impl Budget {
-    /// What so many requests cost.
-    pub fn cost(&self, requests: u64) -> f64 {
-        cost(requests as f64, self.price_per_10k)
-    }
-
-    /// Whether `next` requests more than today's would cost too much.
-    pub fn is_exceeded(&self, today: u64, next: u64) -> bool {
-        // A price in binary is a little off: a request that fits exactly is to fit.
-        self.cost(today.saturating_add(next)) > self.max_cost_per_day * (1.0 + 1e-9)
-    }
-}
-
-/// The beginning of the day.
-fn day(now: Timestamp) -> Timestamp {
-    let since_s = now.since(Timestamp::UNIX_EPOCH).as_secs();
-    Timestamp::from_unix_s(since_s - since_s % DAY_S)
-}
+use smalt_worker::budget::{Budget, DAY, day};
 
 /// The requests of a day, as one process has counted them. Times are since any fixed moment.
 #[derive(Clone, Debug)]
@@ -162,7 +130,7 @@ impl Spending {
             });
         }
         let is_first = !std::mem::replace(&mut self.is_spent, true);
-        let next = self.day.plus_s(DAY_S);
+        let next = self.day.plus(DAY);
         Err(Refused {
             wait: next.since(self.now(now)),
             is_first,
@@ -172,7 +140,7 @@ impl Spending {
     /// How much is spent; `None` without a budget.
     pub fn today(&mut self, now: Duration) -> Option<Today> {
         self.roll(now);
-        let until = self.told.map(|_| self.day.plus_s(DAY_S));
+        let until = self.told.map(|_| self.day.plus(DAY));
         Some(Today {
             budget: self.budget?,
             requests: self.requests,
@@ -216,25 +184,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn requests_are_held_against_the_money() {
-        for (max, today, next, expected) in [
-            (1_000, 995, 5, false),
-            (1_000, 996, 5, true),
-            (1_000, 1_000, 0, false),
-            (0, 0, 1, true),
-            (1_000_000, u64::MAX, 5, true),
-        ] {
-            let found = budget(max).is_exceeded(today, next);
-            assert_eq!(found, expected, "{max} {today} {next}");
-        }
-        let free = Budget {
-            price_per_10k: 0.0,
-            ..budget(0)
-        };
-        assert!(!free.is_exceeded(u64::MAX, 5));
-    }
-
     /// A get is refused that could not be paid with what it brings; settling is counted on.
     #[test]
     fn deletes_are_reserved_and_never_refused() {
@@ -276,14 +225,14 @@ mod tests {
     fn clocks_may_be_odd() {
         let mut spending = Spending::new(Some(budget(1)));
         let refused = spending.get(1, s(60)).unwrap_err();
-        assert_eq!(refused.wait, s(DAY_S - 60));
+        assert_eq!(refused.wait, DAY - s(60));
         let words = spending.today(s(60)).unwrap().resumes().unwrap();
         assert_eq!(words, "a day after the start");
-        assert_eq!(spending.get(0, s(DAY_S)), Ok(Afforded::Again));
-        assert!(spending.get(0, s(DAY_S)).is_err());
-        spending.told(at("2026-11-22T00:00:01Z"), s(DAY_S));
-        spending.told(at("2026-11-21T23:59:59Z"), s(DAY_S + 1));
-        assert_eq!(spending.today(s(DAY_S + 2)).unwrap().requests, 1);
+        assert_eq!(spending.get(0, DAY), Ok(Afforded::Again));
+        assert!(spending.get(0, DAY).is_err());
+        spending.told(at("2026-11-22T00:00:01Z"), DAY);
+        spending.told(at("2026-11-21T23:59:59Z"), DAY + s(1));
+        assert_eq!(spending.today(DAY + s(2)).unwrap().requests, 1);
     }
 
     #[test]

@@ -12,7 +12,6 @@
 use std::time::Duration;
 
 use crate::config::ListenerConfig;
-use crate::planted::planted;
 
 /// Seconds of an hour.
 const HOUR_S: f64 = 3600.0;
@@ -59,9 +58,7 @@ pub struct Calendar {
 impl Calendar {
     /// Idle hours altogether.
     pub fn hours(&self) -> f64 {
-        let all_work = planted("weekend-as-workday");
-        let idle_day = if all_work { self.idle_hours } else { 24.0 };
-        self.working_days * self.idle_hours + self.idle_days * idle_day
+        self.working_days * self.idle_hours + self.idle_days * 24.0
     }
 }
 
@@ -103,9 +100,7 @@ pub fn idle_requests_per_hour(
 
 /// What requests cost, in the currency of the price.
 pub fn cost(requests: f64, price_per_10k: f64) -> f64 {
-    let swapped = planted("misprint-believed");
-    let digits = if swapped { 457.20 / 475.20 } else { 1.0 };
-    requests / PRICED_REQUESTS * price_per_10k * digits
+    requests / PRICED_REQUESTS * price_per_10k
 }
 
 /// Requests to put and work off `messages`: a put and a delete each, a get per batch, the renewals.

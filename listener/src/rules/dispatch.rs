@@ -5,7 +5,6 @@ use std::time::Duration;
 use smalt_protocol::Timestamp;
 
 use crate::handler::Verdict;
-use crate::planted::planted;
 
 /// The share of a message's life at whose end an alarm is raised: a tenth (LL2).
 const ALARM_SHARE: u32 = 10;
@@ -13,11 +12,11 @@ const ALARM_SHARE: u32 = 10;
 /// What happens to a message that was just received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// Its handler finished before, only the delete is missing.
+    /// The handler finished before; only the delete is missing.
     DeleteOnly,
     /// It was taken too often: to the poison queue, unseen by any handler (LS5).
     TooManyAttempts,
-    /// Its text is not what the queue's encoding says: to the poison queue as it is.
+    /// The text does not have the queue's encoding: put it into the poison queue unchanged.
     Undecodable,
     /// To the handler.
     Run,
@@ -33,7 +32,7 @@ pub fn at_receipt(
 ) -> Receipt {
     if finished_before {
         Receipt::DeleteOnly
-    } else if dequeue_count > max_dequeue + u32::from(planted("one-attempt-too-many")) {
+    } else if dequeue_count > max_dequeue {
         Receipt::TooManyAttempts
     } else if !decodable {
         Receipt::Undecodable
@@ -63,12 +62,7 @@ pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Sett
         Verdict::Reject { reason } => Settlement::Poison(reason),
         // After the last attempt, too: none of them was one.
         Verdict::Unable { reason } => Settlement::Release(reason),
-        Verdict::Retry { .. } if planted("failed-message-deleted") => Settlement::Delete,
-        Verdict::Retry { reason, .. }
-            if dequeue_count >= max_dequeue + u32::from(planted("last-attempt-retried")) =>
-        {
-            Settlement::Poison(reason)
-        }
+        Verdict::Retry { reason, .. } if dequeue_count >= max_dequeue => Settlement::Poison(reason),
         Verdict::Retry { after, reason } => Settlement::Retry(after, reason),
     }
 }
@@ -76,7 +70,7 @@ pub fn after_run(verdict: Verdict, dequeue_count: u32, max_dequeue: u32) -> Sett
 /// The moment from which on a message that is not handled is about to be collected by the service:
 /// a tenth of its life is left then (LL2). `None` for one that never expires.
 pub fn alarm_from(inserted: Timestamp, expires: Timestamp) -> Option<Timestamp> {
-    if expires == Timestamp::MAX || planted("no-expiry-alarm") {
+    if expires == Timestamp::MAX {
         return None;
     }
     let tenth = expires.since(inserted) / ALARM_SHARE;

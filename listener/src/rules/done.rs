@@ -12,7 +12,7 @@ pub const DONE_MAX: usize = 65_536;
 /// How a message ended whose delete is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// Its handler succeeded.
+    /// The handler succeeded.
     Handled,
     /// A copy of it was put into the poison queue.
     Copied,

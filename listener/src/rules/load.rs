@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::scaling::Load;
-use crate::planted::planted;
 
 /// Handler time that is assumed before the first one is measured.
 const HANDLER_TIME_UNKNOWN: Duration = Duration::from_millis(200);
@@ -71,8 +70,7 @@ impl LoadMeter {
 
     /// The service's count: it holds what is in flight as well (DL22).
     pub fn depth(&mut self, count: u64) {
-        let own = u64::from(self.in_flight) * u64::from(!planted("own-messages-are-backlog"));
-        self.backlog = count.saturating_sub(own);
+        self.backlog = count.saturating_sub(u64::from(self.in_flight));
     }
 
     /// A request was throttled.

@@ -38,14 +38,14 @@ pub struct Wish<'a> {
     pub queue: &'a str,
     /// Put everything here, whatever queue it came from.
     pub to: Option<&'a str>,
-    /// Its life.
+    /// How long the message lives in the queue.
     pub life: Life,
 }
 
 /// A copy in the poison queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy<'a> {
-    /// Its text.
+    /// Text of the copy.
     pub text: &'a str,
     /// When the copy itself expires ([`Timestamp::MAX`] for never).
     pub expires: Timestamp,
@@ -63,11 +63,11 @@ pub enum Plan {
         /// Life.
         ttl: MessageTtl,
     },
-    /// Its life was over at this time: leave it.
+    /// The message expired at this time: leave it.
     Over(Timestamp),
     /// It came from this other queue: leave it.
     Foreign(String),
-    /// Its time of expiry cannot be read: leave it.
+    /// The time of expiry cannot be parsed: leave it.
     Unreadable(String),
 }
 

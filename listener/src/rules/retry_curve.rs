@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::planted::planted;
-
 /// Longest visibility timeout of an update (Update Message: 7 days).
 pub const VISIBILITY_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest visibility timeout of a get (Get Messages: 1 s).
@@ -16,8 +14,7 @@ pub const EXPIRY_MARGIN: Duration = Duration::from_secs(2);
 /// its last value serves all later attempts. A handler's own wish wins. The result is whole
 /// seconds, at most seven days.
 pub fn retry_delay(curve: &[Duration], dequeue_count: u32, asked: Option<Duration>) -> Duration {
-    let before = u32::from(!planted("retry-delay-of-the-next"));
-    let attempt = usize::try_from(dequeue_count.max(1) - before).unwrap_or(usize::MAX);
+    let attempt = usize::try_from(dequeue_count.max(1) - 1).unwrap_or(usize::MAX);
     let by_curve = || curve.get(attempt).or(curve.last()).copied();
     let delay = asked.or_else(by_curve).unwrap_or(Duration::ZERO);
     ceil_s(delay).min(VISIBILITY_MAX)

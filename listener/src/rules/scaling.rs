@@ -12,16 +12,24 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::planted::planted;
-
 /// How the number of tasks is chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Deserialize,
+    serde::Serialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// Little's law.
     #[default]
     Little,
-    /// The source article's steps by depth (L30).
+    /// Fixed steps by depth: those of the source article (L30).
     Seed,
     /// Always the greatest number.
     Fixed,
@@ -114,8 +122,8 @@ fn little(limits: &Limits, load: &Load) -> u32 {
 /// L30 with DL13 mended: an empty queue asks for one task, not for ten.
 fn seed(depth: u64) -> u32 {
     match depth {
-        0 if !planted("empty-queue-asks-for-ten") => 1,
-        0..=99 => 10,
+        0 => 1,
+        1..=99 => 10,
         100..=999 => 50,
         _ => 100,
     }
@@ -203,7 +211,7 @@ impl Scaler {
             self.wishes.pop_back();
         }
         self.wishes.push_back((now, wished));
-        let highest = self.wishes.front().filter(|_| !planted("no-hysteresis"));
+        let highest = self.wishes.front();
         Target {
             tasks: highest.map_or(wished, |(_, w)| *w),
             awake: wished,

@@ -14,8 +14,6 @@
 
 use std::time::Duration;
 
-use crate::planted::planted;
-
 /// Shortest and longest lease in seconds (Lease Blob: 15 to 60).
 pub const LEASE_S: std::ops::RangeInclusive<u64> = 15..=60;
 /// After a failed request, the next one follows in this time.
@@ -54,6 +52,14 @@ pub enum Said {
     Taken,
     /// Nothing that helps.
     Failed,
+}
+
+/// A request with its answer, as the executor reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) ask: Ask,
+    pub(crate) asked: Duration,
+    pub(crate) said: Said,
 }
 
 /// The state of one listener. Times are since any fixed moment.
@@ -109,16 +115,8 @@ impl Sentinel {
                 self.next_at = asked + self.lease / RENEW_PARTS;
             }
             (Ask::Acquire | Ask::Renew, Said::Taken) => {
-                self.role = if planted("follower-polls-too") {
-                    Role::Unsure
-                } else {
-                    Role::Follower
-                };
-                self.next_at = if planted("sentinel-never-replaced") {
-                    Duration::MAX
-                } else {
-                    asked + jittered
-                };
+                self.role = Role::Follower;
+                self.next_at = asked + jittered;
             }
             // A holder stays one until its lease lapses.
             (Ask::Renew, Said::Failed) => self.next_at = asked + AGAIN_AFTER,

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use smalt_listener::config::Policy;
-use smalt_listener::rules::budget::Budget;
 use smalt_listener::{
     ACCOUNT_RATE_PER_S, AccountLimit, Ended, ListenerConfig, Outcome, QueueListener, SentinelConfig,
 };
 use smalt_sleeve::port::Storage;
+use smalt_worker::budget::Budget;
 use tokio::time::Instant;
 
 use crate::support::handlers::Obey;

@@ -36,20 +36,28 @@ const ACCOUNT: &str = "--account a --account-key c2VjcmV0 --endpoint http://127.
 
 /// A command line, its exit code, and what its one line says.
 const MISTAKES: &[(&str, i32, &str)] = &[
-    ("run LOCAL", 2, "no queue to listen to"),
-    ("run LOCAL --queue orders", 2, "say what handles messages"),
-    ("once LOCAL --queue Orders --exec cat", 2, "no queue name"),
+    ("run LOCAL", 2, "no queue is named"),
+    ("run LOCAL --queue orders", 2, "name what handles messages"),
+    (
+        "once LOCAL --queue Orders --exec cat",
+        2,
+        "is not a queue name",
+    ),
     (
         "run --queue orders --exec cat",
         2,
         "give --connection-string",
     ),
-    ("stats LOCAL --queue a", 2, "no queue name"),
+    ("stats LOCAL --queue a", 2, "is not a queue name"),
     ("stats ACCOUNT --queue orders", 4, "Unreachable"),
     ("peek ACCOUNT --queue orders", 4, "Unreachable"),
     ("poison list ACCOUNT --queue orders", 4, "Unreachable"),
     ("bench ACCOUNT", 4, "Unreachable"),
-    ("poison purge LOCAL --queue orders --all", 2, "say --yes"),
+    (
+        "poison purge LOCAL --queue orders --all",
+        2,
+        "confirm with --yes",
+    ),
     (
         "notify orders --to http://127.0.0.1:1",
         4,
@@ -58,12 +66,12 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     (
         "notify orders --to nowhere",
         2,
-        "no http:// or https:// URL",
+        "is not an http:// or https:// URL",
     ),
     (
         "notify orders --to ftp://x",
         2,
-        "`ftp://x` is no http:// or https:// URL",
+        "`ftp://x` is not an http:// or https:// URL",
     ),
     ("cost --interval 0s", 2, "--interval"),
     ("cost --tasks 0", 2, "--tasks"),
@@ -105,7 +113,7 @@ const MISTAKES: &[(&str, i32, &str)] = &[
     (
         "run LOCAL --queue orders --exec cat --profile compat",
         2,
-        "`compat` is no profile, there are default, seed, low-latency, throughput, frugal",
+        "unknown profile `compat`: use one of default, seed, low-latency, throughput, frugal",
     ),
 ];
 
@@ -159,7 +167,7 @@ fn a_file_is_wrong_in_one_line_that_names_the_place() {
         ("\n\n[listener.queue]\nname = 3\n", ":3: invalid type"),
         (
             "[listener]\nprofile = \"compat\"\n",
-            ":2: `compat` is no profile, there are default, seed, low-latency, throughput, frugal",
+            ":2: unknown profile `compat`: use one of default, seed, low-latency, throughput, frugal",
         ),
     ] {
         let file = file(toml);

@@ -62,7 +62,11 @@ fn hangups_drain() {
     send(&child, Signal::HUP);
     let rest: Vec<String> = lines.collect();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
-    for says in ["stopping: no more gets", "state=Draining", "ended=Drained"] {
+    for says in [
+        "stopping; signal again to abort",
+        "state=Draining",
+        "ended=Drained",
+    ] {
         assert!(rest.iter().any(|l| l.contains(says)), "{says} in {rest:?}");
     }
 }

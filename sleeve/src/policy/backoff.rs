@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::planted::planted;
-
 /// How often and how patiently a call is tried (failure policy of the workers: five tries, 0.8 s
 /// doubling, full jitter, `Retry-After` wins).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +37,7 @@ impl RetrySettings {
         if failed >= self.tries_max {
             return None;
         }
-        match retry_after.filter(|_| !planted("retry-after-ignored")) {
+        match retry_after {
             Some(asked) if asked > self.delay_max => None,
             Some(asked) => Some(asked),
             None => Some(self.ceiling(failed).mul_f64(dice.clamp(0.0, 1.0))),

@@ -22,7 +22,6 @@ use smalt_protocol::Timestamp;
 use super::backoff::RetrySettings;
 use super::{Repeat, call};
 use crate::clock::Clock;
-use crate::planted::planted;
 use crate::transport::TransportError;
 
 /// How one try ended.
@@ -65,9 +64,7 @@ impl Attempt {
         match self {
             Attempt::Answered => false,
             Attempt::TurnedAway { .. } | Attempt::Unsent => true,
-            Attempt::Failed { .. } | Attempt::Unanswered => {
-                repeat != Repeat::Never || planted("put-message-repeated")
-            }
+            Attempt::Failed { .. } | Attempt::Unanswered => repeat != Repeat::Never,
         }
     }
 

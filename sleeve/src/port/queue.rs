@@ -21,7 +21,7 @@ pub struct QueueMessage {
     pub next_visible: Option<Timestamp>,
     /// How often it was taken.
     pub dequeue_count: u32,
-    /// Its text as stored.
+    /// The text as it is stored.
     pub text: String,
 }
 

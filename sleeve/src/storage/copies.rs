@@ -9,7 +9,6 @@ use super::answer::{Answer, copy_status};
 use super::begin::{etag, if_match, if_none_match};
 use super::blobs::map;
 use crate::names;
-use crate::planted::planted;
 use crate::policy::{Repeat, options};
 use crate::port::{BlobId, CallContext, CopyStarted, PortResult, StartCopy};
 
@@ -35,11 +34,7 @@ impl AzureStorage {
         }
         let call = Arc::new(call);
         let asked = BlobClientStartCopyFromUrlOptions {
-            source_if_match: copy
-                .source_if_match
-                .as_ref()
-                .filter(|_| !planted("source-condition-not-sent"))
-                .and_then(etag),
+            source_if_match: copy.source_if_match.as_ref().and_then(etag),
             metadata: copy.metadata.as_ref().map(map),
             tier: copy.tier.as_deref().and_then(|tier| tier.parse().ok()),
             blob_tags_string: copy.tags.as_ref().map(names::tags_header),

@@ -18,7 +18,8 @@ use crate::redact::redact;
 
 /// Reads a page: its blobs, and the marker of the next one.
 pub(super) fn read(call: &Call, body: &[u8]) -> PortResult<(Vec<BlobItem>, Option<String>)> {
-    let text = std::str::from_utf8(body).map_err(|_| call.unreadable("a page that is no UTF-8"))?;
+    let text =
+        std::str::from_utf8(body).map_err(|_| call.unreadable("a page that is not UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut page = Page {
         call,

@@ -1,48 +1,18 @@
 //! Options of every command, the table of settings that they become, and what all commands begin
 //! with: the log and the worker.
 
-use std::fmt::Debug;
-use std::io::IsTerminal;
-
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use smalt_protocol::terminal;
 use smalt_sleeve::Identity;
 use smalt_sweeper::Sweeper;
 use smalt_sweeper::settings::Settings;
+use smalt_worker::access::Auth;
+use smalt_worker::log;
 use toml::Value;
-use tracing::field::Field;
-use tracing_subscriber::field::MakeExt as _;
-use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-use super::progress::Beside;
 use crate::connect;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
-}
-
-/// Whose token opens the account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Auth {
-    /// A service principal (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), a pod's
-    /// workload (`AZURE_FEDERATED_TOKEN_FILE`), else who is logged in with the Azure CLI.
-    Entra,
-    /// The machine's or the app's own; the one of `AZURE_CLIENT_ID` where there are several.
-    ManagedIdentity,
-}
-
-impl Auth {
-    fn identity(self) -> Identity {
-        match self {
-            Auth::Entra => Identity::Entra,
-            Auth::ManagedIdentity => Identity::ManagedIdentity,
-        }
-    }
-}
 
 /// Options of every command. A secret may be given as env:NAME or file:/path.
 #[derive(Debug, Args)]
@@ -172,7 +142,7 @@ pub(crate) struct Common {
         env = "SWEEPER_LOG",
         help_heading = "Log"
     )]
-    pub(crate) log: LogFormat,
+    pub(crate) log: log::Format,
     /// error, warn, info, debug or trace; or a filter such as smalt_sweeper=debug.
     #[arg(
         long,
@@ -235,7 +205,7 @@ impl Common {
                 .filter_map(|(p, v)| v.map(|v| (*p, Value::from(v)))),
         );
         flags.extend(self.rate.map(|rate| ("sweeper.rate", Value::Float(rate))));
-        let auth = self.auth.map(|auth| auth.identity().name().to_owned());
+        let auth = self.auth.map(|auth| Identity::from(auth).name().to_owned());
         flags.extend(auth.map(|auth| ("account.default.auth", Value::String(auth))));
         let budget = self.max_cost_per_day;
         flags.extend(budget.map(|max| ("sweeper.guard.max_cost_per_day", Value::Float(max))));
@@ -271,26 +241,5 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<()> {
 
 /// Begins the log.
 pub(crate) fn log(common: &Common) -> Result<()> {
-    // The client's own pipeline logs every failed try at info, repeated ones included.
-    let quiet = match common.log_level.as_str() {
-        "info" => "info,typespec_client_core=warn,azure_core=warn",
-        level => level,
-    };
-    let filter = tracing_subscriber::EnvFilter::try_new(quiet)?;
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| Beside);
-    // One log for a process: a second command of a test keeps the first.
-    let _ = match common.log {
-        LogFormat::Json => subscriber.json().flatten_event(true).try_init(),
-        LogFormat::Text => {
-            let ansi = std::io::stderr().is_terminal();
-            let field = |out: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
-                terminal::write_field(out, field.name(), value)
-            };
-            let fields = debug_fn(field).delimited(" ");
-            subscriber.with_ansi(ansi).fmt_fields(fields).try_init()
-        }
-    };
-    Ok(())
+    Ok(log::start(common.log, &common.log_level)?)
 }

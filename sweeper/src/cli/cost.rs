@@ -4,9 +4,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 use smalt_sweeper::cost::{self, Cost, Counts};
-use smalt_sweeper::error::exit;
 use smalt_sweeper::settings::Settings;
-use smalt_sweeper::span;
+use smalt_worker::exit;
+use smalt_worker::span;
 
 use super::common::{self, Common, print_json};
 use super::progress;

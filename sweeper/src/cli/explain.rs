@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::{Class, Explained, Outcome, Target};
+use smalt_worker::exit;
 
 use super::common::{self, Common, print_json};
 use crate::show::printable;

@@ -6,11 +6,11 @@ use smalt_sweeper::explain::Check;
 use smalt_sweeper::inspect::Answer;
 use smalt_sweeper::mark::Marks;
 use smalt_sweeper::plan::PlanRow;
-use smalt_sweeper::settings::{Setting, Source};
 use smalt_sweeper::state::{Container, Document, Page};
 use smalt_sweeper::summary::{LogSummary, StateSummary};
 use smalt_sweeper::undo::{UndoRecord, UndoReport, Undone};
 use smalt_sweeper::{Explained, Outcome, Plan};
+use smalt_worker::settings::{Setting, Source};
 
 use super::{explain, tag, undo, validate};
 use crate::show;

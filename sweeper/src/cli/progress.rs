@@ -1,52 +1,17 @@
 //! A line that lives while something long runs, with a bar once it is known how much there is to
-//! do; nothing where standard error is no terminal.
+//! do.
 
-use std::io::{self, Write};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// How often a line moves that has nothing new to show.
-pub(crate) const TICK: Duration = Duration::from_millis(120);
+use indicatif::ProgressBar;
+use smalt_worker::progress::{TICK, line, restyle};
 
 /// The line with a bar.
 const BAR: &str = "{spinner} [{bar:24}] {pos}/{len} containers, {msg} ({elapsed})";
 
-/// The line that stands on the terminal now: who writes there has to clear it for a moment.
-static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-/// Standard error, beside the line.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Beside;
-
-impl Write for Beside {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let write = || io::stderr().write_all(text);
-        match shown.as_ref().filter(|bar| !bar.is_finished()) {
-            Some(bar) => bar.suspend(write)?,
-            None => write()?,
-        }
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
-    }
-}
-
-/// A line with a message, for work whose length is not known, or not yet.
+/// A line with a message, for work whose length is not known yet.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_message(what);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
-        bar.set_style(style);
-    }
-    if !bar.is_hidden() {
-        bar.enable_steady_tick(TICK);
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-    }
-    bar
+    line(None, "{spinner} {msg} ({elapsed})").with_message(what)
 }
 
 /// How far something is: containers done, of how many, and words for the rest.
@@ -66,9 +31,7 @@ pub(crate) fn rate(count: u64, since: Duration) -> String {
 /// Brings the line up to date. The first total that is known makes a bar of it.
 pub(crate) fn show(bar: &ProgressBar, far: Far) {
     if far.all > 0 && bar.length() != Some(far.all) {
-        if let Ok(style) = ProgressStyle::with_template(BAR) {
-            bar.set_style(style);
-        }
+        restyle(bar, BAR);
         bar.set_length(far.all);
     }
     bar.set_position(far.done);
@@ -89,7 +52,7 @@ pub(crate) async fn follow(bar: &ProgressBar, far: impl Fn() -> Far) {
 
 #[cfg(test)]
 mod tests {
-    use std::io::IsTerminal;
+    use indicatif::{ProgressDrawTarget, ProgressStyle};
 
     use super::*;
 
@@ -114,8 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_line_without_a_terminal() {
-        assert_eq!(spinner("x").is_hidden(), !io::stderr().is_terminal());
+    fn the_template_is_valid() {
         assert!(ProgressStyle::with_template(BAR).is_ok());
     }
 }

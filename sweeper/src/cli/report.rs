@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::summary::{LogSummary, StateSummary};
+use smalt_worker::exit;
+use smalt_worker::process::open;
 
 use super::common::{self, Common, print_json};
-use crate::connect;
 use crate::show;
 
 #[derive(Debug, Args)]
@@ -51,7 +51,9 @@ pub(crate) async fn report(args: &ReportArgs) -> Result<u8> {
 fn of_log(path: &str) -> Result<LogSummary> {
     let input: Box<dyn BufRead> = match path {
         "-" => Box::new(std::io::stdin().lock()),
-        path => Box::new(BufReader::new(connect::open(path)?)),
+        path => Box::new(BufReader::new(
+            open(path).with_context(|| format!("cannot read {path}"))?,
+        )),
     };
     let mut summary = LogSummary::default();
     for line in input.lines() {

@@ -4,8 +4,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use smalt_protocol::terminal::lines;
 use smalt_sweeper::SweepError;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::upkeep::{Migrated, Unlocked};
+use smalt_worker::exit;
 
 use super::common::{Common, sweeper};
 use crate::show;
@@ -84,7 +84,7 @@ pub(crate) async fn state(command: StateCommand) -> Result<u8> {
             let document = sweeper.state().await?;
             if xml {
                 let text = smalt_sweeper::state::write(&document).map_err(SweepError::from)?;
-                println!("{}", lines(&smalt_sweeper::uri::redact(&text)));
+                println!("{}", lines(&smalt_sleeve::redact(&text)));
             } else {
                 print!("{}", show::state(&document));
             }

@@ -1,29 +1,33 @@
 //! `run` and `once`: sweeping, and how a sweep ends.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-use smalt_sweeper::error::exit;
+use anyhow::{Context, Result};
 use smalt_sweeper::settings::Settings;
 use smalt_sweeper::{Collision, Finished, Progress, Report};
+use smalt_worker::signals::{Orders, stopped};
+use smalt_worker::{exit, face};
+use tokio::sync::watch;
 
 use super::common::{Common, print_json, sweeper};
 use super::progress::Far;
-use super::signals::{self, aborting, asked_to_stop};
-use super::{progress, serve};
+use super::{progress, signals};
 
 /// Sweeps until told to stop.
 pub(crate) async fn run(common: &Common) -> Result<u8> {
     let (sweeper, settings) = sweeper(common)?;
     warn_of_openness(&settings);
+    let orders = Orders::new().context("cannot wait for signals")?;
+    let (stop, told) = watch::channel(false);
     let monitor = sweeper.monitor();
     monitor.set_prices(settings.prices);
     let (health, metrics) = (settings.health.as_deref(), settings.metrics.as_deref());
-    serve::start(&monitor, health, metrics).await;
-    let work = aborting(sweeper.run_until(asked_to_stop()));
+    face::start(&Arc::new(monitor), health, metrics).await;
+    let work = orders.obey(&stop, sweeper.run_until(stopped(told)));
     let finished = tokio::select! {
         biased;
-        finished = work => finished,
+        finished = work => finished?,
         () = signals::attend(common, &sweeper) => None,
     };
     ended(finished, false)
@@ -36,12 +40,14 @@ pub(crate) async fn once(common: &Common) -> Result<u8> {
     if settings.sweeper.containers.is_empty() && settings.sweeper.create_state {
         tracing::warn!("no --container given; sweeping what the state document says");
     }
+    let orders = Orders::new().context("cannot wait for signals")?;
+    let (stop, told) = watch::channel(false);
     let bar = progress::spinner("sweeping");
     let monitor = sweeper.monitor();
-    let work = aborting(sweeper.once_until(asked_to_stop()));
+    let work = orders.obey(&stop, sweeper.once_until(stopped(told)));
     let finished = tokio::select! {
         biased;
-        finished = work => finished,
+        finished = work => finished?,
         () = progress::follow(&bar, || far(&monitor.progress(), bar.elapsed())) => None,
     };
     bar.finish_and_clear();

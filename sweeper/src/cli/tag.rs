@@ -2,13 +2,13 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::mark::{Edit, Marked, Marking, Marks};
 use smalt_sweeper::{SweepError, Target};
+use smalt_worker::exit;
+use smalt_worker::process::wall_clock;
 
 use super::common::{self, Common, print_json};
 use super::progress;
-use crate::connect;
 use crate::show::printable;
 
 #[derive(Debug, Args)]
@@ -59,8 +59,8 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     let marking = args.marking();
     let checked = marking.check(&settings.sweeper.policy);
     checked.map_err(SweepError::Config)?;
-    if marking.is_over(&settings.sweeper.policy, connect::wall_clock()) {
-        eprintln!("warning: that time is over already: the next sweep takes what is marked so");
+    if marking.is_over(&settings.sweeper.policy, wall_clock()) {
+        eprintln!("warning: this time is in the past: the next sweep removes these blobs");
     }
     let marks = match args.all {
         false => {
@@ -93,10 +93,7 @@ pub(crate) async fn tag(args: &TagArgs) -> Result<u8> {
     let failed = marks.count(Marked::Failed) + marks.count(Marked::Leased);
     let found: u64 = marks.outcomes.values().sum();
     if found == 0 {
-        eprintln!(
-            "error: there is no blob whose name begins with {}",
-            args.target
-        );
+        eprintln!("error: no blob has a name that begins with {}", args.target);
     }
     Ok(if failed > 0 || found == 0 {
         exit::FAILED_ITEMS

@@ -4,10 +4,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 use smalt_protocol::Timestamp;
 use smalt_sweeper::decide::Policy;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::ttl::{self, TimeToLive, TtlFormat};
 use smalt_sweeper::undo::{Undo, UndoReport, Undone};
 use smalt_sweeper::{Collision, destination};
+use smalt_worker::exit;
 
 use super::common::{self, Common, print_json};
 use super::progress;
@@ -110,7 +110,7 @@ fn places(given: &[String], policy: &Policy) -> Result<Vec<(String, String)>> {
     let split = |place: &String| {
         let (container, prefix) = place.split_once('/').unwrap_or((place, ""));
         if !destination::is_container_name(container) {
-            bail!("`{container}` is no container name");
+            bail!("`{container}` is not a container name");
         }
         Ok((container.to_owned(), prefix.to_owned()))
     };

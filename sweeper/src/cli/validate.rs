@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use smalt_sweeper::error::exit;
+use smalt_sleeve::redact;
 use smalt_sweeper::inspect::Answer;
-use smalt_sweeper::settings::{self, Setting, SettingsError};
-use smalt_sweeper::uri::redact;
+use smalt_sweeper::settings::{self, SettingsError};
+use smalt_worker::exit;
+use smalt_worker::settings::Setting;
 
 use super::common::{self, Common, print_json};
 use crate::connect;

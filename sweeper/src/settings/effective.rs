@@ -2,50 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use smalt_sleeve::port::DeleteSnapshots;
+use smalt_worker::access::Access;
+use smalt_worker::secret::Secret;
+use smalt_worker::settings::{Setting, Source};
+use smalt_worker::span;
 use toml::{Table, Value};
 
-use super::{AccountSettings, Secret, Settings, SettingsError, layers};
-use crate::config::{Collision, StateBackend, SweeperConfig, TagPolicy};
+use super::{Settings, SettingsError, layers};
+use crate::config::SweeperConfig;
 use crate::decide::Rule;
-use crate::span;
-
-/// Where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// A flag of the command line.
-    Flag,
-    /// This variable of the environment.
-    Environment(String),
-    /// The configuration file.
-    File,
-    /// Nobody said anything else.
-    Default,
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Source::Flag => f.write_str("flag"),
-            Source::Environment(name) => f.write_str(name),
-            Source::File => f.write_str("file"),
-            Source::Default => f.write_str("default"),
-        }
-    }
-}
-
-/// One value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Setting {
-    /// Its path in the file.
-    pub key: String,
-    /// As it counts; secrets are masked.
-    pub value: String,
-    /// Where it comes from.
-    pub source: Source,
-}
 
 /// Gathers as [`super::gather`] does, and says where each value comes from.
 ///
@@ -101,45 +66,46 @@ fn note(table: &Table, at: &str, source: &Source, sources: &mut BTreeMap<String,
     }
 }
 
-/// Every value by its path.
-fn listed(settings: &Settings) -> Vec<(String, String)> {
-    let mut values: Vec<(String, String)> = Vec::new();
-    for (name, account) in &settings.accounts {
-        let fields = account_fields(account).into_iter();
-        values.extend(fields.map(|(field, value)| (format!("account.{name}.{field}"), value)));
-    }
-    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    let connect_to = settings.connect_to.map(|address| address.to_string());
-    let rest = [
-        ("connection.ca_file", or_none(&settings.ca_file)),
-        ("connection.connect_to", or_none(&connect_to)),
-        ("sweeper.health", or_none(&settings.health)),
-        ("sweeper.metrics", or_none(&settings.metrics)),
-        (
-            "sweeper.seed",
-            settings
-                .seed
-                .map_or_else(|| "drawn".to_owned(), |seed| seed.to_string()),
-        ),
-        (
-            "sweeper.prices.per_10k_transactions",
-            settings.prices.per_10k_transactions.to_string(),
-        ),
-        (
-            "sweeper.prices.per_gib_month",
-            settings.prices.per_gib_month.to_string(),
-        ),
-    ];
-    let rest = rest
-        .into_iter()
-        .chain(worker(&settings.sweeper))
-        .chain(policy(&settings.sweeper));
-    values.extend(rest.map(|(key, value)| (key.to_owned(), value)));
-    values
+/// Rows of paths and values.
+macro_rules! rows {
+    ($($path:literal: $value:expr;)*) => { [$(($path, $value.to_string())),*] };
 }
 
-fn account_fields(account: &AccountSettings) -> Vec<(&'static str, String)> {
-    let secret = |value: &Option<Secret>| value.as_ref().map(shown);
+/// Every value by its path.
+fn listed(settings: &Settings) -> Vec<(String, String)> {
+    let accounts = settings.accounts.iter().flat_map(|(name, account)| {
+        let fields = account_fields(account).into_iter();
+        fields.map(move |(field, value)| (format!("account.{name}.{field}"), value))
+    });
+    let connect_to = settings.connect_to.map(|address| address.to_string());
+    let seed = settings.seed.map(|seed| seed.to_string());
+    let prices = &settings.prices;
+    let rest = rows! {
+        "connection.ca_file": or("-", &settings.ca_file);
+        "connection.connect_to": or("-", &connect_to);
+        "sweeper.health": or("-", &settings.health);
+        "sweeper.metrics": or("-", &settings.metrics);
+        "sweeper.seed": or("drawn", &seed);
+        "sweeper.prices.per_10k_transactions": prices.per_10k_transactions;
+        "sweeper.prices.per_gib_month": prices.per_gib_month;
+    };
+    let config = &settings.sweeper;
+    let rest = rest.into_iter().chain(worker(config)).chain(policy(config));
+    let rest = rest.map(|(path, value)| (path.to_owned(), value));
+    accounts.chain(rest).collect()
+}
+
+fn or<'a>(absent: &'a str, value: &'a Option<String>) -> &'a str {
+    value.as_deref().unwrap_or(absent)
+}
+
+/// The word of an enum, as the file has it.
+fn word(value: &impl std::fmt::Debug) -> String {
+    format!("{value:?}").to_ascii_lowercase()
+}
+
+fn account_fields(account: &Access) -> Vec<(&'static str, String)> {
+    let secret = |value: &Option<Secret>| value.as_ref().map(Secret::shown);
     let fields = [
         ("connection_string", secret(&account.connection_string)),
         ("name", account.name.clone()),
@@ -154,15 +120,7 @@ fn account_fields(account: &AccountSettings) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// A reference as it stands, a secret masked; the development account's string is none.
-fn shown(secret: &Secret) -> String {
-    match secret {
-        Secret::Inline(text) if !secret.is_inline_secret() => text.clone(),
-        other => format!("{other:?}"),
-    }
-}
-
-fn worker(config: &SweeperConfig) -> Vec<(&'static str, String)> {
+fn worker(config: &SweeperConfig) -> impl IntoIterator<Item = (&'static str, String)> {
     let schedule = &config.schedule;
     let containers = config.containers.iter().map(|swept| {
         let account = match swept.account.as_str() {
@@ -171,104 +129,53 @@ fn worker(config: &SweeperConfig) -> Vec<(&'static str, String)> {
         };
         format!("{account}{}/{}", swept.container, swept.prefix)
     });
-    let backend = match config.backend {
-        StateBackend::Lease => "lease",
-        StateBackend::Etag => "etag",
-    };
-    let state = format!("{}/{}", config.state_blob.container, config.state_blob.name);
-    let worker = config
-        .worker_id
-        .clone()
-        .unwrap_or_else(|| "drawn".to_owned());
-    vec![
-        (
-            "sweeper.containers",
-            containers.collect::<Vec<_>>().join(", "),
-        ),
-        ("sweeper.worker_id", worker),
-        ("sweeper.state", state),
-        ("sweeper.state_account", config.state_account.clone()),
-        ("sweeper.state_backend", backend.to_owned()),
-        (
-            "sweeper.state_patience",
-            span::format(config.state_patience),
-        ),
-        ("sweeper.create_state", config.create_state.to_string()),
-        ("sweeper.lease", format!("{}s", config.lease_s)),
-        ("sweeper.every", span::format(schedule.every)),
-        ("sweeper.align", schedule.align.to_string()),
-        ("sweeper.jitter", span::format(schedule.jitter)),
-        ("sweeper.page_size", config.page_size.to_string()),
-        ("sweeper.parallelism", config.parallelism.to_string()),
-        ("sweeper.page_deadline", span::format(config.page_deadline)),
-        ("sweeper.rate", config.rate_per_s.to_string()),
-        ("sweeper.retries", config.retries.to_string()),
-        ("sweeper.stop_grace", span::format(config.stop_grace)),
-    ]
+    rows! {
+        "sweeper.containers": containers.collect::<Vec<_>>().join(", ");
+        "sweeper.worker_id": or("drawn", &config.worker_id);
+        "sweeper.state": format!("{}/{}", config.state_blob.container, config.state_blob.name);
+        "sweeper.state_account": config.state_account;
+        "sweeper.state_backend": word(&config.backend);
+        "sweeper.state_patience": span::format(config.state_patience);
+        "sweeper.create_state": config.create_state;
+        "sweeper.lease": format!("{}s", config.lease_s);
+        "sweeper.every": span::format(schedule.every);
+        "sweeper.align": schedule.align;
+        "sweeper.jitter": span::format(schedule.jitter);
+        "sweeper.page_size": config.page_size;
+        "sweeper.parallelism": config.parallelism;
+        "sweeper.page_deadline": span::format(config.page_deadline);
+        "sweeper.rate": config.rate_per_s;
+        "sweeper.retries": config.retries;
+        "sweeper.stop_grace": span::format(config.stop_grace);
+    }
 }
 
-fn policy(config: &SweeperConfig) -> Vec<(&'static str, String)> {
+fn policy(config: &SweeperConfig) -> impl IntoIterator<Item = (&'static str, String)> {
     let (policy, dead, guard) = (&config.policy, &config.dead, &config.guard);
     let formats = policy.ttl_formats.iter().map(ToString::to_string);
-    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-    let on_collision = match dead.on_collision {
-        Collision::Fail => "fail",
-        Collision::Suffix => "suffix",
-        Collision::Overwrite => "overwrite",
-    };
-    let tags = match dead.index_tags {
-        TagPolicy::Keep => "keep",
-        TagPolicy::Try => "try",
-        TagPolicy::Drop => "drop",
-    };
-    let snapshots = match config.snapshots {
-        DeleteSnapshots::Refuse => "refuse",
-        DeleteSnapshots::Include => "include",
-    };
-    let rules: Vec<_> = policy.rules.iter().map(shown_rule).collect();
-    vec![
-        ("sweeper.ttl_key", policy.ttl_key.clone()),
-        ("sweeper.dbc_key", policy.dbc_key.clone()),
-        (
-            "sweeper.ttl_formats",
-            formats.collect::<Vec<_>>().join(", "),
-        ),
-        ("sweeper.grace", span::format(policy.grace)),
-        ("sweeper.rule", rules.join("; ")),
-        ("sweeper.dead.account", or_none(&dead.account)),
-        ("sweeper.dead.container", or_none(&policy.dead)),
-        ("sweeper.dead.allow", policy.allow.join(", ")),
-        ("sweeper.dead.on_collision", on_collision.to_owned()),
-        (
-            "sweeper.dead.create_container",
-            dead.create_container.to_string(),
-        ),
-        ("sweeper.dead.add_metadata", dead.add_metadata.to_string()),
-        ("sweeper.dead.index_tags", tags.to_owned()),
-        (
-            "sweeper.dead.copy_deadline",
-            span::format(dead.copy_deadline),
-        ),
-        (
-            "sweeper.dead.allow_swept",
-            policy.allow_swept_destination.to_string(),
-        ),
-        ("sweeper.delete.snapshots", snapshots.to_owned()),
-        (
-            "sweeper.guard.max_per_cycle",
-            guard.max_per_cycle.to_string(),
-        ),
-        ("sweeper.guard.max_fraction", guard.max_fraction.to_string()),
-        (
-            "sweeper.guard.max_cost_per_day",
-            config
-                .budget
-                .map_or(0.0, |b| b.max_cost_per_day)
-                .to_string(),
-        ),
-        ("sweeper.guard.min_age", span::format(policy.min_age)),
-        ("sweeper.guard.protect", policy.protect.join(", ")),
-    ]
+    let rules = policy.rules.iter().map(shown_rule);
+    rows! {
+        "sweeper.ttl_key": policy.ttl_key;
+        "sweeper.dbc_key": policy.dbc_key;
+        "sweeper.ttl_formats": formats.collect::<Vec<_>>().join(", ");
+        "sweeper.grace": span::format(policy.grace);
+        "sweeper.rule": rules.collect::<Vec<_>>().join("; ");
+        "sweeper.dead.account": or("-", &dead.account);
+        "sweeper.dead.container": or("-", &policy.dead);
+        "sweeper.dead.allow": policy.allow.join(", ");
+        "sweeper.dead.on_collision": word(&dead.on_collision);
+        "sweeper.dead.create_container": dead.create_container;
+        "sweeper.dead.add_metadata": dead.add_metadata;
+        "sweeper.dead.index_tags": word(&dead.index_tags);
+        "sweeper.dead.copy_deadline": span::format(dead.copy_deadline);
+        "sweeper.dead.allow_swept": policy.allow_swept_destination;
+        "sweeper.delete.snapshots": word(&config.snapshots);
+        "sweeper.guard.max_per_cycle": guard.max_per_cycle;
+        "sweeper.guard.max_fraction": guard.max_fraction;
+        "sweeper.guard.max_cost_per_day": config.budget.map_or(0.0, |b| b.max_cost_per_day);
+        "sweeper.guard.min_age": span::format(policy.min_age);
+        "sweeper.guard.protect": policy.protect.join(", ");
+    }
 }
 
 fn shown_rule(rule: &Rule) -> String {

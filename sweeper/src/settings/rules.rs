@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use smalt_protocol::Size;
+use smalt_worker::span::Span;
 
-use super::schema::Span;
 use super::{SettingsError, wrong};
 use crate::decide::Rule;
 
@@ -35,25 +35,24 @@ impl RuleEntry {
             let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty())?;
             Some((key.to_owned(), value.to_owned()))
         };
-        let tag =
-            match &self.tag {
-                Some(text) => Some(tag(text).ok_or_else(|| {
-                    wrong(of(&format!("has a wrong tag: `{text}` is no key=value")))
-                })?),
-                None => None,
-            };
+        let tag = match &self.tag {
+            Some(text) => Some(tag(text).ok_or_else(|| {
+                wrong(of(&format!("has a wrong tag: `{text}` is not key=value")))
+            })?),
+            None => None,
+        };
         let bytes = |size: Option<Size>| size.map(|Size(bytes)| bytes);
         let (larger_than, smaller_than) = (bytes(self.larger_than), bytes(self.smaller_than));
         let is_bounded = self.older_than.is_some() || tag.is_some();
         if !is_bounded && larger_than.is_none() && smaller_than.is_none() {
-            let what = "fits every blob; give older_than, tag, larger_than or smaller_than";
+            let what = "matches every blob; give older_than, tag, larger_than or smaller_than";
             return Err(wrong(of(what)));
         }
         if let (Some(larger), Some(smaller)) = (larger_than, smaller_than)
             && larger.saturating_add(1) >= smaller
         {
             return Err(wrong(of(
-                "fits no blob: nothing is that large and that small",
+                "matches no blob: larger_than excludes what smaller_than allows",
             )));
         }
         Ok(Rule {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
-use smalt_sleeve::Identity;
+use serde::Deserialize;
 use smalt_sleeve::port::{BlobId, DeleteSnapshots};
+use smalt_worker::access::Access;
+use smalt_worker::budget::Budget;
+use smalt_worker::span::Span;
 
 use super::rules::RuleEntry;
-use super::{Secret, Settings, SettingsError, sound, wrong};
-use crate::budget::Budget;
+use super::{Settings, SettingsError, sound, wrong};
 use crate::config::{
     Collision, DeadConfig, StateBackend, SweeperConfig, SweptContainer, TagPolicy,
 };
@@ -20,36 +21,17 @@ use crate::glob::PATTERN_CHARS_MAX;
 use crate::guard::Guard;
 use crate::plan::Prices;
 use crate::schedule::Schedule;
-use crate::span;
 use crate::ttl::TtlFormat;
 
 /// Blobs per page in the original design (S21).
 const COMPAT_PAGE_SIZE: u32 = 100;
-
-/// How an account is opened.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AccountSettings {
-    /// All in one.
-    pub connection_string: Option<Secret>,
-    /// Account name.
-    pub name: Option<String>,
-    /// Shared key, base64.
-    pub key: Option<Secret>,
-    /// Shared access signature, with or without `?`.
-    pub sas: Option<Secret>,
-    /// Whose token of Entra ID opens it, in place of a secret.
-    pub auth: Option<Identity>,
-    /// Blob endpoint; that of the public cloud when absent.
-    pub endpoint: Option<String>,
-}
 
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct File {
     allow_inline_secrets: bool,
-    account: BTreeMap<String, AccountSettings>,
+    account: BTreeMap<String, Access>,
     connection: Connection,
     sweeper: Sweeper,
 }
@@ -75,7 +57,7 @@ struct Sweeper {
     stop_grace: Option<Span>,
     state: Option<String>,
     state_account: Option<String>,
-    state_backend: Option<Backend>,
+    state_backend: Option<StateBackend>,
     state_patience: Option<Span>,
     create_state: Option<bool>,
     ttl_key: Option<String>,
@@ -113,10 +95,10 @@ struct Dead {
     account: Option<String>,
     container: Option<String>,
     allow: Option<Vec<String>>,
-    on_collision: Option<OnCollision>,
+    on_collision: Option<Collision>,
     create_container: Option<bool>,
     add_metadata: Option<bool>,
-    index_tags: Option<IndexTags>,
+    index_tags: Option<TagPolicy>,
     copy_deadline: Option<Span>,
     allow_swept: bool,
 }
@@ -124,7 +106,7 @@ struct Dead {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Delete {
-    snapshots: Option<Snapshots>,
+    snapshots: Option<DeleteSnapshots>,
     leased: Option<Leased>,
 }
 
@@ -146,13 +128,6 @@ struct PricesEntry {
     per_gib_month: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Backend {
-    Lease,
-    Etag,
-}
-
 /// Where the defaults come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -164,47 +139,11 @@ enum Profile {
     Compat,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum IndexTags {
-    Keep,
-    Try,
-    Drop,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum OnCollision {
-    Fail,
-    Suffix,
-    Overwrite,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Snapshots {
-    Refuse,
-    Include,
-}
-
 /// Leases of others are never broken; the word stands for itself.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Leased {
     Skip,
-}
-
-/// A length of time as text.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Span(pub(super) Duration);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        span::parse(&text)
-            .map(Span)
-            .map_err(serde::de::Error::custom)
-    }
 }
 
 fn or(span: Option<Span>, default: Duration) -> Duration {
@@ -254,7 +193,7 @@ fn address(text: &str) -> Result<SocketAddr, SettingsError> {
     let local = text.replacen("localhost", "127.0.0.1", 1);
     local
         .parse()
-        .map_err(|_| wrong(format!("connect_to: `{text}` is no ADDRESS:PORT")))
+        .map_err(|_| wrong(format!("connect_to: `{text}` is not ADDRESS:PORT")))
 }
 
 impl Profile {
@@ -301,10 +240,7 @@ impl Sweeper {
             state_blob,
             create_state: self.create_state.unwrap_or(!containers.is_empty()),
             containers,
-            backend: match self.state_backend {
-                Some(Backend::Etag) => StateBackend::Etag,
-                _ => StateBackend::Lease,
-            },
+            backend: self.state_backend.unwrap_or_default(),
             lease_s: u32::try_from(or(self.lease, Duration::from_secs(30)).as_secs())
                 .unwrap_or(u32::MAX),
             schedule: Schedule {
@@ -317,10 +253,7 @@ impl Sweeper {
             page_deadline: or(self.page_deadline, base.page_deadline),
             policy,
             dead: self.dead.config(&base.dead),
-            snapshots: match self.delete.snapshots {
-                Some(Snapshots::Include) => DeleteSnapshots::Include,
-                _ => DeleteSnapshots::Refuse,
-            },
+            snapshots: self.delete.snapshots.unwrap_or_default(),
             guard,
             budget,
             rate_per_s: self.rate.unwrap_or(base.rate_per_s),
@@ -335,7 +268,7 @@ impl Sweeper {
         let max_cost_per_day = self.guard.max_cost_per_day.filter(|max| *max != 0.0)?;
         Some(Budget {
             max_cost_per_day,
-            per_10k_transactions: self.prices.prices().per_10k_transactions,
+            price_per_10k: self.prices.prices().per_10k_transactions,
         })
     }
 
@@ -349,7 +282,7 @@ impl Sweeper {
         let long = long.map(|c| (c.account.as_deref(), c.name.as_str(), c.prefix.as_str()));
         let swept = short.chain(long).map(|(account, name, prefix)| {
             if !destination::is_container_name(name) {
-                return Err(wrong(format!("`{name}` is no container name")));
+                return Err(wrong(format!("`{name}` is not a container name")));
             }
             Ok(SweptContainer {
                 account: account.unwrap_or("default").to_owned(),
@@ -398,18 +331,8 @@ impl Dead {
     fn config(&self, base: &DeadConfig) -> DeadConfig {
         DeadConfig {
             account: self.account.clone(),
-            on_collision: match self.on_collision {
-                Some(OnCollision::Suffix) => Collision::Suffix,
-                Some(OnCollision::Overwrite) => Collision::Overwrite,
-                Some(OnCollision::Fail) => Collision::Fail,
-                None => base.on_collision,
-            },
-            index_tags: match self.index_tags {
-                Some(IndexTags::Keep) => TagPolicy::Keep,
-                Some(IndexTags::Try) => TagPolicy::Try,
-                Some(IndexTags::Drop) => TagPolicy::Drop,
-                None => base.index_tags,
-            },
+            on_collision: self.on_collision.unwrap_or(base.on_collision),
+            index_tags: self.index_tags.unwrap_or(base.index_tags),
             create_container: self.create_container.unwrap_or(base.create_container),
             add_metadata: self.add_metadata.unwrap_or(base.add_metadata),
             copy_deadline: or(self.copy_deadline, base.copy_deadline),
@@ -448,5 +371,5 @@ fn state_place(text: &str) -> Result<BlobId, SettingsError> {
     });
     place
         .map(|(container, blob)| BlobId::new(container, blob))
-        .ok_or_else(|| wrong(format!("state: `{text}` is no CONTAINER/BLOB")))
+        .ok_or_else(|| wrong(format!("state: `{text}` is not CONTAINER/BLOB")))
 }

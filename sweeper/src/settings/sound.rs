@@ -1,6 +1,6 @@
 //! What can be read and cannot be meant: refused, or shown by `validate`.
 
-use std::net::SocketAddr;
+use smalt_worker::face::is_address;
 
 use crate::config::{SweeperConfig, SweptContainer};
 use crate::destination;
@@ -67,17 +67,12 @@ fn unconfigured(config: &SweeperConfig) -> Vec<String> {
     moving.collect()
 }
 
-/// An address to answer at.
+/// Checks an address that the worker answers at.
 pub(super) fn address(key: &str, text: &str) -> Result<(), String> {
-    let split = text.rsplit_once(':');
-    let named = split.is_some_and(|(host, port)| {
-        let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        !host.is_empty() && host.chars().all(is_host) && port.parse::<u16>().is_ok()
-    });
-    match named || text.parse::<SocketAddr>().is_ok() {
+    match is_address(text) {
         true => Ok(()),
         false => Err(format!(
-            "{key}: `{text}` is no ADDRESS:PORT, such as 127.0.0.1:9100"
+            "{key}: `{text}` is not ADDRESS:PORT, such as 127.0.0.1:9100"
         )),
     }
 }

@@ -136,7 +136,7 @@ fn an_identity_opens_an_account() {
 fn wrong_values_are_refused_in_words() {
     for (file, part) in [
         ("[sweeper]\nevry = \"1h\"", "evry"),
-        ("[sweeper]\nevery = \"soon\"", "length of time"),
+        ("[sweeper]\nevery = \"soon\"", "is not a duration"),
         ("[sweeper]\npage_size = 6000", "page_size"),
         ("[sweeper]\nlease = \"5s\"", "lease"),
         ("[sweeper]\nstate = \"x\"", "CONTAINER/BLOB"),
@@ -154,7 +154,7 @@ fn wrong_values_are_refused_in_words() {
         ),
         (
             "[[sweeper.rule]]\ncontainer = \"logs\"\nlarger_than = \"5B\"\nsmaller_than = \"6B\"",
-            "fits no blob",
+            "matches no blob",
         ),
         ("[connection]\nconnect_to = \"nowhere\"", "ADDRESS:PORT"),
         ("[sweeper\n", "line 1"),
@@ -311,7 +311,7 @@ fn a_budget_has_the_configured_price() {
     };
     let budget = read(file, vec![]).unwrap().unwrap();
     assert_eq!(budget.max_cost_per_day, 0.5);
-    assert_eq!(budget.per_10k_transactions, 0.05);
+    assert_eq!(budget.price_per_10k, 0.05);
     let flag = |max| vec![("sweeper.guard.max_cost_per_day", Value::Float(max))];
     let lower = read(file, flag(0.25)).unwrap().unwrap();
     assert_eq!(lower.max_cost_per_day, 0.25);
@@ -389,9 +389,9 @@ fn all_faults_are_named() {
         "sweeper.dead.on_collision: unknown variant `maybe`",
         "sweeper.rule 2: unknown field `older`",
         "connect_to: `here`",
-        "`UPPER` is no container name",
+        "`UPPER` is not a container name",
         "ttl_formats: ",
-        "the rule for logs/ fits every blob",
+        "the rule for logs/ matches every blob",
         "state: `x`",
         "lease must be",
         "page_size must be",

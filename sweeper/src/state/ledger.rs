@@ -7,7 +7,6 @@ use smalt_protocol::Timestamp;
 
 use super::{Container, Document, PAGES_MAX, Page, Status, Tally};
 use crate::guard::Burden;
-use crate::planted::planted;
 
 /// From this many failures in a row a cycle no longer waits for a container (SL3).
 pub const PARK_AFTER: u32 = 3;
@@ -95,7 +94,7 @@ fn is_waiting(container: &Container, now: Timestamp) -> bool {
 }
 
 fn is_expired(page: &Page, now: Timestamp) -> bool {
-    page.deadline.is_none_or(|deadline| deadline <= now) && !planted("page-never-reclaimed")
+    page.deadline.is_none_or(|deadline| deadline <= now)
 }
 
 fn oldest_expired(document: &Document, now: Timestamp) -> Option<(usize, usize)> {
@@ -118,8 +117,8 @@ fn next_to_list(document: &Document, now: Timestamp) -> Option<usize> {
         .iter()
         .enumerate()
         .filter(|(_, c)| matches!(c.status, Status::Init | Status::Current))
-        .filter(|(_, c)| !is_waiting(c, now) || planted("failed-container-first"))
-        .min_by_key(|(at, c)| (c.order * u64::from(!planted("no-turns")), *at))
+        .filter(|(_, c)| !is_waiting(c, now))
+        .min_by_key(|(at, c)| (c.order, *at))
         .map(|(at, _)| at)
 }
 
@@ -128,8 +127,7 @@ fn next_change(document: &Document, now: Timestamp) -> Option<Timestamp> {
         .containers
         .iter()
         .flat_map(|c| &c.pages)
-        .filter_map(|page| page.deadline.filter(|deadline| *deadline > now))
-        .filter(|_| !planted("done-when-handed-out"));
+        .filter_map(|page| page.deadline.filter(|deadline| *deadline > now));
     let retries = document
         .containers
         .iter()
@@ -165,9 +163,7 @@ pub struct Listed {
 
 /// Raises the fence for the write that is being prepared.
 pub fn stamp(document: &mut Document, worker: &str) -> u64 {
-    document.fence = document
-        .fence
-        .saturating_add(u64::from(!planted("fence-not-raised")));
+    document.fence = document.fence.saturating_add(1);
     document.writer = worker.to_owned();
     document.fence
 }
@@ -214,8 +210,7 @@ pub fn hand_out(
         due: listed.due,
         ..Page::default()
     };
-    let durable = Some(page.clone()).filter(|_| !planted("position-saved-early"));
-    container.pages.extend(durable);
+    container.pages.push(page.clone());
     Some(page)
 }
 
@@ -257,9 +252,10 @@ pub fn find_claim(document: &Document, id: &str, fence: u64) -> Option<(usize, u
         .iter()
         .enumerate()
         .find_map(|(at, container)| {
-            let page = container.pages.iter().position(|page| {
-                page.id == id && (page.fence == fence || planted("fence-unchecked"))
-            })?;
+            let page = container
+                .pages
+                .iter()
+                .position(|page| page.id == id && page.fence == fence)?;
             Some((at, page))
         })
 }
@@ -320,7 +316,7 @@ pub fn burden(document: &Document, at: usize) -> Burden {
 /// A cycle that was closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosedCycle {
-    /// Its number.
+    /// Number of the cycle.
     pub cycle: u64,
     /// Blobs removed in it, by all workers.
     pub purged: u64,
@@ -350,9 +346,8 @@ pub fn close(document: &mut Document, now: Timestamp, next_due: Timestamp) -> Cl
         container.token = String::new();
         container.pages.clear();
     }
-    let stamp = Some(now.iso_s()).filter(|_| !planted("time-stamp-without-zone"));
-    document.timestamp = stamp.unwrap_or_else(|| now.iso_s().replace('Z', ""));
-    document.next_due = Some(next_due).filter(|_| !planted("no-next-mark"));
+    document.timestamp = now.iso_s();
+    document.next_due = Some(next_due);
     document.purged = closed.purged;
     document.cycle = document.cycle.saturating_add(1);
     closed

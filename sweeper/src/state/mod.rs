@@ -40,9 +40,9 @@ pub enum StateError {
     /// An attribute that this program needs cannot be read.
     #[error("the state document says {attribute}=\"{value}\", which cannot be read")]
     Attribute {
-        /// Its name.
+        /// Name of the attribute.
         attribute: &'static str,
-        /// Its value.
+        /// Value of the attribute.
         value: String,
     },
     /// A secret stands in a version that may not hold one.
@@ -99,9 +99,9 @@ pub enum Status {
     Init,
     /// Started; `token` says where to go on.
     Current,
-    /// Its only page was handed out.
+    /// The only page was handed out.
     FirstAndLast,
-    /// Its last page was handed out.
+    /// The last page was handed out.
     Last,
     /// Not swept.
     Off,

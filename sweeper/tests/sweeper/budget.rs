@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use smalt_sweeper::budget::Budget;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::{Finished, SweepError, Sweeper, SweeperConfig};
+use smalt_worker::budget::Budget;
+use smalt_worker::exit;
 
 use crate::fake::World;
 use crate::support::*;
@@ -20,7 +20,7 @@ fn thrifty(worker: &str) -> SweeperConfig {
     SweeperConfig {
         budget: Some(Budget {
             max_cost_per_day: 0.0001,
-            per_10k_transactions: 0.01,
+            price_per_10k: 0.01,
         }),
         ..config(worker)
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use smalt_sleeve::port::{BlobKind, ErrorKind};
-use smalt_sweeper::error::exit;
 use smalt_sweeper::{Accounts, DeadConfig, Outcome, Sweeper, SweeperConfig};
+use smalt_worker::exit;
 
 use crate::fake::{Account, Act, World, fault};
 use crate::support::*;

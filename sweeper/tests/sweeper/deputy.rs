@@ -18,7 +18,7 @@ const PLANTED: [(&str, &str); 6] = [
     ("b", "smalt-sweeper/TimeToLiveBlobs"),
     ("c", "smalt-sweeper/evil"),
     ("d", "con1/one"),
-    ("e", "con2/planted"),
+    ("e", "con2/chosen"),
     ("f", "brandnew/x"),
 ];
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use smalt_sleeve::port::ErrorKind;
-use smalt_sweeper::error::exit;
 use smalt_sweeper::guard::Guard;
 use smalt_sweeper::state::Status;
 use smalt_sweeper::{Outcome, Plan, Prices, SweepError, Sweeper, SweeperConfig};
+use smalt_worker::exit;
+use smalt_worker::face::Face;
 
 use crate::fake::{Act, World, fault};
 use crate::support::*;
@@ -216,7 +217,7 @@ async fn a_broken_or_newer_state_is_never_rewritten() {
         world.put_state(text);
         let finished = once(&world, Vec::new()).await;
         assert!(matches!(finished.error, Some(SweepError::State(_))));
-        assert_eq!(finished.exit_code(), exit::STATE);
+        assert_eq!(finished.exit_code(), exit::UNREACHABLE);
         let content = world
             .get("acct/smalt-sweeper/TimeToLiveBlobs")
             .unwrap()
@@ -236,7 +237,10 @@ async fn outages_of_the_state_are_waited_out() {
             .collect()
     };
     assert_eq!(once(&world, outage(4)).await.exit_code(), exit::OK);
-    assert_eq!(once(&world, outage(100)).await.exit_code(), exit::STATE);
+    assert_eq!(
+        once(&world, outage(100)).await.exit_code(),
+        exit::UNREACHABLE
+    );
     world.lock().denied.insert("smalt-sweeper".into());
     assert_eq!(once(&world, Vec::new()).await.exit_code(), exit::DENIED);
 }
@@ -296,7 +300,7 @@ async fn a_lasting_lease_on_the_state_is_told() {
     let began = world.now();
     let ended = tokio::time::timeout(Duration::from_secs(600), sweeper.once()).await;
     let finished = ended.expect("it gives up");
-    assert_eq!(finished.exit_code(), exit::STATE);
+    assert_eq!(finished.exit_code(), exit::UNREACHABLE);
     let said = finished.error.unwrap().to_string();
     assert!(
         said.contains("state unlock") && said.contains("TimeToLiveBlobs"),

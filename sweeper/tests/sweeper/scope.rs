@@ -1,7 +1,7 @@
 //! What is asked for is what is swept, or nothing is.
 
-use smalt_sweeper::error::exit;
 use smalt_sweeper::{Prices, SweeperConfig, SweptContainer};
+use smalt_worker::exit;
 
 use crate::fake::World;
 use crate::support::*;
@@ -84,7 +84,7 @@ async fn the_state_document_is_asked_for() {
     let answers = worker(&world, strict, Vec::new(), 1).probe().await.unwrap();
     assert_eq!(
         (answers.len(), answers[0].exit_code),
-        (1, Some(exit::STATE))
+        (1, Some(exit::UNREACHABLE))
     );
     once(&world, Vec::new()).await;
     let answer = fresh.probe().await.unwrap().remove(0);

@@ -7,6 +7,7 @@ use smalt_sleeve::port::{ErrorKind, Metadata};
 use smalt_sweeper::decide::{Policy, Rule};
 use smalt_sweeper::summary::LogSummary;
 use smalt_sweeper::{Class, DeadConfig, Outcome, Prices, SweeperConfig, TagPolicy};
+use smalt_worker::face::Face;
 
 use crate::fake::{Act, World, fault};
 use crate::support::*;
@@ -33,7 +34,7 @@ async fn a_run_is_seen_from_outside() {
         assert_eq!(status["phase"]["state"], "idle");
         assert_eq!(status["phase"]["until"], "2026-11-21T10:10:00Z");
         assert_eq!(status["containers"]["events"]["outcomes"]["moved"], 1);
-        let text = monitor.prometheus();
+        let text = monitor.metrics();
         for line in [
             "sweeper_blobs_total{container=\"events\",outcome=\"deleted\"} 1",
             "sweeper_blobs_total{container=\"events\",outcome=\"moved\"} 1",
@@ -75,7 +76,7 @@ async fn times_are_measured() {
     let monitor = sweeper.monitor();
     let shutdown = async {
         sleep(20).await;
-        let text = monitor.prometheus();
+        let text = monitor.metrics();
         assert_eq!(sample(&text, "sweeper_inflight_pages"), 1.0, "{text}");
         let age = sample(&text, "sweeper_page_age_s");
         assert!((10.0..17.0).contains(&age), "{age}");
@@ -88,7 +89,7 @@ async fn times_are_measured() {
         let counts = [far.containers, far.containers_done, far.due, far.gone];
         assert_eq!(counts, [1, 0, 1, 0], "{far:?}");
         sleep(40).await;
-        let text = monitor.prometheus();
+        let text = monitor.metrics();
         assert_eq!(sample(&text, "sweeper_inflight_pages"), 0.0, "{text}");
         assert_eq!(sample(&text, "sweeper_page_age_s"), 0.0);
         assert_eq!(sample(&text, "sweeper_cycle_seconds_count"), 1.0);

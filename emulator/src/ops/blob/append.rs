@@ -17,7 +17,6 @@ use super::written::Hashes;
 use super::{content, properties, replace};
 use crate::call::Call;
 use crate::ops::lookup::{BlobName, Found};
-use crate::planted::planted;
 use crate::records::{BlobKind, BlobRecord, CommittedBlock};
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
@@ -74,7 +73,7 @@ impl Position {
     /// # Errors
     /// 412 `AppendPositionConditionNotMet`, 412 `MaxBlobSizeConditionNotMet`.
     pub fn check(self, length: u64, added: u64) -> Result<(), StorageError> {
-        if self.at.is_some_and(|at| at != length) && !planted("append-position-ignored") {
+        if self.at.is_some_and(|at| at != length) {
             return Err(ErrorCode::AppendPositionConditionNotMet.into());
         }
         if self

@@ -14,7 +14,6 @@ use crate::call::Call;
 use crate::config::DefaultTier;
 use crate::faults::Hold;
 use crate::ops::lookup::Place;
-use crate::planted::planted;
 use crate::records::{Access, BlobContent, BlobKind, BlobRecord, CopyRecord, CopyStatus};
 use crate::rules::tier;
 use crate::store::{self, Staged, Stamp, StoreResult, Transaction};
@@ -64,7 +63,7 @@ impl Overrides {
 
     /// The metadata of the copy.
     pub fn metadata(&self, source: &BlobRecord) -> Metadata {
-        if (self.metadata.is_empty() || planted("copy-keeps-metadata")) && self.takes_metadata {
+        if self.metadata.is_empty() && self.takes_metadata {
             source.metadata.clone()
         } else {
             self.metadata.clone()
@@ -74,8 +73,8 @@ impl Overrides {
     /// The tags of the copy.
     pub fn tags(&self, source: &BlobRecord) -> Vec<(String, String)> {
         match &self.tags {
-            Tags::Given(tags) if !planted("copy-keeps-tags") => tags.clone(),
-            Tags::Given(_) | Tags::Source => source.tags.clone(),
+            Tags::Given(tags) => tags.clone(),
+            Tags::Source => source.tags.clone(),
         }
     }
 

@@ -9,7 +9,6 @@ use super::replace::{self, Marks, NewBlob};
 use super::{headers, immutability};
 use crate::call::Call;
 use crate::ops::lookup::{BlobName, Place};
-use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{Stamp, Transaction, View};
@@ -82,8 +81,6 @@ pub fn make(
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
     let blob = replace::replace(tx, name, place, new, stamp)?;
-    if !planted("uncommitted-blocks-kept") {
-        replace::drop_uncommitted(tx, place.container.generation, &name.blob)?;
-    }
+    replace::drop_uncommitted(tx, place.container.generation, &name.blob)?;
     Ok(blob)
 }

@@ -18,7 +18,6 @@ use super::{pending, replace, uncommitted};
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::lookup::{self, BlobAddress, BlobPart, Place};
-use crate::planted::planted;
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -194,9 +193,7 @@ impl DeleteBlob {
         guard::check_settled(blob)?;
         match self.snapshots {
             Snapshots::Only => Ok(Part::Snapshots),
-            Snapshots::Refuse if blob.snapshots > 0 && !planted("snapshots-deleted-with-blob") => {
-                Err(ErrorCode::SnapshotsPresent.into())
-            }
+            Snapshots::Refuse if blob.snapshots > 0 => Err(ErrorCode::SnapshotsPresent.into()),
             Snapshots::Refuse | Snapshots::Include => {
                 // Recorded: also where it would stay as a previous version.
                 guard::check_removable(blob)?;

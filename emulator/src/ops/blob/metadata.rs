@@ -18,7 +18,6 @@ use super::{properties, replace};
 use crate::call::Call;
 use crate::operation::{Read, Write};
 use crate::ops::lookup::{BlobAddress, BlobName, Found};
-use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
@@ -96,10 +95,7 @@ impl Write for SetBlobMetadata {
             blob: old,
         } = found;
         let blob = BlobRecord {
-            metadata: match self.metadata {
-                none if none.is_empty() && planted("metadata-kept") => old.metadata.clone(),
-                new => new,
-            },
+            metadata: self.metadata,
             ..old.clone()
         };
         let generation = container.generation;

@@ -12,7 +12,6 @@ use super::tag_index::Owner;
 use super::{content, expiry, pending};
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
-use crate::planted::planted;
 use crate::records::{
     Access, BlobContent, BlobKind, BlobRecord, BlockRecord, ContentHeaders, CopyRecord,
     Immutability, Record,
@@ -103,10 +102,7 @@ pub fn replace(
         headers: new.headers,
         metadata: new.metadata,
         tags: new.tags,
-        lease: old
-            .filter(|_| !planted("overwrite-frees-lease"))
-            .map(|old| old.lease.after_write())
-            .unwrap_or_default(),
+        lease: old.map(|old| old.lease.after_write()).unwrap_or_default(),
         copy: new.copy,
         access: new.access,
         snapshots,
@@ -141,9 +137,7 @@ pub fn touch(
     mut blob: BlobRecord,
     stamp: &Stamp,
 ) -> Result<BlobRecord, StorageError> {
-    if !planted("etag-unchanged") {
-        blob.etag = ETag::from_tick(stamp.tick);
-    }
+    blob.etag = ETag::from_tick(stamp.tick);
     blob.last_modified = stamp.now;
     blob.lease = blob.lease.after_write();
     pending::fail_readers(tx, &std::mem::take(&mut blob.copied_to), stamp)?;

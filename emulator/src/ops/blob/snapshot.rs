@@ -21,7 +21,6 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::lookup::{BlobName, Found};
-use crate::planted::planted;
 use crate::records::{BlobRecord, Record};
 use crate::reply::Reply;
 use crate::rules::encryption::Requested;
@@ -75,9 +74,7 @@ impl Write for SnapshotBlob {
     ) -> Result<Taken, StorageError> {
         let Found { container, blob } = found;
         let generation = container.generation;
-        if !planted("snapshot-not-retained") {
-            content::retain(tx, blob.content)?;
-        }
+        content::retain(tx, blob.content)?;
         let mut snapshot = BlobRecord {
             lease: LeaseState::Available,
             snapshots: 0,

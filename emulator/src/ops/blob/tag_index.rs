@@ -7,7 +7,6 @@
 use smalt_protocol::Timestamp;
 
 use crate::keys::{self, Generation};
-use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::store::Transaction;
 
@@ -53,7 +52,7 @@ impl<'a> Owner<'a> {
         for gone in had.iter().filter(|tag| !has.contains(tag)) {
             tx.delete(key(gone));
         }
-        let is_new = |tag: &&(String, String)| !had.contains(tag) && !planted("tags-not-indexed");
+        let is_new = |tag: &&(String, String)| !had.contains(tag);
         for new in has.iter().filter(is_new) {
             tx.put(key(new), bytes::Bytes::new());
         }

@@ -12,7 +12,6 @@ use super::guard::{self, Guard};
 use super::replace;
 use crate::keys::{self, Generation};
 use crate::ops::lookup::{BlobName, Place};
-use crate::planted::planted;
 use crate::records::{BlobKind, BlockRecord, Record, UncommittedRecord};
 use crate::rules::encryption::{Encryption, Requested};
 use crate::store::{self, PayloadId, Stamp, StoreResult, Transaction, View};
@@ -50,7 +49,7 @@ pub fn check(
     }
     let replaced = match &record {
         Some(record) => {
-            if record.id_length as usize != id.len() && !planted("block-id-lengths-mixed") {
+            if record.id_length as usize != id.len() {
                 return Err(ErrorCode::InvalidBlobOrBlock.into());
             }
             let replaced = BlockRecord::load(view, &keys::block(generation, &name.blob, id))?;

@@ -16,7 +16,6 @@ use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::container::access::parse_public_access;
 use crate::ops::lookup::ContainerName;
-use crate::planted::planted;
 use crate::records::{ContainerRecord, PublicAccess, Record};
 use crate::reply::Reply;
 use crate::rules::encryption;
@@ -64,10 +63,7 @@ impl Write for CreateContainer {
     ) -> Result<Created, StorageError> {
         let etag = ETag::from_tick(stamp.tick);
         let container = ContainerRecord {
-            generation: match planted("container-reborn-full") {
-                true => 1,
-                false => stamp.tick.ticks(),
-            },
+            generation: stamp.tick.ticks(),
             etag,
             last_modified: stamp.now,
             metadata: self.metadata,

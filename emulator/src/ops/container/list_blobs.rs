@@ -23,7 +23,6 @@ use crate::operation::{Read, Weight};
 use crate::ops::listing::{NAMES_ONLY, check_include, given, includes};
 use crate::ops::lookup::ContainerName;
 use crate::ops::paging::{self, Paging};
-use crate::planted::planted;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
@@ -173,10 +172,7 @@ impl ListBlobs {
         let delimiter = self.delimiter.as_deref()?;
         let from = self.paging.prefix.len();
         let rest = name.get(from..)?;
-        let at = match planted("delimiter-from-the-end") {
-            true => rest.rfind(delimiter)?,
-            false => rest.find(delimiter)?,
-        };
+        let at = rest.find(delimiter)?;
         name.get(..from + at + delimiter.len())
     }
 }

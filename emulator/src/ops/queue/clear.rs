@@ -15,7 +15,6 @@ use crate::call::Call;
 use crate::keys;
 use crate::operation::Write;
 use crate::ops::queue::name::QueueName;
-use crate::planted::planted;
 use crate::records::{GarbageRecord, QueueRecord, Record};
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -46,9 +45,7 @@ impl Write for ClearMessages {
         stamp: &Stamp,
     ) -> Result<(), StorageError> {
         GarbageRecord::default().save(tx, keys::garbage(queue.generation))?;
-        if !planted("clear-clears-nothing") {
-            queue.generation = stamp.tick.ticks();
-        }
+        queue.generation = stamp.tick.ticks();
         queue.save(tx, self.name.key())?;
         Ok(())
     }

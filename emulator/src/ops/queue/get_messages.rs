@@ -20,7 +20,6 @@ use crate::ops::queue::messages::{self, FoundText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::seconds;
 use crate::ops::queue::render::{self, Shown};
-use crate::planted::planted;
 use crate::records::QueueRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -67,8 +66,7 @@ impl Write for GetMessages {
         let visible = stamp.now.plus_s(self.visibility_timeout_s);
         let mut taken = Vec::with_capacity(found.len());
         for mut message in found {
-            let taken_once = u32::from(!planted("dequeue-not-counted"));
-            message.record.dequeue_count = message.record.dequeue_count.saturating_add(taken_once);
+            message.record.dequeue_count = message.record.dequeue_count.saturating_add(1);
             message.record.receipt = stamp.tick.ticks();
             // Each stands by its own sequence, which no other message has: by places counted on
             // from the tick, messages of two gets at the same moment would push each other out.

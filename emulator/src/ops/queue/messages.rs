@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use crate::keys::{self, Generation};
 use crate::operation::Received;
-use crate::planted::planted;
 use crate::records::{MessageRecord, MessageText, Record};
 use crate::store::{
     INLINE_BYTES_MAX, Payload, Staged, StoreResult, Transaction, View, adopt, location, release,
@@ -49,7 +48,7 @@ impl Message {
 
     fn living(id: Uuid, record: Option<MessageRecord>, now: Timestamp) -> Option<Self> {
         record
-            .filter(|record| now < record.expires || planted("expired-message-shown"))
+            .filter(|record| now < record.expires)
             .map(|record| Message { id, record })
     }
 
@@ -67,7 +66,7 @@ impl Message {
     ) -> Result<Self, StorageError> {
         let id = id.ok_or(ErrorCode::MessageNotFound)?;
         let found = Self::load(view, generation, id, now)?.ok_or(ErrorCode::MessageNotFound)?;
-        if found.record.receipt == receipt || planted("stale-receipt-accepted") {
+        if found.record.receipt == receipt {
             Ok(found)
         } else {
             Err(ErrorCode::PopReceiptMismatch.into())
@@ -139,8 +138,7 @@ pub fn visible(
     most: usize,
 ) -> StoreResult<Vec<Message>> {
     let from = keys::visible(generation, Timestamp::MIN, 0);
-    let latest = now.plus_s(u64::from(planted("visible-a-second-early")));
-    let to = keys::visible(generation, latest.plus_ticks(1), 0);
+    let to = keys::visible(generation, now.plus_ticks(1), 0);
     let mut found = Vec::with_capacity(most);
     let mut from = Some(from);
     while let Some(begin) = from.take() {

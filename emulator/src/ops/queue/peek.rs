@@ -8,7 +8,7 @@
 //! 200 OK
 //! ```
 
-use smalt_protocol::limits::{DEQUEUE_COUNT, DEQUEUE_COUNT_DEFAULT, VISIBILITY_GET_S_DEFAULT};
+use smalt_protocol::limits::{DEQUEUE_COUNT, DEQUEUE_COUNT_DEFAULT};
 use smalt_protocol::{StorageError, Timestamp};
 
 use crate::call::Call;
@@ -17,7 +17,6 @@ use crate::ops::queue::messages::{self, FoundText};
 use crate::ops::queue::name::QueueName;
 use crate::ops::queue::parameters::seconds;
 use crate::ops::queue::render::{self, Shown};
-use crate::planted::planted;
 use crate::reply::Reply;
 use crate::store::{Store, View};
 
@@ -40,10 +39,7 @@ impl Read for PeekMessages {
 
     fn read(&self, view: &dyn View, now: Timestamp) -> Result<Self::Output, StorageError> {
         let queue = self.name.find(view)?;
-        let until = now.plus_s(
-            VISIBILITY_GET_S_DEFAULT.unsigned_abs() * u64::from(planted("peek-shows-hidden")),
-        );
-        let found = messages::visible(view, queue.generation, until, self.count)?;
+        let found = messages::visible(view, queue.generation, now, self.count)?;
         let located = found.into_iter().map(|message| {
             let text = FoundText::locate(view, &message.record.text)?;
             Ok((message, text))

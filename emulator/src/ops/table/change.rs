@@ -8,7 +8,6 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use crate::keys::{self, Generation};
 use crate::ops::table::name::TableRef;
 use crate::ops::table::range::KeyRange;
-use crate::planted::planted;
 use crate::records::EntityRecord;
 use crate::store::{Stamp, Transaction, View};
 
@@ -30,7 +29,6 @@ impl Action {
         match self {
             Action::Insert => None,
             Action::Replace(condition) | Action::Merge(condition) => condition,
-            Action::Delete(_) if planted("entity-deleted-by-any-tag") => Some(IfMatch::Any),
             Action::Delete(condition) => Some(condition),
         }
     }
@@ -107,7 +105,7 @@ impl Change {
         let table = self.table.find(view)?;
         let key = keys::entity(table.generation, &self.partition_key, &self.row_key);
         let earlier = EntityRecord::of_key(view, &key)?;
-        if self.action == Action::Insert && earlier.is_some() && !planted("insert-replaces") {
+        if self.action == Action::Insert && earlier.is_some() {
             return Err(ErrorCode::EntityAlreadyExists.into());
         }
         if let Some(condition) = self.action.condition() {
@@ -131,7 +129,7 @@ impl Change {
             Action::Delete(_) => return Ok(None),
             Action::Insert => self.body.properties.clone(),
             Action::Replace(_) | Action::Merge(_) => {
-                let merges = matches!(self.action, Action::Merge(_)) && !planted("merge-replaces");
+                let merges = matches!(self.action, Action::Merge(_));
                 let kept = earlier.filter(|_| merges);
                 let mut merged = kept.map(|found| found.properties).unwrap_or_default();
                 merged.merge(self.body.properties.clone());

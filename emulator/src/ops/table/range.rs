@@ -7,7 +7,6 @@ use smalt_protocol::table::filter::Interval;
 use crate::auth::Identity;
 use crate::call::Call;
 use crate::keys;
-use crate::planted::planted;
 
 /// Places of entities from one on up to, but without, another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,9 +74,6 @@ impl KeyRange {
     pub fn starting(partition_key: &str, row_key: Option<&str>) -> Self {
         KeyRange {
             from: match row_key {
-                Some(row_key) if planted("continuation-skips-one") => {
-                    keys::after(keys::position(partition_key, row_key))
-                }
                 Some(row_key) => keys::position(partition_key, row_key),
                 None => keys::partition(partition_key),
             },

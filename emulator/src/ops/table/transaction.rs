@@ -42,7 +42,6 @@ use crate::operation::Write as _;
 use crate::ops::table::change::{Change, Written};
 use crate::ops::table::write::WriteEntity;
 use crate::pipeline::{Effect, Run, check_endpoint};
-use crate::planted::planted;
 use crate::reply::Reply;
 use crate::stage;
 
@@ -157,7 +156,6 @@ async fn commit(
         for (place, change) in changes.iter().enumerate() {
             match change.check(tx, stamp) {
                 Ok(found) => checked.push(found),
-                Err(_) if place > 0 && planted("transaction-in-part") => break,
                 Err(error) => return Ok(Err((place, error))),
             }
         }

@@ -4,7 +4,6 @@ use smalt_protocol::{ErrorCode, StorageError, Timestamp};
 use uuid::Uuid;
 
 use super::{LeaseState, Leased};
-use crate::planted::planted;
 
 /// A lease operation with its ids and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,13 +71,11 @@ pub fn act(
             Ok(held(id, duration_s, now))
         }
         Action::Change { id, proposed } => change(of, state, id, proposed),
-        Action::Release { id } if state.id() == Some(id) || planted("released-by-anyone") => {
-            Ok(Done {
-                state: LeaseState::Available,
-                id: None,
-                time_s: None,
-            })
-        }
+        Action::Release { id } if state.id() == Some(id) => Ok(Done {
+            state: LeaseState::Available,
+            id: None,
+            time_s: None,
+        }),
         Action::Release { .. } => Err(mismatch(of)),
         Action::Break { period_s } => end(of, state, period_s, now),
     }
@@ -99,7 +96,7 @@ fn held(id: Uuid, duration_s: Option<u32>, now: Timestamp) -> Done {
 
 fn check_acquire(state: LeaseState, id: Uuid) -> Result<(), StorageError> {
     match state {
-        LeaseState::Leased { id: held, .. } if held != id && !planted("lease-granted-twice") => {
+        LeaseState::Leased { id: held, .. } if held != id => {
             Err(ErrorCode::LeaseAlreadyPresent.into())
         }
         LeaseState::Breaking { id: held, .. } if held == id => {
@@ -166,8 +163,7 @@ fn end(
         } => (id, asked.unwrap_or(now)),
         LeaseState::Leased { id, until, .. } | LeaseState::Breaking { id, until } => (id, until),
     };
-    let is_taken = |asked: &Timestamp| *asked < limit || planted("break-period-extends");
-    let until = asked.filter(is_taken).unwrap_or(limit);
+    let until = asked.filter(|asked| *asked < limit).unwrap_or(limit);
     let state = if until > now {
         LeaseState::Breaking { id, until }
     } else {

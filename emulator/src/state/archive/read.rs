@@ -6,16 +6,21 @@ use std::io::Read;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
+use smalt_protocol::Timestamp;
+use smalt_protocol::limits::GIB;
 
 use super::{
-    ArchiveError, BY_HASH, CHUNK_BYTES, END, End, FORMAT, Hash, Imported, MANIFEST, Manifest,
-    PAYLOADS, RECORD_FILES, RECORDS, damaged, hash, hex,
+    About, ArchiveError, BY_HASH, CHUNK_BYTES, END, End, FORMAT, Hash, Imported, MANIFEST,
+    Manifest, PAYLOADS, RECORD_FILES, RECORDS, damaged, hash, hex,
 };
-use crate::audit;
 use crate::core::Core;
-use crate::keys;
-use crate::store::{PayloadId, Staged, Successor, VALUE_BYTES_MAX, payload_of_key};
+use crate::store::{
+    INLINE_BYTES_MAX, PayloadId, Staged, StoreError, Successor, VALUE_BYTES_MAX, payload_of_key,
+};
+use crate::{check, keys};
 
+/// Largest payload: no request of any version brings more.
+const PAYLOAD_BYTES_MAX: u64 = 8 * GIB;
 /// Largest document of the archive: settings of some thousand accounts.
 const DOCUMENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Largest file of records: one record more than a file is closed at.
@@ -28,7 +33,7 @@ const RECORDS_BYTES_MAX: u64 = (2 * CHUNK_BYTES + VALUE_BYTES_MAX) as u64;
 /// What is wrong with the stream, or that the store cannot write: then the state is as it was.
 pub fn import(core: &Core, from: impl Read) -> Result<Imported, ArchiveError> {
     let mut archive = tar::Archive::new(from);
-    let (imported, manifest) = core.store.replace(|successor| {
+    let replaced = core.store.replace(|successor| {
         let mut import = Import {
             core,
             successor,
@@ -38,11 +43,14 @@ pub fn import(core: &Core, from: impl Read) -> Result<Imported, ArchiveError> {
             sum: Sha256::new(),
         };
         let manifest = import.read(&mut archive)?;
-        let audit = audit::audit(import.successor)?;
-        match audit.differences.first() {
-            Some(difference) => Err(damaged(difference)),
+        match check::first(import.successor)? {
+            Some(finding) => Err(damaged(finding.what)),
             None => Ok((import.done, manifest)),
         }
+    });
+    let (imported, manifest) = replaced.map_err(|error| match error {
+        ArchiveError::Store(StoreError::Corrupt(what)) => damaged(what),
+        other => other,
     })?;
     manifest.about.restore(core);
     Ok(imported)
@@ -68,7 +76,9 @@ struct Import<'a, 'b> {
 impl Import<'_, '_> {
     fn read<R: Read>(&mut self, archive: &mut tar::Archive<R>) -> Result<Manifest, ArchiveError> {
         let mut manifest: Option<Manifest> = None;
-        for entry in archive.entries().map_err(damaged)? {
+        // An export writes neither long names nor holes, and only with these do a few bytes of a
+        // stream become many.
+        for entry in archive.entries().map_err(damaged)?.raw(true) {
             let entry = entry.map_err(damaged)?;
             let path = entry.path().map_err(damaged)?;
             let name = path.to_str().ok_or_else(|| damaged("a name"))?.to_owned();
@@ -94,7 +104,11 @@ impl Import<'_, '_> {
         mut entry: tar::Entry<'_, R>,
         name: &str,
     ) -> Result<(), ArchiveError> {
-        let mut writer = self.successor.stage(entry.size())?;
+        let size = entry.size();
+        if size > PAYLOAD_BYTES_MAX {
+            return Err(damaged(format!("payload {name} has {size} bytes")));
+        }
+        let mut writer = self.successor.stage(size)?;
         let mut sum = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -151,6 +165,9 @@ impl Import<'_, '_> {
     }
 
     fn record(&mut self, key: &[u8], value: Bytes) -> Result<(), ArchiveError> {
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(damaged(format!("a record of {} bytes", value.len())));
+        }
         if let Some(account) = keys::account(key)
             && self.core.config.account(&account).is_none()
         {
@@ -160,7 +177,7 @@ impl Import<'_, '_> {
             return Ok(self.successor.record(key, value)?);
         };
         match value.split_first() {
-            Some((0, bytes)) => {
+            Some((0, bytes)) if bytes.len() <= INLINE_BYTES_MAX => {
                 let staged = Staged::inline(value.slice_ref(bytes))?;
                 Ok(self.successor.staged(id, staged)?)
             }
@@ -209,10 +226,18 @@ fn check<R: Read>(entry: tar::Entry<'_, R>) -> Result<Manifest, ArchiveError> {
     }
     let bytes = whole(entry, DOCUMENT_BYTES_MAX, MANIFEST)?;
     let Versions { format, records } = parse(&bytes, MANIFEST)?;
-    match (format, records) {
-        (FORMAT, RECORDS) => parse(&bytes, MANIFEST),
-        _ => Err(ArchiveError::Version { format, records }),
+    if (format, records) != (FORMAT, RECORDS) {
+        return Err(ArchiveError::Version { format, records });
     }
+    let manifest: Manifest = parse(&bytes, MANIFEST)?;
+    let About { accounts, now, .. } = &manifest.about;
+    if Timestamp::parse_iso(now).is_none() {
+        return Err(damaged(format!("{MANIFEST}: now: {now:?} is not a time")));
+    }
+    for settings in accounts.values() {
+        settings.validate().map_err(damaged)?;
+    }
+    Ok(manifest)
 }
 
 fn document<T: DeserializeOwned, R: Read>(

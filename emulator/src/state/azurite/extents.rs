@@ -53,13 +53,13 @@ impl Extents {
         let mut files = BTreeMap::new();
         for (id, end) in ends {
             let path = dir.join(id);
-            // A name, not a way to somewhere else.
+            // A name, not a way to somewhere else, where even opening a file may wait for ever.
             let is_name = path.parent() == Some(dir) && !id.contains(['/', '\\']);
-            let opened = match disk.open_to_read(&path) {
-                Ok(file) if is_name => file.len().map(|len| (file, len)),
-                Ok(_) => Err(std::io::ErrorKind::NotFound.into()),
-                Err(error) => Err(error),
+            let opened = match is_name {
+                true => disk.open_to_read(&path),
+                false => Err(std::io::ErrorKind::NotFound.into()),
             };
+            let opened = opened.and_then(|file| file.len().map(|len| (file, len)));
             match opened {
                 Ok((file, len)) if len >= end => {
                     files.insert(id.to_owned(), (path, file));
@@ -88,6 +88,8 @@ impl Extents {
             to.transact(|tx| store::retain(tx, id))?;
             return Ok(Some(id));
         }
+        // Before room is taken for it.
+        self.file(chunk)?;
         let mut writer = to.stage(chunk.count)?;
         self.read(chunk, |bytes| Ok(writer.write(bytes)?))?;
         let staged = writer.end()?;
@@ -106,6 +108,11 @@ impl Extents {
         Ok(all)
     }
 
+    fn file(&self, chunk: &Chunk) -> Result<&(PathBuf, Arc<dyn DiskFile>), AzuriteError> {
+        let file = self.files.get(&chunk.id);
+        file.ok_or_else(|| AzuriteError::Missing(vec![PathBuf::from(&chunk.id)]))
+    }
+
     fn read(
         &self,
         chunk: &Chunk,
@@ -114,9 +121,7 @@ impl Extents {
         if chunk.count == 0 {
             return Ok(());
         }
-        let Some((path, file)) = self.files.get(&chunk.id) else {
-            return Err(AzuriteError::Missing(vec![PathBuf::from(&chunk.id)]));
-        };
+        let (path, file) = self.file(chunk)?;
         let mut buffer = vec![0; chunk.count.min(BUFFER_BYTES) as usize];
         let (mut at, end) = (chunk.offset, chunk.offset + chunk.count);
         while at < end {

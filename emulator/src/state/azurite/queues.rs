@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
+use smalt_protocol::limits::MESSAGE_TEXT_BYTES_MAX;
 use smalt_protocol::{Service as ServiceName, Timestamp};
 use uuid::Uuid;
 
@@ -120,6 +121,12 @@ impl Queues {
         }
         let id = Uuid::parse_str(&message.message_id);
         let id = id.map_err(|_| at("its id is not a GUID".to_owned()))?;
+        if message.persistency.count > MESSAGE_TEXT_BYTES_MAX as u64 {
+            return Err(at(format!(
+                "its text has {} bytes",
+                message.persistency.count
+            )));
+        }
         let text = String::from_utf8(extents.bytes(&message.persistency)?);
         let text = text.map_err(|_| at("its text is not UTF-8".to_owned()))?;
         let place = build.tick();

@@ -1,6 +1,6 @@
 //! A seed in TOML. docs/state.md shows one with every field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -171,9 +171,12 @@ pub(super) fn read(
         accounts,
         disk,
         path,
+        ends: Vec::new(),
         text: String::from_utf8_lossy(&text).into_owned(),
         account: first(accounts).to_owned(),
     };
+    let ends = reader.text.match_indices('\n').map(|(at, _)| at);
+    reader.ends = ends.collect();
     let seed: Seed = toml::from_str(&reader.text).map_err(|error| {
         let at = error.span().unwrap_or_default();
         reader.invalid(&at, format!("{}{}", reader.field(&at), error.message()))
@@ -195,6 +198,8 @@ struct Reader<'a> {
     disk: &'a dyn Disk,
     path: &'a Path,
     text: String,
+    /// Where the lines of the text end.
+    ends: Vec<usize>,
     account: String,
 }
 
@@ -234,7 +239,9 @@ impl Reader<'_> {
             self.blob(&account, &container.name, blob.get_ref(), &blob.span())?;
         }
         if let Some(inside) = &container.folder {
-            let described = |name: &str| container.blobs.iter().any(|b| b.get_ref().name == name);
+            let blobs = container.blobs.iter();
+            let names: BTreeSet<&str> = blobs.map(|b| b.get_ref().name.as_str()).collect();
+            let described = |name: &str| names.contains(name);
             let inside = self.beside(inside);
             let names = (account.as_str(), container.name.as_str());
             folder::blobs(self.plan, self.disk, names, &inside, &described)?;
@@ -418,10 +425,10 @@ impl Reader<'_> {
     }
 
     fn place(&self, at: &Range<usize>) -> Place {
-        let before = self.text.get(..at.start).unwrap_or_default();
+        let before = self.ends.partition_point(|end| *end < at.start);
         Place {
             file: self.path.to_owned(),
-            line: Some(1 + before.matches('\n').count()),
+            line: Some(1 + before),
         }
     }
 

@@ -15,7 +15,6 @@ use super::memory::Memory;
 use super::segment::{Files, Segment, number_of};
 use super::{CHECKSUM_BYTES, FRAME_BYTES, Segments, framed_bytes};
 use crate::disk::Disk;
-use crate::planted::planted;
 
 /// A payload of this size is made durable by who uploads it, so that no group of commits waits for
 /// it. About what a disk takes in a few milliseconds.
@@ -269,7 +268,7 @@ impl Extents {
     ) -> StoreResult<bool> {
         let mut segments = self.segments.write();
         // One count is the registry's, one the caller's: no reader, no staging, no commit.
-        let is_held = Arc::strong_count(segment) > 2 && !planted("segment-freed-under-readers");
+        let is_held = Arc::strong_count(segment) > 2;
         if is_held || !is_dead()? {
             return Ok(false);
         }

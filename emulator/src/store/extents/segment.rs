@@ -15,7 +15,6 @@ use super::super::failpoint;
 use super::memory::Room;
 use super::{CHECKSUM_BYTES, FRAME_BYTES, framed_bytes};
 use crate::disk::{Disk, DiskFile, check_is_at};
-use crate::planted::planted;
 
 /// Segments that are open at once: a tenth of the usual limit of 1,024 descriptors.
 const OPEN_FILES_MAX: usize = 100;
@@ -206,7 +205,7 @@ impl Segment {
             let bytes = buffer.slice(at..end - CHECKSUM_BYTES);
             let place = from + at as u64;
             let is_whole = self.checksum(place, &bytes) == buffer[end - CHECKSUM_BYTES..end];
-            if !is_whole && !planted("checksum-unchecked") {
+            if !is_whole {
                 return Err(self.damaged(place));
             }
             found.push(bytes);
@@ -236,8 +235,7 @@ impl Segment {
         }
         let written = file.written.load(Ordering::Acquire);
         if let Err(error) = file.sync() {
-            file.failed
-                .store(!planted("failed-sync-forgotten"), Ordering::Release);
+            file.failed.store(true, Ordering::Release);
             return Err(StoreError::of_staging(&file.path, &error));
         }
         file.synced.fetch_max(written, Ordering::AcqRel);
@@ -329,7 +327,6 @@ impl FileBody {
         check_is_at(self.files.disk.as_ref(), &self.path, file.as_ref())?;
         failpoint::reach("commit.payload_synced");
         match self.path.parent() {
-            Some(_) if planted("segment-name-not-synced") => Ok(()),
             Some(dir) if !self.named.load(Ordering::Acquire) => {
                 self.files.disk.sync_dir(dir)?;
                 failpoint::reach("commit.segment_named");

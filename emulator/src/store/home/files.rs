@@ -17,7 +17,7 @@ use crate::disk::{
     Disk, LOCK_TRIES_MAX, copy_dir, files_below, read_small, replace_small, wait_for_lock,
 };
 use crate::store::commit::read_stamp;
-use crate::store::config::{Mode, StoreConfig};
+use crate::store::config::StoreConfig;
 use crate::store::engine::Engine;
 use crate::store::error::{OpenError, StoreError, StoreResult};
 use crate::store::failpoint;
@@ -29,8 +29,8 @@ use crate::store::view::{View, Writes};
 pub(in crate::store) struct Files {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
-    mode: Mode,
     cache_bytes: u64,
+    flush_every_ms: Option<u64>,
     pub(super) lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
     /// The number of the current engine directory.
     index: AtomicU64,
@@ -57,8 +57,8 @@ impl Files {
         let lock = lock(disk.as_ref(), &dir).map_err(io)?;
         let mut files = Files {
             disk: Arc::clone(disk),
-            mode: config.mode,
             cache_bytes: config.cache_bytes,
+            flush_every_ms: config.flush_every_ms,
             lock: Mutex::new(Some(lock.ok_or(OpenError::Locked { dir: dir.clone() })?)),
             index: AtomicU64::new(FIRST_INDEX),
             watch: Watch::new(disk, &dir, config.mode),
@@ -251,7 +251,12 @@ impl Files {
     fn engine(&self, index: u64) -> StoreResult<Box<dyn Engine>> {
         let dir = self.engine_dir(index);
         self.disk.create_private_dir(&dir).map_err(io_error)?;
-        let engine = SledEngine::open(self.disk.as_ref(), &dir, self.mode, self.cache_bytes)?;
+        let engine = SledEngine::open(
+            self.disk.as_ref(),
+            &dir,
+            self.cache_bytes,
+            self.flush_every_ms,
+        )?;
         Ok(Box::new(engine))
     }
 

@@ -73,7 +73,7 @@ async fn a_group_keeps_its_members_apart() {
                 tx.put(b"\x20last".to_vec(), vec![n]);
                 match n {
                     2 => Err(StorageError::internal("refused")),
-                    3 => panic!("planted"),
+                    3 => panic!("on purpose"),
                     _ => Ok(seen.map(|seen| seen[0])),
                 }
             };

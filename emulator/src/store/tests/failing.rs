@@ -28,7 +28,7 @@ struct Panicking {
 
 impl Panicking {
     fn perhaps(&self) {
-        assert!(!self.panics.load(Ordering::Acquire), "planted");
+        assert!(!self.panics.load(Ordering::Acquire), "on purpose");
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use super::fault_disk::Faults;
 use super::{config, dump, durable, get, put};
 use crate::disk::{Disk, SystemDisk, files_below, read_small};
-use crate::store::config::Mode;
 use crate::store::sled_engine::SledEngine;
 use crate::store::{OpenError, Store, StoreConfig, Transaction};
 
@@ -241,7 +240,7 @@ async fn a_store_is_made_among_other_files_and_over_a_beginning() {
 fn what_is_found_is_synced() {
     let dir = tempfile::tempdir().unwrap();
     let disk = Faults::default();
-    let open = || SledEngine::open(&disk, dir.path(), Mode::Durable, 1 << 20).map(drop);
+    let open = || SledEngine::open(&disk, dir.path(), 1 << 20, None).map(drop);
     open().unwrap();
     disk.fail_syncs_of(Some("db"));
     assert!(open().is_err());

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use smalt_protocol::{ErrorCode, StorageError};
 
 use super::fault_disk::{Call, Faults};
-use super::{config, durable, durable_on, get, get_payload, pattern, put, put_payload};
+use super::{
+    SEGMENT_BYTES, clock, config, durable, durable_on, get, get_payload, pattern, put, put_payload,
+};
 use crate::disk::{Disk, SystemDisk};
-use crate::store::{Mode, Purpose, Store, StoreConfig, Transaction, Trouble, release};
+use crate::store::{Purpose, Store, StoreConfig, Transaction, Trouble, release};
 
 const MIB: u64 = 1024 * 1024;
 /// A file system of which 2 MiB are set aside, and 1 MiB is kept.
@@ -84,8 +86,8 @@ async fn a_full_disk_is_noticed_in_the_mode_fast_as_well() {
         let disk = Arc::new(Faults::default());
         disk.show_room(10 * MIB, SMALL);
         let config = StoreConfig {
-            mode: Mode::Fast,
-            ..config(dir.path())
+            segment_bytes: SEGMENT_BYTES,
+            ..StoreConfig::fast(dir.path(), clock())
         };
         let store = Store::open_on(config, Arc::clone(&disk) as Arc<dyn Disk>).unwrap();
         disk.show_room(0, SMALL);

@@ -40,7 +40,7 @@ async fn add(store: Store) {
     store.commit(job).await.unwrap();
 }
 
-/// The planted race: it looks before its commit, and writes what it made of that.
+/// A race on purpose: it looks before its commit, and writes what it made of that.
 async fn add_with_the_check_outside(store: Store) {
     let seen = store.read(number).unwrap();
     let job = move |tx: &mut Transaction<'_>, _: &_| {

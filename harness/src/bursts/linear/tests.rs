@@ -1,7 +1,6 @@
 //! The search finds what is an order, and refuses what is none.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
 use smalt_model::vocabulary::{
     BlobId, BlobOperation, ContainerOperation, Content, Guard, Metadata, QueueOperation,
 };
@@ -11,7 +10,8 @@ use smalt_model::Model;
 use super::*;
 use crate::bursts::spec::whole::Whole;
 use crate::histories::names::Names;
-use crate::histories::server::{Answer, START_S};
+use crate::histories::server::START_S;
+use crate::wire::Answer;
 
 /// A container without blobs, and an empty queue.
 fn start() -> Whole {
@@ -27,13 +27,9 @@ fn start() -> Whole {
 }
 
 fn answer(status: u16, headers: &[(&'static str, &'static str)]) -> Answered {
-    let mut map = HeaderMap::new();
-    for (name, value) in headers {
-        map.insert(*name, HeaderValue::from_static(value));
-    }
     Answered::of(Answer {
         status,
-        headers: map,
+        headers: headers.iter().copied().collect(),
         body: Bytes::new(),
     })
 }

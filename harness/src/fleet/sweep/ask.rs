@@ -17,7 +17,7 @@ use super::blobs::{Blobs, DEAD_CONTAINER, Number};
 use super::judge::Copy;
 use crate::bench::load::{self, Shot};
 use crate::servers::ServerError;
-use crate::servers::access::Access;
+use crate::wire::access::Access;
 
 /// Blobs that are put, or containers and copies that are read, at the same time.
 const AT_ONCE: usize = 32;

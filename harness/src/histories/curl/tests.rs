@@ -22,7 +22,7 @@ use super::*;
 use crate::histories::names::Names;
 use crate::histories::run::Player;
 use crate::histories::server::Server;
-use crate::servers::access::ACCOUNT;
+use crate::wire::access::ACCOUNT;
 
 fn blob(name: &str, operation: BlobOperation) -> Operation {
     let id = BlobId {

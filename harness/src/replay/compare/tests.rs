@@ -8,8 +8,8 @@ use super::super::bindings::Bindings;
 use super::super::hosts::{Addressing, Hosts};
 use super::super::rules::RULES;
 use super::super::samples;
-use super::super::wire::Response;
 use super::{Aspect, Comparer, Difference};
+use crate::wire::Answer;
 
 const URL: &str = "https://account.blob.core.windows.net/c/b";
 const XML: (&str, &str) = ("content-type", "application/xml");
@@ -30,7 +30,7 @@ impl Pair {
         }
     }
 
-    fn compare(&mut self, method: &str, recorded: &Response, live: &Response) -> Vec<Difference> {
+    fn compare(&mut self, method: &str, recorded: &Answer, live: &Answer) -> Vec<Difference> {
         let mut comparer = Comparer {
             hosts: &self.hosts,
             bindings: &mut self.bindings,
@@ -45,14 +45,14 @@ impl Pair {
     }
 
     /// Aspects and places of what differs.
-    fn seen(&mut self, recorded: &Response, live: &Response) -> Vec<(Aspect, String)> {
+    fn seen(&mut self, recorded: &Answer, live: &Answer) -> Vec<(Aspect, String)> {
         let found = self.compare("GET", recorded, live).into_iter();
         found.map(|one| (one.aspect, one.at)).collect()
     }
 }
 
-fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
-    Response {
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
+    Answer {
         status,
         headers: headers.iter().copied().collect(),
         body: Bytes::from(body.to_owned()),

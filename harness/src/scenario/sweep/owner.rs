@@ -13,7 +13,7 @@ use super::plan::{self, Dead, Deed, Life, SweepPlan};
 use super::{CONTENT_BYTES, Names, model};
 use crate::scenario::actor::Actor;
 use crate::scenario::world::{Which, World};
-use crate::servers::access::Access;
+use crate::wire::access::Access;
 
 /// What the owner's own requests name.
 const VERSION: ApiVersion = ApiVersion::V2021_12_02;

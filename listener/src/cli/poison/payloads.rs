@@ -23,7 +23,7 @@ pub(crate) struct Payloads {
 }
 
 impl Payloads {
-    /// Of a queue of which nothing is known.
+    /// The settings for a queue that the file does not name.
     pub(crate) fn unknown() -> Self {
         Payloads {
             place: None,

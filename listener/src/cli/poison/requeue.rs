@@ -75,7 +75,7 @@ pub(crate) enum Became {
 }
 
 impl Became {
-    /// Its name in the output.
+    /// The word for it in the output.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Became::Requeued { .. } => "requeued",
@@ -406,6 +406,6 @@ fn plan(
             at.iso_s()
         )),
         Plan::Foreign(queue) => Err(format!("it came from queue `{queue}`: say where with --to")),
-        Plan::Unreadable(at) => Err(format!("its expiry `{at}` is no time: give --ttl")),
+        Plan::Unreadable(at) => Err(format!("its expiry `{at}` is not a time: give --ttl")),
     }
 }

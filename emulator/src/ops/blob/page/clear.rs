@@ -13,14 +13,12 @@
 //! ```
 
 use smalt_protocol::StorageError;
-use smalt_protocol::limits::PAGE_BYTES;
 
 use super::Target;
 use crate::call::Call;
 use crate::operation::Write;
 use crate::ops::blob::content::pages;
 use crate::ops::lookup::Found;
-use crate::planted::planted;
 use crate::records::BlobRecord;
 use crate::reply::Reply;
 use crate::store::{Stamp, Transaction, View};
@@ -54,8 +52,7 @@ impl Write for ClearPages {
         tx: &mut Transaction<'_>,
         stamp: &Stamp,
     ) -> Result<BlobRecord, StorageError> {
-        let mut range = self.target.range.clone();
-        range.end -= PAGE_BYTES * u64::from(planted("last-page-not-cleared"));
+        let range = self.target.range.clone();
         let content = pages::clear(tx, found.blob.content, range, stamp.tick.ticks())?;
         self.target.keep(tx, found, content, stamp)
     }

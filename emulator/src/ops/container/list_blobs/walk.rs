@@ -16,7 +16,6 @@ use smalt_protocol::Timestamp;
 use self::source::{JUMPING_CHUNK, Source};
 use super::marker::Position;
 use crate::keys::{self, Generation};
-use crate::planted::planted;
 use crate::records::{BlobRecord, Record, UncommittedRecord};
 use crate::rules::pending_copy;
 use crate::store::{StoreResult, View};
@@ -148,9 +147,6 @@ impl<'a> Walk<'a> {
         let start = range.start.as_ref().filter(|start| start.name == least);
         let source = |kind: Kind| {
             let from = match start {
-                Some(start) if planted("marker-skips-one") => {
-                    keys::after(kind.start(generation, start))
-                }
                 Some(start) => kind.start(generation, start),
                 None => kind.from(generation, least),
             };

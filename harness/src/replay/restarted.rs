@@ -1,0 +1,104 @@
+//! Azurite, started for a replay, and started again where it answers no more.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::hosts::account;
+use crate::servers::ServerError;
+use crate::target::server::Server;
+use crate::target::{emptied, start};
+
+/// An Azurite of our own.
+pub struct Restarted {
+    program: PathBuf,
+    /// `name:key;name:key`.
+    accounts: String,
+    any_settings: bool,
+    running: Arc<Server>,
+    /// The recording that is played, or was last.
+    playing: Option<String>,
+    /// The recordings after which it did not answer.
+    silenced_by: Vec<String>,
+}
+
+impl Restarted {
+    /// Starts it with these accounts (`name:key;name:key`). With `any_settings` it is asked as well
+    /// what needs settings that it cannot be given.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn start(
+        program: PathBuf,
+        accounts: String,
+        any_settings: bool,
+    ) -> Result<Restarted, ServerError> {
+        Ok(Restarted {
+            running: started(&program, &accounts, any_settings).await?,
+            program,
+            accounts,
+            any_settings,
+            playing: None,
+            silenced_by: Vec::new(),
+        })
+    }
+
+    /// What the next recording is played against: the same server, or a new one where that does not
+    /// answer.
+    ///
+    /// # Errors
+    /// When it does not start again.
+    pub async fn ready(&mut self, recording: &str) -> Result<Arc<Server>, ServerError> {
+        let (name, _) = self.accounts.split_once(':').unwrap_or_default();
+        let answers = match account(name) {
+            Some(account) => emptied::answers(&*self.running, &account).await.is_ok(),
+            None => false,
+        };
+        if !answers {
+            self.silenced_by.extend(self.playing.take());
+            // The server that is replaced ends with its target.
+            self.running = started(&self.program, &self.accounts, self.any_settings).await?;
+        }
+        self.playing = Some(recording.to_owned());
+        Ok(Arc::clone(&self.running))
+    }
+
+    /// The recordings after which it did not answer any more.
+    pub fn silenced_by(&self) -> &[String] {
+        &self.silenced_by
+    }
+}
+
+async fn started(
+    program: &std::path::Path,
+    accounts: &str,
+    any_settings: bool,
+) -> Result<Arc<Server>, ServerError> {
+    let azurite = start::azurite(program, Some(accounts), None).await?;
+    let azurite = azurite.with_default_properties();
+    Ok(Arc::new(match any_settings {
+        true => azurite.claiming_settings(),
+        false => azurite,
+    }))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Says that it listens, where nobody does.
+    const SILENT: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/replay/silent_azurite.sh"
+    );
+
+    #[tokio::test]
+    async fn a_silent_server_is_started_again_and_named() {
+        let accounts = "account:a2V5".to_owned();
+        let azurite = Restarted::start(PathBuf::from(SILENT), accounts, false).await;
+        let mut azurite = azurite.unwrap();
+        for recording in ["one", "two", "three"] {
+            azurite.ready(recording).await.unwrap();
+        }
+        assert_eq!(azurite.silenced_by(), ["one", "two"]);
+    }
+}

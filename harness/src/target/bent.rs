@@ -1,0 +1,60 @@
+//! A target that answers wrongly on purpose, which a check must notice.
+
+use async_trait::async_trait;
+use smalt::faults::Rule;
+use smalt_protocol::Timestamp;
+
+use super::{About, Target, TargetError};
+use crate::wire::{Answer, Request};
+
+/// A change to an answer: `None` leaves it as it is.
+pub type Bend = Box<dyn Fn(&Request, &Answer) -> Option<Answer> + Send + Sync>;
+
+/// Another target with some of its answers changed.
+pub struct Bent<T> {
+    inner: T,
+    bend: Bend,
+}
+
+impl<T: Target> Bent<T> {
+    /// Changes the answers of a target.
+    pub fn new(
+        inner: T,
+        bend: impl Fn(&Request, &Answer) -> Option<Answer> + Send + Sync + 'static,
+    ) -> Self {
+        let bend = Box::new(bend);
+        Bent { inner, bend }
+    }
+}
+
+#[async_trait]
+impl<T: Target> Target for Bent<T> {
+    fn about(&self) -> &About {
+        self.inner.about()
+    }
+
+    async fn call(&self, request: Request) -> Result<Answer, TargetError> {
+        let answer = self.inner.call(request.clone()).await?;
+        Ok((self.bend)(&request, &answer).unwrap_or(answer))
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    async fn advance(&self, seconds: u64) -> Result<(), TargetError> {
+        self.inner.advance(seconds).await
+    }
+
+    async fn configure(&self, settings: &serde_json::Value) -> Result<(), TargetError> {
+        self.inner.configure(settings).await
+    }
+
+    async fn plan(&self, rule: &Rule) -> Result<(), TargetError> {
+        self.inner.plan(rule).await
+    }
+
+    async fn fired(&self) -> Result<u64, TargetError> {
+        self.inner.fired().await
+    }
+}

@@ -1,0 +1,353 @@
+//! Targets as command lines name them: `smalt`, `smalt-https`, `azurite`, a URL, a connection
+//! string.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use smalt::certificate::CA_FILE;
+use smalt_protocol::Service;
+use smalt_protocol::connection_string::{ConnectionString, Credential, EMULATOR_ACCOUNT_NAME};
+
+use super::server::{Child, Server};
+use super::{Ability, About, TargetError};
+use crate::servers::ServerError;
+use crate::servers::azurite::{self, Azurite};
+use crate::servers::smalt::{Launch, Smalt, binary};
+use crate::wire::access::Account;
+use crate::wire::url::Url;
+
+/// The version of a smalt built with this harness.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a user allows and names.
+#[derive(Clone, Debug, Default)]
+pub struct Allowed {
+    /// Accounts that are no emulator's.
+    pub real_account: bool,
+    /// Changes to the properties of such an account's services.
+    pub service_properties: bool,
+    /// The binary `smalt`.
+    pub smalt: Option<PathBuf>,
+    /// Where npm installed Azurite.
+    pub azurite: PathBuf,
+    /// The control endpoint of a smalt that is named by its URL.
+    pub control: Option<std::net::SocketAddr>,
+}
+
+/// Why a target cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It does not start.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// Its address cannot be used.
+    #[error("{0}")]
+    Address(String),
+    /// The account is not an emulator's, and nobody allowed its use.
+    #[error(
+        "{0} is not on this machine: conform makes and removes containers and queues there, all \
+         named conform-...; allow it with --allow-real-account"
+    )]
+    RealAccount(String),
+    /// A connection string without what is needed.
+    #[error("the connection string must have AccountName, AccountKey, and endpoints")]
+    ConnectionString,
+}
+
+impl From<TargetError> for StartError {
+    fn from(error: TargetError) -> Self {
+        StartError::Address(error.to_string())
+    }
+}
+
+/// A target that was started or found, and what it is called in the ledger.
+pub struct Started {
+    /// The target.
+    pub target: Server,
+    /// What it is called in the ledger.
+    pub ledger: String,
+}
+
+/// Starts or finds a target; data of a server that is started go to `location`.
+///
+/// # Errors
+/// With what to do about it.
+pub async fn start(name: &str, allowed: &Allowed, location: &Path) -> Result<Started, StartError> {
+    let target = match name {
+        "smalt" => smalt(allowed.smalt.as_deref(), location, &[]).await?,
+        "smalt-https" => smalt_by_https(allowed, location).await?,
+        "azurite" => {
+            let program = allowed.azurite.join("node_modules/.bin/azurite");
+            azurite(&azurite::binary(Some(&program))?, None, Some(location)).await?
+        }
+        _ => return elsewhere(name, allowed),
+    };
+    let ledger = name.trim_end_matches("-https").to_owned();
+    Ok(Started { target, ledger })
+}
+
+/// The binary `smalt` in memory, with these flags besides.
+///
+/// # Errors
+/// When it does not start.
+pub async fn smalt(
+    named: Option<&Path>,
+    location: &Path,
+    flags: &[&str],
+) -> Result<Server, StartError> {
+    let server = launched(named, location, flags).await?;
+    let about = emulator("smalt", VERSION, "http", server.addresses());
+    controlled(about, server)
+}
+
+/// The same by https, with a certificate of smalt's own, and taking tokens.
+async fn smalt_by_https(allowed: &Allowed, location: &Path) -> Result<Server, StartError> {
+    let certificates = location.with_extension("certificates");
+    let dir = certificates.display().to_string();
+    let flags = ["--devCert", &dir, "--oauth", "basic"];
+    let server = launched(allowed.smalt.as_deref(), location, &flags).await?;
+    let about = emulator("smalt-https", VERSION, "https", server.addresses());
+    let authority = crate::servers::files::text(&certificates.join(CA_FILE))
+        .map_err(|error| StartError::Address(error.to_string()))?;
+    Ok(controlled(about, server)?.trusting(&authority)?)
+}
+
+async fn launched(
+    named: Option<&Path>,
+    location: &Path,
+    flags: &[&str],
+) -> Result<Smalt, ServerError> {
+    let in_memory = ["--inMemoryPersistence"];
+    let flags = in_memory.iter().chain(flags);
+    let launch = Launch {
+        binary: binary(named)?,
+        location: location.to_owned(),
+        flags: flags.map(|flag| (*flag).to_owned()).collect(),
+    };
+    launch.start().await
+}
+
+fn controlled(about: About, server: Smalt) -> Result<Server, StartError> {
+    let target = Server::at(about).controlled(&server.control.to_string())?;
+    Ok(target.owning(Child::Smalt(Box::new(server))))
+}
+
+/// Azurite with these accounts (`name:key;name:key`) or its own one, in memory or in a directory.
+///
+/// # Errors
+/// When it does not start.
+pub async fn azurite(
+    program: &Path,
+    accounts: Option<&str>,
+    location: Option<&Path>,
+) -> Result<Server, ServerError> {
+    let running = Azurite::start(program, accounts, location).await?;
+    let version = azurite::version(program);
+    let about = emulator("azurite", &version, "http", running.addresses());
+    Ok(Server::at(about).owning(Child::Azurite(Box::new(running))))
+}
+
+/// An emulator of our own: all of its account may be changed.
+fn emulator(name: &str, version: &str, scheme: &str, authorities: [String; 3]) -> About {
+    let abilities = [Ability::ServiceProperties, Ability::WholeAccount];
+    About {
+        version: version.to_owned(),
+        abilities: BTreeSet::from(abilities),
+        ..About::by_path(name, scheme, authorities)
+    }
+}
+
+fn elsewhere(name: &str, allowed: &Allowed) -> Result<Started, StartError> {
+    let connection = if name.contains('=') {
+        let parsed = ConnectionString::parse(name);
+        parsed.map_err(|error| StartError::Address(error.to_string()))?
+    } else {
+        at_ports(name)?
+    };
+    let endpoint = |service| connection.endpoint(service).unwrap_or_default().to_owned();
+    let Credential::Key(key) = connection.credential.clone() else {
+        return Err(StartError::ConnectionString);
+    };
+    // An endpoint that a connection string leaves out is Azure's: each is looked at.
+    let hosts = Service::ALL.map(|service| host(&endpoint(service)));
+    let elsewhere = hosts.iter().find(|host| !is_this_machine(host));
+    let is_local = elsewhere.is_none();
+    if let Some(elsewhere) = elsewhere.filter(|_| !allowed.real_account) {
+        return Err(StartError::RealAccount(elsewhere.clone()));
+    }
+    let mut abilities = BTreeSet::new();
+    if is_local || allowed.service_properties {
+        abilities.insert(Ability::ServiceProperties);
+    }
+    let [ledger, ..] = hosts;
+    let target = Server::at(About {
+        name: ledger.clone(),
+        version: "unknown".to_owned(),
+        account: Account {
+            name: connection.account.clone(),
+            key,
+        },
+        blob: endpoint(Service::Blob),
+        queue: endpoint(Service::Queue),
+        table: endpoint(Service::Table),
+        abilities,
+    });
+    let target = match allowed.control {
+        Some(control) => target.controlled(&control.to_string())?,
+        None => target,
+    };
+    Ok(Started { target, ledger })
+}
+
+/// `http://127.0.0.1:10000`: an emulator's account, queues and tables on the ports that follow.
+fn at_ports(url: &str) -> Result<ConnectionString, StartError> {
+    let wrong = |why| {
+        StartError::Address(format!(
+            "{why}; or name smalt, smalt-https, azurite, http://host:port of an emulator, a \
+             connection string, or env:NAME of a variable that holds one"
+        ))
+    };
+    let [blob, queue, table, _] = neighbours(url).map_err(wrong)?;
+    let at = |authority| Some(format!("http://{authority}/{EMULATOR_ACCOUNT_NAME}"));
+    Ok(ConnectionString {
+        blob_endpoint: at(blob),
+        queue_endpoint: at(queue),
+        table_endpoint: at(table),
+        ..ConnectionString::emulator()
+    })
+}
+
+/// Host and port of blob, queue, table and control endpoint of an emulator whose ports follow each
+/// other, the blob service being at `http://host:port`.
+///
+/// # Errors
+/// In words.
+pub fn neighbours(url: &str) -> Result<[String; 4], String> {
+    let parsed = Url::parse(url).filter(|url| url.scheme == "http");
+    let parsed = parsed.ok_or_else(|| format!("{url}: name a server as http://127.0.0.1:10000"))?;
+    let port = parsed.authority.rsplit_once(':');
+    let (host, port) = port.ok_or_else(|| format!("{url} names no port"))?;
+    let port: u16 = port.parse().map_err(|_| format!("{url} names no port"))?;
+    let last = port.checked_add(3);
+    let last = last.ok_or_else(|| format!("{url} leaves no ports for the other services"))?;
+    Ok([port, port + 1, port + 2, last].map(|port| format!("{host}:{port}")))
+}
+
+/// The same, of this machine only.
+///
+/// # Errors
+/// In words.
+pub fn local_neighbours(url: &str) -> Result<[String; 4], String> {
+    let all = neighbours(url)?;
+    if is_this_machine(&host(url)) {
+        return Ok(all);
+    }
+    Err(format!(
+        "{url} is not on this machine: all containers, queues and tables of its accounts would be \
+         deleted, so only a server on loopback is asked. For an account of Azure there is `harness \
+         conform --allow-real-account`, which touches nothing but its own"
+    ))
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let ip = host.trim_matches(['[', ']']).parse();
+    host == "localhost" || ip.is_ok_and(|ip: IpAddr| ip.is_loopback())
+}
+
+/// The host in a URL, without its port.
+fn host(base: &str) -> String {
+    let authority = Url::parse(base)
+        .map(|url| url.authority)
+        .unwrap_or_default();
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host.to_owned(),
+        _ => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target as _;
+
+    #[test]
+    fn servers_are_found_by_their_first_port() {
+        let all = local_neighbours("http://127.0.0.1:10000").unwrap();
+        let ports = all.map(|authority| authority.replace("127.0.0.1:1000", ""));
+        assert_eq!(ports, ["0", "1", "2", "3"]);
+        assert!(local_neighbours("http://localhost:1").is_ok());
+        assert!(local_neighbours("http://[::1]:1").is_ok());
+        for (url, why) in [
+            (
+                "http://account.blob.core.windows.net:80",
+                "not on this machine",
+            ),
+            ("http://10.0.0.1:10000", "not on this machine"),
+            ("https://127.0.0.1:10000", "name a server as"),
+            ("http://127.0.0.1", "no port"),
+            ("http://127.0.0.1:65535", "no ports for"),
+            ("elsewhere", "name a server as"),
+        ] {
+            let refused = local_neighbours(url).unwrap_err();
+            assert!(refused.contains(why), "{url}: {refused}");
+        }
+    }
+
+    const AZURE: &str = "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=c2VjcmV0;\
+                         EndpointSuffix=core.windows.net";
+
+    /// Nobody's account is touched by accident, and the refusal shows no key.
+    #[test]
+    fn a_real_account_needs_a_word() {
+        let Err(refused) = elsewhere(AZURE, &Allowed::default()) else {
+            panic!("it is used");
+        };
+        assert!(matches!(refused, StartError::RealAccount(_)));
+        assert!(!refused.to_string().contains("c2VjcmV0"));
+        let half = "AccountName=shop;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/shop";
+        let Err(refused) = elsewhere(half, &Allowed::default()) else {
+            panic!("queues of Azure are used");
+        };
+        assert!(refused.to_string().contains("shop.queue.core.windows.net"));
+        let allowed = Allowed {
+            real_account: true,
+            ..Allowed::default()
+        };
+        let started = elsewhere(AZURE, &allowed).unwrap();
+        let about = started.target.about();
+        assert_eq!(about.blob, "https://shop.blob.core.windows.net");
+        assert_eq!(about.prefix(Service::Blob), "");
+        // Neither its service properties nor what others keep there.
+        assert_eq!(about.abilities, BTreeSet::new());
+    }
+
+    #[test]
+    fn an_emulator_is_found_by_its_first_port() {
+        let started = elsewhere("http://127.0.0.1:10000", &Allowed::default()).unwrap();
+        let about = started.target.about();
+        assert_eq!(about.queue, "http://127.0.0.1:10001/devstoreaccount1");
+        assert_eq!(about.prefix(Service::Queue), "/devstoreaccount1");
+        let azure = "https://foo.blob.core.windows.net";
+        for wrong in [
+            "somewhere",
+            "http://127.0.0.1",
+            "https://127.0.0.1:1",
+            azure,
+        ] {
+            let Err(refused) = elsewhere(wrong, &Allowed::default()) else {
+                panic!("{wrong} is used");
+            };
+            let refused = refused.to_string();
+            for may in [
+                "smalt,",
+                "smalt-https",
+                "azurite",
+                "http://host:port",
+                "env:NAME",
+            ] {
+                assert!(refused.contains(may), "{may} in {refused}");
+            }
+        }
+    }
+}

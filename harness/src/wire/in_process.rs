@@ -1,0 +1,46 @@
+//! The emulator in this process, asked as if there were a wire in between.
+
+use std::io;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use smalt::Emulator;
+use smalt_protocol::Service;
+use smalt_sleeve::transport::is_refusal;
+
+/// The URL that a service has by default: in process the port says which service is meant.
+pub const fn base(service: Service) -> &'static str {
+    match service {
+        Service::Blob => "http://127.0.0.1:10000",
+        Service::Queue => "http://127.0.0.1:10001",
+        Service::Table => "http://127.0.0.1:10002",
+    }
+}
+
+/// Sends a request and reads the whole answer.
+///
+/// # Errors
+/// [`io::ErrorKind::ConnectionReset`] when a fault rule cuts the connection.
+pub async fn call(emulator: &Emulator, request: Request<Bytes>) -> io::Result<Response<Bytes>> {
+    let lost = |_| io::Error::from(io::ErrorKind::ConnectionReset);
+    let answer = emulator.call(request.map(smalt::body::full)).await;
+    let (head, body) = answer.map_err(lost)?.into_parts();
+    match body.collect().await {
+        Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
+        Err(error) => broken_off(head, error),
+    }
+}
+
+/// An answer whose body breaks off, as the sleeve's transport on sockets hands it on: of a refusal
+/// the head counts.
+///
+/// # Errors
+/// That of the body, when the answer is no refusal.
+pub fn broken_off(head: Parts, error: io::Error) -> io::Result<Response<Bytes>> {
+    if !is_refusal(head.status) {
+        return Err(error);
+    }
+    Ok(Response::from_parts(head, Bytes::new()))
+}

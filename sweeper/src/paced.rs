@@ -1,0 +1,78 @@
+//! A storage account as one worker calls it: paced, counted, and called again where a failure may
+//! pass.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use smalt_protocol::Timestamp;
+use smalt_sleeve::port::{
+    BlobId, BlobPage, BlobProperties, CallContext, Conditions, CopyStarted, DeleteSnapshots,
+    Downloaded, ListBlobs, Metadata, PortResult, PutBlob, StartCopy, Storage, Written,
+};
+
+use crate::shared::Core;
+
+/// An account, called for one page or command.
+pub(crate) struct Paced<'a> {
+    core: &'a Core,
+    pub(crate) storage: &'a dyn Storage,
+    context: CallContext,
+}
+
+impl Core {
+    /// The account of this storage; `page` says in each request what it is for.
+    pub(crate) fn paced<'a>(&'a self, storage: &'a dyn Storage, page: &str) -> Paced<'a> {
+        Paced {
+            core: self,
+            storage,
+            context: self.context(page),
+        }
+    }
+}
+
+/// Calls of the port under their own names.
+macro_rules! calls {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $output:ty;)*) => {$(
+        pub(crate) async fn $name(&self, $($argument: $kind),*) -> PortResult<$output> {
+            let call = || self.storage.$name(&self.context, $($argument),*);
+            let core = self.core;
+            core.calls.repeated(&core.entropy, stringify!($name), call).await
+        }
+    )*};
+}
+
+impl Paced<'_> {
+    calls! {
+        blob_properties(blob: &BlobId) -> (BlobProperties, Timestamp);
+        blob_tags(blob: &BlobId) -> Metadata;
+        break_lease(blob: &BlobId) -> bool;
+        create_container(container: &str) -> bool;
+        delete_blob(blob: &BlobId, on: &Conditions, snapshots: DeleteSnapshots) -> ();
+        get_blob(blob: &BlobId, bytes_max: u64) -> Downloaded;
+        has_snapshots(blob: &BlobId) -> bool;
+        list_blobs(container: &str, list: &ListBlobs) -> BlobPage;
+        set_blob_metadata(blob: &BlobId, metadata: &Metadata, on: &Conditions) -> Written;
+        start_copy(blob: &BlobId, copy: &StartCopy) -> CopyStarted;
+    }
+
+    pub(crate) async fn put_blob(
+        &self,
+        blob: &BlobId,
+        content: Bytes,
+        put: &PutBlob,
+    ) -> PortResult<Written> {
+        let call = || {
+            self.storage
+                .put_blob(&self.context, blob, content.clone(), put)
+        };
+        let core = self.core;
+        core.calls.repeated(&core.entropy, "put_blob", call).await
+    }
+
+    /// Asks for the key that signs URLs of blobs, where a token opens the account.
+    pub(crate) async fn fetch_signing_key(&self, lifetime: Duration) -> PortResult<()> {
+        let call = || self.storage.fetch_signing_key(&self.context, lifetime);
+        let (core, operation) = (self.core, "user_delegation_key");
+        core.calls.repeated(&core.entropy, operation, call).await
+    }
+}

@@ -1,0 +1,138 @@
+//! The log of a worker, on standard error: lines for people, or one JSON object per line.
+
+use std::fmt::Debug;
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+use smalt_protocol::terminal;
+use tracing::Subscriber;
+use tracing::field::Field;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::progress::Beside;
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The level is neither a level nor a filter.
+#[derive(Debug, thiserror::Error)]
+#[error("--log-level {level}: {source}; use error, warn, info, debug, trace or a tracing filter")]
+pub struct BadLevel {
+    level: String,
+    source: tracing_subscriber::filter::ParseError,
+}
+
+/// Starts the log of the process. A second call keeps the first log.
+///
+/// # Errors
+/// [`BadLevel`].
+pub fn start(format: Format, level: &str) -> Result<(), BadLevel> {
+    // The storage client logs every failed try at info, repeated ones included.
+    let quiet = match level {
+        "info" => "info,typespec_client_core=warn,azure_core=warn",
+        level => level,
+    };
+    let filter = EnvFilter::try_new(quiet).map_err(|source| BadLevel {
+        level: level.to_owned(),
+        source,
+    })?;
+    let _ = match format {
+        Format::Json => json(filter, || Beside).try_init(),
+        Format::Text => text(filter, || Beside, is_coloured()).try_init(),
+    };
+    Ok(())
+}
+
+/// Whether standard error shows colours: a terminal, without `NO_COLOR`.
+pub fn is_coloured() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Lines for people. Field values neither steer the terminal nor forge a line.
+pub fn text<W>(filter: EnvFilter, writer: W, colour: bool) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let field = |out: &mut Writer<'_>, field: &Field, value: &dyn Debug| {
+        terminal::write_field(out, field.name(), value)
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_target(false)
+        .with_ansi(colour)
+        .fmt_fields(debug_fn(field).delimited(" "))
+        .finish()
+}
+
+/// One object per line, the fields beside `timestamp`, `level` and `message`.
+pub fn json<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(writer)
+        .with_target(false)
+        .json()
+        .flatten_event(true)
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn hostile_fields_stay_on_one_line_and_steer_no_terminal() {
+        let hostile = "a\u{1b}[2J\u{9b}31m\r\n2026 ERROR forged\u{2028}\u{202e}\u{85}";
+        let written = Written::default();
+        let writer = written.clone();
+        let subscriber = text(EnvFilter::new("info"), move || writer.clone(), false);
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(reason = %hostile, id = hostile, "said {hostile}");
+        });
+        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text:?}");
+        let line = text.trim_end_matches('\n');
+        assert!(!line.chars().any(terminal::steers), "{text:?}");
+        assert_eq!(line.matches("\\u{1b}[2J").count(), 3, "{text:?}");
+        assert!(
+            line.contains("WARN") && line.contains("reason=a"),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_level_is_refused_with_the_right_ones() {
+        let error = start(Format::Json, "smalt=loud").unwrap_err().to_string();
+        assert!(error.starts_with("--log-level smalt=loud: "), "{error}");
+        assert!(error.contains("use error, warn, info"), "{error}");
+    }
+}
