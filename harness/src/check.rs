@@ -32,7 +32,7 @@ enum Driver {
     /// Kill the service in the middle of work and look for what was acknowledged.
     Crash(crash::Options),
     /// Run worker processes that are killed at random, and account for every message or blob.
-    Fleet(fleet::Options),
+    Fleet(Box<fleet::Options>),
     /// Run the sweeper among rivals, faults and crashes: blobs expire and move while owners change
     /// their minds.
     Sweep(scenario::Options),
@@ -201,7 +201,13 @@ mod tests {
                 |sum, part| *sum += part,
             );
             assert_eq!(sum, Ok(2 * (10..30).sum::<u64>()));
-            let odd = |(): &(), seed: u64| if seed % 2 == 0 { Ok(1) } else { Err("odd") };
+            let odd = |(): &(), seed: u64| {
+                if seed.is_multiple_of(2) {
+                    Ok(1)
+                } else {
+                    Err("odd")
+                }
+            };
             let failed = seeds.each(|| (), odd, |sum, part| *sum += part);
             assert!(matches!(failed, Err((11 | 13, "odd"))), "{failed:?}");
         }

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //! - [`replay`]: recorded traffic of the real service, sent to the emulator and compared.
-//! - [`conform`]: the same scenarios against any endpoint, and a page of what came of them.
+//! - [`cases`]: one notation for tests of the wire, run in process, over sockets, against Azurite
+//!   and against an account.
 //! - [`crash`]: `kill -9` in the middle of work, and everything acknowledged still there.
-//! - [`malformed`]: requests that no client should send, and the one right answer to each.
 //! - [`bench`](mod@bench): how fast it is, beside bare hyper and Azurite.
 //! - [`wire`]: requests, answers, and the ways to send them; [`target`]: what is asked, be it in
 //!   process or over sockets; [`servers`]: servers as child processes.
@@ -26,16 +26,15 @@
 mod arguments;
 pub mod bench;
 pub mod bursts;
+pub mod cases;
 pub mod certificate;
 pub mod check;
-pub mod conform;
 pub mod crash;
 pub mod diff;
 pub mod fleet;
 pub mod fuzz;
 pub mod histories;
 pub mod interrupt;
-pub mod malformed;
 pub mod planted;
 pub mod replay;
 pub mod scenario;

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use smalt_harness::{
-    bench, certificate, check, conform, crash, diff, interrupt, malformed, planted, replay,
-    scenario, traces,
+    bench, cases, certificate, check, crash, diff, interrupt, planted, replay, scenario, traces,
 };
 
 /// That of the server: what is measured beside it, and in this process, has the same.
@@ -29,7 +28,7 @@ enum Command {
     /// Ask two services the same, and explain every difference by a ledger.
     Diff(diff::Options),
     /// Run the same scenarios against any endpoint, and show on one page what came of them.
-    Conform(conform::Options),
+    Conform(cases::Options),
     /// Run cases out of seeds and judge what they show.
     Check(check::Options),
     /// The process that `check crash` lets die.
@@ -38,7 +37,7 @@ enum Command {
     /// Make a store of this release for the tests of later ones, or show what is in one.
     StoreFixture(crash::FixtureOptions),
     /// Send requests that no client should send, and check each answer.
-    Malformed(malformed::Options),
+    Malformed(cases::malformed::Options),
     /// Measure smalt beside a bare hyper server, and beside Azurite.
     Bench(bench::Options),
     /// The bare server of `bench`.
@@ -77,11 +76,11 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replay(options) => block_on(replay::run_command(&options)),
         Command::Record(options) => block_on(traces::run_command(&options)),
         Command::Diff(options) => block_on(unless_interrupted(diff::run_command(&options))),
-        Command::Conform(options) => block_on(conform::run_command(&options)),
+        Command::Conform(options) => block_on(cases::run_command(&options)),
         Command::StoreFixture(options) => block_on(crash::run_fixture(&options)),
         Command::CrashChild(options) => block_on(crash::run_child(&options)),
         Command::Malformed(options) => {
-            block_on(unless_interrupted(malformed::run_command(&options)))
+            block_on(unless_interrupted(cases::malformed::run_command(&options)))
         }
         Command::Bench(options) => block_on(unless_interrupted(bench::run_command(&options))),
         Command::Echo(options) => block_on(bench::echo::run_command(&options)),

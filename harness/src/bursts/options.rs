@@ -148,9 +148,7 @@ pub fn campaign(options: &Options, done: &(dyn Fn() + Sync)) -> Result<Verdict, 
         done();
         judged
     };
-    let sum = options
-        .seeds()
-        .each(Server::access, one_of, |sum, verdict| sum.add(verdict));
+    let sum = options.seeds().each(Server::access, one_of, Verdict::add);
     sum.map_err(|(_, failed)| small(options, *failed))
 }
 

@@ -48,7 +48,7 @@ impl Bound {
     }
 
     fn text(&self, number: u32) -> Option<String> {
-        self.0.texts.get(&number).map(|text| text.to_string())
+        self.0.texts.get(&number).map(ToString::to_string)
     }
 
     /// The number of a text, [`NOBODYS`] if it has none.

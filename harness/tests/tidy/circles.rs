@@ -101,7 +101,7 @@ impl<'a> Crate<'a> {
             let mut paths = paths(source);
             paths.sort_by_key(|named| named.name.is_none());
             for named in paths {
-                let Some(path) = self.from_root(here, &modules, &named.path) else {
+                let Some(path) = self.rooted(here, &modules, &named.path) else {
                     continue;
                 };
                 if let (Some(name), true) = (&named.name, self.files.contains_key(&path)) {
@@ -113,7 +113,7 @@ impl<'a> Crate<'a> {
         all
     }
 
-    fn from_root(
+    fn rooted(
         &self,
         here: &[String],
         modules: &BTreeMap<String, Module>,

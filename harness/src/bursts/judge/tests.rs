@@ -399,7 +399,7 @@ const CHANGES: [(&str, Change); 18] = [
     ("row key", |a| row(a, |row| row.0.row_key.push('7'))),
     ("property", |a| {
         row(a, |row| {
-            drop(row.2.insert("z".to_owned(), Property::Int64(7)))
+            drop(row.2.insert("z".to_owned(), Property::Int64(7)));
         })
     }),
     ("next row", |a| {
